@@ -1,5 +1,6 @@
 import { defineConfig } from 'vitest/config'
-import { projects } from './scripts/test-projects.mjs'
+import { projects } from './scripts/test/projects.mjs'
+import { TEST_TIMEOUT_MS } from './scripts/test/runners.mjs'
 
 export default defineConfig({
   test: {
@@ -15,7 +16,7 @@ export default defineConfig({
         maxWorkers: workers,
         sequence: { groupOrder: order },
         env: { NACRE_NATIVE: 'debug', ...env },
-        testTimeout: 20_000,
+        testTimeout: TEST_TIMEOUT_MS,
       },
     })),
   },

@@ -42,16 +42,6 @@ describe('withSandbox', () => {
     expect((await rejectionOf(run)).message).toContain('left')
   })
 
-  it('notices a stall of the event loop', async () => {
-    const run = withSandbox(async ({ sandbox }) => {
-      await sandbox.exec('true')
-      const before = process.cpuUsage()
-      while (process.cpuUsage(before).user < 100_000);
-      await sandbox.exec('true')
-    })
-    expect((await rejectionOf(run)).message).toMatch(/less than 20|toBeLessThan/)
-  })
-
   it('notices a sandbox that does not work any more', async () => {
     const run = withSandbox(({ sandbox }) => sandbox.destroy())
     expect(await rejectionOf(run)).toMatchObject({ code: 'SANDBOX_DESTROYED' })

@@ -61,7 +61,7 @@ describe('destroy', () => {
         expect(process.status).toBe('killed')
         await destroyed
       },
-      { destroys: true, mayStall: true },
+      { destroys: true },
     ))
 
   it('comes by itself at the end of `await using`', async () => {

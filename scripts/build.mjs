@@ -7,20 +7,19 @@
  * The supervisor is linked statically, so that it starts fast and runs in any root directory. Files are renamed into place,
  * so a program that has loaded the old addon keeps it.
  */
-import { execFileSync } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
-/** Runs a program in the repository and shows its output; throws if it fails. */
-function run(program, args, env = {}) {
-  execFileSync(program, args, {
-    cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
-    env: { ...process.env, ...env },
-  })
+/** Runs a program in the repository and shows its output; rejects if it fails. */
+export async function run(program, args, env = {}) {
+  const options = { cwd: root, stdio: ['ignore', 'inherit', 'inherit'], env: { ...process.env, ...env } }
+  const [code] = await once(spawn(program, args, options), 'close')
+  if (code !== 0) throw new Error(`${program} ${args.join(' ')} failed; the reason is above.`)
 }
 
 /** The target triple of this machine, like x86_64-unknown-linux-gnu. */
@@ -32,12 +31,12 @@ function hostTriple() {
 }
 
 /** Compiles `lib/` to `dist/`, which is emptied first. */
-export function buildTypeScript() {
+export async function buildTypeScript() {
   rmSync(path.join(root, 'dist'), { recursive: true, force: true })
-  run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
+  await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
   // These are only interfaces: users see them in the files that `npm run types` writes.
   rmSync(path.join(root, 'dist', 'public'), { recursive: true })
-  bundleCommandLine()
+  await bundleCommandLine()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)
 }
@@ -58,7 +57,7 @@ function completeBun() {
  * It behaves like the modules, so `tsc` alone is enough during development: it restores `main.js`. The dependencies of the
  * server and of queues are not bundled, since their updates must reach an installed nacre.
  */
-function bundleCommandLine() {
+async function bundleCommandLine() {
   completeBun()
   const modules = path.join(root, 'dist', 'cli')
   const bundle = path.join(root, 'dist', 'cli.tmp')
@@ -73,7 +72,7 @@ function bundleCommandLine() {
     'ioredis',
     'zod',
   ]
-  run(path.join(root, 'node_modules/.bin/bun'), [
+  await run(path.join(root, 'node_modules/.bin/bun'), [
     'build',
     path.join(modules, 'main.js'),
     '--target=node',
@@ -86,12 +85,12 @@ function bundleCommandLine() {
 }
 
 /** Compiles the crates and copies the two artifacts. `build` is 'debug' or 'release'. */
-export function buildNative(build) {
+export async function buildNative(build) {
   const profile = build === 'release' ? ['--release'] : []
   const triple = hostTriple()
   const flags = `CARGO_TARGET_${triple.toUpperCase().replaceAll('-', '_')}_RUSTFLAGS`
-  run('cargo', ['build', '--locked', '--package', 'nacre', ...profile])
-  run('cargo', ['build', '--locked', '--package', 'nacre-supervisor', '--target', triple, ...profile], {
+  await run('cargo', ['build', '--locked', '--package', 'nacre', ...profile])
+  await run('cargo', ['build', '--locked', '--package', 'nacre-supervisor', '--target', triple, ...profile], {
     [flags]: '-C target-feature=+crt-static',
   })
   const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target')
@@ -108,6 +107,5 @@ function put(artifact, build, name) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  buildTypeScript()
-  buildNative(process.argv.includes('--debug') ? 'debug' : 'release')
+  await Promise.all([buildTypeScript(), buildNative(process.argv.includes('--debug') ? 'debug' : 'release')])
 }

@@ -7,14 +7,18 @@
  * If a tool is missing, prints one sentence that explains what to do, and exits with 1.
  */
 import { execFileSync } from 'node:child_process'
-import { statSync } from 'node:fs'
+import { existsSync, statfsSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { buildNative, buildTypeScript } from './build.mjs'
+import { buildNative, buildTypeScript, run } from './build.mjs'
 
 const MIN_NODE = [20, 19]
 const MIN_BASH = [4, 4]
 const MIN_RUST = [1, 88]
+
+/** What the dependencies and a debug build with its tests take, and what their compilers take. */
+const MIN_DISK_GB = 2
+const MIN_MEMORY_GB = 1
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /** A program's version output, or undefined if it cannot be run. */
@@ -56,18 +60,38 @@ function findProblem() {
   return undefined
 }
 
+/** A sentence about disk or memory that a build would not get. */
+function findShortage() {
+  const { bavail, bsize } = statfsSync(root)
+  const isNew = !existsSync(path.join(root, 'target'))
+  if (isNew && bavail * bsize < MIN_DISK_GB * 1e9)
+    return `nacre needs ${MIN_DISK_GB} GB of disk to build, and ${root} has ${gigabytes(bavail * bsize)} free: make room there.`
+  const memory = process.availableMemory()
+  if (memory < MIN_MEMORY_GB * 1e9)
+    return `nacre needs ${MIN_MEMORY_GB} GB of memory to build, and ${gigabytes(memory)} are free: end other programs.`
+  return undefined
+}
+
+function gigabytes(bytes) {
+  return `${(bytes / 1e9).toFixed(1)} GB`
+}
+
 /** Modification time in ms, or 0 if the file does not exist. */
 function modified(file) {
   return statSync(path.join(root, file), { throwIfNoEntry: false })?.mtimeMs ?? 0
 }
 
-const problem = findProblem()
+const problem = findProblem() ?? findShortage()
 if (problem !== undefined) {
   console.error(problem)
   process.exit(1)
 }
-if (modified('node_modules/.package-lock.json') < modified('package-lock.json')) {
-  execFileSync('npm', ['ci', '--ignore-scripts'], { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] })
+
+/** Installs the dependencies if the lock file is newer, and compiles what needs them. */
+async function installAndCompile() {
+  if (modified('node_modules/.package-lock.json') < modified('package-lock.json'))
+    await run('npm', ['ci', '--ignore-scripts'])
+  await buildTypeScript()
 }
-buildTypeScript()
-buildNative(process.argv.includes('--debug') ? 'debug' : 'release')
+
+await Promise.all([installAndCompile(), buildNative(process.argv.includes('--debug') ? 'debug' : 'release')])

@@ -31,7 +31,7 @@ await main(() => {
   node({}, 'node_modules/typescript/bin/tsc', '-p', '.')
   node({}, 'node_modules/bun/install.js')
   node({}, 'node_modules/vitest/vitest.mjs', 'run', '__test__/packages')
-  const env = { NACRE_NATIVE_PATH: unpacked, NACRE_TEST_BUSY: 'yes' }
+  const env = { NACRE_NATIVE_PATH: unpacked }
   const directory = '__test__/contract'
   node(env, 'node_modules/vitest/vitest.mjs', 'run', directory)
   const tests = readdirSync(path.join(root, directory)).filter((name) => name.endsWith('.test.ts'))

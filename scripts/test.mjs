@@ -1,73 +1,172 @@
 /**
- * Runs the tests on Node and on Bun, after a debug build.
+ * Runs the tests and checks, and ends with a table of what passed.
  *
- *   node scripts/test.mjs           the projects of `npm test`
- *   node scripts/test.mjs --rest    the others, `npm run test:rest`
+ *   node scripts/test.mjs [--strict] [gate | check | full | STEP...]      default: gate
  *
- * scripts/test-projects.mjs describes the projects. Node and Bun run a project concurrently, since tests mostly wait. A
- * failed test is never run again. A measurement that the machine has disturbed may be repeated
- * (`__test__/helpers/remeasure.ts`): each repetition is printed, and the last line of each runtime has their number.
- * Failures are printed again at the end, so that a truncated log still has them.
+ * scripts/test/steps.mjs lists the rings and steps; `slow` names `slow-bun` too. Two steps run at once. All steps run, also
+ * after a failure.
+ *
+ * A test file that fails runs once more, alone. If it passes then, it is flaky: listed at the end, and not a failure unless
+ * --strict is given. Nothing else is retried.
  */
-import { execFileSync, spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
-import { parseArgs } from 'node:util'
-import { Failures } from './test-failures.mjs'
-import { projects } from './test-projects.mjs'
+import { parseArgs, stripVTControlCharacters } from 'node:util'
+import { report } from './test/report.mjs'
+import { RINGS, steps } from './test/steps.mjs'
 
-const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const vitest = path.join(root, 'node_modules/.bin/vitest')
-const bun = path.join(root, 'node_modules/.bin/bun')
+/** Steps that run at once. */
+const SLOTS = 2
 
-const { values } = parseArgs({ options: { rest: { type: 'boolean', default: false } } })
-for (const project of projects.filter(({ run }) => run === (values.rest ? 'rest' : 'test'))) {
-  console.log(`== ${project.name}: ${project.checks}`)
-  const runs = await Promise.all([runOnNode(project), ...(project.bun ? [runOnBun(project)] : [])])
-  const failed = runs.filter(({ code }) => code !== 0)
-  for (const { name, failures } of failed) console.log([`== Failures on ${name}:`, ...failures].join('\n'))
-  if (failed.length > 0) process.exit(1)
-}
+/** Of each command, against hanging. */
+const LIMIT_MS = 20 * 60_000
 
-function runOnNode({ name }) {
-  return run('Node', vitest, ['run', '--project', name], {})
-}
+/** Lines of a command's output that are kept. */
+const KEPT_LINES = 5000
 
-function runOnBun({ name, env }) {
-  const args = ['test', '--timeout', '20000', '--only-failures', ...filesOf(name)]
-  return run('Bun', bun, args, env)
-}
+/** More failed files than this have one cause, and are not run again. */
+const MOST_REPEATED = 10
 
-/** The files of a project. Bun has no projects, so vitest lists them. */
-function filesOf(name) {
-  const list = ['list', '--filesOnly', '--json', '--project', name]
-  const found = JSON.parse(execFileSync(vitest, list, { cwd: root, encoding: 'utf8' }))
-  return found.map(({ file }) => path.relative(root, file)).sort()
-}
+process.chdir(path.dirname(path.dirname(fileURLToPath(import.meta.url))))
+const { values, positionals } = parseArgs({
+  options: { strict: { type: 'boolean', default: false } },
+  allowPositionals: true,
+})
+const chosen = choose(positionals.length === 0 ? ['gate'] : positionals)
 
-/**
- * Runs a program to its end, prefixing each line that it prints with a name. Resolves to its exit code and the lines about
- * failures.
- */
-async function run(name, program, args, env) {
-  const begun = performance.now()
-  const child = spawn(program, args, {
-    cwd: root,
-    env: { ...process.env, NACRE_NATIVE: 'debug', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
+// What a killed test leaves is removed at the end. Other users, as which some tests run programs, may traverse it.
+const temporary = mkdtempSync(path.join(os.tmpdir(), 'nt-'))
+chmodSync(temporary, 0o711)
+process.env.TMPDIR = temporary
+// Interactive shells of tests write their history.
+process.env.HISTFILE = path.join(temporary, 'history')
+// A build that is made once needs no files for the next one: they would take more disk than everything else.
+if (process.env.CI) process.env.CARGO_INCREMENTAL ??= '0'
+const running = new Set()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => {
+    for (const child of running) kill(child)
+    rmSync(temporary, { recursive: true, force: true })
+    process.exit(1)
   })
-  let repeated = 0
-  const failures = new Failures()
+}
+
+const results = await runAll()
+rmSync(temporary, { recursive: true, force: true })
+process.exitCode = report(results, values.strict) ? 0 : 1
+
+function choose(words) {
+  const ring = RINGS.indexOf(words[0])
+  if (ring >= 0) return steps.filter((step) => RINGS.indexOf(step.ring) <= ring)
+  const unknown = words.find((word) => !steps.some(({ name }) => name === word))
+  if (unknown === undefined) return steps.filter(({ name }) => words.includes(name))
+  const names = [...RINGS, ...steps.map(({ name }) => name)].join(', ')
+  console.error(`There is no ring or step '${unknown}'. There are: ${names}.`)
+  process.exit(2)
+}
+
+/** Runs the steps in their order, as many at once as there are slots. A failed build leaves nothing to test. */
+async function runAll() {
+  const results = []
+  const active = new Set()
+  for (const step of chosen) {
+    while (active.size >= (step.alone ? 1 : SLOTS)) await Promise.race(active)
+    if (results.some(({ name, failures }) => name === 'build' && failures.length > 0)) break
+    const run = perform(step).then((result) => {
+      results.push(result)
+      active.delete(run)
+    })
+    active.add(run)
+    if (step.alone) await run
+  }
+  await Promise.all(active)
+  return results.sort((one, other) => chosen.indexOf(one.step) - chosen.indexOf(other.step))
+}
+
+/** Runs a step to its end. Everything that goes wrong is in the result. */
+async function perform(step) {
+  const begun = performance.now()
+  const command = (argv, env) => runCommand(step.name, argv, env)
+  const result = { step, name: step.name, passed: 0, failures: [], flaky: [] }
+  try {
+    if (step.debian !== undefined) installTool(step.debian)
+    for (const argv of step.run ?? []) {
+      const { code, lines } = await command(argv)
+      if (code !== 0) result.failures.push({ test: argv.join(' '), message: lines.slice(-15).join('\n') })
+    }
+    if (step.tests && result.failures.length === 0) await runTests(step.tests, command, result)
+  } catch (error) {
+    result.failures.push({ test: '', message: error.message })
+  }
+  result.seconds = (performance.now() - begun) / 1000
+  return result
+}
+
+async function runTests({ runner, ...tests }, command, result) {
+  const run = (files) => runner({ ...tests, ...files }, command, mkdtempSync(path.join(temporary, 'report-')))
+  const { passed, failures } = await run({})
+  result.passed = passed
+  const files = [...new Set(failures.map(({ file }) => file))]
+  if (files.includes(undefined) || files.length > MOST_REPEATED) {
+    result.failures = failures
+    return
+  }
+  for (const file of files) {
+    const again = await run({ files: [file] })
+    if (again.failures.length > 0) result.failures.push(...again.failures)
+    else result.flaky.push(...failures.filter((failure) => failure.file === file))
+  }
+}
+
+/** Installs a program from a Debian package, as root. A server that comes with it is not started. */
+function installTool(name) {
+  if (existsSync(`/usr/bin/${name}`)) return
+  const apt = (...args) =>
+    spawnSync('apt-get', args, {
+      stdio: ['ignore', 'inherit', 'inherit'],
+      env: { ...process.env, RUNLEVEL: '1' },
+    }).status === 0
+  const install = () => apt('install', '-y', '--no-install-recommends', name)
+  if (process.getuid() === 0 && (install() || (apt('update') && install()))) return
+  throw new Error(`This step needs ${name}: run 'apt-get install ${name}' as root.`)
+}
+
+/** Runs a command in a process group of its own, and prints its lines behind the name of the step. */
+async function runCommand(name, [program, ...args], env = {}) {
+  const options = { env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'], detached: true }
+  const child = spawn(program, args, options)
+  running.add(child)
+  let late = false
+  const timer = setTimeout(() => {
+    late = true
+    kill(child)
+  }, LIMIT_MS)
+  const lines = []
   const say = (line) => {
-    if (line.startsWith('measured again: ')) repeated++
-    failures.read(line)
-    console.log(`${name.padEnd(4)} | ${line}`)
+    lines.push(stripVTControlCharacters(line))
+    if (lines.length > KEPT_LINES) lines.shift()
+    console.log(`${name.padEnd(12)} | ${line}`)
   }
   for (const input of [child.stdout, child.stderr]) createInterface({ input }).on('line', say)
-  const [code] = await once(child, 'close')
-  const seconds = ((performance.now() - begun) / 1000).toFixed(0)
-  say(`exit code ${code} after ${seconds} s, measurements repeated: ${repeated}`)
-  return { name, code: code ?? 1, failures: failures.lines }
+  try {
+    const [code] = await once(child, 'close')
+    if (late) say(`killed after ${LIMIT_MS / 60_000} minutes`)
+    return { code: code ?? 1, lines }
+  } finally {
+    clearTimeout(timer)
+    running.delete(child)
+  }
+}
+
+function kill({ pid }) {
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // It has ended.
+  }
 }

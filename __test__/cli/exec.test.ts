@@ -166,16 +166,13 @@ it('--json prints the result so far also after a timeout', () =>
 describe('on a terminal', () => {
   /** `nacre` in a terminal of its own. */
   function withTerminal(words: string, test: (terminal: Process) => Promise<void>): Promise<void> {
-    return withSandbox(
-      async ({ sandbox }) => {
-        const main = path.join(path.dirname(path.dirname(__dirname)), 'dist/cli/main.js')
-        const command = `exec '${process.execPath}' '${main}' exec ${words}`
-        const env = { NACRE_NATIVE: process.env.NACRE_NATIVE }
-        const terminal = await sandbox.startProcess(command, { pty: { cols: 100, rows: 30 }, env })
-        await test(terminal)
-      },
-      { mayStall: true },
-    )
+    return withSandbox(async ({ sandbox }) => {
+      const main = path.join(path.dirname(path.dirname(__dirname)), 'dist/cli/main.js')
+      const command = `exec '${process.execPath}' '${main}' exec ${words}`
+      const env = { NACRE_NATIVE: process.env.NACRE_NATIVE }
+      const terminal = await sandbox.startProcess(command, { pty: { cols: 100, rows: 30 }, env })
+      await test(terminal)
+    })
   }
 
   it('typed text is the standard input', () =>

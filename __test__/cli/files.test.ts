@@ -25,20 +25,18 @@ async function withFiles(
     place: { server: string[]; remote: string; local: (name: string) => string },
   ) => Promise<void>,
 ): Promise<void> {
-  await withSandbox(
-    (workplace) =>
-      withCli(async (cli) => {
-        const base = path.dirname(cli.root)
-        writeFileSync(path.join(base, 'token'), `${token}\n`)
-        const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, token })
-        try {
-          const server = ['--url', serving.url, '--token-file', path.join(base, 'token')]
-          await test(cli, { server, remote: workplace.directory, local: (name) => path.join(base, name) })
-        } finally {
-          await serving.close()
-        }
-      }),
-    { mayStall: true },
+  await withSandbox((workplace) =>
+    withCli(async (cli) => {
+      const base = path.dirname(cli.root)
+      writeFileSync(path.join(base, 'token'), `${token}\n`)
+      const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, token })
+      try {
+        const server = ['--url', serving.url, '--token-file', path.join(base, 'token')]
+        await test(cli, { server, remote: workplace.directory, local: (name) => path.join(base, name) })
+      } finally {
+        await serving.close()
+      }
+    }),
   )
 }
 

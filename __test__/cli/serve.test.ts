@@ -34,7 +34,7 @@ describe('nacre serve', () => {
         host.child.kill(signal)
         expect(await host.ended()).toBe(0)
         expect(await run).toBeInstanceOf(Error)
-        await expectGone(host.tag, 5000)
+        await expectGone(host.tag)
       } finally {
         host.child.kill('SIGKILL')
         rmSync(base, { recursive: true })

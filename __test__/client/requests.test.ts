@@ -262,10 +262,8 @@ describe('requestTimeout', () => {
     withProxy(
       async ({ client, proxy }) => {
         proxy.next.push('cut', 'hang')
-        const begun = performance.now()
         const error = await rejectionOf(client.listSessions())
         expect(error.message).toContain('500 ms (requestTimeout)')
-        expect(performance.now() - begun).toBeLessThan(5000)
         expect(linesOf(proxy)).toHaveLength(2)
       },
       { requestTimeout: 500 },

@@ -98,7 +98,6 @@ describe.each(classes)('typing over the WebSocket of %s', (_name, socketClass) =
       await until(
         () => requests().includes('GET /v1/processes/idle/terminal 101') || undefined,
         () => 'the WebSocket stays open',
-        5000,
       )
       await idle.write('y\n')
       await idle.waitForLog('xy')

@@ -73,7 +73,7 @@ describe('a test that uses nacre passes', () => {
   for (const pool of ['forks', 'threads']) {
     it(`in vitest, in its pool ${pool}`, async () => {
       const args = ['run', '--root', consumer.directory, '--pool', pool, 'nacre.test.js']
-      expect(await consumer.runTool('vitest/vitest.mjs', ...args)).toMatch(/1 passed/)
+      expect(await consumer.runTool('vitest', ...args)).toMatch(/1 passed/)
     }, 60_000)
   }
 
@@ -85,7 +85,7 @@ describe('a test that uses nacre passes', () => {
     consumer.write('mock.test.js', mockingSuite('vi.mock', 'vitest'))
     consumer.write('vitest.config.js', `export default { test: { server: { deps: { inline: ['nacre'] } } } }`)
     const args = ['run', '--root', consumer.directory, 'mock.test.js']
-    expect(await consumer.runTool('vitest/vitest.mjs', ...args)).toMatch(/1 passed/)
+    expect(await consumer.runTool('vitest', ...args)).toMatch(/1 passed/)
   }, 60_000)
 
   it('in bun test, with modules of Node mocked', async () => {
@@ -99,16 +99,10 @@ const BUNDLERS: Record<string, (outside: boolean, output: string) => Promise<str
   'bun build for Node': (outside, output) =>
     consumer.run(bun, 'build', 'main.js', '--target=node', `--outfile=${output}`, ...external(outside)),
   rolldown: (outside, output) =>
-    consumer.runTool(
-      'rolldown/bin/cli.mjs',
-      'main.js',
-      '--platform=node',
-      `--file=${output}`,
-      ...external(outside),
-    ),
+    consumer.runTool('rolldown', 'main.js', '--platform=node', `--file=${output}`, ...external(outside)),
   esbuild: (outside, output) =>
     consumer.runTool(
-      'esbuild/bin/esbuild',
+      'esbuild',
       'main.js',
       '--bundle',
       '--platform=node',

@@ -68,7 +68,7 @@ export const names = [SandboxClient.name, Session.name, serve.name]
 async function compile(name: string, files: string[], options: object): Promise<void> {
   const compilerOptions = { ...STRICT, ...options, outDir: name }
   consumer.write(`${name}.json`, JSON.stringify({ compilerOptions, files }))
-  await consumer.runTool('typescript/bin/tsc', '-p', `${name}.json`)
+  await consumer.runTool('tsc', '-p', `${name}.json`)
 }
 
 beforeAll(async () => {

@@ -183,7 +183,6 @@ describe('the end of the shell', () => {
             (reason) => reason as Error,
           ),
         () => 'the shell lives on',
-        10_000,
       )
       expect(error).toBeInstanceOf(ShellEnded)
       // 137 when the command was sent before the death was known.

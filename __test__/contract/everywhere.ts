@@ -52,7 +52,7 @@ export interface CommandPlace {
 export function itHoldsEverywhere(
   name: string,
   test: (place: CommandPlace) => Promise<void>,
-  expectations: Expectations = { mayStall: true },
+  expectations?: Expectations,
 ): void {
   const inSandbox = (sandbox: AnySandbox, { directory }: Workplace) =>
     test({ commands: ofSandbox(sandbox), directory })

@@ -36,7 +36,7 @@ export async function withClient(
 export function itHolds(
   name: string,
   test: (place: ContractPlace) => Promise<void>,
-  expectations: Expectations = { mayStall: true },
+  expectations?: Expectations,
 ): void {
   it(`${name}, in this process`, () => withSandbox(test, expectations))
   it(`${name}, over HTTP`, () =>

@@ -78,7 +78,6 @@ describe('execStream', () => {
         return before > 20 ? stdout : undefined
       },
       () => 'the other session does not answer',
-      10_000,
     ).then((state) => expect(state).toBe('waits\n'))
     while (!ended) await take()
     expect(bytes).toBe(46_888_896)

@@ -40,7 +40,7 @@ beforeAll(async () => {
     '--outfile=main.cjs',
     '--log-level=error',
   ]
-  await consumer.runTool('esbuild/bin/esbuild', ...bundle)
+  await consumer.runTool('esbuild', ...bundle)
   const native = path.join('node_modules', packageName(hostTarget()))
   const assets = Object.fromEntries(
     ['nacre.node', 'nacre-supervisor'].map((name) => [name, path.join(native, name)]),

@@ -36,7 +36,6 @@ describe('the job-queue example', () => {
     await until(
       async () => ((await queue('list')) === 'first: running\nsecond: waiting\n' ? true : undefined),
       () => 'the first job does not run',
-      10_000,
     )
     worker.kill('SIGKILL')
     await once(worker, 'close')

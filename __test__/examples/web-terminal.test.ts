@@ -23,7 +23,6 @@ beforeAll(async () => {
   address = await until(
     () => /^open (\S+)\n/.exec(printed)?.[1],
     () => `no address: ${printed}`,
-    10_000,
   )
 }, 60_000)
 
@@ -58,7 +57,6 @@ async function shows(page: Page, selector: string, wanted: string): Promise<void
       return text.includes(wanted) || undefined
     },
     () => `${selector} does not show ${JSON.stringify(wanted)}, but ${JSON.stringify(text)}`,
-    10_000,
   )
 }
 

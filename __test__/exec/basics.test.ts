@@ -83,17 +83,14 @@ describe('exec', () => {
     }))
 
   it('runs commands of megabytes and with a thousand variables', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        for (const size of [2 ** 19, 2 ** 21, 2 ** 23]) {
-          const result = await sandbox.exec(`: ${'x'.repeat(size)}\necho done`)
-          expect(result).toMatchObject({ stdout: 'done\n', exitCode: 0, sessionRestarted: false })
-        }
-        const env = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`V${index}`, `${index}`]))
-        expect((await sandbox.exec('echo $V0 $V999', { env })).stdout).toBe('0 999\n')
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      for (const size of [2 ** 19, 2 ** 21, 2 ** 23]) {
+        const result = await sandbox.exec(`: ${'x'.repeat(size)}\necho done`)
+        expect(result).toMatchObject({ stdout: 'done\n', exitCode: 0, sessionRestarted: false })
+      }
+      const env = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`V${index}`, `${index}`]))
+      expect((await sandbox.exec('echo $V0 $V999', { env })).stdout).toBe('0 999\n')
+    }))
 
   it('rejects at the first call when the directory of the sandbox does not exist', async () => {
     const sandbox = new Sandbox({ cwd: '/no/such/directory' })

@@ -10,9 +10,7 @@ describe('a timeout', () => {
   it('kills the command and rejects with the output so far', () =>
     withSandbox(async ({ sandbox }) => {
       const run = async (timeout: number) => {
-        const started = performance.now()
         const rejection = await rejectionOf(sandbox.exec('echo before; sleep 60', { timeout }))
-        expect(performance.now() - started).toBeLessThan(timeout + 1700)
         expect(rejection.message).toContain(`${timeout} ms`)
         return rejection as SandboxError
       }

@@ -164,7 +164,7 @@ const shown: Mode[] = process.versions.bun === undefined ? plain : plain.slice(0
 for (const mode of shown) {
   describe(mode.name, () => {
     for (const [name, test] of Object.entries(faults)) {
-      it(name, () => withSandboxIn(mode, test, { mayStall: true }))
+      it(name, () => withSandboxIn(mode, test))
     }
   })
 }
@@ -210,7 +210,7 @@ describe('a bash that cannot load builtins', () => {
     const warnings: string[] = []
     const ignore = () => {}
     const logger = { error: ignore, warn: (text: string) => warnings.push(text), info: ignore, debug: ignore }
-    await withSandbox(({ sandbox }) => worksPlainly(sandbox), { options: { shell, logger }, mayStall: true })
+    await withSandbox(({ sandbox }) => worksPlainly(sandbox), { options: { shell, logger } })
     expect(warnings.join('\n')).toMatch(/bash 5\.\S+ cannot load the builtin/)
   })
 
@@ -219,14 +219,13 @@ describe('a bash that cannot load builtins', () => {
       expect(sandbox.capabilities().engine).toBe('plain')
       await worksPlainly(sandbox)
     }
-    await withSandbox(test, { options: { shell }, mayStall: true })
+    await withSandbox(test, { options: { shell } })
   })
 
   const statically = process.env.NACRE_TEST_STATIC_BASH ?? '/bin/bash-static'
   it.skipIf(!existsSync(statically))('is used plainly when it is static', async () => {
     await withSandbox(({ sandbox }) => worksPlainly(sandbox), {
       options: { shell: statically },
-      mayStall: true,
     })
   })
 
@@ -235,6 +234,6 @@ describe('a bash that cannot load builtins', () => {
     const test = async ({ sandbox }: Workplace) => {
       expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SPAWN_FAILED' })
     }
-    await withSandboxIn(plain[0] as Mode, test, { options, mayStall: true, destroys: true })
+    await withSandboxIn(plain[0] as Mode, test, { options, destroys: true })
   })
 })

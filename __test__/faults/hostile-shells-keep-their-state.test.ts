@@ -22,15 +22,11 @@ itInEveryMode('names of an engine are ordinary names', async ({ sandbox }) => {
   expect((await sandbox.exec('(exit 5)')).exitCode).toBe(5)
 })
 
-itInEveryMode(
-  'fifty thousand variables for one command',
-  async ({ sandbox }) => {
-    const env = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`V${index}`, `${index}`]))
-    expect((await sandbox.exec('echo $V0 $V49999', { env })).stdout).toBe('0 49999\n')
-    expect((await sandbox.exec('echo "[$V0$V49999]"')).stdout).toBe('[]\n')
-  },
-  { mayStall: true },
-)
+itInEveryMode('fifty thousand variables for one command', async ({ sandbox }) => {
+  const env = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`V${index}`, `${index}`]))
+  expect((await sandbox.exec('echo $V0 $V49999', { env })).stdout).toBe('0 49999\n')
+  expect((await sandbox.exec('echo "[$V0$V49999]"')).stdout).toBe('[]\n')
+})
 
 itInEveryMode('a command that may write no file', async ({ sandbox }) => {
   await sandbox.exec('ulimit -f 0; x=1')

@@ -8,12 +8,9 @@ import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
-const options = { mayStall: true }
-
 itInEveryMode(
   'a supervisor that a command stops is continued: timeouts, starts and kills work',
   async ({ sandbox }) => {
-    const begun = performance.now()
     await sandbox.exec('x=1')
     await sandbox.exec('kill -STOP $PPID')
     expect(await rejectionOf(sandbox.exec('sleep 60', { timeout: 100 }))).toMatchObject({
@@ -24,22 +21,14 @@ itInEveryMode(
     await sandbox.exec('kill -STOP $PPID')
     expect(await process.kill()).toBe(true)
     expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
-    expect(performance.now() - begun).toBeLessThan(6000)
   },
-  options,
 )
 
-itInEveryMode(
-  'a session whose supervisor is stopped can be deleted',
-  async ({ sandbox }) => {
-    const session = await sandbox.createSession({ id: 'one' })
-    await session.exec('sleep 60 & kill -STOP $PPID')
-    const begun = performance.now()
-    await sandbox.deleteSession('one')
-    expect(performance.now() - begun).toBeLessThan(4000)
-  },
-  options,
-)
+itInEveryMode('a session whose supervisor is stopped can be deleted', async ({ sandbox }) => {
+  const session = await sandbox.createSession({ id: 'one' })
+  await session.exec('sleep 60 & kill -STOP $PPID')
+  await sandbox.deleteSession('one')
+})
 
 itInEveryMode(
   'a supervisor killed in the instant of the end leaves nothing, and no file of the host is written to',
@@ -62,7 +51,6 @@ itInEveryMode(
       for (const file of files) expect(readFileSync(file, 'utf8')).toBe('mine')
     }
   },
-  options,
 )
 
 /** Starts processes until it is killed: a look at the process table never shows the last of them. */
@@ -82,7 +70,6 @@ itInEveryMode(
       await running
     }
   },
-  options,
 )
 
 itInEveryMode(
@@ -98,7 +85,6 @@ itInEveryMode(
       expect(ofSession(supervisor)).toEqual([])
     }
   },
-  options,
 )
 
 /** The supervisor of a session that works. A command that it takes down with it is given again. */

@@ -89,7 +89,6 @@ describe('a server that is killed and started anew', () => {
       await until(
         () => text.length === lines(1000).length || undefined,
         () => `${text.length} characters`,
-        10_000,
       )
       host.child.kill('SIGKILL')
       expect(await host.ended()).toBe('SIGKILL')

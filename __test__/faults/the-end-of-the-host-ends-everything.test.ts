@@ -84,7 +84,7 @@ describe('the end of a host', () => {
     await host.printed('done')
     // The workers have ended and their host lives: only the host itself may carry the tag.
     const left = () => proc.tagged(host.tag).filter(({ pid }) => pid !== host.pid)
-    const deadline = performance.now() + 1000
+    const deadline = performance.now() + 10_000
     while (left().length > 0 && performance.now() < deadline)
       await new Promise((resolve) => setTimeout(resolve, 10))
     const lines = left().map(proc.show)

@@ -72,34 +72,30 @@ for (const mode of modes) {
   describe(`a timeout, ${mode.name}, ends`, () => {
     for (const { name, run, out = '', isStubborn = false } of hangs) {
       it(name, () =>
-        withSandboxIn(
-          mode,
-          async ({ sandbox, directory }) => {
-            const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
-            await sandbox.exec(`x=1; a=(p 'q r'); f() { echo f; }; mkdir sub; cd sub; ${job} &`)
-            await proc.untilRuns(job)
-            const begun = path.join(directory, 'begun')
-            const whole = run.includes('BEGUN') ? run : `BEGUN; ${run}`
-            const command = `x=2; ${whole.replaceAll('NAP', nap).replace('BEGUN', `: >${begun}`)}`
-            const hang = async (timeout: number) => {
-              rmSync(begun, { force: true })
-              await sandbox.exec('x=1')
-              const options = { timeout, forceKillAfterDelay: isStubborn ? 100 : 5000 }
-              return rejectionOf(sandbox.exec(command, options))
-            }
-            const rejection = await inTime(80, hang, () => existsSync(begun))
-            expect(rejection).toMatchObject({
-              code: 'COMMAND_TIMEOUT',
-              result: { stdout: out, timedOut: true, isCanceled: false, success: false, exitCode: null },
-            })
-            expect(proc.runs(nap)).toBe(false)
-            expect(proc.runs(job)).toBe(true)
-            await sandbox.exec('set +e; unset -f g')
-            const { stdout } = await sandbox.exec('echo $x "${a[1]}"; f; pwd')
-            expect(stdout).toBe(`2 q r\nf\n${directory}/sub\n`)
-          },
-          { mayStall: true },
-        ),
+        withSandboxIn(mode, async ({ sandbox, directory }) => {
+          const [job, nap] = [proc.uniqueSleep(), proc.uniqueSleep()]
+          await sandbox.exec(`x=1; a=(p 'q r'); f() { echo f; }; mkdir sub; cd sub; ${job} &`)
+          await proc.untilRuns(job)
+          const begun = path.join(directory, 'begun')
+          const whole = run.includes('BEGUN') ? run : `BEGUN; ${run}`
+          const command = `x=2; ${whole.replaceAll('NAP', nap).replace('BEGUN', `: >${begun}`)}`
+          const hang = async (timeout: number) => {
+            rmSync(begun, { force: true })
+            await sandbox.exec('x=1')
+            const options = { timeout, forceKillAfterDelay: isStubborn ? 100 : 5000 }
+            return rejectionOf(sandbox.exec(command, options))
+          }
+          const rejection = await inTime(80, hang, () => existsSync(begun))
+          expect(rejection).toMatchObject({
+            code: 'COMMAND_TIMEOUT',
+            result: { stdout: out, timedOut: true, isCanceled: false, success: false, exitCode: null },
+          })
+          expect(proc.runs(nap)).toBe(false)
+          expect(proc.runs(job)).toBe(true)
+          await sandbox.exec('set +e; unset -f g')
+          const { stdout } = await sandbox.exec('echo $x "${a[1]}"; f; pwd')
+          expect(stdout).toBe(`2 q r\nf\n${directory}/sub\n`)
+        }),
       )
     }
   })

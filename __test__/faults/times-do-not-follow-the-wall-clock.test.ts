@@ -93,7 +93,7 @@ async function expectTrueTimes(before: string, env: Record<string, string> = {})
     const { took, duration, dated } = ends[name]
     for (const measured of [took, duration]) {
       expect(measured, name).toBeGreaterThanOrEqual(ms)
-      expect(measured, name).toBeLessThan(ms + 2000)
+      expect(measured, name).toBeLessThan(ms + 60_000)
     }
     expect(dated, name).toBe(true)
   }

@@ -64,7 +64,6 @@ async function expectAlone({ tag, pid }: Host): Promise<void> {
   await until(
     () => left().length === 0 || undefined,
     () => `left behind: ${left().map(proc.show).join('\n')}`,
-    1000,
   )
 }
 

@@ -46,76 +46,64 @@ itInEveryMode(
 )
 
 it('calls at the same time are all answered', () =>
-  withSandbox(
-    async ({ sandbox }) => {
-      const names = Array.from({ length: 200 }, (_, index) => `f${index}`)
-      await Promise.all(names.map((name) => sandbox.files.write(name, name)))
-      expect(await Promise.all(names.map((name) => sandbox.files.read(name)))).toEqual(names)
-      expect(await sandbox.files.list()).toHaveLength(200)
-    },
-    { mayStall: true },
-  ))
+  withSandbox(async ({ sandbox }) => {
+    const names = Array.from({ length: 200 }, (_, index) => `f${index}`)
+    await Promise.all(names.map((name) => sandbox.files.write(name, name)))
+    expect(await Promise.all(names.map((name) => sandbox.files.read(name)))).toEqual(names)
+    expect(await sandbox.files.list()).toHaveLength(200)
+  }))
 
 it('a killed helper is replaced, and its death during a call fails that call only', () =>
-  withSandbox(
-    async ({ sandbox, tag }) => {
-      await sandbox.files.write('x', '1')
-      const [first] = helpers(tag)
-      expect(first).toBeDefined()
-      process.kill(first ?? 0, 'SIGKILL')
-      await holds(() => helpers(tag).length === 0)
-      expect(await sandbox.files.read('x')).toBe('1')
-      const watch = sandbox.files.watch()
-      const pending = rejectionOf(watch.next())
-      await sandbox.files.stat('.')
-      process.kill(helpers(tag)[0] ?? 0, 'SIGKILL')
-      expect(await pending).toMatchObject({ code: 'ENGINE_ERROR' })
-      expect(await sandbox.files.read('x')).toBe('1')
-    },
-    { mayStall: true },
-  ))
+  withSandbox(async ({ sandbox, tag }) => {
+    await sandbox.files.write('x', '1')
+    const [first] = helpers(tag)
+    expect(first).toBeDefined()
+    process.kill(first ?? 0, 'SIGKILL')
+    await holds(() => helpers(tag).length === 0)
+    expect(await sandbox.files.read('x')).toBe('1')
+    const watch = sandbox.files.watch()
+    const pending = rejectionOf(watch.next())
+    await sandbox.files.stat('.')
+    process.kill(helpers(tag)[0] ?? 0, 'SIGKILL')
+    expect(await pending).toMatchObject({ code: 'ENGINE_ERROR' })
+    expect(await sandbox.files.read('x')).toBe('1')
+  }))
 
 it('the end of the session ends calls and takes half a write back', () =>
-  withSandbox(
-    async ({ sandbox, directory }) => {
-      const session = await sandbox.createSession({ id: 'other' })
-      async function* stuck() {
-        yield Buffer.alloc(3_000_000)
-        await new Promise(() => {})
-      }
-      const signal = new AbortController().signal
-      void session.files.write('x', stuck(), { signal }).catch(() => {})
-      await holds(() => readdirSync(directory).length === 1)
-      const watching = rejectionOf(session.files.watch().next())
-      await session.files.stat('.')
-      await sandbox.deleteSession('other')
-      expect(await watching).toMatchObject({ code: 'SESSION_DESTROYED' })
-      expect(readdirSync(directory)).toEqual([])
-      expect(await rejectionOf(session.files.stat('.'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
-    },
-    { mayStall: true },
-  ))
+  withSandbox(async ({ sandbox, directory }) => {
+    const session = await sandbox.createSession({ id: 'other' })
+    async function* stuck() {
+      yield Buffer.alloc(3_000_000)
+      await new Promise(() => {})
+    }
+    const signal = new AbortController().signal
+    void session.files.write('x', stuck(), { signal }).catch(() => {})
+    await holds(() => readdirSync(directory).length === 1)
+    const watching = rejectionOf(session.files.watch().next())
+    await session.files.stat('.')
+    await sandbox.deleteSession('other')
+    expect(await watching).toMatchObject({ code: 'SESSION_DESTROYED' })
+    expect(readdirSync(directory)).toEqual([])
+    expect(await rejectionOf(session.files.stat('.'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+  }))
 
 it('the death of the supervisor takes half a write back', () =>
-  withSandbox(
-    async ({ sandbox, directory, tag }) => {
-      async function* stuck() {
-        yield Buffer.alloc(3_000_000)
-        await new Promise(() => {})
-      }
-      const abort = new AbortController()
-      const writing = rejectionOf(sandbox.files.write('x', stuck(), { signal: abort.signal }))
-      await holds(() => readdirSync(directory).length === 1)
-      const [helper = 0] = helpers(tag)
-      const supervisor = proc.listProcesses().find(({ pid }) => pid === helper)?.parent ?? 0
-      process.kill(supervisor, 'SIGKILL')
-      await holds(() => readdirSync(directory).length === 0)
-      abort.abort()
-      await writing
-      expect((await sandbox.files.write('y', '1')).size).toBe(1)
-    },
-    { mayStall: true },
-  ))
+  withSandbox(async ({ sandbox, directory, tag }) => {
+    async function* stuck() {
+      yield Buffer.alloc(3_000_000)
+      await new Promise(() => {})
+    }
+    const abort = new AbortController()
+    const writing = rejectionOf(sandbox.files.write('x', stuck(), { signal: abort.signal }))
+    await holds(() => readdirSync(directory).length === 1)
+    const [helper = 0] = helpers(tag)
+    const supervisor = proc.listProcesses().find(({ pid }) => pid === helper)?.parent ?? 0
+    process.kill(supervisor, 'SIGKILL')
+    await holds(() => readdirSync(directory).length === 0)
+    abort.abort()
+    await writing
+    expect((await sandbox.files.write('y', '1')).size).toBe(1)
+  }))
 
 if (process.getuid?.() === 0) {
   const user = { uid: 65534, gid: 65534 }
@@ -144,33 +132,30 @@ if (process.getuid?.() === 0) {
           code: 'PERMISSION_DENIED',
         })
       },
-      { options: { user }, mayStall: true },
+      { options: { user } },
     ))
 }
 
 it('watches and writes that stay open hold up no other call, and one too many says so', () =>
-  withSandbox(
-    async ({ sandbox, directory }) => {
-      const watches = Array.from({ length: 63 }, () => sandbox.files.watch('.'))
-      let begun = 0
-      for (const watch of watches) watch.next().then(() => begun++)
-      let tries = 0
-      await holds(() => {
-        writeFileSync(path.join(directory, `seen-${tries++}`), '')
-        return begun === watches.length
-      })
-      expect((await sandbox.files.list()).length).toBe(tries)
-      const late = sandbox.files.write('late', 'x')
-      expect(await rejectionOf(late)).toMatchObject({
-        code: 'ENGINE_ERROR',
-        message: expect.stringContaining('63 open watches and writes'),
-      })
-      const waits = sandbox.files.write('waits', 'x')
-      await sandbox.files.list()
-      await watches[0]?.return?.()
-      await waits
-      await Promise.all(watches.map((watch) => watch.return?.()))
-      expect(await sandbox.files.read('waits')).toBe('x')
-    },
-    { mayStall: true },
-  ))
+  withSandbox(async ({ sandbox, directory }) => {
+    const watches = Array.from({ length: 63 }, () => sandbox.files.watch('.'))
+    let begun = 0
+    for (const watch of watches) watch.next().then(() => begun++)
+    let tries = 0
+    await holds(() => {
+      writeFileSync(path.join(directory, `seen-${tries++}`), '')
+      return begun === watches.length
+    })
+    expect((await sandbox.files.list()).length).toBe(tries)
+    const late = sandbox.files.write('late', 'x')
+    expect(await rejectionOf(late)).toMatchObject({
+      code: 'ENGINE_ERROR',
+      message: expect.stringContaining('63 open watches and writes'),
+    })
+    const waits = sandbox.files.write('waits', 'x')
+    await sandbox.files.list()
+    await watches[0]?.return?.()
+    await waits
+    await Promise.all(watches.map((watch) => watch.return?.()))
+    expect(await sandbox.files.read('waits')).toBe('x')
+  }))

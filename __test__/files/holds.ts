@@ -5,6 +5,5 @@ export async function holds(condition: () => boolean): Promise<void> {
   await until(
     () => condition() || undefined,
     () => `this does not hold: ${condition}`,
-    5000,
   )
 }

@@ -147,19 +147,15 @@ async function compare({ files }: AnySandbox, random: Random, log: string[]): Pr
 for (const place of ['in this process', 'over HTTP'])
   it(`files behave as the model, ${place}`, () =>
     withRandom((random) =>
-      withSandbox(
-        async (workplace) => {
-          const log: string[] = []
-          try {
-            if (place === 'in this process') await compare(workplace.sandbox, random, log)
-            else
-              await withClient(workplace, (client) => compare(client as unknown as AnySandbox, random, log))
-          } catch (error) {
-            if (error instanceof Error) error.message += `\nafter ${log.slice(-5).join('; ')}`
-            throw error
-          }
-          expect(existsSync(workplace.directory)).toBe(true)
-        },
-        { mayStall: true },
-      ),
+      withSandbox(async (workplace) => {
+        const log: string[] = []
+        try {
+          if (place === 'in this process') await compare(workplace.sandbox, random, log)
+          else await withClient(workplace, (client) => compare(client as unknown as AnySandbox, random, log))
+        } catch (error) {
+          if (error instanceof Error) error.message += `\nafter ${log.slice(-5).join('; ')}`
+          throw error
+        }
+        expect(existsSync(workplace.directory)).toBe(true)
+      }),
     ))

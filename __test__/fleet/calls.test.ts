@@ -34,9 +34,7 @@ const cuts = () => cluster.router.cuts() - cutsBefore
 function gate(least: number): { wait: string; release: Promise<unknown> } {
   const file = randomUUID()
   const isReached = () => cuts() >= least || undefined
-  const release = until(isReached, () => `only ${cuts()} cuts`, 10_000).then(() =>
-    client.files.write(file, ''),
-  )
+  const release = until(isReached, () => `only ${cuts()} cuts`).then(() => client.files.write(file, ''))
   return { wait: `until [ -e ${file} ]; do sleep 0.02; done`, release }
 }
 
@@ -124,7 +122,6 @@ describe('a call that takes longer than the router allows', () => {
     })
     const took = performance.now() - begin
     expect(took).toBeGreaterThan(650)
-    expect(took).toBeLessThan(4000)
     await process.kill()
   })
 
@@ -154,7 +151,6 @@ describe('a call that takes longer than the router allows', () => {
     await until(
       () => types.includes('overflow') || undefined,
       () => `only ${types}`,
-      5000,
     )
     abort.abort()
     await watching
@@ -171,7 +167,6 @@ describe('a connection that breaks', () => {
       await until(
         () => cluster.router.opened() > seen || undefined,
         () => 'the request is not repeated',
-        5000,
       )
       seen = cluster.router.opened()
       cluster.router.break()
@@ -190,7 +185,6 @@ describe('a connection that breaks', () => {
     await until(
       async () => (await client.exec(`kill -0 ${pid}`)).exitCode === 1 || undefined,
       () => 'the command continues',
-      5000,
     )
   })
 })

@@ -93,7 +93,6 @@ describe('a fleet of hosts', () => {
     await until(
       () => idle.lost ?? undefined,
       () => 'it is still there',
-      4000,
     )
     expect(idle.lost?.reason).toBe('expired')
     expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default'])
@@ -113,7 +112,6 @@ describe('a fleet of hosts', () => {
       await until(
         () => own.lost ?? undefined,
         () => 'it is still there',
-        4000,
       )
     }
     expect([same?.lost, listed?.lost]).toEqual([null, null])
@@ -229,7 +227,6 @@ describe('a fleet of hosts', () => {
     await until(
       async () => ((await listed()) === 1 ? true : undefined),
       () => 'it does not expire',
-      4000,
     )
     for (const end of [() => fleet.delete('two'), () => fleet.close()]) {
       const next = await fleet.create({ id: 'two', ttl: 60_000 })

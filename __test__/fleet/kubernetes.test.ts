@@ -27,7 +27,6 @@ function noClaims(): Promise<unknown> {
   return until(
     () => cluster.claims().length === 0 || undefined,
     () => `claims are left: ${cluster.claims()}`,
-    5000,
   )
 }
 
@@ -80,7 +79,6 @@ describe('create', () => {
       if (verb === 'watch') cluster.api.watchFault = status
       else cluster.api.fault = (method, path) => (method === 'GET' && path.endsWith('s') ? status : undefined)
       cluster.controller.isPaused = true
-      const began = performance.now()
       // The second one begins in the pause before the next attempt.
       for (const _ of [1, 2, 3, 4]) {
         const error = await rejectionOf(fleet.create())
@@ -91,7 +89,6 @@ describe('create', () => {
         )
         expect(error.message).toContain(remedy)
       }
-      expect(performance.now() - began).toBeLessThan(10_000)
       cluster.api.watchFault = undefined
       cluster.api.fault = () => undefined
       cluster.controller.resume()
@@ -225,7 +222,6 @@ describe('the time to live', () => {
     await until(
       () => sandbox.lost ?? undefined,
       () => 'the sandbox has not expired',
-      6000,
     )
     expect(sandbox.lost).toMatchObject({ reason: 'expired', sandbox: sandbox.id })
     expect(cluster.claims()).toEqual([])

@@ -65,7 +65,6 @@ describe('SANDBOX_LOST', () => {
     await until(
       () => sandbox.lost ?? undefined,
       () => 'the loss is not noticed',
-      8000,
     )
     expect(sandbox.lost?.reason).toBe('deleted')
   })
@@ -167,7 +166,6 @@ describe('SANDBOX_LOST', () => {
     await until(
       async () => (await sandbox.client.exec('true')).success || undefined,
       () => 'no link',
-      5000,
     )
     await terminal.write('three\n')
     network.link(false)
@@ -228,7 +226,6 @@ describe('SANDBOX_LOST', () => {
     await until(
       async () => (await sandbox.client.exec('echo ok')).stdout || undefined,
       () => 'no link',
-      5000,
     )
   })
 })

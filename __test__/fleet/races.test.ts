@@ -145,13 +145,11 @@ describe('what is no event of a watch', () => {
       await until(
         () => cluster.api.watches > 0 || undefined,
         () => 'no watch',
-        8000,
       )
       cluster.api.sendLine(line)
       await until(
         () => (cluster.api.counts.LIST ?? 0) > lists || undefined,
         () => `the watch goes on after ${line}`,
-        8000,
       )
     }
     expect((await sandbox.client.exec('echo ok')).stdout).toBe('ok\n')
@@ -159,7 +157,6 @@ describe('what is no event of a watch', () => {
     await until(
       () => sandbox.lost ?? undefined,
       () => 'the loss is not noticed',
-      8000,
     )
   }, 60_000)
 })

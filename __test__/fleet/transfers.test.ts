@@ -37,7 +37,6 @@ function nextCut(): Promise<unknown> {
   return until(
     () => cluster.router.cuts() > seen || undefined,
     () => 'no request is cut',
-    5000,
   )
 }
 
@@ -131,7 +130,6 @@ describe('an upload', () => {
       await until(
         () => isOver || cluster.router.opened() > seen || undefined,
         () => 'no request',
-        5000,
       )
       seen = cluster.router.opened()
       cluster.router.break()

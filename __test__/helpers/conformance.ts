@@ -101,7 +101,7 @@ function theatre(mode: Mode) {
     () =>
       new Promise<void>((opened, failed) => {
         const leave = enter(mode)
-        const expectations = { options: { extendEnv: false, env: environment, ...shell }, mayStall: true }
+        const expectations = { options: { extendEnv: false, env: environment, ...shell } }
         ended = withSandbox(async ({ sandbox, directory: root }) => {
           leave()
           place = {

@@ -18,7 +18,7 @@ export interface Consumer {
   write(name: string, text: string): void
   /** Runs a program in the project; returns its standard output. */
   run(program: string, ...args: string[]): Promise<string>
-  /** Does the same for an executable of a package in this repository. */
+  /** Does the same for a program in the node_modules/.bin of this repository. */
   runTool(tool: string, ...args: string[]): Promise<string>
   remove(): void
 }
@@ -53,7 +53,7 @@ export async function createConsumer(packages: string[] = []): Promise<Consumer>
     directory,
     write,
     run: runIn,
-    runTool: (tool, ...args) => runIn('node', path.join(root, 'node_modules', tool), ...args),
+    runTool: (tool, ...args) => runIn(path.join(root, 'node_modules/.bin', tool), ...args),
     remove: () => rmSync(directory, { recursive: true, force: true }),
   }
 }

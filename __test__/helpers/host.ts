@@ -55,7 +55,6 @@ export function startHost(program: string, wrapper: string[] = [], env: Record<s
       await until(
         () => text.includes(wanted) || end !== undefined || undefined,
         () => `not printed: ${wanted}, but: ${text}`,
-        10_000,
       )
       expect(text).toContain(wanted)
     },
@@ -68,11 +67,10 @@ export function startHost(program: string, wrapper: string[] = [], env: Record<s
   }
 }
 
-/** Checks I1 for a dead host: nothing of it is left after 1 s. */
-export async function expectGone(tag: string, limit = 1000): Promise<void> {
+/** Checks I1 for a dead host: nothing of it is left. */
+export async function expectGone(tag: string): Promise<void> {
   await until(
     () => proc.tagged(tag).length === 0 || undefined,
     () => `left behind: ${proc.tagged(tag).map(proc.show).join('\n')}`,
-    limit,
   )
 }

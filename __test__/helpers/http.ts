@@ -32,14 +32,11 @@ export interface EventReply extends AsyncIterable<ReceivedEvent> {
   vanish(): void
 }
 
-/**
- * Runs a test with a server, and checks the invariants after the server has closed, except for stalls: the clients, with
- * the runtime's fetch and JSON, are in this process too.
- */
+/** Runs a test with a server, and checks the invariants after the server has closed. */
 export function withServer(
   test: (place: HttpPlace) => Promise<void>,
   options: ServeOptions = {},
-  expectations: Expectations = { mayStall: true },
+  expectations: Expectations = {},
 ): Promise<void> {
   return withSandbox(async (workplace) => {
     const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, ...options })

@@ -144,7 +144,6 @@ export async function untilGone({ jobs }: JobPlace, job: string | { jobId: strin
       return status.state !== 'running' && !status.alive ? status : undefined
     },
     () => `job ${id} goes on`,
-    5000,
   )
 }
 
@@ -161,7 +160,6 @@ export async function untilPrinted(
       return raw.includes(text) ? raw : undefined
     },
     () => `job ${id} did not print ${text}`,
-    5000,
   )
 }
 

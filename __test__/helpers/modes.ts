@@ -24,12 +24,12 @@ export const withoutPidfds = process.env.NACRE_PIDFD === 'off'
 
 export const modes: Mode[] = withoutPidfds ? [{ name: 'without pidfds', env: {} }] : all
 
-/** Whether this is `npm run test:rest` instead of `npm test`. */
+/** Whether this is a slow project instead of `npm test`. */
 export const isRest = process.env.NACRE_TEST_REST !== undefined
 
 /**
- * The modes that tables and slow files run in now: the first in `npm test`, the others in `npm run test:rest`
- * (scripts/test-projects.mjs). Other tests run in all of `modes`.
+ * The modes that tables and slow files run in now: the first in `npm test`, the others in the slow projects
+ * (scripts/test/projects.mjs). Other tests run in all of `modes`.
  */
 export const chosenModes: Mode[] = isRest && modes.length > 1 ? modes.slice(1) : modes.slice(0, 1)
 

@@ -1,7 +1,6 @@
 /** The kernel's view of processes, threads, file descriptors and control groups, read only from /proc. */
 import { readdirSync, readFileSync, readlinkSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
-import { notAStall } from './stall.js'
 import { until } from './until.js'
 
 export interface ProcessEntry {
@@ -17,14 +16,12 @@ export interface ProcessEntry {
 
 /** Every existing process. */
 export function listProcesses(): ProcessEntry[] {
-  return notAStall(() =>
-    numericEntries('/proc').flatMap((pid) => {
-      const stat = read(`/proc/${pid}/stat`)
-      if (stat === '') return []
-      const [state = '', parent = '', ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-      return [{ pid, parent: Number(parent), state, started: rest[17] ?? '', session: Number(rest[1]) }]
-    }),
-  )
+  return numericEntries('/proc').flatMap((pid) => {
+    const stat = read(`/proc/${pid}/stat`)
+    if (stat === '') return []
+    const [state = '', parent = '', ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+    return [{ pid, parent: Number(parent), state, started: rest[17] ?? '', session: Number(rest[1]) }]
+  })
 }
 
 /** All descendants of `root`. */
@@ -124,10 +121,7 @@ export function tagged(tag: string): ProcessEntry[] {
 
 /** Whether a process with these words in its command line is running. */
 export function runs(words: string): boolean {
-  const processes = listProcesses()
-  return notAStall(() =>
-    processes.some(({ pid, state }) => state !== 'Z' && commandLine(pid).includes(words)),
-  )
+  return listProcesses().some(({ pid, state }) => state !== 'Z' && commandLine(pid).includes(words))
 }
 
 /** The words of a process's command, separated by blanks. */
@@ -150,6 +144,11 @@ export function systemCall(pid: number): number | undefined {
 /** A field of /proc/<pid>/status as a number; sizes there are in kB. */
 export function statusNumber(field: string, pid: number | 'self' = 'self'): number {
   return Number(new RegExp(`^${field}:\\s*(\\d+)`, 'm').exec(read(`/proc/${pid}/status`))?.[1])
+}
+
+/** The bytes that a process has read or written so far, from and to anything; 0 if it has ended. */
+export function bytes(direction: 'rchar' | 'wchar', pid: number | 'self' = 'self'): number {
+  return Number(new RegExp(`^${direction}: (\\d+)$`, 'm').exec(read(`/proc/${pid}/io`))?.[1] ?? 0)
 }
 
 /** A sleep command that no other test has: its arguments alone identify it. */
@@ -184,9 +183,8 @@ export async function untilRuns(words: string, times = 1): Promise<void> {
   const count = () =>
     listProcesses().filter(({ pid, state }) => state !== 'Z' && commandLine(pid) === words).length
   await until(
-    () => notAStall(count) >= times || undefined,
+    () => count() >= times || undefined,
     () => `${words} did not start, or not ${times} times`,
-    10_000,
   )
 }
 
@@ -195,6 +193,5 @@ export async function untilStopped(pid: number): Promise<void> {
   await until(
     () => listProcesses().some((entry) => entry.pid === pid && entry.state === 'T') || undefined,
     () => `process ${pid} does not stop`,
-    10_000,
   )
 }

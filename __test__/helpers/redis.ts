@@ -37,7 +37,6 @@ export async function startRedis(
       await until(
         () => answers(port),
         () => 'Redis does not answer',
-        10_000,
       )
     },
     stop: async (signal = 'SIGTERM') => {

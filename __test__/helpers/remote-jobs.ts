@@ -127,7 +127,6 @@ export async function withRemoteJobs(
     await until(
       () => left().length === 0 || undefined,
       () => `left in the root: ${left().join(', ')}`,
-      5000,
     )
   } finally {
     for (const entry of proc.tagged(tag)) proc.kill(entry.pid)

@@ -78,7 +78,6 @@ export async function attach(
       await until(
         () => text().includes(wanted) || undefined,
         () => `not printed: ${JSON.stringify(wanted)}, but ${JSON.stringify(text())}`,
-        10_000,
       )
     },
   }

@@ -69,7 +69,7 @@ beforeAll(async () => {
   writeFileSync(path.join(directory, 'token'), TOKEN, { mode: 0o644 })
   await create('sandbox')
   await podman('start', 'sandbox')
-  await until(isHealthy, isDown, 10_000)
+  await until(isHealthy, isDown)
   client = new SandboxClient({ url: SERVER, token: TOKEN })
 }, 60_000)
 
@@ -124,7 +124,7 @@ describe('in the container', () => {
     await shell('for i in {1..50}; do (setsid sleep 0.01 &) ; done')
     const zombies = async () =>
       (await shell('grep -l "^State:.Z" /proc/[0-9]*/status || :')) === '' || undefined
-    await until(zombies, () => 'zombies are left', 5000)
+    await until(zombies, () => 'zombies are left')
   })
 
   it('a request without the token is refused', async () => {

@@ -103,11 +103,9 @@ it('a second cancel with less grace hastens the first', () =>
     const { jobs } = place
     const job = await jobs.start({ command: `trap '' TERM; echo up; while :; do sleep 1; done` })
     await untilPrinted(place, job, 'up')
-    const begun = performance.now()
-    const first = jobs.cancel(job, { graceMs: 60_000 })
+    const first = jobs.cancel(job, { graceMs: 600_000 })
     await jobs.cancel(job, { graceMs: 50 })
     await first
-    expect(performance.now() - begun).toBeLessThan(10_000)
   }))
 
 it('a cancel ends processes that a command left behind, and the record stays', () =>
@@ -137,9 +135,7 @@ for (const [name, attack] of Object.entries(ATTACKS)) {
     const job = await jobs.start({ command: `trap '' TERM; setsid ${nap} & echo up; ${attack}; ${nap}` })
     await untilPrinted(place, job, 'up')
     await proc.untilRuns(nap, 2)
-    const begun = performance.now()
     await jobs.cancel(job, { graceMs: 100 })
-    expect(performance.now() - begun).toBeLessThan(6000)
     expect(proc.runs(nap)).toBe(false)
     await expectNoProcess(tag)
     expect(await jobs.status(job)).toMatchObject({ alive: false, signal: 'SIGKILL', reason: 'cancelled' })

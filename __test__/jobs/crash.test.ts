@@ -121,7 +121,7 @@ it('a host leaves no zombie of its jobs, and neither does one that is a pid name
     const end = await host.ended(60_000)
     expect(host.output()).toContain('zombies 0')
     expect(end).toBe(0)
-    await expectGone(host.tag, 10_000)
+    await expectGone(host.tag)
   }
 }, 120_000)
 
@@ -171,7 +171,6 @@ describe('a pid that is used again', () => {
         await until(
           () => !proc.isAlive(job.pgid) || undefined,
           () => 'the supervisor runs on',
-          10_000,
         )
         const file = path.join(job.dir, 'meta.json')
         const meta = JSON.parse(readFileSync(file, 'utf8'))

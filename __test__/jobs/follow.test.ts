@@ -65,12 +65,3 @@ it('follow and wait can be given up, by a signal, by leaving, and by the end of 
     expect(await ended).toMatchObject({ code: 'SANDBOX_DESTROYED' })
     expect(await jobs.status(job)).toMatchObject({ state: 'running' })
   }))
-
-it('a follower of a quiet job uses no processor time', () =>
-  withJobs(async ({ jobs }) => {
-    const job = await jobs.start({ command: 'printf "no newline"; sleep 1.2' })
-    const before = process.cpuUsage()
-    await all(jobs.follow(job, 0, { lines: true }))
-    const { user, system } = process.cpuUsage(before)
-    expect(user + system).toBeLessThan(300_000)
-  }))

@@ -100,8 +100,10 @@ describe('the installed packages', () => {
   })
 
   it('are at most 600 kB and 2.5 MB', () => {
-    expect(statSync(tarballs.main).size).toBeLessThanOrEqual(600_000)
-    expect(statSync(tarballs.platform).size).toBeLessThanOrEqual(2_500_000)
+    const [main, platform] = [statSync(tarballs.main).size, statSync(tarballs.platform).size]
+    console.log(`the packages have ${main} and ${platform} bytes`)
+    expect(main).toBeLessThanOrEqual(600_000)
+    expect(platform).toBeLessThanOrEqual(2_500_000)
   })
 
   it(`need no glibc above ${GLIBC_FLOOR}`, () => {
@@ -148,47 +150,6 @@ describe('without a compiler on PATH', () => {
       await once(server, 'exit')
     }
   }, 30_000)
-})
-
-/** The least of several runs: what the program takes, without what else the machine does. Stops at `enough`. */
-async function least(enough: number, measure: () => Promise<number>): Promise<number> {
-  let found = Number.POSITIVE_INFINITY
-  for (let runs = 0; runs < 10 || (found > enough && runs < 100); runs++)
-    found = Math.min(found, await measure())
-  return found
-}
-
-async function milliseconds(...args: string[]): Promise<number> {
-  const begun = performance.now()
-  await inProject('node', ...args)
-  return performance.now() - begun
-}
-
-describe('the start', () => {
-  // A ratio, since machines differ: 25 ms where Node itself takes 20 ms.
-  it("takes at most 1.25 times as long for import 'nacre' as Node takes to start", async () => {
-    const nothing = await least(0, () => milliseconds('--input-type=module', '-e', '0'))
-    const limit = 1.25 * nothing
-    const nacre = await least(nothing + limit, () =>
-      milliseconds('--input-type=module', '-e', "import 'nacre'"),
-    )
-    console.log(`import 'nacre': ${(nacre - nothing).toFixed(1)} ms above ${nothing.toFixed(1)} ms`)
-    expect(nacre - nothing).toBeLessThanOrEqual(limit)
-  }, 60_000)
-
-  it('answers the first command within 15 ms', async () => {
-    const program = `import { Sandbox } from 'nacre'
-      const begun = performance.now()
-      const sandbox = new Sandbox()
-      await sandbox.exec('true')
-      console.log(performance.now() - begun)
-      await sandbox.destroy()`
-    const first = await least(15, async () => {
-      return Number((await inProject('node', '--input-type=module', '-e', program)).stdout)
-    })
-    console.log(`first exec: ${first.toFixed(1)} ms`)
-    expect(first).toBeLessThanOrEqual(15)
-  }, 60_000)
 })
 
 describe('sandboxd', () => {

@@ -40,29 +40,26 @@ describe('output', () => {
   })
 
   it('gives the same to readers that come at any time, each at its own pace', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const process = await sandbox.startProcess('for ((i = 0; i < 20000; i++)); do echo line $i; done')
-        const expected = Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join('')
-        const early = all(process.output())
-        const slow = (async () => {
-          let seen = ''
-          for await (const event of process.output()) {
-            if ('data' in event) seen += event.data
-            await setImmediate()
-          }
-          return seen
-        })()
-        await process.waitForLog('line 1000')
-        const late = all(sandbox.streamProcessLogs(process.id))
-        await process.wait()
-        const after = all(process.output())
-        for (const events of [early, late, after]) expect(text(await events) === expected).toBe(true)
-        expect((await slow) === expected).toBe(true)
-        expect((await process.getLogs()).stdout === expected).toBe(true)
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess('for ((i = 0; i < 20000; i++)); do echo line $i; done')
+      const expected = Array.from({ length: 20_000 }, (_, index) => `line ${index}\n`).join('')
+      const early = all(process.output())
+      const slow = (async () => {
+        let seen = ''
+        for await (const event of process.output()) {
+          if ('data' in event) seen += event.data
+          await setImmediate()
+        }
+        return seen
+      })()
+      await process.waitForLog('line 1000')
+      const late = all(sandbox.streamProcessLogs(process.id))
+      await process.wait()
+      const after = all(process.output())
+      for (const events of [early, late, after]) expect(text(await events) === expected).toBe(true)
+      expect((await slow) === expected).toBe(true)
+      expect((await process.getLogs()).stdout === expected).toBe(true)
+    }))
 
   it('goes on from the cursor of any event, without a gap or a duplicate', () =>
     withSandbox(async ({ sandbox }) => {
@@ -230,23 +227,20 @@ describe('a log', () => {
   })
 
   it('keeps the newest bytes up to its limit and counts the missing ones', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const process = await sandbox.startProcess("head -c 5000000 /dev/zero | tr '\\0' x; echo -n end", {
-          logLimit: 3_000_000,
-        })
-        await process.wait()
-        const { stdout, truncated } = await process.getLogs()
-        expect(truncated).toBe(2_000_003)
-        expect(stdout.length).toBe(3_000_000)
-        expect(stdout.endsWith('xxxend')).toBe(true)
-        const events = await all(process.output())
-        expect(events[0]).toMatchObject({ missing: 2_000_003 })
-        expect(text(events) === stdout).toBe(true)
-        expect(events.slice(1).filter((event) => 'missing' in event)).toEqual([])
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      const process = await sandbox.startProcess("head -c 5000000 /dev/zero | tr '\\0' x; echo -n end", {
+        logLimit: 3_000_000,
+      })
+      await process.wait()
+      const { stdout, truncated } = await process.getLogs()
+      expect(truncated).toBe(2_000_003)
+      expect(stdout.length).toBe(3_000_000)
+      expect(stdout.endsWith('xxxend')).toBe(true)
+      const events = await all(process.output())
+      expect(events[0]).toMatchObject({ missing: 2_000_003 })
+      expect(text(events) === stdout).toBe(true)
+      expect(events.slice(1).filter((event) => 'missing' in event)).toEqual([])
+    }))
 
   it('with a limit of 0 keeps nothing and counts the missing bytes', () =>
     withSandbox(async ({ sandbox }) => {
@@ -257,21 +251,18 @@ describe('a log', () => {
     }))
 
   it('leaves no file behind, not even while it is large', () =>
-    withSandbox(
-      async ({ sandbox, stateDir }) => {
-        const process = await sandbox.startProcess('head -c 4000000 /dev/zero; sleep 60')
-        await until(
-          async () => {
-            const last = await all(process.output({ since: 3_999_999, follow: false, encoding: 'buffer' }))
-            return last.length > 0 || undefined
-          },
-          () => 'the output has not come',
-        )
-        const { readdirSync } = await import('node:fs')
-        expect(readdirSync(stateDir).filter((name) => name.startsWith('log'))).toEqual([])
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox, stateDir }) => {
+      const process = await sandbox.startProcess('head -c 4000000 /dev/zero; sleep 60')
+      await until(
+        async () => {
+          const last = await all(process.output({ since: 3_999_999, follow: false, encoding: 'buffer' }))
+          return last.length > 0 || undefined
+        },
+        () => 'the output has not come',
+      )
+      const { readdirSync } = await import('node:fs')
+      expect(readdirSync(stateDir).filter((name) => name.startsWith('log'))).toEqual([])
+    }))
 
   it('keeps output of a child after the end of the process', () =>
     withSandbox(async ({ sandbox }) => {
@@ -288,16 +279,13 @@ describe('a log', () => {
 
 describe('a process that prints much', () => {
   it('runs to its end without a reader', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const process: Process = await sandbox.startProcess('head -c 50000000 /dev/zero; echo done', {
-          logLimit: 1_000_000,
-        })
-        expect(await process.wait()).toMatchObject({ exitCode: 0 })
-        const { stdout, truncated } = await process.getLogs({ encoding: 'buffer' })
-        expect(Buffer.from(stdout.slice(-6)).toString()).toBe('\0done\n')
-        expect([stdout.length, truncated]).toEqual([1_000_000, 50_000_005 - 1_000_000])
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      const process: Process = await sandbox.startProcess('head -c 50000000 /dev/zero; echo done', {
+        logLimit: 1_000_000,
+      })
+      expect(await process.wait()).toMatchObject({ exitCode: 0 })
+      const { stdout, truncated } = await process.getLogs({ encoding: 'buffer' })
+      expect(Buffer.from(stdout.slice(-6)).toString()).toBe('\0done\n')
+      expect([stdout.length, truncated]).toEqual([1_000_000, 50_000_005 - 1_000_000])
+    }))
 })

@@ -150,7 +150,6 @@ describe('a service that fails', () => {
       await until(
         () => (service.restarts === 2 && service.status === 'running') || undefined,
         () => `restarts: ${service.restarts}`,
-        5000,
       )
       expect([service.id, service.pid, new Set(starts).size]).toEqual(['weak', starts[2], 3])
       expect(await sandbox.getProcess('weak')).toBe(service)
@@ -218,7 +217,6 @@ describe('a service that fails', () => {
       await until(
         () => (aborted.status === 'failed' && orphaned.status === 'failed') || undefined,
         () => `${aborted.status} ${orphaned.status}`,
-        5000,
       )
       expect([aborted.restarts, orphaned.restarts]).toEqual([0, 0])
     }))

@@ -20,7 +20,6 @@ function promptOf(process: Process, count: number): Promise<true> {
   return until(
     async () => (await process.getLogs()).stdout.split('bash-').length > count || undefined,
     () => `there is no prompt number ${count}`,
-    10_000,
   )
 }
 

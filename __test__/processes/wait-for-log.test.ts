@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
-import { measure } from '../helpers/remeasure.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
 describe('waitForLog', () => {
@@ -24,22 +23,14 @@ describe('waitForLog', () => {
 
   it('finds a pattern that is split over pieces, whole', () =>
     withSandbox(async ({ sandbox }) => {
-      const command = "printf 'on po'; sleep 0.02; printf 'rt 8'; sleep 0.02; printf '080\\n'; sleep 60"
-      const take = async () => {
-        const arrivals: number[] = []
-        const onOutput = () => void arrivals.push(performance.now())
-        const process = await sandbox.startProcess(command, { onOutput })
-        const waits = [process.waitForLog(/port (\d+)/), process.waitForLog('port')]
-        const [number, word] = await Promise.all(waits)
-        await process.waitForLog(/^on port 8080$/)
-        const pauses = arrivals.slice(1).map((time, index) => time - (arrivals[index] ?? 0))
-        return { found: [number?.match?.[1], word?.line], pause: Math.max(...pauses) }
-      }
-      // A piece that is quiet for 50 ms counts as a line.
-      const spoiled = ({ pause }: { pause: number }) =>
-        pause < 40 ? undefined : `a pause of 20 ms took ${pause.toFixed(0)} ms`
-      const { found } = await measure(take, spoiled)
-      expect(found).toEqual(['8080', 'on port 8080'])
+      // A piece that is quiet for 50 ms counts as a line. On a busy machine some are, but not all.
+      const pieces = "printf 'on po'; sleep 0.02; printf 'rt 8'; sleep 0.02; printf '080\\n'"
+      const process = await sandbox.startProcess(`while :; do ${pieces}; done`)
+      const [number, word] = await Promise.all([
+        process.waitForLog(/port (\d{4})/),
+        process.waitForLog('port 8080'),
+      ])
+      expect([number.match?.[1], number.line, word.line]).toEqual(['8080', 'on port 8080', 'on port 8080'])
     }))
 
   it('finds a prompt without an end of line, once it is quiet', () =>
@@ -120,15 +111,12 @@ describe('waitForLog', () => {
     }))
 
   it('finds a line behind megabytes of one without an end', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const command =
-          "head -c 20000000 /dev/zero | tr '\\0' x; printf needle; head -c 3000000 /dev/zero | tr '\\0' x"
-        const process = await sandbox.startProcess(command)
-        const { line } = await process.waitForLog(/need(le)/)
-        expect(line).toContain('needle')
-        expect(line.length).toBeLessThan(2_000_000)
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      const command =
+        "head -c 20000000 /dev/zero | tr '\\0' x; printf needle; head -c 3000000 /dev/zero | tr '\\0' x"
+      const process = await sandbox.startProcess(command)
+      const { line } = await process.waitForLog(/need(le)/)
+      expect(line).toContain('needle')
+      expect(line.length).toBeLessThan(2_000_000)
+    }))
 })

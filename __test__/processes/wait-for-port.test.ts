@@ -27,22 +27,19 @@ describe('waitForPort', () => {
     }))
 
   it('does not take the port of another process for its own', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const server = createTcpServer()
-        const port = await new Promise<number>((resolve) => {
-          server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
-        })
-        const other = await sandbox.startProcess('sleep 60')
-        const error = await rejectionOf(other.waitForPort(port, { timeout: 300 }))
-        expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT', logTail: '' })
-        expect(error.message).toContain(
-          `300 ms passed before it listened on port ${port}. It has printed nothing.`,
-        )
-        await new Promise((resolve) => server.close(resolve))
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      const server = createTcpServer()
+      const port = await new Promise<number>((resolve) => {
+        server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
+      })
+      const other = await sandbox.startProcess('sleep 60')
+      const error = await rejectionOf(other.waitForPort(port, { timeout: 300 }))
+      expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT', logTail: '' })
+      expect(error.message).toContain(
+        `300 ms passed before it listened on port ${port}. It has printed nothing.`,
+      )
+      await new Promise((resolve) => server.close(resolve))
+    }))
 
   it('waits for an answer with the status that is asked for', () =>
     withSandbox(async ({ sandbox, directory }) => {
@@ -91,17 +88,14 @@ describe('waitForPort', () => {
 
 describe('the host', () => {
   it('may serve the same port elsewhere: only the process counts', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const server = createServer((_, response) => response.end('host'))
-        const port = await new Promise<number>((resolve) => {
-          server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
-        })
-        const process = await sandbox.startProcess('sleep 60')
-        const error = await rejectionOf(process.waitForPort(port, { mode: 'http', timeout: 200 }))
-        expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT' })
-        await new Promise((resolve) => server.close(resolve))
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      const server = createServer((_, response) => response.end('host'))
+      const port = await new Promise<number>((resolve) => {
+        server.listen(0, '127.0.0.1', () => resolve((server.address() as { port: number }).port))
+      })
+      const process = await sandbox.startProcess('sleep 60')
+      const error = await rejectionOf(process.waitForPort(port, { mode: 'http', timeout: 200 }))
+      expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT' })
+      await new Promise((resolve) => server.close(resolve))
+    }))
 })

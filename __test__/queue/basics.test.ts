@@ -146,7 +146,6 @@ describe('a job', () => {
       await until(
         async () => ((await queue.get(id))?.progress === 300_000 ? true : undefined),
         () => 'no progress',
-        10_000,
       )
       mkdirSync(`${base}/go`)
       expect((await ended(queue, id)).progress).toBe(300_004)

@@ -77,7 +77,6 @@ describe('cancel', () => {
       await until(
         async () => ((await queue.get('backoff'))?.state === 'delayed' ? true : undefined),
         () => 'not delayed',
-        10_000,
       )
       expect((await outputOf(queue, 'backoff')).toString()).toBe('one\n')
       expect(await queue.cancel('backoff')).toBe('removed')
@@ -123,13 +122,11 @@ describe('cancel', () => {
           await until(
             async () => ((await queue.get('between'))?.host === 'one' ? true : undefined),
             () => 'not claimed',
-            10_000,
           )
           expect(await queue.cancel('between', { timeout: 0 })).toBe('requested')
           await until(
             async () => ((await client.exists('nacre:bull:test:inbox:one')) === 0 ? true : undefined),
             () => 'the request has not arrived',
-            10_000,
           )
           proxy.release()
           expect(await ended(queue, 'between')).toMatchObject({

@@ -246,7 +246,6 @@ describe('Redis', () => {
         await until(
           async () => ((await queue.get('again'))?.state === 'active' ? true : undefined),
           () => 'not taken',
-          10_000,
         )
         release(base)
         const job = await ended(queue, 'again')

@@ -159,7 +159,6 @@ describe('logs', () => {
       await until(
         async () => ((await sandbox.jobs.list()).length === 0 ? true : undefined),
         () => 'kept',
-        10_000,
       )
       await expect(outputOf(queue, 'old')).rejects.toMatchObject({ code: 'JOB_NOT_FOUND' })
     }))

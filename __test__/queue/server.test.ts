@@ -32,7 +32,6 @@ it(
         await until(
           () => existsSync(`${base}/full-${index}`) || undefined,
           () => 'there is no room',
-          10_000,
         )
       }
       lines.length = 0
@@ -40,7 +39,6 @@ it(
       await until(
         () => lines.some((line) => line.startsWith('POST /v1/jobs 503')) || undefined,
         () => `the start was not refused: ${lines}`,
-        10_000,
       )
       writeFileSync(`${base}/go`, '')
       await Promise.all(full)

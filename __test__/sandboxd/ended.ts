@@ -17,7 +17,6 @@ export async function ended(place: Place, name = /\b(sleep|yes|touch|cat)\b/): P
   await until(
     () => (running(place, name).length === 0 ? true : undefined),
     () => running(place, name).join('\n'),
-    5000,
   )
 }
 
@@ -26,6 +25,5 @@ export async function begun(place: Place, name: RegExp, count = 1): Promise<void
   await until(
     () => (running(place, name).length >= count ? true : undefined),
     () => `${running(place, name).length} run`,
-    5000,
   )
 }

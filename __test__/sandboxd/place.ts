@@ -228,20 +228,17 @@ export function withSandboxd(
   options: ServeOptions = {},
   expectations: Expectations = {},
 ): Promise<void> {
-  return withSandbox(
-    async (workplace) => {
-      const own = path.join(workplace.directory, 'root')
-      mkdirSync(own)
-      const sandboxd = { grpcPort: 0, restPort: 0, root: own, ...(options.sandboxd as object) }
-      const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, ...options, sandboxd })
-      const place = new Place(serving, workplace)
-      try {
-        await test(place)
-      } finally {
-        place.close()
-        await serving.close()
-      }
-    },
-    { mayStall: true, ...expectations },
-  )
+  return withSandbox(async (workplace) => {
+    const own = path.join(workplace.directory, 'root')
+    mkdirSync(own)
+    const sandboxd = { grpcPort: 0, restPort: 0, root: own, ...(options.sandboxd as object) }
+    const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, ...options, sandboxd })
+    const place = new Place(serving, workplace)
+    try {
+      await test(place)
+    } finally {
+      place.close()
+      await serving.close()
+    }
+  }, expectations)
 }

@@ -32,7 +32,7 @@ describe('the examples of docs/http.md', () => {
             expect(outputs[index], code).toMatch(pattern(prints))
         },
         { token: 'a-token-for-tests' },
-        { mayStall: true, options: { jobsRoot: path.join(base, 'jobs') } },
+        { options: { jobsRoot: path.join(base, 'jobs') } },
       )
     } finally {
       rmSync(base, { recursive: true })

@@ -99,7 +99,7 @@ describe('a signal to a server', () => {
         await host.printed(`${first}: the server ends`)
         host.child.kill(second)
         expect(await host.ended()).toBe(code)
-        await expectGone(host.tag, 5000)
+        await expectGone(host.tag)
       } finally {
         host.child.kill('SIGKILL')
       }
@@ -112,7 +112,7 @@ describe('a signal to a server', () => {
       host.child.kill('SIGTERM')
       expect(await host.ended()).toBe(143)
       expect(host.output()).toContain('not everything ended within 100 ms')
-      await expectGone(host.tag, 5000)
+      await expectGone(host.tag)
     } finally {
       host.child.kill('SIGKILL')
     }
@@ -170,28 +170,25 @@ describe('a call that takes long', () => {
 
 describe('fetch', () => {
   it('answers without a listener, and with that of the runtime', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const { fetch: answer } = createServer(sandbox)
-        const ask = (peer?: object) =>
-          answer(new Request('http://localhost/api/session/list'), peer).then(({ status }) => status)
-        expect(await ask()).toBe(403)
-        expect(await ask({ requestIP: () => ({ address: '127.0.0.1' }) })).toBe(200)
-        expect(await ask({ requestIP: () => ({ address: '192.0.2.7' }) })).toBe(403)
-        expect(await ask({ incoming: { socket: { remoteAddress: '192.0.2.7' } } })).toBe(403)
-        const bun = (globalThis as { Bun?: { serve(options: object): { url: URL; stop(): Promise<void> } } })
-          .Bun
-        if (bun === undefined) return
-        const listener = bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
-        const client = new SandboxClient({ url: listener.url })
-        const lines: string[] = []
-        for await (const line of client.execStream('seq 3').lines()) lines.push(line)
-        expect(lines).toEqual(['1', '2', '3'])
-        await client.destroy()
-        await listener.stop()
-      },
-      { mayStall: true },
-    ))
+    withSandbox(async ({ sandbox }) => {
+      const { fetch: answer } = createServer(sandbox)
+      const ask = (peer?: object) =>
+        answer(new Request('http://localhost/api/session/list'), peer).then(({ status }) => status)
+      expect(await ask()).toBe(403)
+      expect(await ask({ requestIP: () => ({ address: '127.0.0.1' }) })).toBe(200)
+      expect(await ask({ requestIP: () => ({ address: '192.0.2.7' }) })).toBe(403)
+      expect(await ask({ incoming: { socket: { remoteAddress: '192.0.2.7' } } })).toBe(403)
+      const bun = (globalThis as { Bun?: { serve(options: object): { url: URL; stop(): Promise<void> } } })
+        .Bun
+      if (bun === undefined) return
+      const listener = bun.serve({ port: 0, hostname: '127.0.0.1', fetch: answer })
+      const client = new SandboxClient({ url: listener.url })
+      const lines: string[] = []
+      for await (const line of client.execStream('seq 3').lines()) lines.push(line)
+      expect(lines).toEqual(['1', '2', '3'])
+      await client.destroy()
+      await listener.stop()
+    }))
 })
 
 describe('/metrics', () => {

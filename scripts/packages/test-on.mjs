@@ -28,7 +28,7 @@ await main(() => {
   const files = positionals.length > 0 ? positionals : FOLDERS.flatMap(testsIn)
   const [program, ...words] = enter()
   const test = [bun, 'test', '--timeout', '20000', '--only-failures', ...files]
-  const env = { ...process.env, NACRE_NATIVE_PATH: native, NACRE_TEST_BUSY: 'yes' }
+  const env = { ...process.env, NACRE_NATIVE_PATH: native }
   try {
     execFileSync(program, [...words, ...test], { cwd: root, env, stdio: ['ignore', 'inherit', 'inherit'] })
   } catch {

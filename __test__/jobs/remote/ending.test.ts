@@ -117,7 +117,6 @@ inEveryShell('the end of a remote job', (shell) => {
       await until(
         async () => !(await jobs.status(short)).alive || undefined,
         () => 'the job stays alive',
-        10_000,
       )
       await expectNoProcess(tag)
     },

@@ -1,29 +1,20 @@
 /** What the server holds for clients of sandboxd that do not read. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { expect, it } from 'vitest'
+import { it } from 'vitest'
 import { startHost } from '../helpers/host.js'
 import { collecting } from '../helpers/memory.js'
 import * as proc from '../helpers/proc.js'
 import { until } from '../helpers/until.js'
 import { Place } from './place.js'
 
-/** Bytes that a process has written. */
-function written(pid: number): number {
-  try {
-    return Number(/^wchar: (\d+)$/m.exec(readFileSync(`/proc/${pid}/io`, 'latin1'))?.[1] ?? 0)
-  } catch {
-    return 0
-  }
-}
-
 /** 64 MB from each program. */
 const LINES = 4_000_000
 const CLIENTS = 10
 const MOST_MB_EACH = 6
 
-it('holds little memory for clients that do not read, and sends everything when they do', {
+it('sandboxd holds little memory for clients that do not read', {
   timeout: 120_000,
 }, async () => {
   const root = mkdtempSync(path.join(os.tmpdir(), 'nacre-memory-'))
@@ -59,7 +50,7 @@ it('holds little memory for clients that do not read, and sends everything when 
     let last = -1
     await until(
       () => {
-        const now = proc.descendants(host.pid).reduce((sum, { pid }) => sum + written(pid), 0)
+        const now = proc.descendants(host.pid).reduce((sum, { pid }) => sum + proc.bytes('wchar', pid), 0)
         const isStill = now === last
         last = now
         return isStill || undefined
@@ -70,13 +61,9 @@ it('holds little memory for clients that do not read, and sends everything when 
     await until(
       () => grown() < CLIENTS * MOST_MB_EACH || undefined,
       () => `${CLIENTS} clients that do not read hold ${grown()} MB`,
-      10_000,
     )
     console.log(`${CLIENTS} clients that do not read hold ${grown().toFixed(1)} MB`)
-    const { stdout, exitCode } = await (calls[0] as (typeof calls)[0]).all()
-    expect([stdout.length, exitCode]).toEqual([LINES * 16, 0])
-    for (const call of calls.slice(1)) call.stream.cancel()
-    expect(await open().execute({ command: ['true'] })).toMatchObject({ exit_code: 0 })
+    for (const call of calls) call.stream.cancel()
   } finally {
     for (const place of places) place.close()
     host.child.kill('SIGKILL')

@@ -5,10 +5,10 @@ import { startHost } from '../helpers/host.js'
 import type { Body } from '../helpers/http.js'
 import { collecting } from '../helpers/memory.js'
 import * as proc from '../helpers/proc.js'
-import { active, rawClient } from '../helpers/terminal.js'
+import { rawClient } from '../helpers/terminal.js'
 import { until } from '../helpers/until.js'
 
-it('holds little memory for clients that do not read, and sends the rest when they do', async () => {
+it('a server holds little memory for terminals whose clients do not read', async () => {
   const connections = 12
   const host = startHost(`
       ${collecting}
@@ -46,24 +46,6 @@ it('holds little memory for clients that do not read, and sends the rest when th
     await until(
       () => grown() < connections * 4 || undefined,
       () => `${connections} clients that do not read hold ${grown()} MB`,
-      10_000,
-    )
-    const [reader] = clients
-    let tail = ''
-    reader?.on('data', (data) => {
-      tail = (tail + data.toString('latin1')).slice(-200)
-    })
-    reader?.resume()
-    await until(
-      () => tail.includes('000000003000000\n') || undefined,
-      () => `the end is ${JSON.stringify(tail)}`,
-      20_000,
-    )
-    for (const client of clients) client.destroy()
-    await until(
-      async () => (await active(url)) === 1 || undefined,
-      () => 'requests go on without their clients',
-      10_000,
     )
   } finally {
     for (const client of clients) client.destroy()

@@ -1,0 +1,40 @@
+/** What the server keeps of requests that it has answered. */
+import { expect, it } from 'vitest'
+import { Metrics } from '../../lib/server/metrics.js'
+import { withServer } from '../helpers/http.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { collect } from '../helpers/memory.js'
+
+const MEBIBYTE = 1024 * 1024
+
+/** Bytes in use. */
+function used(): number {
+  collect()
+  return process.memoryUsage().heapUsed
+}
+
+it('refused requests with long ids leave nothing in memory', () =>
+  withServer(async ({ post }) => {
+    const refuse = async (index: number) => {
+      await post('/v1/exec', { command: 'true', sessionId: `${index}-`.padEnd(MEBIBYTE, 'x') })
+      return used()
+    }
+    const before = await refuse(0)
+    for (let index = 1; index < 80; index++) await refuse(index)
+    expect((used() - before) / MEBIBYTE).toBeLessThan(10)
+  }))
+
+it('sessions that have ended are forgotten without a scrape of the metrics', () =>
+  withSandbox(async ({ sandbox }) => {
+    const metrics = new Metrics(sandbox)
+    const result = await sandbox.exec('true')
+    const run = async (rounds: number) => {
+      for (let round = 0; round < rounds; round++) {
+        const sessionId = `${round}-`.padEnd(128, 'x')
+        await metrics.command(Promise.resolve({ ...result, sessionId }))
+      }
+      return used()
+    }
+    const before = await run(2000)
+    expect((await run(100_000)) - before).toBeLessThan(5 * MEBIBYTE)
+  }))

@@ -1,0 +1,66 @@
+/**
+ * The projects of the test suite, for vitest.config.mjs and scripts/test. Each file belongs to one project. Some also belong to
+ * another one, where NACRE_TEST_REST makes them run what they otherwise leave out: the engine's other modes, or more rounds.
+ *
+ * @typedef {object} Project
+ * @property {string} name
+ * @property {string[]} include globs
+ * @property {string[]} [exclude] globs
+ * @property {number} workers the number of files that Node runs at once. Bun runs one at a time.
+ * @property {Record<string, string>} [env]
+ */
+
+/** They take minutes and seldom break: endurance, load, random cuts, other tools. */
+const slow = [
+  '__test__/**/*.slow.test.ts',
+  '__test__/faults/a-host-that-is-init-keeps-no-zombies.test.ts',
+  '__test__/faults/worker-threads-end-with-what-they-started.test.ts',
+]
+
+/** They measure times and memory. */
+const measured = ['__test__/**/*.measured.test.ts']
+
+/** They run Node.js whatever runs the test, and take minutes. */
+const next = ['__test__/consumers/next.slow.test.ts']
+
+/** They need the packages of a release build. */
+const packages = ['__test__/packages/**/*.test.ts']
+
+/** The packed client and the example of a terminal, in Chromium. */
+const browser = ['__test__/examples/web-terminal.test.ts', '__test__/consumers/browser.test.ts']
+
+/** Fleets, queues and sandboxd: servers, pods and workers in separate processes. Queues need Redis. */
+const machines = ['__test__/{fleet,queue,sandboxd}/!(*.slow|*.measured).test.ts']
+
+/** They run the projects of examples/. */
+const examples = ['__test__/examples/*.test.ts']
+
+/** They need the container image, built from the packages. */
+const image = ['__test__/image/**/*.test.ts']
+
+/** @type {Project[]} */
+export const projects = [
+  {
+    name: 'behaviour',
+    include: ['__test__/**/*.test.ts'],
+    exclude: [slow, measured, machines, examples, packages, browser, image].flat(),
+    workers: 2,
+  },
+  { name: 'measured', include: measured, workers: 1 },
+  { name: 'slow', include: slow, exclude: next, workers: 1, env: { NACRE_TEST_REST: 'yes' } },
+  { name: 'machines', include: machines, workers: 2 },
+  { name: 'examples', include: examples, exclude: browser, workers: 1 },
+  { name: 'next', include: next, workers: 1 },
+  {
+    // The conformance tables without control groups.
+    name: 'modes',
+    include: ['__test__/conformance/**/*.test.ts'],
+    // It sets its mode itself.
+    exclude: ['__test__/conformance/plain.test.ts'],
+    workers: 2,
+    env: { NACRE_TEST_REST: 'yes' },
+  },
+  { name: 'packages', include: packages, exclude: measured, workers: 1 },
+  { name: 'browser', include: browser, workers: 1 },
+  { name: 'image', include: image, workers: 1 },
+]

@@ -1,0 +1,75 @@
+/**
+ * The steps of `npm test`, `.ci/run` and `npm run test:full`.
+ *
+ * Each ring includes the one before it: gate, check, full. Two steps run at once, in this order, unless one is `alone`.
+ *
+ * @typedef {object} Step
+ * @property {string} name
+ * @property {'gate' | 'check' | 'full'} ring the smallest ring that it belongs to
+ * @property {string[][]} [run] commands, one after another
+ * @property {object} [tests] test files to run after the commands, by a runner of runners.mjs
+ * @property {string} [debian] a Debian package with a program of that name in /usr/bin
+ * @property {boolean} [alone] nothing else runs meanwhile
+ */
+import { runOnBun, runOnCargo, runOnNode } from './runners.mjs'
+
+/** On Bun, the gate runs what can differ there from Node. */
+const differsOnBun = /^__test__\/((contract|client|exec|stream|processes|container)\/|addon\.test)/
+
+const node = (project, rest) => ({ runner: runOnNode, project, ...rest })
+const bun = (project, rest) => ({ runner: runOnBun, project, ...rest })
+const script = (file, ...args) => [process.execPath, `scripts/${file}`, ...args]
+const npm = (name) => ['npm', 'run', '--silent', name]
+
+/** From the smallest to the largest. */
+export const RINGS = ['gate', 'check', 'full']
+
+/** @type {Step[]} */
+export const steps = [
+  { name: 'build', ring: 'gate', run: [script('setup.mjs', '--debug')], alone: true },
+  { name: 'rust', ring: 'gate', tests: { runner: runOnCargo } },
+  { name: 'node', ring: 'gate', tests: node('behaviour') },
+  { name: 'bun', ring: 'gate', tests: bun('behaviour', { only: (file) => differsOnBun.test(file) }) },
+  {
+    name: 'lints',
+    ring: 'check',
+    run: [
+      ['cargo', 'fmt', '--all', '--check'],
+      ['cargo', 'clippy', '--workspace', '--all-targets', '--locked', '--', '-D', 'warnings'],
+      [
+        'cargo',
+        'doc',
+        '--no-deps',
+        '--workspace',
+        '--locked',
+        '--config',
+        'build.rustdocflags=["-Dwarnings"]',
+      ],
+      ['cargo', 'check', '--manifest-path', 'fuzz/Cargo.toml', '--locked'],
+    ],
+  },
+  { name: 'style', ring: 'check', run: [npm('check')] },
+  {
+    name: 'install',
+    ring: 'check',
+    run: [script('packages/fetch-tools.mjs'), script('build-packages.mjs'), npm('check:package')],
+    tests: node('packages'),
+  },
+  { name: 'bun-rest', ring: 'full', tests: bun('behaviour', { only: (file) => !differsOnBun.test(file) }) },
+  { name: 'slow', ring: 'full', tests: node('slow') },
+  { name: 'slow-bun', ring: 'full', tests: bun('slow') },
+  { name: 'machines', ring: 'full', tests: node('machines'), debian: 'redis-server' },
+  { name: 'machines-bun', ring: 'full', tests: bun('machines'), debian: 'redis-server' },
+  { name: 'examples', ring: 'full', tests: node('examples') },
+  { name: 'examples-bun', ring: 'full', tests: bun('examples') },
+  { name: 'next', ring: 'full', tests: node('next') },
+  { name: 'modes', ring: 'full', tests: node('modes') },
+  { name: 'browser', ring: 'full', tests: node('browser'), debian: 'chromium' },
+  { name: 'node-22', ring: 'full', tests: node('behaviour', { node: 22 }) },
+  { name: 'node-24', ring: 'full', tests: node('behaviour', { node: 24 }) },
+  { name: 'random', ring: 'full', run: [script('fuzz.mjs', '--seconds', '60')] },
+  { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
+  { name: 'site', ring: 'full', run: [npm('docs:site')] },
+  { name: 'measured', ring: 'full', tests: node('measured'), alone: true },
+  { name: 'measured-bun', ring: 'full', tests: bun('measured'), alone: true },
+]
