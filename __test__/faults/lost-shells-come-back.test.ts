@@ -15,9 +15,6 @@ const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u'
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
 const seen = '1 q r\nf\non\nu\n/usr\n'
 
-/** The number of recvmsg(2), in which a shell and its standby wait for a request. */
-const RECEIVE = process.arch === 'arm64' ? 212 : 47
-
 interface Pids {
   shell: number
   supervisor: number
@@ -37,14 +34,14 @@ const list = `
 async function prepare({ sandbox }: Workplace, text = state): Promise<Pids> {
   const { stdout } = await sandbox.exec(`${text}; echo $$ $PPID; ${list}`)
   const [shell = 0, supervisor = 0, ...older] = stdout.split(/\s+/).map(Number)
-  const isStandby = (pid: number) => !older.includes(pid) && proc.systemCall(pid) === RECEIVE
+  const isStandby = (pid: number) => !older.includes(pid) && proc.isReceiving(pid)
   const standby = await until(
     () => proc.children(supervisor).find(isStandby),
     () => `no standby was forked: ${proc.descendants(supervisor).map(proc.show)}`,
   )
   await until(
-    () => proc.systemCall(shell) === RECEIVE || undefined,
-    () => `the shell does not wait: ${proc.systemCall(shell)}`,
+    () => proc.isReceiving(shell) || undefined,
+    () => 'the shell does not wait',
   )
   return { shell, supervisor, standby }
 }

@@ -18,6 +18,9 @@ export function withSmallDisk(directory: string): string[] {
   return ['unshare', '--mount', '--map-root-user', 'sh', '-c', script, 'sh']
 }
 
+/** Whether withHungDirectory works here: on some machines only root may use FUSE. */
+export const canHang = spawnSync('bash', ['-c', 'exec 9<>/dev/fuse'], { stdio: 'ignore' }).status === 0
+
 /**
  * The first words of a command that gets a file system at `directory` that never responds, in its own mount namespace: FUSE
  * without a server, like a network file system whose server is down.

@@ -135,10 +135,17 @@ export function isAlive(pid: number): boolean {
   return stat !== '' && !stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
 }
 
-/** The number of the system call that a process sleeps in; undefined while it is running. */
-export function systemCall(pid: number): number | undefined {
-  const number = Number.parseInt(read(`/proc/${pid}/syscall`), 10)
-  return Number.isNaN(number) ? undefined : number
+/** The number of recvmsg(2), in which a shell and its standby wait for a request. */
+const RECEIVE = process.arch === 'arm64' ? 212 : 47
+
+/** Whether a shell or standby waits for its next request. An ordinary user only sees that it sleeps. */
+export function isReceiving(pid: number): boolean {
+  try {
+    return Number.parseInt(readFileSync(`/proc/${pid}/syscall`, 'latin1'), 10) === RECEIVE
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EACCES') return false
+    return listProcesses().some((entry) => entry.pid === pid && entry.state === 'S')
+  }
 }
 
 /** A field of /proc/<pid>/status as a number; sizes there are in kB. */

@@ -118,5 +118,5 @@ function report(findings: Finding[]): string {
     `${level.padEnd(4)}  ${subject.padEnd(width)}  ${text}`,
     ...(remedy === undefined ? [] : [`${' '.repeat(width + 8)}${remedy}`]),
   ])
-  return `Linux ${os.release()}, ${os.arch()}, ${os.userInfo().uid === 0 ? 'as root' : 'as an ordinary user'}\n${lines.join('\n')}\n`
+  return `Linux ${os.release()}, ${os.arch()}, ${process.getuid?.() === 0 ? 'as root' : 'as an ordinary user'}\n${lines.join('\n')}\n`
 }

@@ -9,7 +9,7 @@ const LIBRARY: &str = "lf(){ local q=1; false; echo no; }\nlx(){ exit 6; }\nlf2(
 
 /// Prints everything that a frame left behind would change.
 const STATE: &str = r#"set +u; echo "v=$v q=${q-unset} # $# args $* fn ${#FUNCNAME[@]} src ${#BASH_SOURCE[@]} ln ${#BASH_LINENO[@]} IFS ${#IFS}"
-shopt -u lastpipe; ls /proc/$$/fd >fds; sort -n fds | tr "\n" " ""#;
+for fd in /proc/$$/fd/*; do [[ -e $fd ]] && printf "%s " "${fd##*/}"; done"#;
 const CLEAN: &str = "v=2 q=unset # 2 args a b c fn 0 src 0 ln 0 IFS 3\n0 1 2 240 ";
 
 struct Case {

@@ -157,7 +157,7 @@ fn an_interrupt_at_any_moment_leaves_a_whole_shell() {
         let state = session.run("echo $v $# ${#FUNCNAME[@]}");
         assert_eq!(state.out, "1 2 0\n", "round {round}: {ran:?} {state:?}");
         // bash 5.0 itself leaves the pipe of an interrupted substitution open.
-        assert!(session.is_version("5.0") || session.shell.descriptors() == [240], "round {round}");
+        assert!(session.is_version("5.0") || session.shell.has_open(&[240]), "round {round}");
     }
 }
 
