@@ -76,7 +76,7 @@ impl ShellLink {
     /// Uses the new channel of a shell that closed its channel. False if a request was lost with the old channel.
     pub(super) fn reconnect(&mut self, socket: OwnedFd) -> bool {
         // A fork of the shell that has not run yet may still hold the old channel open, which then has no end of file.
-        self.lost_request |= self.channel.take().is_some_and(|old| old.unread_bytes() > 0 || old.has_lost());
+        self.lost_request |= self.channel.take().is_some_and(|old| old.has_lost());
         if !self.lost_request {
             self.channel = Channel::reconnected(socket).ok().map(Arc::new);
         }
@@ -89,12 +89,9 @@ impl ShellLink {
     }
 
     /// Drops the channel of a dead shell. True if a request was lost with it.
-    ///
-    /// The race: a fork that the shell has just made holds the channel open until it first runs. There is no end of
-    /// file yet, so the kernel is asked how many bytes are unread.
     pub(super) fn take_unread(&mut self) -> bool {
-        let unread = self.channel.take().is_some_and(|channel| channel.unread_bytes() > 0);
-        self.take_lost_request() || unread
+        let lost = self.channel.take().is_some_and(|channel| channel.has_lost());
+        self.take_lost_request() || lost
     }
 
     /// Expects the ends of so many setup requests.

@@ -102,13 +102,40 @@ impl Channel {
         again.is_err_and(|error| error.raw_os_error() == Some(libc::ECONNRESET))
     }
 
-    /// True if the process had exited before a request could be sent.
+    /// Whether a request was lost with the process, which is dead or has another channel now. Drops what still arrives.
+    ///
+    /// The race: a fork that the process has just made holds the channel open until it first runs. Until then, there is
+    /// no end of file, and the kernel knows how many bytes are unread. It forgets them when the fork closes the channel,
+    /// but a read then reports the reset. So the bytes are counted first, and the reset is looked for afterwards.
     pub fn has_lost(&self) -> bool {
-        self.outbox.has_lost()
+        if self.unread_bytes() > 0 || self.outbox.has_lost() {
+            return true;
+        }
+        let end = std::iter::from_fn(|| self.poll()).find(|received| matches!(received, Received::Closed { .. }));
+        matches!(end, Some(Received::Closed { unread: true }))
     }
 
     /// The number of request bytes that the process has not read.
     pub fn unread_bytes(&self) -> usize {
         crate::sys::unsent_bytes(self.outbox.socket().get_ref()).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_that_nothing_has_read_is_lost() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _guard = runtime.enter();
+        let (channel, process) = Channel::pair().unwrap();
+        assert!(!channel.has_lost());
+        channel.post(Message { bytes: b"request".to_vec(), descriptors: Vec::new() });
+        let fork = process.try_clone().unwrap();
+        drop(process);
+        assert!(channel.has_lost(), "while a fork holds the channel open");
+        drop(fork);
+        assert!(channel.has_lost(), "after the fork has closed it");
     }
 }
