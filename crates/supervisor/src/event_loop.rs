@@ -82,7 +82,7 @@ fn step_kills(kills: &mut Vec<OrderedKill>, ended: &[bool], table: &mut ProcessT
             return true;
         }
         setting.report(&if kill.is_foreground() {
-            Report::Killed { id, escalated }
+            Report::Killed { id, escalated, group: table.group_directory() }
         } else {
             Report::ProcessKilled { id, found: outcome.found, escalated }
         });

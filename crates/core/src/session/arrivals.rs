@@ -162,7 +162,8 @@ impl Session {
                 self.supervision.set_foreground_group(group);
                 self.events.push_back(Event::Isolated);
             }
-            Report::Killed { id, escalated } => {
+            Report::Killed { id, escalated, group } => {
+                self.supervision.set_foreground_group(group);
                 let Some(ticket) = self.foreground.ended_by(id) else { return };
                 if escalated {
                     tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a command needed SIGKILL");

@@ -232,6 +232,8 @@ pub enum Report {
         id: u64,
         /// Whether SIGKILL was needed.
         escalated: bool,
+        /// The directory of the foreground group, if groups are used. SIGKILL moves the shell to a new group.
+        group: Option<String>,
     },
     /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,
