@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { inTime } from '../helpers/in-time.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode } from '../helpers/modes.js'
-import { entries, ownGroups } from '../helpers/proc.js'
+import { entries, ownGroups, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -26,6 +26,29 @@ describe('startProcess', () => {
       expect(await process.wait({ timeout: 10_000 })).toMatchObject({ exitCode: 0 })
       expect((await process.getLogs()).stdout).toBe(`3000000 ${code}\n`)
     }
+  })
+
+  itInEveryMode('starts in the grace time of a killed command', async ({ sandbox, directory }) => {
+    const [nap, signalled] = [uniqueSleep(), path.join(directory, 'signalled')]
+    await sandbox.exec('x=1')
+    const stubborn = `(trap '' TERM; ${nap}) & (trap ': >${signalled}; exit' TERM; while :; do sleep 0.01; done) & wait`
+    const stream = sandbox.execStream(`x=2; ${stubborn}`, { forceKillAfterDelay: 600_000 })
+    await untilRuns(nap)
+    const killed = stream.kill()
+    await until(
+      () => existsSync(signalled) || undefined,
+      () => 'the command is not being killed',
+    )
+    // The shell leaves the command at one of these moments.
+    for (let count = 0; count < 20; count++) {
+      const process = await sandbox.startProcess('echo $x')
+      await process.wait()
+      expect((await process.getLogs()).stdout).toBe('1\n')
+    }
+    expect(runs(nap)).toBe(true)
+    await stream.kill('SIGKILL')
+    expect(await killed).toBe(true)
+    expect((await stream.result).signal).toBe('SIGKILL')
   })
 
   it('resolves while the process runs, with its properties', () =>

@@ -77,6 +77,7 @@ impl Step {
         } else if run.shell_died {
             self.bring_back();
         } else {
+            self.state.standby.fresh &= run.state_kept;
             self.state.shell = Shell::Idle;
         }
     }

@@ -56,6 +56,9 @@ pub struct Run {
     pub work: Work,
     /// Its end, if it has ended while something else is still pending.
     pub end: Option<End>,
+    /// Whether the standby that was forked before it still has the state of the shell. Matters once it is answered: until
+    /// then, processes start from the state before it.
+    pub state_kept: bool,
     /// The kill ladder, if the command is being killed.
     pub kill: Option<Kill>,
     /// The shell died during the command. The standby takes over when the command has been answered.

@@ -37,7 +37,9 @@ impl Step {
             Event::StartFailed => self.start_failed(),
             Event::Isolated => self.state.isolation = Isolation::Isolated,
             Event::Done { ticket, status, exited, state_kept, forked } if self.state.awaits_end_of(ticket) => {
-                self.state.standby.fresh &= state_kept;
+                if let Shell::Running(run) = &mut self.state.shell {
+                    run.state_kept = state_kept;
+                }
                 if forked {
                     self.state.isolation = Isolation::Unknown;
                 }
@@ -126,7 +128,8 @@ impl Step {
             self.state.queue.pop_front();
             self.fork_standby(true);
             self.act(if work == Work::Command { Action::Run(ticket) } else { Action::SetEnv(ticket) });
-            self.state.shell = Shell::Running(Run { ticket, work, end: None, kill: None, shell_died: false });
+            self.state.shell =
+                Shell::Running(Run { ticket, work, end: None, state_kept: true, kill: None, shell_died: false });
             return;
         }
     }

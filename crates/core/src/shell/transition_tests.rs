@@ -70,6 +70,15 @@ fn processes_start_from_the_shell_when_it_is_idle_and_from_the_standby_beside_a_
 }
 
 #[test]
+fn processes_start_from_the_state_before_a_command_until_it_is_answered() {
+    let (state, actions) =
+        run_all(running(), [Event::StandbyForked, Event::TimeUp(2), DONE, Event::Submit(5, Work::Start)]);
+    assert_eq!(actions.last(), Some(&Action::ForkProcess(5, Source::Standby)));
+    let (state, _) = step(state, Event::TreeGone { ticket: 2, escalated: true });
+    assert_eq!((state.shell, state.standby.fresh), (Shell::Idle, false));
+}
+
+#[test]
 fn a_process_never_starts_from_a_state_that_is_out_of_date() {
     let (state, _) = run_all(running(), [Event::StandbyForked, DONE]);
     let (_, actions) = step(state.clone(), Event::Submit(5, Work::Start));
