@@ -85,6 +85,7 @@ pub fn shown(process: &Process) -> Option<NativeProcess> {
     });
     Some(NativeProcess {
         process_id: process.id.clone(),
+        number: process.number as f64,
         session_id: process.session.id().into(),
         pid: birth.pid.raw(),
         command: process.command.clone(),

@@ -3,7 +3,7 @@
 use crate::emitter::Settle;
 use crate::process;
 use crate::sandbox::{NativeSandbox, Taken};
-use crate::types::{NativeEvent, NativeProcess, NativeProcessStart};
+use crate::types::{NativeEvent, NativeProcess, NativeProcessRef, NativeProcessStart};
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::Chunk;
 use nacre_core::process::ports::Listening;
@@ -33,17 +33,23 @@ impl NativeSandbox {
         self.sandbox.processes().all().iter().filter_map(|known| process::shown(known)).collect()
     }
 
-    /// Finds a process.
+    /// Finds the present process with this id.
     #[napi(catch_unwind)]
     pub fn process(&self, process_id: String) -> Option<NativeProcess> {
-        process::shown(self.sandbox.processes().find(&process_id).ok()?.as_ref())
+        process::shown(self.sandbox.processes().find(&process_id)?.as_ref())
     }
 
     /// Kills a process with its tree.
     #[napi(catch_unwind)]
-    pub fn kill_process(&self, id: u32, process_id: String, signal: i32, force_kill_after_delay: u32) -> Result<()> {
+    pub fn kill_process(
+        &self,
+        id: u32,
+        process: NativeProcessRef,
+        signal: i32,
+        force_kill_after_delay: u32,
+    ) -> Result<()> {
         let policy = process::policy(signal, force_kill_after_delay);
-        self.with(id, &process_id, move |found| async move {
+        self.with(id, &process, move |found| async move {
             let killed = found.kill(Reason::Killed, policy).await;
             if killed {
                 // The end is published a moment after the tree has ended.
@@ -55,8 +61,8 @@ impl NativeSandbox {
 
     /// Waits for the end of a process.
     #[napi(catch_unwind)]
-    pub fn wait_process(&self, id: u32, process_id: String) -> Result<()> {
-        self.with(id, &process_id, |found| {
+    pub fn wait_process(&self, id: u32, process: NativeProcessRef) -> Result<()> {
+        self.with(id, &process, |found| {
             let wait = self.waits.open(id);
             async move {
                 let ended = wait.run(found.wait()).await;
@@ -67,9 +73,16 @@ impl NativeSandbox {
 
     /// Reads a part of a log.
     #[napi(catch_unwind)]
-    pub fn read_log(&self, id: u32, process_id: String, cursor: f64, max_bytes: u32, follow: bool) -> Result<()> {
+    pub fn read_log(
+        &self,
+        id: u32,
+        process: NativeProcessRef,
+        cursor: f64,
+        max_bytes: u32,
+        follow: bool,
+    ) -> Result<()> {
         let (cursor, most) = (cursor as u64, max_bytes as usize);
-        self.with(id, &process_id, |found| {
+        self.with(id, &process, |found| {
             let wait = follow.then(|| self.waits.open(id));
             async move {
                 let slice = match wait {
@@ -89,8 +102,8 @@ impl NativeSandbox {
 
     /// Reports that the reader of a process with a window has taken everything before `cursor`.
     #[napi(catch_unwind)]
-    pub fn take_log(&self, process_id: String, cursor: f64) {
-        if let Ok(found) = self.sandbox.processes().find(&process_id)
+    pub fn take_log(&self, process: NativeProcessRef, cursor: f64) {
+        if let Ok(found) = self.find(&process)
             && let Some(hold) = &found.hold
         {
             hold.take(cursor as u64);
@@ -99,18 +112,24 @@ impl NativeSandbox {
 
     /// Sends a signal to the process group of a process. False if it has ended.
     #[napi(catch_unwind)]
-    pub fn signal_process(&self, process_id: String, signal: i32) -> bool {
-        self.sandbox.processes().find(&process_id).is_ok_and(|found| found.signal(signal))
+    pub fn signal_process(&self, process: NativeProcessRef, signal: i32) -> bool {
+        self.find(&process).is_ok_and(|found| found.signal(signal))
     }
 
     /// Sends a piece of standard input.
     #[napi(catch_unwind)]
-    pub fn write_process(&self, id: u32, process_id: String, data: Uint8Array) -> Result<()> {
+    pub fn write_process(&self, id: u32, process: NativeProcessRef, data: Uint8Array) -> Result<()> {
         let emitter = Arc::clone(&self.emitter);
         let bytes = data.to_vec();
-        let written = self.sandbox.processes().find(&process_id).and_then(|found| {
+        let closed =
+            || Error::new(Code::InputClosed, format!("the input of process '{}' is closed", process.process_id));
+        let found = self.find(&process).map_err(|error| match error.code {
+            Code::ProcessNotFound => closed(),
+            _ => error,
+        });
+        let written = found.and_then(|found| {
             if !found.takes_input() {
-                return Err(Error::new(Code::InputClosed, format!("the input of process '{process_id}' is closed")));
+                return Err(closed());
             }
             let emitter = Arc::clone(&emitter);
             let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(())))));
@@ -125,23 +144,23 @@ impl NativeSandbox {
 
     /// Closes standard input.
     #[napi(catch_unwind)]
-    pub fn close_process_input(&self, process_id: String) {
-        if let Ok(found) = self.sandbox.processes().find(&process_id) {
+    pub fn close_process_input(&self, process: NativeProcessRef) {
+        if let Ok(found) = self.find(&process) {
             found.close_input();
         }
     }
 
     /// Sets the size of a terminal.
     #[napi(catch_unwind)]
-    pub fn resize_process(&self, process_id: String, cols: u32, rows: u32) -> bool {
-        let found = self.sandbox.processes().find(&process_id);
+    pub fn resize_process(&self, process: NativeProcessRef, cols: u32, rows: u32) -> bool {
+        let found = self.find(&process);
         found.is_ok_and(|found| found.resize(process::size(cols, rows)))
     }
 
     /// Reads the resource usage of a process and its tree.
     #[napi(catch_unwind)]
-    pub fn process_stats(&self, id: u32, process_id: String) -> Result<()> {
-        self.with(id, &process_id, |found| async move {
+    pub fn process_stats(&self, id: u32, process: NativeProcessRef) -> Result<()> {
+        self.with(id, &process, |found| async move {
             let life = found.life();
             match life.birth.filter(|_| life.end.is_none()) {
                 Some(birth) => {
@@ -155,8 +174,8 @@ impl NativeSandbox {
 
     /// Checks whether the tree listens on a port.
     #[napi(catch_unwind)]
-    pub fn process_listens(&self, id: u32, process_id: String, port: u32) -> Result<()> {
-        self.with(id, &process_id, move |found| async move {
+    pub fn process_listens(&self, id: u32, process: NativeProcessRef, port: u32) -> Result<()> {
+        self.with(id, &process, move |found| async move {
             let birth = found.life().birth;
             let listens = match birth {
                 Some(birth) => ports::listens(birth.tree, port as u16).await?,
@@ -174,14 +193,18 @@ impl NativeSandbox {
 }
 
 impl NativeSandbox {
+    fn find(&self, process: &NativeProcessRef) -> std::result::Result<Arc<Process>, Error> {
+        self.sandbox.processes().get(process.number as u64, &process.process_id)
+    }
+
     /// Runs work for a process on the engine's thread and sends the result.
-    fn with<F, R>(&self, id: u32, process_id: &str, act: F) -> Result<()>
+    fn with<F, R>(&self, id: u32, process: &NativeProcessRef, act: F) -> Result<()>
     where
         F: FnOnce(Arc<Process>) -> R,
         R: Future<Output = std::result::Result<NativeEvent, Error>> + Send + 'static,
     {
         let emitter = Arc::clone(&self.emitter);
-        match self.sandbox.processes().find(process_id) {
+        match self.find(process) {
             Ok(found) => {
                 let (acting, settle) = (act(found), Settle::new(id, &emitter));
                 Ok(runtime::spawn(async move { settle.answer(acting.await) })?)

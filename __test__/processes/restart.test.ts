@@ -4,6 +4,7 @@ import type { NativeProcess } from '../../lib/boundary/index.js'
 
 const end = (state: Partial<NativeProcess>): NativeProcess => ({
   processId: 'p',
+  number: 1,
   sessionId: 's',
   pid: 2,
   command: 'x',

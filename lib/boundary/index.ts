@@ -29,6 +29,7 @@ export type {
   NativeLog,
   NativeLogPiece,
   NativeProcess,
+  NativeProcessRef,
   NativeProcessStart,
   NativeStats,
 } from './process.js'

@@ -35,8 +35,15 @@ export interface NativeLimits {
   openFiles?: number
 }
 
-export interface NativeProcess {
+/** Names one process for ever: after it was forgotten, its id can belong to another one. */
+export interface NativeProcessRef {
+  /** For messages. */
   processId: string
+  /** No other process ever has it. */
+  number: number
+}
+
+export interface NativeProcess extends NativeProcessRef {
   sessionId: string
   pid: number
   command: string

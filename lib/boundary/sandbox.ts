@@ -3,7 +3,7 @@ import type { IsolationCapabilities } from '../public/index.js'
 import type { NativeExecExtras } from './exec.js'
 import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
-import type { NativeLimits, NativeProcess, NativeProcessStart } from './process.js'
+import type { NativeLimits, NativeProcess, NativeProcessRef, NativeProcessStart } from './process.js'
 
 /** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
 export interface NativeSandbox {
@@ -40,27 +40,27 @@ export interface NativeSandbox {
   /** One process; null if it is not known. */
   process(processId: string): NativeProcess | null
   /** Ends with `done` and `killed` once the process's whole tree has exited; false if it had ended before. */
-  killProcess(id: number, processId: string, signal: number, forceKillAfterDelay: number): void
+  killProcess(id: number, process: NativeProcessRef, signal: number, forceKillAfterDelay: number): void
   /** Ends with `done` and `process` once it has ended. */
-  waitProcess(id: number, processId: string): void
+  waitProcess(id: number, process: NativeProcessRef): void
   /**
    * Ends with `done` and `log`: at most `maxBytes` from `cursor` on. With `follow` it waits for output or the end of the
    * process; without, the log may be empty.
    */
   /** Reports that the reader of a process with a `window` has taken everything before the cursor. */
-  takeLog(processId: string, cursor: number): void
+  takeLog(process: NativeProcessRef, cursor: number): void
   /** Sends a signal to the process group, with no further escalation. False if the process has ended. */
-  signalProcess(processId: string, signal: number): boolean
-  readLog(id: number, processId: string, cursor: number, maxBytes: number, follow: boolean): void
+  signalProcess(process: NativeProcessRef, signal: number): boolean
+  readLog(id: number, process: NativeProcessRef, cursor: number, maxBytes: number, follow: boolean): void
   /** Ends with `done` once the pipe took the data, with an error if the input is closed or was never a pipe. */
-  writeProcess(id: number, processId: string, data: Uint8Array): void
-  closeProcessInput(processId: string): void
+  writeProcess(id: number, process: NativeProcessRef, data: Uint8Array): void
+  closeProcessInput(process: NativeProcessRef): void
   /** For a process with a terminal. False if it has ended. */
-  resizeProcess(processId: string, cols: number, rows: number): boolean
+  resizeProcess(process: NativeProcessRef, cols: number, rows: number): boolean
   /** Ends with `done` and `stats`, or with an error if the process has ended. */
-  processStats(id: number, processId: string): void
+  processStats(id: number, process: NativeProcessRef): void
   /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
-  processListens(id: number, processId: string, port: number): void
+  processListens(id: number, process: NativeProcessRef, port: number): void
   /** Forgets ended processes and their logs: one, or all for null. Returns how many. */
   cleanUpProcesses(processId: string | null): number
   /** Starts a durable job. Ends with `done` and `job`, once the command has been released. */

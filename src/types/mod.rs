@@ -11,5 +11,7 @@ pub use event::NativeEvent;
 pub use exec::{NativeExecExtras, NativeResult};
 pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
-pub use process::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
+pub use process::{
+    NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats,
+};
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};

@@ -68,11 +68,22 @@ pub struct NativeLimits {
     pub open_files: Option<u32>,
 }
 
+/// Names one process for ever: its id can belong to another process once it was forgotten.
+#[napi(object, object_to_js = false)]
+pub struct NativeProcessRef {
+    /// For messages.
+    pub process_id: String,
+    /// Identifies it.
+    pub number: f64,
+}
+
 /// The current state of a background process.
 #[napi(object, object_from_js = false)]
 pub struct NativeProcess {
     /// Unique in the sandbox.
     pub process_id: String,
+    /// No other process ever has this number.
+    pub number: f64,
     /// The session whose state it started from.
     pub session_id: String,
     /// Its pid.

@@ -19,6 +19,7 @@ use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
@@ -84,10 +85,14 @@ pub trait Owner: Send + Sync {
     fn signal_process(&self, key: u64, signal: i32);
 }
 
+static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
+
 /// See the module.
 pub struct Process {
-    /// The id, unique in the sandbox.
+    /// The id, unique among the processes of the sandbox at one time.
     pub id: String,
+    /// The number, which no other process of this program ever has.
+    pub number: u64,
     /// The session that started it.
     pub session: Box<dyn Owner>,
     /// As displayed.
@@ -116,6 +121,7 @@ impl Process {
     pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
         Self {
             id: new.id.clone(),
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
             session,
             command: new.shown.clone(),
             log,

@@ -46,12 +46,17 @@ impl Registry {
         all.iter().cloned().collect()
     }
 
-    /// Finds a process.
+    /// Finds the present process with this id.
+    pub fn find(&self, id: &str) -> Option<Arc<Process>> {
+        self.lock().iter().find(|process| process.id == id).cloned()
+    }
+
+    /// Finds a process by its number. After it was forgotten, another process can have its id, which is for messages.
     ///
     /// # Errors
     /// `PROCESS_NOT_FOUND`; `SANDBOX_DESTROYED` after [`Registry::clear`].
-    pub fn find(&self, id: &str) -> Result<Arc<Process>, Error> {
-        let found = self.lock().iter().find(|process| process.id == id).cloned();
+    pub fn get(&self, number: u64, id: &str) -> Result<Arc<Process>, Error> {
+        let found = self.lock().iter().find(|process| process.number == number).cloned();
         found.ok_or_else(|| match self.over.load(Ordering::Relaxed) {
             true => Error::sandbox_destroyed(),
             false => Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")),

@@ -36,7 +36,7 @@ async function failure(
   code: 'PROCESS_EXITED_BEFORE_READY' | 'PROCESS_READY_TIMEOUT',
   what: string,
 ): Promise<SandboxError> {
-  const logTail = await readTail(engine, handle.id)
+  const logTail = await readTail(engine, handle.ref)
   const shown =
     logTail.trim() === '' ? 'It has printed nothing.' : `The end of its log:\n${logTail.trimEnd()}`
   return new SandboxError(code, `${what}. ${shown}`, { logTail })

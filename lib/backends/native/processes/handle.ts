@@ -7,13 +7,15 @@
 
 import { isCode } from '../../../base/errors.js'
 import { signalName } from '../../../base/signals.js'
-import type { NativeProcess } from '../../../boundary/index.js'
+import type { NativeProcess, NativeProcessRef } from '../../../boundary/index.js'
 import type { ProcessExit, ProcessInfo } from '../../../public/index.js'
 import type { KillRequest } from '../../../requests/logs.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan } from '../plan/process.js'
 
 export class ProcessHandle {
+  /** The process for the engine. */
+  readonly ref: NativeProcessRef
   /** Resolves with the last state. */
   readonly ended: Promise<NativeProcess>
   /** Whether its input stays open for `write`. */
@@ -28,12 +30,13 @@ export class ProcessHandle {
   constructor(engine: Engine, started: NativeProcess, { request, source }: ProcessPlan) {
     this.#engine = engine
     this.#state = started
+    this.ref = { processId: started.processId, number: started.number }
     this.#killDefaults = { signal: request.killSignal, forceKillAfterDelay: request.forceKillAfterDelay }
     this.hasPipe = request.input === 'open' && source === undefined
     this.hasTerminal = request.pty !== undefined
     this.ended = new Promise((resolve) => {
       engine.watch(
-        (native, id) => native.waitProcess(id, started.processId),
+        (native, id) => native.waitProcess(id, this.ref),
         ({ process }) => {
           this.#state = process ?? this.#lost()
           resolve(this.#state)
@@ -43,7 +46,7 @@ export class ProcessHandle {
   }
 
   get id(): string {
-    return this.#state.processId
+    return this.ref.processId
   }
 
   /** The current state, or the last state that the engine reported. */
@@ -51,8 +54,7 @@ export class ProcessHandle {
     if (isOver(this.#state)) return this.#state
     const now = this.#ask()
     // After this process has ended, its id may belong to another process.
-    if (now !== null && now.pid === this.#state.pid && now.startedAt === this.#state.startedAt)
-      this.#state = now
+    if (now !== null && now.number === this.ref.number) this.#state = now
     return this.#state
   }
 
@@ -77,7 +79,7 @@ export class ProcessHandle {
   async #kill(signal: number, forceKillAfterDelay: number): Promise<boolean> {
     try {
       const { killed = false } = await this.#engine.call((native, id) =>
-        native.killProcess(id, this.id, signal, forceKillAfterDelay),
+        native.killProcess(id, this.ref, signal, forceKillAfterDelay),
       )
       return killed
     } catch (error) {

@@ -4,7 +4,7 @@
  */
 
 import { engineError } from '../../../base/errors.js'
-import type { NativeLog } from '../../../boundary/index.js'
+import type { NativeLog, NativeProcessRef } from '../../../boundary/index.js'
 import type { Engine, PendingCall } from '../engine.js'
 
 /** Maximum bytes of one slice. */
@@ -15,15 +15,15 @@ export type Presence = 'awaited' | 'idle'
 
 export class LogReader {
   readonly #engine: Engine
-  readonly #processId: string
+  readonly #process: NativeProcessRef
   readonly #presence: Presence
   #cursor: number
   #giveUp: (() => void) | undefined
   #closed = false
 
-  constructor(engine: Engine, processId: string, cursor: number, presence: Presence) {
+  constructor(engine: Engine, process: NativeProcessRef, cursor: number, presence: Presence) {
     this.#engine = engine
-    this.#processId = processId
+    this.#process = process
     this.#cursor = cursor
     this.#presence = presence
   }
@@ -77,7 +77,7 @@ export class LogReader {
       }
       try {
         call = engine.watch(
-          (native, id) => native.readLog(id, this.#processId, cursor, bytes, follow),
+          (native, id) => native.readLog(id, this.#process, cursor, bytes, follow),
           (event) => {
             release()
             this.#giveUp = undefined

@@ -110,7 +110,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
   async #open(): Promise<Reading> {
     const { since, encoding, follow, signal } = this.#plan
     const handle = this.#find()
-    const reader = new LogReader(this.#engine, handle.id, since, 'awaited')
+    const reader = new LogReader(this.#engine, handle.ref, since, 'awaited')
     const abort = () => this.#fail(new AbortError(signal?.reason, undefined, 'reading the log'))
     const release = onAbort(signal, abort)
     const reading = { handle, reader, decoder: new LogDecoder(encoding, since), until: Infinity, release }

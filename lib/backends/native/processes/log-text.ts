@@ -3,6 +3,7 @@
  */
 
 import { decodeText } from '../../../base/text.js'
+import type { NativeProcessRef } from '../../../boundary/index.js'
 import type { Encoding, Output, ProcessLogs } from '../../../public/index.js'
 import type { Engine } from '../engine.js'
 import { LogDecoder } from './log-decoder.js'
@@ -16,10 +17,10 @@ const TAIL_BYTES = 4096
 /** The output so far, by stream. */
 export async function readWhole(
   engine: Engine,
-  processId: string,
+  process: NativeProcessRef,
   encoding: Encoding,
 ): Promise<ProcessLogs<Encoding>> {
-  const reader = new LogReader(engine, processId, 0, 'awaited')
+  const reader = new LogReader(engine, process, 0, 'awaited')
   const stdout: Buffer[] = []
   const stderr: Buffer[] = []
   let missing = 0
@@ -39,9 +40,9 @@ export async function readWhole(
 }
 
 /** The last lines of both streams in order of arrival; empty if they cannot be read. */
-export async function readTail(engine: Engine, processId: string): Promise<string> {
+export async function readTail(engine: Engine, process: NativeProcessRef): Promise<string> {
   try {
-    const reader = new LogReader(engine, processId, 0, 'awaited')
+    const reader = new LogReader(engine, process, 0, 'awaited')
     const end = await reader.end()
     const start = Math.max(0, end - TAIL_BYTES)
     const log = await reader.peek(start, TAIL_BYTES)

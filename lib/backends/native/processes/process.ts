@@ -65,7 +65,7 @@ export class LocalProcess implements ProcessBackend {
   }
 
   async logs(encoding: Encoding): Promise<ProcessLogs<Encoding>> {
-    return readWhole(this.#engine, this.handle.id, encoding)
+    return readWhole(this.#engine, this.handle.ref, encoding)
   }
 
   output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined> {
@@ -86,32 +86,32 @@ export class LocalProcess implements ProcessBackend {
 
   /** Resolves once the pipe took the data, so the writer waits for a process that does not read. */
   async write(data: Uint8Array): Promise<void> {
-    const { id } = this.handle
-    await this.#engine.call((native, call) => native.writeProcess(call, id, data))
+    const { ref } = this.handle
+    await this.#engine.call((native, id) => native.writeProcess(id, ref, data))
   }
 
   /** No effect if the input is already closed, or the process has ended. */
   async closeInput(): Promise<void> {
-    this.#engine.ask((native) => native.closeProcessInput(this.handle.id))
+    this.#engine.ask((native) => native.closeProcessInput(this.handle.ref))
   }
 
   async resize({ cols, rows }: { cols: number; rows: number }): Promise<boolean> {
-    return this.#engine.ask((native) => native.resizeProcess(this.handle.id, cols, rows)) ?? false
+    return this.#engine.ask((native) => native.resizeProcess(this.handle.ref, cols, rows)) ?? false
   }
 
   /** Reports that the reader has taken the output before this cursor. Only for a process with a window. */
   take(cursor: number): void {
-    this.#engine.ask((native) => native.takeLog(this.handle.id, cursor))
+    this.#engine.ask((native) => native.takeLog(this.handle.ref, cursor))
   }
 
   /** Sends a signal to the process group, without the escalation of a kill. False if the process has ended. */
   signal(signal: number): boolean {
-    return this.#engine.ask((native) => native.signalProcess(this.handle.id, signal)) ?? false
+    return this.#engine.ask((native) => native.signalProcess(this.handle.ref, signal)) ?? false
   }
 
   async stats(): Promise<ProcessStats> {
-    const { id } = this.handle
-    const { stats } = await this.#engine.call((native, call) => native.processStats(call, id))
+    const { ref } = this.handle
+    const { stats } = await this.#engine.call((native, id) => native.processStats(id, ref))
     if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
     return { ...stats }
   }

@@ -39,7 +39,7 @@ async function search(
   { pattern, since }: LogPlan,
   stop: AbortSignal,
 ): Promise<LogMatch | undefined> {
-  const reader = new LogReader(engine, handle.id, since, 'awaited')
+  const reader = new LogReader(engine, handle.ref, since, 'awaited')
   stop.addEventListener('abort', () => reader.close(), { once: true })
   const decoder = new LogDecoder('utf8', since)
   const streams = { stdout: new LineAssembler(), stderr: new LineAssembler() }

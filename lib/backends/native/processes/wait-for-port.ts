@@ -47,7 +47,7 @@ export async function serves(
   { port, http }: PortProbe,
   stop: AbortSignal,
 ): Promise<boolean> {
-  const { listens } = await engine.call((native, id) => native.processListens(id, handle.id, port))
+  const { listens } = await engine.call((native, id) => native.processListens(id, handle.ref, port))
   if (listens === undefined || listens === 'no') return false
   if (http === undefined) return true
   if (listens === 'inside') return servesInside(engine, handle.state.sessionId, port, http, stop)

@@ -29,7 +29,7 @@ export async function* watch(
 }
 
 async function* readOutput(engine: Engine, handle: ProcessHandle): AsyncGenerator<LogEvent, undefined> {
-  const reader = new LogReader(engine, handle.id, 0, 'idle')
+  const reader = new LogReader(engine, handle.ref, 0, 'idle')
   const decoder = new LogDecoder('utf8', 0)
   for (;;) {
     const log = await reader.follow()
