@@ -3,8 +3,7 @@
  *
  *   node scripts/test.mjs [--strict] [gate | check | full | STEP...]      default: gate
  *
- * scripts/test/steps.mjs lists the rings and steps; `slow` names `slow-bun` too. Two steps run at once. All steps run, also
- * after a failure.
+ * scripts/test/steps.mjs lists the rings and steps. Two steps run at once. All steps run, also after a failure.
  *
  * A test file that fails runs once more, alone. If it passes then, it is flaky: listed at the end, and not a failure unless
  * --strict is given. Nothing else is retried.

@@ -59,7 +59,7 @@ function lastError(lines) {
 function readJunit(xml) {
   const result = { passed: 0, failures: [], files: new Set() }
   let test
-  for (const [, tag, text] of xml.matchAll(/<(testcase|failure) ([^>]*)>/g)) {
+  for (const [, tag, text] of xml.matchAll(/<(testcase|failure|skipped) ([^>]*)>/g)) {
     const attributes = Object.fromEntries(
       Array.from(text.matchAll(/(\w+)="([^"]*)"/g), ([, name, value]) => [name, decodeEntities(value)]),
     )
@@ -67,8 +67,10 @@ function readJunit(xml) {
       test = attributes
       result.passed++
       result.files.add(test.file)
-    } else {
-      result.passed--
+      continue
+    }
+    result.passed--
+    if (tag === 'failure') {
       const name = [test.classname, test.name].filter(Boolean).join(' > ')
       result.failures.push({ file: test.file, test: name, message: attributes.message ?? attributes.type })
     }

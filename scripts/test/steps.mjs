@@ -65,6 +65,7 @@ export const steps = [
   { name: 'next', ring: 'full', tests: node('next') },
   { name: 'modes', ring: 'full', tests: node('modes') },
   { name: 'browser', ring: 'full', tests: node('browser'), debian: 'chromium' },
+  { name: 'node-20', ring: 'full', tests: node('behaviour', { node: 20 }) },
   { name: 'node-22', ring: 'full', tests: node('behaviour', { node: 22 }) },
   { name: 'node-24', ring: 'full', tests: node('behaviour', { node: 24 }) },
   { name: 'random', ring: 'full', run: [script('fuzz.mjs', '--seconds', '60')] },
