@@ -4,7 +4,6 @@ use crate::arguments::Arguments;
 use crate::enclosure::Key;
 use crate::ending;
 use crate::ordered_kill::{OrderedKill, Target};
-use crate::own_limits::Limits;
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::program::Program;
@@ -25,13 +24,12 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
     let mut table = ProcessTable::new(arguments);
     let mut kills: Vec<OrderedKill> = Vec::new();
     let mut is_reaped = true;
-    let limits = Limits::current();
     loop {
         table.ensure_broker();
         let wake = wait(&setting, &kills);
         // Before an order is received, which may need descriptors. Without its limits, this process could not carry
         // orders out: the host replaces it, as it replaces a killed one.
-        if !limits.restore() && wake.order {
+        if !setting.limits.restore() && wake.order {
             std::process::exit(1);
         }
         if wake.host_gone {

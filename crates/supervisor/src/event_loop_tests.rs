@@ -43,3 +43,29 @@ fn a_kill_that_ends_reaps_no_process_whose_adoption_is_waiting() {
         assert!(matches!(ends[..], [Report::ProcessEnded { .. }, Report::ProcessKilled { id: 6, .. }]), "{ends:?}");
     });
 }
+
+#[test]
+fn a_supervisor_that_cannot_look_reports_no_end_of_a_process_that_lives() {
+    in_own_process(|| {
+        let mut session = Session::without_groups().unwrap();
+        let standby = session.start(process(1), "exec sleep 600");
+        session.order(&Order::Standby { pid: standby.pid(), group: None });
+        // SAFETY: no other thread of this test program holds a lock: they wait.
+        let supervisor = unsafe { libc::fork() };
+        if supervisor == 0 {
+            let (soft, hard) = (3, 3);
+            nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, soft, hard).unwrap();
+            execute_orders(&mut session, &mut Vec::new());
+            std::process::exit(0);
+        }
+        let supervisor = nix::unistd::Pid::from_raw(supervisor);
+        let status = nix::sys::wait::waitpid(supervisor, None).unwrap();
+        assert_eq!(status, nix::sys::wait::WaitStatus::Exited(supervisor, 1));
+        assert_eq!(session.reports(), []);
+        session.table.kill_all();
+        until("the standby ends", || {
+            reap_unless_ordered(&mut session.table, &session.setting, || false)
+                && session.table.processes.roots().next().is_none()
+        });
+    });
+}

@@ -1,6 +1,7 @@
 //! Shared by the unit tests: a session with a real shell and real processes, but no host.
 
 use crate::arguments::Arguments;
+use crate::own_limits;
 use crate::own_process::{PATIENCE, group_name, until};
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
@@ -70,7 +71,8 @@ impl Session {
         let (control, host) = nacre_protocol::socket::pair().unwrap();
         let set = SigSet::from_iter([Signal::SIGCHLD]);
         let children = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).unwrap();
-        let setting = Setting { control, host: None, host_pid: 0, children, null: null() };
+        let setting =
+            Setting { control, host: None, host_pid: 0, children, null: null(), limits: own_limits::Limits::current() };
         Self { table: ProcessTable::new(&arguments), arguments, setting, host }
     }
 

@@ -26,6 +26,11 @@ impl Limits {
         Self(RESOURCES.into_iter().filter_map(read).collect())
     }
 
+    /// Whether a limit has changed.
+    pub fn have_changed(&self) -> bool {
+        self.0.iter().any(|&(resource, soft, hard)| getrlimit(resource).is_ok_and(|found| found != (soft, hard)))
+    }
+
     /// Sets every limit that has changed back, as far as this process may. True if all are as they were.
     pub fn restore(&self) -> bool {
         let mut restored = true;
@@ -50,7 +55,9 @@ mod tests {
         let limits = Limits::current();
         let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
         setrlimit(Resource::RLIMIT_NOFILE, soft / 2, hard).unwrap();
+        assert!(limits.have_changed());
         assert!(limits.restore());
+        assert!(!limits.have_changed());
         assert_eq!(getrlimit(Resource::RLIMIT_NOFILE).unwrap(), (soft, hard));
     }
 }

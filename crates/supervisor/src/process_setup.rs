@@ -1,5 +1,6 @@
 //! The supervisor's own setup before it starts anything: session, subreaper, signals, descriptors, lifelines.
 
+use crate::own_limits::Limits;
 use nacre_containment::pidfd;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::Report;
@@ -22,16 +23,24 @@ pub struct Setting {
     pub children: SignalFd,
     /// `/dev/null`.
     pub null: File,
+    /// The limits of this process.
+    pub limits: Limits,
 }
 
 impl Setting {
     /// Sends a report to the host. The lifelines detect a dead host.
+    ///
+    /// With a limit that a program has just changed, the report may be wrong: what cannot be opened looks like a process
+    /// that has ended. So this process exits instead, and the host replaces it, as it replaces a killed one.
     pub fn report(&self, report: &Report) {
         self.report_with(report, None);
     }
 
     /// Sends a report with a descriptor to the host.
     pub fn report_with(&self, report: &Report, descriptor: Option<BorrowedFd<'_>>) {
+        if self.limits.have_changed() {
+            std::process::exit(1);
+        }
         let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
         let _ = message::send(self.control.as_fd(), report, &descriptors);
     }
@@ -54,7 +63,7 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     }
     // Until here, standard error was the host's, to report a failure. Nothing else may reach it.
     drop(take(2, &null)?);
-    Ok(Setting { control, host: host_fd, host_pid: host, children, null })
+    Ok(Setting { control, host: host_fd, host_pid: host, children, null, limits: Limits::current() })
 }
 
 /// Every Linux supports this; emulators of system calls may not.
