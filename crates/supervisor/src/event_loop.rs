@@ -70,7 +70,7 @@ fn step_kills(kills: &mut Vec<OrderedKill>, ended: &[bool], table: &mut ProcessT
         if !ended.next().unwrap_or(false) && !kill.next_look().is_zero() {
             return true;
         }
-        let Some(outcome) = kill.step(table) else { return true };
+        let Some(outcome) = kill.step(table, || is_readable(setting.control.as_fd())) else { return true };
         let (id, escalated) = (kill.id(), outcome.escalated);
         // The ends of processes are reported before the end of their kill. An order may be waiting to adopt a
         // process that ended during the step, so it is executed first, and the kill looks again.
@@ -100,6 +100,7 @@ fn execute(
     let with_foreground = |kills: &mut Vec<OrderedKill>, act: fn(&mut OrderedKill)| {
         kills.iter_mut().filter(|kill| kill.is_foreground()).for_each(act);
     };
+    let is_ordered = || is_readable(setting.control.as_fd());
     match order {
         Order::Confine { fork_key, channel_name } => {
             let mut descriptors = descriptors.into_iter();
@@ -143,13 +144,17 @@ fn execute(
         Order::KillForeground { id, command, signal, grace_ms, spare } => {
             let grace = Duration::from_millis(grace_ms);
             kills.retain(|kill| !kill.is_foreground());
-            kills.push(OrderedKill::start(id, Target::Foreground { command, spare }, signal, grace, table));
+            kills.push(OrderedKill::start(id, Target::Foreground { command, spare }, signal, grace, table, is_ordered));
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
             let grace = Duration::from_millis(grace_ms);
-            kills.push(OrderedKill::start(id, Target::Process { key }, signal, grace, table));
+            kills.push(OrderedKill::start(id, Target::Process { key }, signal, grace, table, is_ordered));
         }
         Order::SignalProcess { key, signal } => table.processes.signal_group(key, signal),
+        Order::ExpectForks { expected } => {
+            table.expects_forks = expected;
+            with_foreground(kills, OrderedKill::look_again);
+        }
         Order::TrapRuns => with_foreground(kills, OrderedKill::trap_runs),
         Order::Settled => with_foreground(kills, OrderedKill::settle),
         Order::Insist => with_foreground(kills, OrderedKill::insist),

@@ -16,7 +16,8 @@ fn a_kill_that_ends_reaps_no_process_whose_adoption_is_waiting() {
         let mut session = Session::without_groups().unwrap();
         let killed = session.start(process(1), "exec sleep 600");
         let target = Target::Process { key: 1 };
-        let mut kills = vec![OrderedKill::start(6, target, libc::SIGKILL, Duration::ZERO, &mut session.table)];
+        let mut kills =
+            vec![OrderedKill::start(6, target, libc::SIGKILL, Duration::ZERO, &mut session.table, || false)];
         until("the process ends", || !is_running(killed.pid()));
         let newborn = spawn_child("exit 7", None);
         until("the newborn ends", || !is_running(newborn));

@@ -26,6 +26,8 @@ pub struct OrderedKill {
     /// The user's EXIT trap is running in the shell: what the shell starts now gets the grace time.
     trap_runs: bool,
     found: bool,
+    /// The group is to be killed as a whole, once no fork is expected in it.
+    group_is_due: bool,
     /// The control group that was killed as a whole.
     killed_group: Option<Group>,
 }
@@ -40,17 +42,21 @@ pub struct Outcome {
 
 impl OrderedKill {
     /// Takes the first look; if the shell's command is to end, interrupts the shell before that. `id` is that of the
-    /// order, `signal` the first signal, `grace` the time until SIGKILL.
-    pub fn start(id: u64, target: Target, signal: i32, grace: Duration, table: &mut ProcessTable) -> Self {
+    /// order, `signal` the first signal, `grace` the time until SIGKILL. `is_ordered`: as in [`OrderedKill::step`].
+    pub fn start(
+        id: u64,
+        target: Target,
+        signal: i32,
+        grace: Duration,
+        table: &mut ProcessTable,
+        is_ordered: impl Fn() -> bool,
+    ) -> Self {
         target.interrupt(table);
         let ladder = Ladder::new(signal, grace);
         let ladder = if matches!(target, Target::Process { .. }) { ladder } else { ladder.unsettled() };
-        let mut kill = Self { id, target, ladder, trap_runs: false, found: false, killed_group: None };
-        let members = kill.target.members(table);
-        if let Target::Process { key } = kill.target {
-            table.processes.about_to_ask(Some(key), &members);
-        }
-        kill.send(table, &members);
+        let mut kill =
+            Self { id, target, ladder, trap_runs: false, found: false, group_is_due: false, killed_group: None };
+        kill.look(table, is_ordered);
         kill.look_again();
         kill
     }
@@ -86,18 +92,25 @@ impl OrderedKill {
     }
 
     /// Looks again. `Some` once no process is left.
-    pub fn step(&mut self, table: &mut ProcessTable) -> Option<Outcome> {
+    ///
+    /// The host announces forks by an order before it asks for them. So if a look shows such a fork and `is_ordered` is
+    /// false after it, the fork is expected. Otherwise the orders come first, and nothing gets a signal.
+    pub fn step(&mut self, table: &mut ProcessTable, is_ordered: impl Fn() -> bool) -> Option<Outcome> {
+        let waits = self.is_foreground() && table.expects_forks;
         if !self.ladder.is_killing() && self.ladder.is_overdue() && !self.is_finished(table) {
             self.ladder.kill();
+            self.group_is_due = true;
+        }
+        if self.group_is_due && !waits {
+            self.group_is_due = false;
             self.killed_group = self.target.kill_group(table);
         }
         if !self.ladder.is_settled() {
             self.target.interrupt(table);
         }
-        let members = self.target.members(table);
-        self.send(table, &members);
+        let members = self.look(table, is_ordered)?;
         // The second look is needed if a look walks over the process table, where a fork can be missed.
-        let over = self.ladder.is_settled() && members.is_empty() && self.is_finished(table);
+        let over = self.ladder.is_settled() && !waits && members.is_empty() && self.is_finished(table);
         over.then_some(Outcome { found: self.found, escalated: self.ladder.is_killing() })
     }
 
@@ -116,11 +129,22 @@ impl OrderedKill {
         killed_group.is_none_or(|members| members.is_empty()) && self.target.members(table).is_empty()
     }
 
-    fn send(&mut self, table: &ProcessTable, members: &[Stat]) {
+    /// Lists the processes and sends what is due. `None` if an order has to be executed first.
+    fn look(&mut self, table: &mut ProcessTable, is_ordered: impl Fn() -> bool) -> Option<Vec<Stat>> {
+        let members = self.target.members(table);
+        match self.target {
+            Target::Process { key } => table.processes.about_to_ask(Some(key), &members),
+            Target::Foreground { .. } if is_ordered() => {
+                self.look_again();
+                return None;
+            }
+            Target::Foreground { .. } => {}
+        }
         self.found |= !members.is_empty();
         let spares_new = self.trap_runs && !self.ladder.is_settled();
         let spared = table.shell().filter(|_| spares_new);
-        self.ladder.step(members, self.target.shell(table), spared);
+        self.ladder.step(&members, self.target.shell(table), spared);
+        Some(members)
     }
 }
 

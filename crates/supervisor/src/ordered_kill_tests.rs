@@ -13,19 +13,19 @@ const YOUNG: Duration = Duration::from_millis(60);
 
 fn foreground(session: &mut Session, grace: Duration) -> OrderedKill {
     let target = Target::Foreground { command: 1, spare: Vec::new() };
-    OrderedKill::start(5, target, libc::SIGTERM, grace, &mut session.table)
+    OrderedKill::start(5, target, libc::SIGTERM, grace, &mut session.table, || false)
 }
 
 fn of_process(session: &mut Session, key: u64, grace: Duration) -> OrderedKill {
     let target = Target::Process { key };
-    OrderedKill::start(6, target, libc::SIGTERM, grace, &mut session.table)
+    OrderedKill::start(6, target, libc::SIGTERM, grace, &mut session.table, || false)
 }
 
 /// Steps until the kill is finished, and reaps like the event loop.
 fn finish(kill: &mut OrderedKill, session: &mut Session) -> (bool, bool) {
     let mut outcome = None;
     until("the kill is finished", || {
-        outcome = kill.step(&mut session.table);
+        outcome = kill.step(&mut session.table, || false);
         reap(&mut session.table, &session.setting);
         outcome.is_some()
     });
@@ -48,7 +48,7 @@ fn a_foreground_kill_ends_every_program_and_waits_until_the_shell_has_settled() 
             assert_eq!((kill.id(), kill.is_foreground(), kill.watched().len()), (5, true, 2));
             until("the programs end", || programs.iter().all(|pid| !is_running(*pid)));
             for _ in 0..3 {
-                assert!(kill.step(&mut session.table).is_none(), "the shell may still start something");
+                assert!(kill.step(&mut session.table, || false).is_none(), "the shell may still start something");
                 assert!(kill.next_look() <= OFTEN);
             }
             kill.settle();
@@ -97,7 +97,7 @@ fn a_program_is_asked_once_and_killed_when_the_caller_insists() {
             kill.settle();
             let begun = Instant::now();
             until("a fork has had time to become a program", || {
-                assert!(kill.step(&mut session.table).is_none());
+                assert!(kill.step(&mut session.table, || false).is_none());
                 begun.elapsed() > YOUNG && kill.next_look() > YOUNG
             });
             assert!(!shell.has_output() && is_running(program), "it is asked once");
@@ -106,6 +106,42 @@ fn a_program_is_asked_once_and_killed_when_the_caller_insists() {
             assert_eq!(finish(&mut kill, &mut session), (true, true));
             shell.write("echo alive");
             assert_eq!(shell.line(), "alive");
+        }
+    });
+}
+
+#[test]
+fn a_fork_that_the_host_has_announced_is_spared_until_it_is_named() {
+    in_own_process(|| {
+        for mut session in Session::kinds() {
+            let mut shell = session.start_shell();
+            // A child of this process, as the fork of a standby is.
+            shell.write("( (echo $BASHPID; while :; do read -t 1 <> <(:); done) & )");
+            let fork = shell.pid_line();
+            let own = std::process::id() as i32;
+            until("its parent has ended", || Stat::read(fork).is_some_and(|stat| stat.parent == own));
+            // The announcement has not been read yet.
+            let mut kill = OrderedKill::start(
+                5,
+                Target::Foreground { command: 1, spare: Vec::new() },
+                libc::SIGTERM,
+                LONG,
+                &mut session.table,
+                || true,
+            );
+            assert!(kill.step(&mut session.table, || true).is_none());
+            session.table.expects_forks = true;
+            kill.settle();
+            for insists in [false, true] {
+                if insists {
+                    kill.insist();
+                }
+                assert!(kill.step(&mut session.table, || false).is_none(), "the host has not named it");
+                assert!(is_running(fork));
+            }
+            session.table.expects_forks = false;
+            let (_, escalated) = finish(&mut kill, &mut session);
+            assert!(escalated && !is_running(fork));
         }
     });
 }
@@ -151,7 +187,7 @@ fn what_the_exit_trap_starts_is_spared_until_the_shell_has_settled() {
             kill.trap_runs();
             let program = shell.background();
             for _ in 0..5 {
-                assert!(kill.step(&mut session.table).is_none());
+                assert!(kill.step(&mut session.table, || false).is_none());
             }
             assert!(is_running(program) && kill.found);
             kill.settle();
@@ -169,7 +205,7 @@ fn without_an_exit_trap_a_new_program_is_asked_at_the_next_look() {
             let mut kill = foreground(&mut session, LONG);
             let program = shell.background();
             until("the program ends", || {
-                assert!(kill.step(&mut session.table).is_none());
+                assert!(kill.step(&mut session.table, || false).is_none());
                 !is_running(program)
             });
         }
@@ -184,9 +220,9 @@ fn an_exit_trap_does_not_outlive_the_grace_time() {
             let mut kill = foreground(&mut session, LONG);
             kill.trap_runs();
             let program = shell.background();
-            assert!(kill.step(&mut session.table).is_none() && is_running(program));
+            assert!(kill.step(&mut session.table, || false).is_none() && is_running(program));
             kill.insist();
-            assert!(kill.step(&mut session.table).is_none());
+            assert!(kill.step(&mut session.table, || false).is_none());
             assert!(kill.ladder.is_killing() && kill.next_look() <= Duration::from_millis(1));
             until("the program dies", || !is_running(program));
             kill.settle();
@@ -219,7 +255,7 @@ fn a_process_kill_kills_a_tree_that_ignores_the_request() {
             let root = session.start(process(1), "trap '' TERM; sleep 600 & echo $!; wait");
             let child = root.pid_line();
             let mut kill = of_process(&mut session, 1, LONG);
-            assert!(kill.step(&mut session.table).is_none());
+            assert!(kill.step(&mut session.table, || false).is_none());
             assert!(is_running(root.pid()) && is_running(child));
             kill.insist();
             assert_eq!(finish(&mut kill, &mut session), (true, true));
@@ -247,10 +283,10 @@ fn a_fork_that_may_have_missed_the_signal_is_asked_again() {
             let mut kill = of_process(&mut session, 1, LONG);
             let begun = Instant::now();
             until("the kill looks less often", || {
-                assert!(kill.step(&mut session.table).is_none());
+                assert!(kill.step(&mut session.table, || false).is_none());
                 begun.elapsed() > YOUNG
             });
-            assert!(kill.step(&mut session.table).is_none());
+            assert!(kill.step(&mut session.table, || false).is_none());
             assert!(kill.next_look() <= YOUNG, "it looks again long before the grace time is over");
             kill.insist();
             assert_eq!(finish(&mut kill, &mut session), (true, true));
@@ -265,7 +301,7 @@ fn a_foreground_kill_spares_older_trees() {
             let mut shell = session.start_shell();
             let (older, younger) = (shell.background(), shell.background());
             let target = Target::Foreground { command: 2, spare: vec![older] };
-            let mut kill = OrderedKill::start(1, target, libc::SIGTERM, LONG, &mut session.table);
+            let mut kill = OrderedKill::start(1, target, libc::SIGTERM, LONG, &mut session.table, || false);
             kill.settle();
             assert_eq!(finish(&mut kill, &mut session), (true, false));
             assert!(is_running(older) && !is_running(younger));

@@ -50,6 +50,8 @@ pub struct ProcessTable {
     pub processes: Processes,
     groups: Option<Groups>,
     enclosure: Enclosure,
+    /// Forks of the shell or the standby may appear, which the host will name.
+    pub expects_forks: bool,
     /// The files helpers.
     pub helpers: Helpers,
 }
@@ -66,6 +68,7 @@ impl ProcessTable {
             processes: Processes::default(),
             groups,
             enclosure: Enclosure::Open,
+            expects_forks: false,
             helpers: Helpers::default(),
         }
     }

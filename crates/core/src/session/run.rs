@@ -120,6 +120,17 @@ impl Session {
         } else if !self.timers.is_set(Timer::Unforked) {
             self.timers.set(Timer::Unforked, Instant::now() + UNREAD);
         }
+        self.announce_forks(false);
+    }
+
+    /// Tells the supervisor, while it kills a command, whether forks may appear that it does not know. `asking`: the
+    /// shell or the standby is about to be asked for one.
+    pub(super) fn announce_forks(&mut self, asking: bool) {
+        let awaited = asking || [Source::Shell, Source::Standby].iter().any(|source| self.awaits_fork_from(*source));
+        let expected = awaited && self.state.running().is_some_and(|run| run.kill.is_some());
+        if self.supervision.change_expectation(expected) {
+            self.order(&Order::ExpectForks { expected });
+        }
     }
 
     fn awaits_fork_from(&self, source: Source) -> bool {
@@ -159,6 +170,7 @@ impl Session {
         let signal = signal.unwrap_or(policy.signal);
         let grace = if signal == libc::SIGKILL { Duration::ZERO } else { policy.grace };
         self.timers.set(Timer::Overdue(command.ticket()), Instant::now() + grace + SHELL_EXTRA);
+        self.announce_forks(false);
         let id = self.numbers.next();
         let order = Order::KillForeground {
             id,

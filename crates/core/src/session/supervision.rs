@@ -25,6 +25,8 @@ pub(super) struct Supervision {
     has_ended_all: bool,
     /// Whether a report is due.
     owes_report: bool,
+    /// Whether it expects forks while it kills a command.
+    expects_forks: bool,
     /// Directory of the foreground group.
     foreground_group: Option<PathBuf>,
     /// The pid of the last supervisor, until the processes that it left behind have ended.
@@ -94,6 +96,11 @@ impl Supervision {
     /// Records that everything below the supervisor has ended.
     pub(super) fn has_ended_all(&mut self) {
         self.has_ended_all = true;
+    }
+
+    /// Records whether it is to expect forks. True if that is new.
+    pub(super) fn change_expectation(&mut self, expected: bool) -> bool {
+        std::mem::replace(&mut self.expects_forks, expected) != expected
     }
 
     /// The foreground group, if groups are used.

@@ -89,6 +89,13 @@ pub enum Order {
         /// Roots of older process trees, which are spared. Only used without control groups.
         spare: Vec<Pid>,
     },
+    /// Whether forks of the shell or the standby may appear while a command is being killed. They are spared until
+    /// [`Order::Standby`] or [`Order::Adopt`] names them: without a group of their own, they look like forks of the
+    /// command.
+    ExpectForks {
+        /// From now on, until the next of these orders.
+        expected: bool,
+    },
     /// The user's EXIT trap is about to run in the shell: what the trap starts gets the grace time.
     TrapRuns,
     /// The shell has ended its command, or died: it starts nothing more for the command. The ladder cannot finish

@@ -14,7 +14,8 @@ impl ProcessTable {
     }
 
     /// The processes of the foreground command: the members of its group. Without groups, every descendant that is
-    /// neither below one of the `spare` roots nor part of a background process. Shell and standby are never included.
+    /// neither below one of the `spare` roots nor part of a background process. Never included are shell, standby, and
+    /// what may be one of the expected forks.
     pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
         let keep: HashSet<Pid> = spare.iter().copied().chain(self.helpers.pids()).chain(self.standby()).collect();
         let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
@@ -25,7 +26,15 @@ impl ProcessTable {
                 below.into_iter().filter(|stat| !self.processes.own(stat)).collect()
             }
         };
-        listed.into_iter().filter(|stat| !self.is_own(stat) && stat.is_running()).collect()
+        let mut listed: Vec<Stat> = listed.into_iter().filter(|stat| !self.is_own(stat) && stat.is_running()).collect();
+        if self.expects_forks {
+            let sources: Vec<Stat> = self.shell.into_iter().chain(self.standby()).filter_map(Stat::read).collect();
+            let is_expected = |stat: &Stat| {
+                stat.parent == self.own.raw() && sources.iter().any(|source| proc_table::is_fork_of(stat, source))
+            };
+            listed.retain(|stat| !is_expected(stat));
+        }
+        listed
     }
 
     /// Everything below this process except shell, standby, files helpers and what the confinement needs.

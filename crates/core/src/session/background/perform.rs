@@ -140,6 +140,7 @@ impl Session {
         if start.request.new.terminal.is_some() {
             flags |= RequestFlags::TERMINAL;
         }
+        self.announce_forks(true);
         let asked = Channel::pair().and_then(|(channel, theirs)| {
             let directory = start.group.as_deref().map(sys::open_directory).transpose()?;
             if directory.is_some() {
