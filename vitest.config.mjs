@@ -17,6 +17,7 @@ export default defineConfig({
         sequence: { groupOrder: order },
         env: { NACRE_NATIVE: 'debug', ...env },
         testTimeout: TEST_TIMEOUT_MS,
+        hookTimeout: TEST_TIMEOUT_MS,
       },
     })),
   },

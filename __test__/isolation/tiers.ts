@@ -3,7 +3,7 @@
  * an ordinary one. What a machine offers is determined once in a process, so a tier is a process.
  */
 import { spawn } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, chownSync, copyFileSync, cpSync, mkdtempSync, rmSync } from 'node:fs'
 import path from 'node:path'
 
 export interface Tier {
@@ -35,6 +35,7 @@ const root = path.dirname(path.dirname(__dirname))
 export class Programs {
   readonly directory: string
   readonly #runtime: string
+  readonly #temporary: string
 
   constructor(...files: string[]) {
     // An ordinary user may not be able to read the repository or the runtime.
@@ -42,6 +43,9 @@ export class Programs {
     chmodSync(this.directory, 0o755)
     for (const name of ['dist', 'native', 'package.json'])
       cpSync(path.join(root, name), path.join(this.directory, name), { recursive: true })
+    // Nor the temporary directory of this one. Below /tmp, since that is private where mounts enforce the rules.
+    this.#temporary = mkdtempSync('/tmp/nacre-ordinary-')
+    if (isRoot) chownSync(this.#temporary, ORDINARY_USER, ORDINARY_USER)
     for (const name of files) copyFileSync(path.join(__dirname, name), path.join(this.directory, name))
     this.#runtime = path.join(this.directory, path.basename(process.execPath))
     copyFileSync(process.execPath, this.#runtime)
@@ -57,6 +61,7 @@ export class Programs {
           ...process.env,
           HOME: '/var/tmp',
           NACRE_NATIVE: process.env.NACRE_NATIVE,
+          ...(tier.uid !== undefined && { TMPDIR: this.#temporary }),
           ...(!tier.hasMounts && { NACRE_ISOLATION: 'landlock' }),
         },
         ...(tier.uid !== undefined && { uid: tier.uid, gid: tier.uid }),
@@ -81,6 +86,7 @@ export class Programs {
   }
 
   remove(): void {
-    rmSync(this.directory, { recursive: true, force: true })
+    for (const directory of [this.directory, this.#temporary])
+      rmSync(directory, { recursive: true, force: true })
   }
 }

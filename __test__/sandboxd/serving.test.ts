@@ -150,9 +150,10 @@ describe('the end of the server', () => {
     withSandboxd(
       async (place) => {
         const { restPort, grpcPort } = place.sandboxd
-        // It cannot end before its client reads.
-        const started = place.start({ command: ['seq', '4000000'] })
+        const started = place.start({ command: ['sh', '-c', `trap '' TERM; while :; do sleep 0.07; done`] })
         await started.id()
+        // It ignores the end of the server from now on.
+        await begun(place, /sleep 0.07/)
         const closing = place.serving.close()
         const health = await fetch(`http://127.0.0.1:${restPort}/v1/health`)
         expect([health.status, await health.json()]).toEqual([
@@ -163,7 +164,7 @@ describe('the end of the server', () => {
         expect([grpcPort > 0, statusName(error)]).toEqual([true, 'UNAVAILABLE'])
         started.stream.cancel()
         await closing
-        await ended(place, /seq/)
+        await ended(place, /sleep 0.07/)
       },
       { shutdownTimeout: 5000 },
     ))
