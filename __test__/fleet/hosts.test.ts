@@ -5,7 +5,7 @@ import { type Serving, serve } from 'nacre/server'
 import { afterEach, describe, expect, it } from 'vitest'
 import { failingProxy } from '../helpers/failing-proxy.js'
 import { freePort } from '../helpers/serving.js'
-import { stoppingProxy } from '../helpers/stopping-proxy.js'
+import { stoppingProxy } from '../helpers/tcp-proxy.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 

@@ -3,7 +3,7 @@
 import { Redis } from 'ioredis'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { holdingProxy } from '../helpers/holding-proxy.js'
+import { holdingProxy } from '../helpers/tcp-proxy.js'
 import { expectNoProcess } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
 import { ended, outputOf, withQueue } from '../helpers/queue.js'

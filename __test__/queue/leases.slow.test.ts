@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { expectNoProcess } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
 import { ended, outputOf, withQueue } from '../helpers/queue.js'
-import { stoppingProxy } from '../helpers/stopping-proxy.js'
+import { stoppingProxy } from '../helpers/tcp-proxy.js'
 import { until } from '../helpers/until.js'
 
 /** Ends when the file appears. */

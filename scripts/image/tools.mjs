@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { createApt } from '../packages/apt.mjs'
+import { createApt, sources } from '../apt.mjs'
 import { CACHE } from '../packages/cache.mjs'
 import { Problem } from '../packages/problem.mjs'
 
@@ -42,7 +42,7 @@ export function openTools(storage) {
   if (!existsSync(root)) {
     const unpacked = path.join(DIRECTORY, 'unpacked')
     rmSync(unpacked, { recursive: true, force: true })
-    createApt(DIRECTORY, 'bookworm', [process.arch === 'x64' ? 'amd64' : process.arch]).unpack(
+    createApt(DIRECTORY, sources('bookworm'), [process.arch === 'x64' ? 'amd64' : process.arch]).unpack(
       PACKAGES,
       unpacked,
     )

@@ -6,7 +6,7 @@
  */
 import { renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
-import { createApt } from './apt.mjs'
+import { createApt, sources } from '../apt.mjs'
 import { fetchedRust, RUST_ROOT } from './cache.mjs'
 import { main, Problem } from './problem.mjs'
 
@@ -16,7 +16,7 @@ const PACKAGES = ['rustc-web', 'libstd-rust-web-dev', 'libstd-rust-web-dev:arm64
 await main(() => {
   if (fetchedRust() !== undefined) return console.log(fetchedRust().RUSTC)
   const directory = path.dirname(RUST_ROOT)
-  const apt = createApt(directory, 'bookworm', ['amd64', 'arm64'])
+  const apt = createApt(directory, sources('bookworm'), ['amd64', 'arm64'])
   // The names of the compiler's libraries contain the version.
   const runtime = dependency(apt.dependsOn('libstd-rust-web-dev'), /libstd-rust-web-[\d.]+/)
   const llvm = dependency(apt.dependsOn(runtime), /libllvm\d+/)

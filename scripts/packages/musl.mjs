@@ -13,8 +13,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
+import { createApt, sources } from '../apt.mjs'
 import { fetchSource } from '../debian.mjs'
-import { createApt } from './apt.mjs'
 import { CACHE } from './cache.mjs'
 import { Problem } from './problem.mjs'
 
@@ -57,7 +57,7 @@ function enter(mounts = MOUNTS) {
 }
 
 function makeLibraries(unpacked) {
-  createApt(DIRECTORY, RELEASE).unpack(['musl', 'musl-dev', 'musl-tools'], unpacked)
+  createApt(DIRECTORY, sources(RELEASE)).unpack(['musl', 'musl-dev', 'musl-tools'], unpacked)
   const wheel = path.join(DIRECTORY, 'wheel')
   rmSync(wheel, { recursive: true, force: true })
   mkdirSync(wheel, { recursive: true })

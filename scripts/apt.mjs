@@ -1,33 +1,37 @@
-/** Debian's packages without installation: downloaded with separate package lists, unpacked into a directory. */
+/** Debian's packages without installation: downloaded with package lists of their own, unpacked into a directory. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { Problem } from './problem.mjs'
+import { Problem } from './packages/problem.mjs'
 
-const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg'
+const KEYS = ['debian-archive-keyring.gpg', 'debian-archive-removed-keys.gpg']
+  .map((name) => `/usr/share/keyrings/${name}`)
+  .filter((file) => existsSync(file))
 const MIRROR = 'http://deb.debian.org/debian'
 
-/** The package sources of a Debian release, with its security updates. */
+/** The packages of a Debian release, with its security updates. */
 export function sources(release) {
-  return [
-    `deb [signed-by=${KEYS}] ${MIRROR} ${release} main`,
-    `deb [signed-by=${KEYS}] ${MIRROR}-security ${release}-security main`,
-  ]
+  return [`deb ${MIRROR} ${release} main`, `deb ${MIRROR}-security ${release}-security main`]
 }
 
-/** Prepares package lists in a directory. The first of `architectures` applies to package names without one. */
-export function createApt(directory, release, architectures = ['amd64']) {
-  if (!existsSync(KEYS)) throw new Problem('This needs Debian, with the package debian-archive-keyring.')
+/**
+ * Fetches the lists of these sources into a directory. The first of `architectures` applies to package names without one;
+ * default: this machine's.
+ */
+export function createApt(directory, lines, architectures = []) {
+  if (KEYS.length === 0) throw new Problem('This needs Debian, with the package debian-archive-keyring.')
   const lists = path.join(directory, 'lists')
   const archives = path.join(directory, 'archives')
   for (const name of [lists, archives]) mkdirSync(path.join(name, 'partial'), { recursive: true })
   writeFileSync(path.join(directory, 'status'), '')
-  writeFileSync(path.join(directory, 'sources.list'), `${sources(release).join('\n')}\n`)
+  const signed = lines.map((line) => line.replace(' ', ` [signed-by=${KEYS.join(',')}] `))
+  writeFileSync(path.join(directory, 'sources.list'), `${signed.join('\n')}\n`)
   const values = [
-    ['APT::Architecture', architectures[0]],
+    ...architectures.slice(0, 1).map((name) => ['APT::Architecture', name]),
     ...architectures.map((name) => ['APT::Architectures::', name]),
     ['APT::Sandbox::User', 'root'],
     ['Acquire::Languages', 'none'],
+    ['Acquire::Check-Valid-Until', 'false'],
     ['Dir::Etc::sourcelist', path.join(directory, 'sources.list')],
     ['Dir::Etc::sourceparts', '-'],
     ['Dir::State::Lists', lists],
@@ -41,6 +45,10 @@ export function createApt(directory, release, architectures = ['amd64']) {
   return {
     /** The dependencies of a package, as text. */
     dependsOn: (name) => apt('apt-cache', 'depends', name),
+    /** Downloads the source of a package into a directory. */
+    source(name, into) {
+      run(into, 'apt-get', ['-qq', ...options, 'source', '--download-only', name])
+    },
     /** Unpacks packages into a directory. Nothing in them is executed, and no dependencies are added. */
     unpack(packages, into) {
       apt('apt-get', 'download', ...packages)
@@ -60,7 +68,7 @@ function run(cwd, program, args) {
   } catch (error) {
     const reason = String(error.stderr ?? '')
       .split('\n')
-      .find((line) => /^E: /.test(line))
+      .find((line) => /^[EW]: /.test(line))
     throw new Problem(`${program} failed: ${reason ?? error.message.split('\n')[0]}`)
   }
 }
