@@ -70,7 +70,7 @@ export const steps = [
   { name: 'node-24', ring: 'full', tests: node('behaviour', { node: 24 }) },
   { name: 'random', ring: 'full', run: [script('fuzz.mjs', '--seconds', '60')] },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
-  { name: 'site', ring: 'full', run: [npm('docs:site')] },
+  { name: 'site', ring: 'full', run: [script('docs-site.mjs')] },
   { name: 'measured', ring: 'full', tests: node('measured'), alone: true },
   { name: 'measured-bun', ring: 'full', tests: bun('measured'), alone: true },
 ]
