@@ -38,10 +38,8 @@ const { values, positionals } = parseArgs({
 })
 const chosen = choose(positionals.length === 0 ? ['gate'] : positionals)
 
-// What a killed test leaves is removed at the end. Other users, as which some tests run programs, may traverse it.
-const temporary = mkdtempSync(path.join(os.tmpdir(), 'nt-'))
-chmodSync(temporary, 0o711)
-process.env.TMPDIR = temporary
+// What a killed test leaves is removed at the end.
+const temporary = makePublic(mkdtempSync(path.join(os.tmpdir(), 'nt-')))
 // Interactive shells of tests write their history.
 process.env.HISTFILE = path.join(temporary, 'history')
 // A build that is made once needs no files for the next one: they would take more disk than everything else.
@@ -58,6 +56,12 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
 const results = await runAll()
 rmSync(temporary, { recursive: true, force: true })
 process.exitCode = report(results, values.strict) ? 0 : 1
+
+/** Other users, as which some tests run programs, may traverse the directory. */
+function makePublic(directory) {
+  chmodSync(directory, 0o711)
+  return directory
+}
 
 function choose(words) {
   const ring = RINGS.indexOf(words[0])
@@ -90,7 +94,9 @@ async function runAll() {
 /** Runs a step to its end. Everything that goes wrong is in the result. */
 async function perform(step) {
   const begun = performance.now()
-  const command = (argv, env) => runCommand(step.name, argv, env)
+  // Steps that run at once do not meet in the default directory of durable jobs.
+  const TMPDIR = makePublic(mkdtempSync(path.join(temporary, `${step.name}-`)))
+  const command = (argv, env) => runCommand(step.name, argv, { TMPDIR, ...env })
   const result = { step, name: step.name, passed: 0, failures: [], flaky: [] }
   try {
     if (step.debian !== undefined) installTool(step.debian)

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export async function until<T>(
   ask: () => T | undefined | Promise<T | undefined>,
   complain: () => string,
-  limit = 10_000,
+  limit = 30_000,
 ): Promise<T> {
   const deadline = performance.now() + limit
   for (;;) {
