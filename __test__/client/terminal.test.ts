@@ -30,7 +30,10 @@ async function withClient(
       async ({ url }) => {
         const client = new SandboxClient({ url, token, ...options })
         try {
-          await test({ client, requests: () => lines.map((line) => line.split(' ').slice(0, 3).join(' ')) })
+          await test({
+            client,
+            requests: () => lines.map((line) => line.replace(/~\w+/, '').split(' ').slice(0, 3).join(' ')),
+          })
         } finally {
           await client.destroy()
         }

@@ -83,6 +83,25 @@ describe('processes', () => {
     expect(await rejectionOf(sandbox.killProcess('../x'))).toMatchObject({ code: 'INVALID_ID' })
   })
 
+  itHolds('do nothing to another process with their id, once they are forgotten', async ({ sandbox }) => {
+    const options = { processId: 'mine', input: 'pipe' } as const
+    const old = await sandbox.startProcess('echo old', options)
+    await old.wait()
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
+    const other = await sandbox.startProcess('cat; echo over', options)
+    expect(await rejectionOf(old.write('x\n'))).toMatchObject({ code: 'INPUT_CLOSED' })
+    const calls = [old.getLogs(), old.waitForLog('over'), old.stats(), all(old.output())]
+    for (const error of await Promise.all(calls.map(rejectionOf)))
+      expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    expect(await old.kill()).toBe(false)
+    await old.closeStdin()
+    expect(await old.wait()).toMatchObject({ exitCode: 0 })
+    await other.write('y\n')
+    await other.closeStdin()
+    expect(await other.wait()).toMatchObject({ exitCode: 0 })
+    expect((await other.getLogs()).stdout).toBe('y\nover\n')
+  })
+
   itHolds('read written input', async ({ sandbox }) => {
     const process = await sandbox.startProcess('cat; echo end', { input: 'pipe' })
     await process.write('a\n')

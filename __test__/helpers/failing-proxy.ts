@@ -17,8 +17,9 @@ export interface FailingProxy {
   close(): Promise<void>
 }
 
-/** Like {@link FailingProxy.requests}, without their headers. */
-export const linesOf = (proxy: FailingProxy) => proxy.requests.splice(0).map(({ line }) => line)
+/** Like {@link FailingProxy.requests}, without their headers and the instances of processes. */
+export const linesOf = (proxy: FailingProxy) =>
+  proxy.requests.splice(0).map(({ line }) => line.replace(/~\w+/, ''))
 
 /**
  * Closes each connection after its response unless `keepAlive`: Bun's fetch repeats GET and DELETE by itself if a reused

@@ -1,7 +1,6 @@
 import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
-import { rejectionOf } from '../helpers/thrown.js'
 
 describe('listProcesses', () => {
   it('gives all that are known, in the order of their starts, or those that a filter fits', () =>
@@ -25,32 +24,6 @@ describe('listProcesses', () => {
       const process = await sandbox.startProcess('sleep 60', { processId: 'mine' })
       expect(await sandbox.getProcess('mine')).toBe(process)
       expect((await sandbox.listProcesses())[0]).toBe(process)
-    }))
-
-  it('an object of a forgotten process does nothing to another process with its id', () =>
-    withSandbox(async ({ sandbox }) => {
-      const options = { processId: 'mine', input: 'pipe' } as const
-      const old = await sandbox.startProcess('echo old', options)
-      await old.wait()
-      expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
-      const other = await sandbox.startProcess('cat; echo over', options)
-      expect(await rejectionOf(old.write('x\n'))).toMatchObject({ code: 'INPUT_CLOSED' })
-      for (const call of [
-        old.getLogs(),
-        old.waitForLog('over'),
-        old.stats(),
-        (async () => {
-          for await (const _ of old.output());
-        })(),
-      ])
-        expect(await rejectionOf(call)).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
-      expect(await old.kill()).toBe(false)
-      expect(await old.wait()).toMatchObject({ exitCode: 0 })
-      await old.closeStdin()
-      await other.write('y\n')
-      await other.closeStdin()
-      expect(await other.wait()).toMatchObject({ exitCode: 0 })
-      expect((await other.getLogs()).stdout).toBe('y\nover\n')
     }))
 
   it('loses a process with its session', () =>

@@ -78,6 +78,8 @@ export function cursorOf(lastEventId: string): number {
 export const queryFlag = z.enum(['true', 'false']).transform((text) => text === 'true')
 
 export const sessionParams = z.object({ sessionId: z.string() })
-export const processParams = z.object({ processId: z.string() })
+export const processParams = z.object({
+  processId: z.string().openapi({ description: 'The id of a process, or `id~instance`.' }),
+})
 export const jobParams = z.object({ jobId: z.string() })
 export const runParams = z.object({ runId: z.string() })

@@ -13,9 +13,11 @@ import type {
   JobStatus,
   LogEvent,
   Output,
+  Process,
   ProcessInfo,
   ProcessLogs,
 } from '../public/index.js'
+import { instanceOf } from './instance.js'
 
 export function encodeData(data: Output<Encoding>): WireData {
   if (typeof data === 'string') return data
@@ -66,10 +68,12 @@ export function encodeLogEvent(event: LogEvent<Encoding>): object {
 }
 
 /** Dates become ISO 8601 by themselves. Unknown properties are left out. */
-export function encodeProcess(process: ProcessInfo): object {
-  const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = process
+/** `state`: of the process, or of a service at another time. */
+export function encodeProcess(process: Process, state: ProcessInfo = process): object {
+  const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = state
   const end = { ...(endTime && { endTime }), ...(reason && { reason }) }
-  return { id, pid, command, sessionId, status, startTime, exitCode, signal, ...end }
+  const instance = instanceOf(process)
+  return { id, pid, instance, command, sessionId, status, startTime, exitCode, signal, ...end }
 }
 
 export function encodeJobRead({ raw, cursor, bytesFetched, status }: JobRead<Encoding>): object {

@@ -89,7 +89,7 @@ export class HttpBackend implements Backend {
     const launch = async () => {
       // The server kills a service whose client disconnects while it is being started.
       const call = { path: '/v1/services', body, signal, subject: 'the process', waits: true }
-      const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call), true)
+      const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call))
       return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
     const start = { request: process, source, logger: this.logger, launch, introduce }

@@ -2,8 +2,7 @@
  * What a client has started on the server, and what ends with the client.
  *
  * An id alone does not identify a process: the process may have ended and been forgotten, and another client may use the id
- * again. So the pid and the start time are compared as well. A service keeps its id for all of its processes, so there the
- * id is enough.
+ * again.
  */
 import type { Connection } from './connection.js'
 import type { WireProcess } from './process.js'
@@ -16,7 +15,8 @@ export class Begun {
   /** Pending requests that create something, which must not outlive the client. */
   readonly #starting = new Set<Promise<unknown>>()
   readonly #connection: Connection
-  readonly #processes = new Map<string, { info: WireProcess; isService: boolean }>()
+  /** Their instances by id. */
+  readonly #processes = new Map<string, string>()
   #pruneAt = FEW
 
   constructor(connection: Connection) {
@@ -48,8 +48,8 @@ export class Begun {
     return session
   }
 
-  addProcess(info: WireProcess, isService = false): WireProcess {
-    this.#processes.set(info.id, { info, isService })
+  addProcess(info: WireProcess): WireProcess {
+    this.#processes.set(info.id, info.instance)
     if (this.#processes.size >= this.#pruneAt) this.#prune()
     return info
   }
@@ -77,12 +77,6 @@ export class Begun {
       path: '/v1/processes',
       query: { status: 'starting,running' },
     })
-    return processes.filter((now) => this.#isOurs(now)).map(({ id }) => id)
-  }
-
-  #isOurs({ id, pid, startTime }: WireProcess): boolean {
-    const begun = this.#processes.get(id)
-    if (begun === undefined || begun.isService) return begun !== undefined
-    return begun.info.pid === pid && begun.info.startTime === startTime
+    return processes.filter(({ id, instance }) => this.#processes.get(id) === instance).map(({ id }) => id)
   }
 }

@@ -2,7 +2,7 @@
  * A background process on the server. `info` is the last known state: from its start or its look-up, or from `refresh`,
  * `wait` or `kill`.
  */
-import { isCode } from '../../base/errors.js'
+import { engineError, isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
 import type {
   Encoding,
@@ -26,6 +26,8 @@ import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire
 
 /** A process in JSON, without what is not known yet. */
 export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime' | 'reason'> & {
+  /** No other process has it, not even with the same id. */
+  instance: string
   startTime: string
   endTime?: string
   reason?: ExitReason
@@ -59,30 +61,42 @@ export class HttpProcess implements ProcessBackend {
   /** A process that the server has forgotten keeps its last state. */
   async refresh(): Promise<void> {
     try {
-      this.#info = await this.#connection.call<WireProcess>({ method: 'GET', path: this.#path('') })
+      this.#info = await this.#connection.call<WireProcess>({ method: 'GET', path: this.path('') })
     } catch (error) {
       if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
     }
   }
 
+  /** False also for a process that the server has forgotten. */
   async kill(request: KillRequest): Promise<boolean> {
-    const { killed, process } = await this.#call<{ killed: boolean; process: WireProcess }>('kill', request)
-    this.#info = process
-    return killed
+    try {
+      const { killed, process } = await this.#call<{ killed: boolean; process: WireProcess }>('kill', request)
+      this.#info = process
+      return killed
+    } catch (error) {
+      if (this.#info.instance !== undefined && isCode(error, 'PROCESS_NOT_FOUND')) return false
+      throw error
+    }
   }
 
   async wait({ timeout, signal }: WaitLimits): Promise<ProcessExit> {
-    const reply = await this.#connection.call<{ exit: ProcessExit; process: WireProcess }>({
-      ...{ path: this.#path('wait'), body: { timeout }, signal, subject: 'the wait', waits: true },
-      // A second request would start the time limit again.
-      isIdempotent: timeout === 0,
-    })
-    this.#info = reply.process
-    return reply.exit
+    try {
+      const reply = await this.#connection.call<{ exit: ProcessExit; process: WireProcess }>({
+        ...{ path: this.path('wait'), body: { timeout }, signal, subject: 'the wait', waits: true },
+        // A second request would start the time limit again.
+        isIdempotent: timeout === 0,
+      })
+      this.#info = reply.process
+      return reply.exit
+    } catch (error) {
+      const { endTime, exitCode, signal, reason } = this.info
+      if (endTime !== null && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
+      throw error
+    }
   }
 
   async logs(encoding: Encoding): Promise<ProcessLogs<Encoding>> {
-    const request = { method: 'GET', path: this.#path('logs'), query: { encoding } } as const
+    const request = { method: 'GET', path: this.path('logs'), query: { encoding } } as const
     return logsOf(await this.#connection.call<WireLogs>(request), encoding)
   }
 
@@ -102,7 +116,7 @@ export class HttpProcess implements ProcessBackend {
       subject: 'reading the log',
       request: (cursor) => ({
         method: 'GET',
-        path: this.#path('output'),
+        path: this.path('output'),
         query: { since: cursor, follow, encoding, pid },
       }),
       value(data) {
@@ -131,23 +145,37 @@ export class HttpProcess implements ProcessBackend {
   write(data: Uint8Array): Promise<void> {
     return this.#inOrder(async () => {
       for (const piece of piecesOf(data)) {
-        if (await this.#type(piece)) continue
-        await this.#call('input', { data: encodeBytes(piece) })
+        if (!(await this.#type(piece))) await this.#sendInput({ data: encodeBytes(piece) })
       }
     })
   }
 
   closeInput(): Promise<void> {
-    return this.#inOrder(() => this.#call('input', { end: true }))
+    return this.#inOrder(async () => {
+      try {
+        await this.#sendInput({ end: true })
+      } catch (error) {
+        if (!isCode(error, 'INPUT_CLOSED')) throw error
+      }
+    })
+  }
+
+  /** A process that the server has forgotten has ended. */
+  async #sendInput(body: object): Promise<void> {
+    try {
+      await this.#call('input', body)
+    } catch (error) {
+      throw isCode(error, 'PROCESS_NOT_FOUND') ? engineError('INPUT_CLOSED', 'the process has ended') : error
+    }
   }
 
   async resize(body: { cols: number; rows: number }): Promise<boolean> {
-    const request = { path: this.#path('resize'), body, isIdempotent: true }
+    const request = { path: this.path('resize'), body, isIdempotent: true }
     return (await this.#connection.call<{ resized: boolean }>(request)).resized
   }
 
   async stats(): Promise<ProcessStats> {
-    return this.#connection.call({ method: 'GET', path: this.#path('stats') })
+    return this.#connection.call({ method: 'GET', path: this.path('stats') })
   }
 
   /** Takes over the state that a reply has reported. */
@@ -172,20 +200,22 @@ export class HttpProcess implements ProcessBackend {
   }
 
   #openTerminal(): Promise<Socket | undefined> {
-    return this.#connection.socket(this.#path('terminal'), { output: false, acknowledge: true })
+    return this.#connection.socket(this.path('terminal'), { output: false, acknowledge: true })
   }
 
   #call<T>(what: string, body: object, signal?: AbortSignal): Promise<T> {
-    const path = this.#path(what)
+    const path = this.path(what)
     return this.#connection.call<T>({ path, body, signal, subject: 'the wait', waits: true })
   }
 
-  #path(what: string): string {
-    return processPath(this.#info.id, what)
+  protected path(what: string): string {
+    const { id, instance } = this.#info
+    // Where only the id is known, the reply names the process.
+    return processPath(instance === undefined ? id : `${id}~${instance}`, what)
   }
 }
 
-export function infoOf({ startTime, endTime, reason, ...rest }: WireProcess): ProcessInfo {
+export function infoOf({ startTime, endTime, reason, instance: _, ...rest }: WireProcess): ProcessInfo {
   return {
     ...rest,
     startTime: new Date(startTime),

@@ -4,7 +4,7 @@
 import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../public/index.js'
 import type { ServiceBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
-import { HttpProcess, infoOf, processPath, type WireProcess } from './process.js'
+import { HttpProcess, infoOf, type WireProcess } from './process.js'
 import { ResumingStream } from './resuming.js'
 
 type WireFailure = Omit<ServiceFailure, 'endTime'> & { endTime: string }
@@ -27,7 +27,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   }
 
   async health(): Promise<ServiceHealth> {
-    const path = processPath(this.id, 'health')
+    const path = this.path('health')
     const { lastFailure, ...rest } = await this.#connection.call<WireHealth>({ method: 'GET', path })
     this.restarts = rest.restarts
     this.lastFailure =
@@ -37,7 +37,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   }
 
   async restart(): Promise<void> {
-    const path = processPath(this.id, 'restart')
+    const path = this.path('restart')
     this.#restarting = this.#connection.call<WireProcess>({ path, waits: true })
     try {
       this.update(await this.#restarting)
@@ -83,7 +83,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
       cursor: after,
       signal,
       subject: 'watching the service',
-      request: (pid) => ({ method: 'GET', path: processPath(this.id, 'starts'), query: { pid } }),
+      request: (pid) => ({ method: 'GET', path: this.path('starts'), query: { pid } }),
       value: ({ process }) => ({ value: process, cursor: process.pid }),
     })
   }

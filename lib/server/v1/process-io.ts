@@ -51,7 +51,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
-      return encodeLogs(await sandbox.getProcessLogs(processId, query))
+      return encodeLogs(await (await findProcess(sandbox, processId)).getLogs(query))
     },
   })
   define({
@@ -89,7 +89,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
       const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
       return events(
         Service.successors(service, after, signal),
-        (process) => [{ id: process.pid, data: { type: 'start', process: encodeProcess(process) } }],
+        (process) => [{ id: process.pid, data: { type: 'start', process: encodeProcess(service, process) } }],
         [],
         () => [{ data: { type: 'end' } }],
       )

@@ -32,6 +32,9 @@ import { patternOf } from './values.js'
 export const processSchema = z
   .object({
     id: z.string(),
+    instance: z.string().openapi({
+      description: 'Names this process for ever, as `id~instance` in a path: its id can be used again.',
+    }),
     pid: z.number(),
     command: z.string(),
     sessionId: z.string(),
@@ -130,7 +133,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     async handle({ query: { status, sessionId } }) {
       const wanted = status?.split(',') as ProcessStatus[] | undefined
       const processes = await sandbox.listProcesses({ status: wanted, sessionId })
-      return { processes: processes.map(encodeProcess) }
+      return { processes: processes.map((process) => encodeProcess(process)) }
     },
   })
   define({

@@ -52,7 +52,7 @@ export function addTerminal(define: Define, server: ServerContext): void {
     async handle({ params: { processId }, query, signal }) {
       const process = await findProcess(server.sandbox, processId)
       if (!SandboxProcess.hasTerminal(process))
-        throw new OptionError('INVALID_OPTION', `process '${processId}' was not started with pty`)
+        throw new OptionError('INVALID_OPTION', `process '${process.id}' was not started with pty`)
       return new SocketSession((socket, closed) => {
         const stop = AbortSignal.any([closed, signal])
         return new Terminal(process, socket, server, query).run(stop)
