@@ -17,12 +17,48 @@ import { calls, foreign } from './system-calls.js'
 
 export type { Attempt }
 
-export const attempts: Attempt[] = [
-  ...files,
-  ...machine,
-  ...modes,
-  ...processes,
-  ...network,
-  ...calls,
-  ...foreign,
-]
+/** What stops attempts where mounts enforce the rules for files, and with Landlock alone. As root, capabilities are dropped. */
+export interface Group {
+  attempts: Attempt[]
+  namespaces: string
+  landlock: string
+}
+
+export const groups: Record<string, Group> = {
+  files: {
+    attempts: files,
+    namespaces: 'mounts: only `write` is writable, hidden paths are covered, `protect` is read-only',
+    landlock: 'Landlock: rights only below `write` and `read`; modes and times of own files are not covered',
+  },
+  machine: {
+    attempts: machine,
+    namespaces:
+      'no capabilities, no_new_privs, read-only /sys and /proc/sys, no devices; the filter refuses namespaces',
+    landlock:
+      'no capabilities, no_new_privs, Landlock for /sys, /proc and /dev; the filter refuses namespaces',
+  },
+  modes: {
+    attempts: modes,
+    namespaces: 'the filter refuses set-ID bits in every call that sets a mode',
+    landlock: 'the filter refuses set-ID bits in every call that sets a mode',
+  },
+  processes: {
+    attempts: processes,
+    namespaces:
+      'a pid namespace; the shell is not dumpable; the filter refuses prlimit64 and priorities of others',
+    landlock: 'Landlock scopes signals; the shell is not dumpable, or the filter refuses what would use it',
+  },
+  network: {
+    attempts: network,
+    namespaces:
+      'a network namespace; the broker judges each connect and sendto; the filter refuses other families',
+    landlock: 'the broker judges each connect and sendto; the filter refuses other families',
+  },
+  'system-calls': {
+    attempts: [...calls, ...foreign],
+    namespaces: 'the filter, and no capabilities',
+    landlock: 'the filter, and no capabilities',
+  },
+}
+
+export const attempts = Object.values(groups).flatMap((group) => group.attempts)
