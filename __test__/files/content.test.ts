@@ -17,6 +17,7 @@ import path from 'node:path'
 import { expect } from 'vitest'
 import { itHolds } from '../contract/helper.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 import { holds } from './holds.js'
 
 /** A path with this byte is not UTF-8. */
@@ -338,7 +339,12 @@ itHolds(
         path: 'fixed/x',
       })
     } finally {
-      for (const name of ['small', 'fixed']) spawnSync('umount', [path.join(directory, name)])
+      // The helper may still be closing a file.
+      for (const name of ['small', 'fixed'])
+        await until(
+          () => spawnSync('umount', [path.join(directory, name)]).status === 0 || undefined,
+          () => `${name} stays busy`,
+        )
     }
   },
 )
