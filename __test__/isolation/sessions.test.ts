@@ -6,7 +6,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { type Isolation, Sandbox } from 'nacre'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants.js'
+import { type Workplace, withSandbox } from '../helpers/invariants.js'
+import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -95,6 +96,21 @@ describe('isolation', () => {
       await sandbox.jobs.remove(jobId)
       expect(existsSync('/var/tmp/nacre-isolation-out')).toBe(false)
     }),
+  )
+
+  it.each([...modes, ...plain])(
+    'lets a process have a terminal beside a command that ends its shell, $name',
+    (mode) => {
+      const test = async ({ sandbox }: Workplace) => {
+        for (let round = 0; round < 30; round++) {
+          const command = sandbox.exec(round % 2 === 0 ? 'kill -9 $$' : 'exit 1')
+          const process = await sandbox.startProcess('true', { pty: true })
+          expect(await process.wait()).toMatchObject({ exitCode: 0 })
+          await command
+        }
+      }
+      return withSandboxIn(mode, test, { options: { isolation: { processes: 'own' } } })
+    },
   )
 
   it(

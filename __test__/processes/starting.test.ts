@@ -3,7 +3,7 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { inTime } from '../helpers/in-time.js'
 import { withSandbox } from '../helpers/invariants.js'
-import { itInEveryMode } from '../helpers/modes.js'
+import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { entries, ownGroups, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -134,6 +134,28 @@ describe('startProcess', () => {
       expect((await process.getLogs()).stderr).toContain('no-such-program')
       expect(process.status).toBe('failed')
     }))
+})
+
+describe.each([...modes, ...plain])('a start that is refused leaves no descriptor, $name', (mode) => {
+  const inputs = [{ pty: true }, { input: 'pipe' as const }]
+
+  it.each(inputs)('because its directory is missing: %o', (options) =>
+    withSandboxIn(mode, async ({ sandbox }) => {
+      const start = sandbox.startProcess('sleep 60', { ...options, cwd: 'missing' })
+      expect(await rejectionOf(start)).toMatchObject({ code: 'CWD_NOT_FOUND' })
+    }),
+  )
+
+  it.each(inputs)('because its session is deleted: %o', (options) =>
+    withSandboxIn(mode, async ({ sandbox }) => {
+      for (let round = 0; round < 10; round++) {
+        const session = await sandbox.createSession()
+        const start = session.startProcess('sleep 60', options).catch(() => undefined)
+        await sandbox.deleteSession(session.id)
+        await start
+      }
+    }),
+  )
 })
 
 describe('an AbortSignal', () => {

@@ -127,12 +127,14 @@ impl Session {
         inside.outside(pid, self.supervision.pid())
     }
 
-    /// The root directory of the session's programs, as a path that this process can open.
-    pub(super) fn root(&self) -> PathBuf {
+    /// The root directory of the session's programs, as paths that this process can open. The first that works is to be
+    /// used: each belongs to a process, which may have ended.
+    pub(super) fn roots(&self) -> impl Iterator<Item = PathBuf> {
         let has_own =
             self.enclosure.isolated.as_ref().is_some_and(|isolated| isolated.confinement.namespaces.is_some());
-        let shell = self.shell.pid().or(self.standbys.pid()).filter(|_| has_own);
-        shell.map_or_else(|| PathBuf::from("/"), |pid| PathBuf::from(format!("/proc/{pid}/root")))
+        let processes = [self.shell.pid(), self.standbys.pid(), self.enclosure.init()].into_iter().flatten();
+        let roots = processes.filter(move |_| has_own).map(|pid| PathBuf::from(format!("/proc/{pid}/root")));
+        roots.chain([PathBuf::from("/")])
     }
 
     /// Why a program cannot be confined.

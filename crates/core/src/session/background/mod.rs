@@ -3,11 +3,14 @@
 mod machine;
 mod perform;
 
+use super::stdin::StdinEnd;
 use crate::error::Error;
+use crate::exec::Input;
 use crate::outbox::Message;
 use crate::output::reader::Reader;
 use crate::process::StartRequest;
 use crate::process::pump::Status;
+use crate::process::terminal::Terminal;
 use crate::shell::channel::Channel;
 use crate::shell::event::Source;
 use machine::{Key, Machine};
@@ -66,6 +69,9 @@ struct Start {
     adopt: Option<Order>,
     tree: Option<Tree>,
     output: Reader,
+    /// Where its input goes. Nothing writes before the process has begun.
+    stdin: Option<(StdinEnd, Input)>,
+    terminal: Option<Terminal>,
     message: Option<Message>,
     /// Why it fails.
     failure: Option<Error>,
@@ -81,6 +87,8 @@ impl Start {
             adopt: None,
             tree: None,
             output: Reader::default(),
+            stdin: None,
+            terminal: None,
             message: None,
             failure: None,
         }

@@ -32,6 +32,7 @@ use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
 use std::collections::VecDeque;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
@@ -179,10 +180,10 @@ impl Session {
             sys::replace_contents(&text, &script)?;
             let (ready, theirs) = sys::pipe()?;
             sys::set_nonblocking(&ready)?;
-            let (streams, output) = self.open_streams(&mut start.request)?;
+            let streams = self.open_streams(start)?;
             self.supervision
                 .order_with(&order, streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect());
-            (start.ready, start.output) = (Some(ready), output);
+            start.ready = Some(ready);
             Ok(())
         };
         launch().map_err(|error| not_started(&start.request, &error))
@@ -254,7 +255,7 @@ impl Session {
 
     /// True if the process can still refuse its directory, its variables or its limits.
     fn write_command(&mut self, key: Key, start: &mut Start) -> io::Result<bool> {
-        let (theirs, output) = self.open_streams(&mut start.request)?;
+        let theirs = self.open_streams(start)?;
         let new = &start.request.new;
         let inherited = new.limits.inherited;
         let (text, mut flags) = text_of(&new.command);
@@ -274,7 +275,7 @@ impl Session {
             flags,
             ..Request::new(RequestKind::Run, key)
         };
-        (start.message, start.output) = (Some(Channel::prepare(&wire, theirs)?), output);
+        start.message = Some(Channel::prepare(&wire, theirs)?);
         Ok(new.cwd.is_some() || !new.env.is_empty() || inherited.open_files.or(inherited.processes).is_some())
     }
 
@@ -309,33 +310,42 @@ impl Session {
         });
     }
 
-    fn open_streams(&self, request: &mut StartRequest) -> io::Result<(Vec<Descriptor>, Reader)> {
-        let input = std::mem::replace(&mut request.new.input, Input::None);
-        let Some(size) = request.new.terminal else {
-            let Streams { theirs, output, stdin } = Streams::open(&input, None, request.new.merge_output)?;
-            if let Some(end) = stdin {
-                feed_until_end(end, input, &request.process);
-            }
-            return Ok((theirs, output.into_reader()));
+    /// Opens the streams, and keeps the host's ends. Returns those of the process.
+    fn open_streams(&self, start: &mut Start) -> io::Result<Vec<Descriptor>> {
+        let new = &mut start.request.new;
+        let input = std::mem::replace(&mut new.input, Input::None);
+        let Some(size) = new.terminal else {
+            let Streams { theirs, output, stdin } = Streams::open(&input, None, new.merge_output)?;
+            (start.output, start.stdin) = (output.into_reader(), stdin.map(|end| (end, input)));
+            return Ok(theirs);
         };
         let owner = self.config.user.as_ref().map(|user| (user.run_as.uid, user.run_as.gid));
-        let terminal = Terminal::open(size, owner, &self.root())?;
-        let theirs = terminal.open_other_side()?;
+        let open = |root: PathBuf| {
+            let terminal = Terminal::open(size, owner, &root)?;
+            Ok((terminal.open_other_side()?, terminal))
+        };
+        let nowhere = Err(io::Error::from(io::ErrorKind::NotFound));
+        let (theirs, terminal) = self.roots().fold(nowhere, |opened, root| opened.or_else(|_| open(root)))?;
         let theirs = Arc::new(theirs);
-        let theirs = vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()];
-        let (output, typing) = (terminal.side()?, terminal.side()?);
-        request.process.set_terminal(terminal);
-        feed_until_end(StdinEnd::Terminal(typing), input, &request.process);
-        Ok((theirs, Reader::of_terminal(output)))
+        start.output = Reader::of_terminal(terminal.side()?);
+        start.stdin = Some((StdinEnd::Terminal(terminal.side()?), input));
+        start.terminal = Some(terminal);
+        Ok(vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()])
     }
 
     /// Completes the start of a process.
     fn settle_process(&mut self, key: Key, start: Start) -> Arc<process::Process> {
-        let Start { request, output, tree, .. } = start;
+        let Start { request, output, stdin, terminal, tree, .. } = start;
         let (ended, end) = oneshot::channel();
         self.background.living.insert(key, ended);
         let process = Arc::clone(&request.process);
         process::pump(Arc::clone(&process), output, end);
+        if let Some(terminal) = terminal {
+            process.set_terminal(terminal);
+        }
+        if let Some((end, input)) = stdin {
+            feed_until_end(end, input, &process);
+        }
         if let Some(tree) = tree {
             tracing::debug!(log = self.config.log.id(), session = %self.config.id, process = %process.id, pid = %tree.root.pid, "process started");
             process.born(key, process::Birth { pid: tree.root.pid, at: SystemTime::now(), tree });
