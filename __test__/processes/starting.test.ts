@@ -2,7 +2,7 @@ import { existsSync, rmdirSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { inTime } from '../helpers/in-time.js'
-import { withSandbox } from '../helpers/invariants.js'
+import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { entries, ownGroups, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -28,7 +28,11 @@ describe('startProcess', () => {
     }
   })
 
-  itInEveryMode('starts in the grace time of a killed command', async ({ sandbox, directory }) => {
+  it.each([...modes, ...plain])('starts in the grace time of a killed command, $name', (mode) =>
+    withSandboxIn(mode, startInGraceTime),
+  )
+
+  const startInGraceTime = async ({ sandbox, directory }: Workplace) => {
     const [nap, signalled] = [uniqueSleep(), path.join(directory, 'signalled')]
     await sandbox.exec('x=1')
     const stubborn = `(trap '' TERM; ${nap}) & (trap ': >${signalled}; exit' TERM; while :; do sleep 0.01; done) & wait`
@@ -49,7 +53,7 @@ describe('startProcess', () => {
     await stream.kill('SIGKILL')
     expect(await killed).toBe(true)
     expect((await stream.result).signal).toBe('SIGKILL')
-  })
+  }
 
   it('resolves while the process runs, with its properties', () =>
     withSandbox(async ({ sandbox }) => {
