@@ -185,10 +185,10 @@ impl NativeSandbox {
         })
     }
 
-    /// Forgets ended processes.
+    /// Forgets those of these processes that have ended. Returns how many.
     #[napi(catch_unwind)]
-    pub fn clean_up_processes(&self, process_id: Option<String>) -> u32 {
-        self.sandbox.processes().clean_up(process_id.as_deref()) as u32
+    pub fn forget_processes(&self, process_ids: Vec<String>) -> u32 {
+        self.sandbox.processes().forget(&process_ids.into_iter().collect()) as u32
     }
 }
 

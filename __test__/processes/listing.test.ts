@@ -1,6 +1,9 @@
+import { existsSync } from 'node:fs'
+import path from 'node:path'
 import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
+import { blockUntil } from '../helpers/until.js'
 
 describe('listProcesses', () => {
   it('gives all that are known, in the order of their starts, or those that a filter fits', () =>
@@ -24,6 +27,17 @@ describe('listProcesses', () => {
       const process = await sandbox.startProcess('sleep 60', { processId: 'mine' })
       expect(await sandbox.getProcess('mine')).toBe(process)
       expect((await sandbox.listProcesses())[0]).toBe(process)
+    }))
+
+  it('keeps a process that ended before its start has resolved, whatever is cleaned up meanwhile', () =>
+    withSandbox(async ({ sandbox, directory }) => {
+      const start = sandbox.startProcess('echo out; : >ended; exit 3')
+      blockUntil(() => existsSync(path.join(directory, 'ended')))
+      expect(await sandbox.cleanupCompletedProcesses()).toBe(0)
+      const process = await start
+      expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+      expect((await process.getLogs()).stdout).toBe('out\n')
+      expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
     }))
 
   it('loses a process with its session', () =>

@@ -62,7 +62,7 @@ export interface NativeSandbox {
   /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
   processListens(id: number, process: NativeProcessRef, port: number): void
   /** Forgets ended processes and their logs: one, or all for null. Returns how many. */
-  cleanUpProcesses(processId: string | null): number
+  forgetProcesses(processIds: string[]): number
   /** Starts a durable job. Ends with `done` and `job`, once the command has been released. */
   startJob(id: number, job: NativeJobStart): void
   /** Ends with `done` and `jobStatus`. */

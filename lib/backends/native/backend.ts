@@ -80,7 +80,7 @@ export class NativeBackend implements Backend {
 
   /** Forgets an ended process and its log. Throws SANDBOX_DESTROYED. */
   forgetProcess(id: string): void {
-    this.#engine.ask((native) => native.cleanUpProcesses(id))
+    this.#engine.ask((native) => native.forgetProcesses([id]))
   }
 
   async listProcesses(filter: ProcessFilter): Promise<ProcessBackend[]> {

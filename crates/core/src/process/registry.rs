@@ -2,7 +2,7 @@
 
 use super::{Process, Reason};
 use crate::error::{Code, Error};
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -75,11 +75,11 @@ impl Registry {
         self.lock().retain(|other| !Arc::ptr_eq(other, process));
     }
 
-    /// Forgets ended processes, all or only the one with this id. Returns how many.
-    pub fn clean_up(&self, id: Option<&str>) -> usize {
+    /// Forgets the processes with these ids that have ended. Returns how many.
+    pub fn forget(&self, ids: &HashSet<String>) -> usize {
         let mut all = self.lock();
         let before = all.len();
-        all.retain(|process| process.life().end.is_none() || id.is_some_and(|id| process.id != id));
+        all.retain(|process| process.life().end.is_none() || !ids.contains(&process.id));
         before - all.len()
     }
 

@@ -43,6 +43,6 @@ export async function succeedsHidden(
     return (await handle.wait()).exitCode === 0
   } finally {
     release()
-    engine.ask((native) => native.cleanUpProcesses(handle.id))
+    engine.ask((native) => native.forgetProcesses([handle.id]))
   }
 }

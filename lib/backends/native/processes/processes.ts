@@ -14,6 +14,7 @@ import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js
 import type { Engine } from '../engine.js'
 import type { ExecDefaults } from '../plan/exec.js'
 import { planProcess } from '../plan/process.js'
+import { isOver } from './handle.js'
 import { launch } from './launch.js'
 import { LocalProcess } from './process.js'
 import { LocalService } from './service.js'
@@ -106,8 +107,14 @@ export class Processes {
     return killed.filter(Boolean).length
   }
 
+  /** Forgets ended processes that callers know: the end of any other has yet to reach its start. */
   cleanUp(): number {
-    const count = this.#engine.ask((native) => native.cleanUpProcesses(null)) ?? 0
+    const all = this.#engine.ask((native) => native.processes()) ?? []
+    const known = all.filter(
+      ({ processId, number }) => this.#known.get(processId)?.handle.ref.number === number,
+    )
+    const ended = known.filter(isOver).map(({ processId }) => processId)
+    const count = this.#engine.ask((native) => native.forgetProcesses(ended)) ?? 0
     this.#prune()
     return count
   }

@@ -217,7 +217,7 @@ export class ServiceLife {
   #forgetProcess(): void {
     const id = this.plan.process.request.processId
     try {
-      this.#engine.ask((native) => native.cleanUpProcesses(id))
+      this.#engine.ask((native) => native.forgetProcesses([id]))
     } catch {
       // The sandbox has been destroyed, and its processes with it.
     }
