@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
-import { itInEveryMode } from '../helpers/modes.js'
+import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -124,6 +124,19 @@ itInEveryMode(
     expect(await queued).toMatchObject({ stdout: seen })
     expect(proc.runs(nap)).toBe(false)
   },
+)
+
+it.each([...modes, ...plain])(
+  'a command that kills its supervisor is answered once all its processes are dead, $name',
+  (mode) =>
+    withSandboxIn(mode, async ({ sandbox }) => {
+      for (let round = 0; round < 10; round++) {
+        const nap = proc.uniqueSleep()
+        const many = `for i in {1..30}; do ${nap} & done; kill -9 $PPID; ${nap}`
+        expect(await rejectionOf(sandbox.exec(many))).toMatchObject({ code: 'ENGINE_ERROR' })
+        expect(proc.runs(nap)).toBe(false)
+      }
+    }),
 )
 
 itInEveryMode('a standby killed, and the shell after it: the session lives', async (place) => {

@@ -1,7 +1,7 @@
 //! Transitions when the shell, the standby or the supervisor dies, and when the session is closed.
 
 use super::event::{Action, Answer};
-use super::state::{End, Shell};
+use super::state::{End, Run, Shell};
 use super::step::Step;
 
 impl Step {
@@ -51,11 +51,12 @@ impl Step {
     }
 
     pub(super) fn supervisor_gone(&mut self, unread: bool, orderly: bool) {
+        let mut lost = None;
         match self.state.shell {
             Shell::Closing if orderly => return self.closed(),
             // A terminated session has no state to save, but may have background processes.
             Shell::Closing | Shell::Terminated(_) => return self.act(Action::Sweep),
-            Shell::Absent | Shell::Closed | Shell::Salvaging => return,
+            Shell::Absent | Shell::Closed | Shell::Salvaging(_) => return,
             Shell::Starting if self.state.attempts > 0 && !self.state.restarted => {
                 self.act(Action::Sweep);
                 return self.start_failed();
@@ -63,34 +64,41 @@ impl Step {
             Shell::Running(run) if run.can_repeat(unread) => self.state.queue.push_front((run.ticket, run.work)),
             Shell::Running(run) => {
                 let end = run.end.filter(|end| matches!(end, End::Done { .. })).unwrap_or(End::SupervisorGone);
-                let restarted = std::mem::take(&mut self.state.restarted);
-                self.act(Action::Answer(run.ticket, Answer::Ended { end, kill: run.kill, restarted }));
+                lost = Some(Run { end: Some(end), ..run });
             }
             _ => {}
         }
-        self.state.restarted = true;
-        self.state.shell = Shell::Salvaging;
+        self.state.shell = Shell::Salvaging(lost);
         self.act(Action::Salvage);
+    }
+
+    /// Answers the command that the supervisor took down, now that all its processes are dead, and starts again.
+    pub(super) fn salvaged(&mut self) {
+        let Shell::Salvaging(lost) = self.state.shell else { return };
+        let restarted = std::mem::replace(&mut self.state.restarted, true);
+        if let Some(Run { ticket, end: Some(end), kill, .. }) = lost {
+            self.act(Action::Answer(ticket, Answer::Ended { end, kill, restarted }));
+        }
+        self.start(Action::StartSession);
     }
 
     pub(super) fn close(&mut self) {
         match self.state.shell {
             Shell::Closing | Shell::Closed => return,
             Shell::Absent => return self.closed(),
-            // The remaining processes are already being killed.
-            Shell::Salvaging => {
-                self.state.shell = Shell::Closing;
-                return;
-            }
-            Shell::Running(run) => {
+            Shell::Running(run) | Shell::Salvaging(Some(run)) => {
                 let restarted = std::mem::take(&mut self.state.restarted);
                 let answer = Answer::Ended { end: End::Closed, kill: run.kill, restarted };
                 self.act(Action::Answer(run.ticket, answer));
             }
             _ => {}
         }
+        // The remaining processes may already be being killed.
+        let is_salvaging = matches!(self.state.shell, Shell::Salvaging(_));
         self.state.shell = Shell::Closing;
-        self.act(Action::Shutdown);
+        if !is_salvaging {
+            self.act(Action::Shutdown);
+        }
     }
 
     pub(super) fn closed(&mut self) {

@@ -37,8 +37,8 @@ pub enum Shell {
     /// It is dead; the standby is becoming the shell.
     Promoting,
     /// The supervisor is dead. The last state is being saved, and the remaining processes of the session are being
-    /// killed.
-    Salvaging,
+    /// killed. Then the command that it took down is answered.
+    Salvaging(Option<Run>),
     /// It has ended permanently (`surviveExit` off), with this code.
     Terminated(Option<i32>),
     /// The session is being closed.

@@ -71,7 +71,7 @@ impl Step {
             }
             Event::TreeGone { ticket, escalated } if self.state.kills(ticket) => self.tree_gone(escalated),
             Event::SupervisorGone { unread, orderly } => self.supervisor_gone(unread, orderly),
-            Event::Salvaged if self.state.shell == Shell::Salvaging => self.start(Action::StartSession),
+            Event::Salvaged if matches!(self.state.shell, Shell::Salvaging(_)) => self.salvaged(),
             Event::Salvaged if self.state.shell == Shell::Closing => self.closed(),
             Event::Close => self.close(),
             Event::IdleForAWhile => {}

@@ -163,10 +163,19 @@ fn a_shell_that_dies_at_once_again_and_again_is_given_up() {
 #[test]
 fn the_state_is_salvaged_from_a_dead_supervisor() {
     let (state, actions) = step(running(), Event::SupervisorGone { unread: false, orderly: true });
-    assert_eq!(actions, [ended(End::SupervisorGone, None, false), Action::Salvage]);
+    assert_eq!(actions, [Action::Salvage], "its processes are not dead yet");
     let (state, actions) = step(state, Event::Salvaged);
-    assert_eq!((state.shell, actions), (Shell::Starting, vec![Action::StartSession]));
+    assert_eq!(state.shell, Shell::Starting);
+    assert_eq!(actions, [ended(End::SupervisorGone, None, false), Action::StartSession]);
     assert!(state.restarted);
+}
+
+#[test]
+fn closing_answers_a_command_that_a_dead_supervisor_took_down() {
+    let gone = Event::SupervisorGone { unread: false, orderly: true };
+    let (state, actions) = run_all(running(), [gone, Event::Close]);
+    assert_eq!((state.shell, actions), (Shell::Closing, vec![ended(End::Closed, None, false)]));
+    assert_eq!(step(state, Event::Salvaged).1, [Action::Closed]);
 }
 
 #[test]
