@@ -1,6 +1,6 @@
 /** A session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { expect, it } from 'vitest'
@@ -237,6 +237,40 @@ it('processes of a session whose shell cannot be started again have ended', asyn
     await process.waitForExit()
     expect(proc.runs(nap)).toBe(false)
     copyFileSync('/bin/bash', bash)
+  }
+  try {
+    await withSandbox(withBash, { options: { shell: bash } })
+  } finally {
+    rmSync(place, { recursive: true })
+  }
+})
+
+it('processes of a session whose shells die as they start end with the next start, and are reported', async () => {
+  const place = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-shell-'))
+  const bash = path.join(place, 'bash')
+  copyFileSync('/bin/bash', bash)
+  const withBash = async (workplace: Workplace) => {
+    const { sandbox } = workplace
+    const nap = proc.uniqueSleep()
+    const process = await sandbox.startProcess(nap)
+    const { shell, standby } = await prepare(workplace)
+    rmSync(bash)
+    writeFileSync(bash, '#!/bin/sh\nkill -9 $$\n', { mode: 0o755 })
+    proc.kill(standby)
+    proc.kill(shell)
+    await until(
+      () =>
+        sandbox.exec('true').then(
+          () => undefined,
+          () => true,
+        ),
+      () => 'the shell starts',
+    )
+    rmSync(bash)
+    copyFileSync('/bin/bash', bash)
+    await sandbox.exec('true')
+    await process.waitForExit(10_000)
+    expect(proc.runs(nap)).toBe(false)
   }
   try {
     await withSandbox(withBash, { options: { shell: bash } })

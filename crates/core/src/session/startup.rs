@@ -27,7 +27,7 @@ impl Session {
         if self.decides_isolation() {
             return;
         }
-        self.disconnect();
+        self.abandon_supervisor();
         self.forget_spare_group();
         let number = self.supervision.next_number();
         let group = self.config.group.as_ref().map(|(_, name)| format!("{name}-{number}"));
@@ -108,7 +108,13 @@ impl Session {
         if self.state.shell == Shell::Closing {
             return;
         }
-        // The supervisor ends with the link, and everything below it.
+        self.abandon_supervisor();
+        self.timers.clear(Timer::Hello);
+        self.events.push_back(Event::StartFailed);
+    }
+
+    /// Drops the supervisor, if there is one. It ends with the link, and everything below it.
+    fn abandon_supervisor(&mut self) {
         let lost = self.lose_processes();
         if let Some(supervisor) = self.supervision.last().cloned() {
             tokio::spawn(async move {
@@ -117,8 +123,6 @@ impl Session {
             });
         }
         self.disconnect();
-        self.timers.clear(Timer::Hello);
-        self.events.push_back(Event::StartFailed);
     }
 
     pub(super) fn hello_overdue(&mut self) {
