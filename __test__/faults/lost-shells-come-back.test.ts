@@ -197,6 +197,15 @@ itInEveryMode(
   },
 )
 
+itInEveryMode('an idle shell that is stopped is continued when variables are set', async (place) => {
+  const { sandbox } = place
+  // With a standby that has its state, nothing else is asked of the shell.
+  const { shell } = await prepare(place)
+  process.kill(shell, 'SIGSTOP')
+  await sandbox.setEnvVars({ SET: 'yes' })
+  expect((await sandbox.exec('echo $SET')).stdout).toBe('yes\n')
+})
+
 itInEveryMode('a standby that is stopped while it receives a request is continued', async (place) => {
   const { sandbox, directory } = place
   const cpu = /Cpus_allowed_list:\s*(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0'
