@@ -1,8 +1,9 @@
 /** A session's shell, its standby or its supervisor is killed, while idle and while a command runs. */
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
@@ -14,6 +15,14 @@ import { until } from '../helpers/until.js'
 const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u' USR1; cd /usr"
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
 const seen = '1 q r\nf\non\nu\n/usr\n'
+
+const { isolation, cgroup } = new Sandbox().capabilities()
+const hasPidNamespaces = isolation.processes === 'namespace'
+const groupMount =
+  readFileSync('/proc/mounts', 'utf8')
+    .split('\n')
+    .map((line) => line.split(' '))
+    .find(([, , type]) => type === 'cgroup2')?.[1] ?? ''
 
 interface Pids {
   shell: number
@@ -205,6 +214,41 @@ itInEveryMode('an idle shell that is stopped is continued when variables are set
   await sandbox.setEnvVars({ SET: 'yes' })
   expect((await sandbox.exec('echo $SET')).stdout).toBe('yes\n')
 })
+
+// Everything of a session can be stopped at once only in a pid namespace: the command would stop this machine.
+it.skipIf(!hasPidNamespaces)('a session whose processes are all stopped continues', () => {
+  const test = async ({ sandbox }: Workplace) => {
+    const { stdout } = await sandbox.exec(`${state}; echo $$`)
+    // It runs behind a standby with that state.
+    await sandbox.exec('true')
+    const namespace = readlinkSync('/proc/self/ns/pid')
+    const stopper = await sandbox.startProcess(
+      `[[ $(readlink /proc/self/ns/pid) != "${namespace}" ]] && kill -STOP -1 && kill -9 ${Number(stdout)}`,
+    )
+    expect(await stopper.wait()).toMatchObject({ exitCode: 0 })
+    expect(await sandbox.exec(look, { timeout: 20_000 })).toMatchObject({ stdout: seen })
+  }
+  return withSandbox(test, { options: { isolation: { processes: 'own' } } })
+})
+
+it.skipIf(cgroup !== 'v2')('a standby that cannot become the shell is killed, and a new shell starts', () =>
+  withSandbox(async (place) => {
+    const { shell, standby } = await prepare(place)
+    const group = /^0::(.*)$/m.exec(readFileSync(`/proc/${standby}/cgroup`, 'utf8'))?.[1] ?? ''
+    const freeze = path.join(groupMount, group, 'cgroup.freeze')
+    writeFileSync(freeze, '1')
+    killAtOnce(shell)
+    const result = place.sandbox.exec('echo "[$x]"')
+    await until(
+      () => !proc.isAlive(standby) || undefined,
+      () => 'the standby lives',
+      30_000,
+    )
+    // The new shell starts in the same group.
+    writeFileSync(freeze, '0')
+    expect(await result).toMatchObject({ stdout: '[]\n', sessionRestarted: true })
+  }),
+)
 
 itInEveryMode('a standby that is stopped while it receives a request is continued', async (place) => {
   const { sandbox, directory } = place

@@ -215,6 +215,7 @@ impl Session {
                 Timer::Leaving => self.isolate_again(),
                 Timer::Unread | Timer::Unforked => self.check_unread(),
                 Timer::Supervisor => self.check_supervisor(),
+                Timer::Promotion => self.promotion_overdue(),
                 Timer::Hello => self.hello_overdue(),
                 Timer::Files => self.end_idle_files_helper(),
             }

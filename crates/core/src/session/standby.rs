@@ -22,6 +22,9 @@ pub(super) const IDLE_BEFORE_STANDBY: Duration = Duration::from_millis(8);
 /// Time after a failed fork during which no standby is forked.
 pub(super) const FORK_PAUSE: Duration = Duration::from_secs(1);
 
+/// Time limit for a standby to become the shell. It takes less than a millisecond, unless something stops the standby.
+pub(super) const PROMOTION: Duration = Duration::from_secs(5);
+
 /// The standbys of a session.
 #[derive(Default)]
 pub(super) struct Standbys {
@@ -204,6 +207,15 @@ impl Session {
         self.standby_promoted();
         self.shell.promote(channel, pid);
         if sent.is_err() {
+            self.order(&Order::KillShell);
+        }
+        self.timers.set(Timer::Promotion, Instant::now() + PROMOTION);
+    }
+
+    /// Kills a standby that does not become the shell. A new shell with the last checkpoint follows.
+    pub(super) fn promotion_overdue(&mut self) {
+        if self.state.shell == Shell::Promoting {
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the standby does not take over and is killed");
             self.order(&Order::KillShell);
         }
     }

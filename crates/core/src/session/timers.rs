@@ -27,6 +27,8 @@ pub(super) enum Timer {
     Unforked,
     /// The deadline for the supervisor's report.
     Supervisor,
+    /// The deadline for the standby to become the shell.
+    Promotion,
     /// The deadline for the shell's handshake.
     Hello,
     /// The time to check whether the files helper is idle.
