@@ -3,10 +3,10 @@
 import { Redis } from 'ioredis'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { holdingProxy } from '../helpers/tcp-proxy.js'
 import { expectNoProcess } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
 import { ended, outputOf, withQueue } from '../helpers/queue.js'
+import { holdingProxy } from '../helpers/tcp-proxy.js'
 import { until } from '../helpers/until.js'
 
 describe('cancel', () => {
