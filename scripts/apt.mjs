@@ -4,14 +4,15 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:
 import path from 'node:path'
 import { Problem } from './packages/problem.mjs'
 
-const KEYS = ['debian-archive-keyring.gpg', 'debian-archive-removed-keys.gpg']
-  .map((name) => `/usr/share/keyrings/${name}`)
-  .filter((file) => existsSync(file))
+const KEYS = '/usr/share/keyrings/debian-archive-keyring.gpg'
 const MIRROR = 'http://deb.debian.org/debian'
 
 /** The packages of a Debian release, with its security updates. */
 export function sources(release) {
-  return [`deb ${MIRROR} ${release} main`, `deb ${MIRROR}-security ${release}-security main`]
+  return [
+    `deb [signed-by=${KEYS}] ${MIRROR} ${release} main`,
+    `deb [signed-by=${KEYS}] ${MIRROR}-security ${release}-security main`,
+  ]
 }
 
 /**
@@ -19,19 +20,17 @@ export function sources(release) {
  * default: this machine's.
  */
 export function createApt(directory, lines, architectures = []) {
-  if (KEYS.length === 0) throw new Problem('This needs Debian, with the package debian-archive-keyring.')
+  if (!existsSync(KEYS)) throw new Problem('This needs Debian, with the package debian-archive-keyring.')
   const lists = path.join(directory, 'lists')
   const archives = path.join(directory, 'archives')
   for (const name of [lists, archives]) mkdirSync(path.join(name, 'partial'), { recursive: true })
   writeFileSync(path.join(directory, 'status'), '')
-  const signed = lines.map((line) => line.replace(' ', ` [signed-by=${KEYS.join(',')}] `))
-  writeFileSync(path.join(directory, 'sources.list'), `${signed.join('\n')}\n`)
+  writeFileSync(path.join(directory, 'sources.list'), `${lines.join('\n')}\n`)
   const values = [
     ...architectures.slice(0, 1).map((name) => ['APT::Architecture', name]),
     ...architectures.map((name) => ['APT::Architectures::', name]),
     ['APT::Sandbox::User', 'root'],
     ['Acquire::Languages', 'none'],
-    ['Acquire::Check-Valid-Until', 'false'],
     ['Dir::Etc::sourcelist', path.join(directory, 'sources.list')],
     ['Dir::Etc::sourceparts', '-'],
     ['Dir::State::Lists', lists],
@@ -68,7 +67,7 @@ function run(cwd, program, args) {
   } catch (error) {
     const reason = String(error.stderr ?? '')
       .split('\n')
-      .find((line) => /^[EW]: /.test(line))
+      .find((line) => /^E: /.test(line))
     throw new Problem(`${program} failed: ${reason ?? error.message.split('\n')[0]}`)
   }
 }

@@ -8,6 +8,9 @@ import path from 'node:path'
 import { createApt } from './apt.mjs'
 
 const cache = path.join(process.env.XDG_CACHE_HOME ?? path.join(os.homedir(), '.cache'), 'nacre-bash')
+const keys = ['debian-archive-keyring.gpg', 'debian-archive-removed-keys.gpg']
+  .map((name) => `/usr/share/keyrings/${name}`)
+  .filter((file) => existsSync(file))
 
 /** Releases with their archive, oldest bash first. */
 export const SUITES = {
@@ -46,7 +49,9 @@ function giveLibraries(suite, directory, file) {
 function createAptOf(kind, suite, directory) {
   const archive = SUITES[suite]
   if (archive === undefined) throw new Error(`unknown suite, known: ${Object.keys(SUITES).join(', ')}`)
-  return createApt(directory, [`${kind} ${archive} ${suite} main`])
+  // The lists of a release that has ended stay as they are, and its keys have been retired.
+  const options = `check-valid-until=no signed-by=${keys.join(',')}`
+  return createApt(directory, [`${kind} [${options}] ${archive} ${suite} main`])
 }
 
 /** Downloads packages of a release and unpacks them into `root`. */

@@ -57,7 +57,7 @@ function enter(mounts = MOUNTS) {
 }
 
 function makeLibraries(unpacked) {
-  createApt(DIRECTORY, sources(RELEASE)).unpack(['musl', 'musl-dev', 'musl-tools'], unpacked)
+  createApt(DIRECTORY, sources(RELEASE), ['amd64']).unpack(['musl', 'musl-dev', 'musl-tools'], unpacked)
   const wheel = path.join(DIRECTORY, 'wheel')
   rmSync(wheel, { recursive: true, force: true })
   mkdirSync(wheel, { recursive: true })
