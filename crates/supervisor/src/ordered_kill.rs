@@ -56,7 +56,13 @@ impl OrderedKill {
         let ladder = if matches!(target, Target::Process { .. }) { ladder } else { ladder.unsettled() };
         let mut kill =
             Self { id, target, ladder, trap_runs: false, found: false, group_is_due: false, killed_group: None };
-        kill.look(table, is_ordered);
+        let members = kill.target.members(table);
+        if let Target::Process { key } = kill.target {
+            table.processes.about_to_ask(Some(key), &members);
+        }
+        if !kill.must_wait(is_ordered) {
+            kill.send(table, &members);
+        }
         kill.look_again();
         kill
     }
@@ -108,7 +114,12 @@ impl OrderedKill {
         if !self.ladder.is_settled() {
             self.target.interrupt(table);
         }
-        let members = self.look(table, is_ordered)?;
+        let members = self.target.members(table);
+        if self.must_wait(is_ordered) {
+            self.look_again();
+            return None;
+        }
+        self.send(table, &members);
         // The second look is needed if a look walks over the process table, where a fork can be missed.
         let over = self.ladder.is_settled() && !waits && members.is_empty() && self.is_finished(table);
         over.then_some(Outcome { found: self.found, escalated: self.ladder.is_killing() })
@@ -129,22 +140,16 @@ impl OrderedKill {
         killed_group.is_none_or(|members| members.is_empty()) && self.target.members(table).is_empty()
     }
 
-    /// Lists the processes and sends what is due. `None` if an order has to be executed first.
-    fn look(&mut self, table: &mut ProcessTable, is_ordered: impl Fn() -> bool) -> Option<Vec<Stat>> {
-        let members = self.target.members(table);
-        match self.target {
-            Target::Process { key } => table.processes.about_to_ask(Some(key), &members),
-            Target::Foreground { .. } if is_ordered() => {
-                self.look_again();
-                return None;
-            }
-            Target::Foreground { .. } => {}
-        }
+    /// Whether an order may be about what the last look has found.
+    fn must_wait(&self, is_ordered: impl Fn() -> bool) -> bool {
+        self.is_foreground() && is_ordered()
+    }
+
+    fn send(&mut self, table: &ProcessTable, members: &[Stat]) {
         self.found |= !members.is_empty();
         let spares_new = self.trap_runs && !self.ladder.is_settled();
         let spared = table.shell().filter(|_| spares_new);
-        self.ladder.step(&members, self.target.shell(table), spared);
-        Some(members)
+        self.ladder.step(members, self.target.shell(table), spared);
     }
 }
 

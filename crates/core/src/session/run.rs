@@ -115,7 +115,7 @@ impl Session {
 
     /// Sets or clears the deadline for forks.
     pub(super) fn expect_forks(&mut self) {
-        if ![Source::Shell, Source::Standby].iter().any(|source| self.awaits_fork_from(*source)) {
+        if !self.awaits_forks() {
             self.timers.clear(Timer::Unforked);
         } else if !self.timers.is_set(Timer::Unforked) {
             self.timers.set(Timer::Unforked, Instant::now() + UNREAD);
@@ -126,11 +126,14 @@ impl Session {
     /// Tells the supervisor, while it kills a command, whether forks may appear that it does not know. `asking`: the
     /// shell or the standby is about to be asked for one.
     pub(super) fn announce_forks(&mut self, asking: bool) {
-        let awaited = asking || [Source::Shell, Source::Standby].iter().any(|source| self.awaits_fork_from(*source));
-        let expected = awaited && self.state.running().is_some_and(|run| run.kill.is_some());
+        let expected = (asking || self.awaits_forks()) && self.state.running().is_some_and(|run| run.kill.is_some());
         if self.supervision.change_expectation(expected) {
             self.order(&Order::ExpectForks { expected });
         }
+    }
+
+    fn awaits_forks(&self) -> bool {
+        [Source::Shell, Source::Standby].iter().any(|source| self.awaits_fork_from(*source))
     }
 
     fn awaits_fork_from(&self, source: Source) -> bool {
