@@ -61,7 +61,7 @@ export interface NativeSandbox {
   processStats(id: number, process: NativeProcessRef): void
   /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
   processListens(id: number, process: NativeProcessRef, port: number): void
-  /** Forgets ended processes and their logs: one, or all for null. Returns how many. */
+  /** Forgets those of these processes that have ended, and their logs. Returns how many. */
   forgetProcesses(processIds: string[]): number
   /** Starts a durable job. Ends with `done` and `job`, once the command has been released. */
   startJob(id: number, job: NativeJobStart): void

@@ -67,8 +67,10 @@ export function encodeLogEvent(event: LogEvent<Encoding>): object {
   return event.type === 'exit' ? event : { ...event, data: encodeData(event.data) }
 }
 
-/** Dates become ISO 8601 by themselves. Unknown properties are left out. */
-/** `state`: of the process, or of a service at another time. */
+/**
+ * Dates become ISO 8601 by themselves. Unknown properties are left out. `state`: of the process, or of a service at
+ * another time.
+ */
 export function encodeProcess(process: Process, state: ProcessInfo = process): object {
   const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = state
   const end = { ...(endTime && { endTime }), ...(reason && { reason }) }
