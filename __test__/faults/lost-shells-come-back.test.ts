@@ -18,11 +18,6 @@ const seen = '1 q r\nf\non\nu\n/usr\n'
 
 const { isolation, cgroup } = new Sandbox().capabilities()
 const hasPidNamespaces = isolation.processes === 'namespace'
-const groupMount =
-  readFileSync('/proc/mounts', 'utf8')
-    .split('\n')
-    .map((line) => line.split(' '))
-    .find(([, , type]) => type === 'cgroup2')?.[1] ?? ''
 
 interface Pids {
   shell: number
@@ -234,8 +229,7 @@ it.skipIf(!hasPidNamespaces)('a session whose processes are all stopped continue
 it.skipIf(cgroup !== 'v2')('a standby that cannot become the shell is killed, and a new shell starts', () =>
   withSandbox(async (place) => {
     const { shell, standby } = await prepare(place)
-    const group = /^0::(.*)$/m.exec(readFileSync(`/proc/${standby}/cgroup`, 'utf8'))?.[1] ?? ''
-    const freeze = path.join(groupMount, group, 'cgroup.freeze')
+    const freeze = path.join(proc.groupOf(standby) ?? '', 'cgroup.freeze')
     writeFileSync(freeze, '1')
     killAtOnce(shell)
     const result = place.sandbox.exec('echo "[$x]"')
@@ -270,11 +264,20 @@ itInEveryMode('a standby that is stopped while it receives a request is continue
   await command
 })
 
-it('processes of a session whose shell cannot be started again have ended', async () => {
+/** A sandbox with a copy of bash that the test may replace. */
+async function withOwnBash(test: (workplace: Workplace, bash: string) => Promise<void>): Promise<void> {
   const place = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-shell-'))
   const bash = path.join(place, 'bash')
   copyFileSync('/bin/bash', bash)
-  const withBash = async (workplace: Workplace) => {
+  try {
+    await withSandbox((workplace) => test(workplace, bash), { options: { shell: bash } })
+  } finally {
+    rmSync(place, { recursive: true })
+  }
+}
+
+it('processes of a session whose shell cannot be started again have ended', () =>
+  withOwnBash(async (workplace, bash) => {
     const nap = proc.uniqueSleep()
     const process = await workplace.sandbox.startProcess(nap)
     const { shell, standby } = await prepare(workplace)
@@ -290,19 +293,10 @@ it('processes of a session whose shell cannot be started again have ended', asyn
     await process.waitForExit()
     expect(proc.runs(nap)).toBe(false)
     copyFileSync('/bin/bash', bash)
-  }
-  try {
-    await withSandbox(withBash, { options: { shell: bash } })
-  } finally {
-    rmSync(place, { recursive: true })
-  }
-})
+  }))
 
-it('processes of a session whose shells die as they start end with the next start, and are reported', async () => {
-  const place = mkdtempSync(path.join(os.tmpdir(), 'nacre-test-shell-'))
-  const bash = path.join(place, 'bash')
-  copyFileSync('/bin/bash', bash)
-  const withBash = async (workplace: Workplace) => {
+it('processes of a session whose shells die as they start end with the next start, and are reported', () =>
+  withOwnBash(async (workplace, bash) => {
     const { sandbox } = workplace
     const nap = proc.uniqueSleep()
     const process = await sandbox.startProcess(nap)
@@ -324,13 +318,7 @@ it('processes of a session whose shells die as they start end with the next star
     await sandbox.exec('true')
     await process.waitForExit(10_000)
     expect(proc.runs(nap)).toBe(false)
-  }
-  try {
-    await withSandbox(withBash, { options: { shell: bash } })
-  } finally {
-    rmSync(place, { recursive: true })
-  }
-})
+  }))
 
 const input = 'typed\n'
 

@@ -126,13 +126,9 @@ function groupsOfJobs(root: string): string[] {
 
 /** Control groups next to this process's that belong to jobs with these ids: other programs have jobs too. */
 export function groupsOf(ids: Set<string>): string[] {
-  const own = /^0::(.*)$/m.exec(readFileSync('/proc/self/cgroup', 'latin1'))?.[1] ?? ''
-  const mounts = readFileSync('/proc/self/mountinfo', 'latin1').split('\n')
-  const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4]
-  if (mount === undefined) return []
-  return proc
-    .entries(path.join(mount, own))
-    .filter((name) => ids.has(/^nacre-job-\d+-(.*)$/.exec(name)?.[1] ?? ''))
+  const directory = proc.groupOf('self')
+  if (directory === undefined) return []
+  return proc.entries(directory).filter((name) => ids.has(/^nacre-job-\d+-(.*)$/.exec(name)?.[1] ?? ''))
 }
 
 /** Waits until a job is over and all its processes have exited. */

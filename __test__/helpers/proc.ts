@@ -72,15 +72,20 @@ export function engineThreads(): string[] {
 
 /** Paths of control groups next to this process's that were created for sandboxes of a host, by default this process. */
 export function ownGroups(host: number | string = process.pid): string[] {
-  const own = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1]
-  const mounts = read('/proc/self/mountinfo').split('\n')
-  const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4]
-  if (own === undefined || mount === undefined) return []
+  const directory = groupOf('self')
+  if (directory === undefined) return []
   const name = new RegExp(`^nacre-(.*-)?${host}(-|$)`)
-  const directory = path.join(mount, own)
   return entries(directory)
     .filter((entry) => name.test(entry))
     .map((entry) => path.join(directory, entry))
+}
+
+/** The directory of a process's control group, if there are groups of version 2. */
+export function groupOf(pid: number | 'self'): string | undefined {
+  const group = /^0::(.*)$/m.exec(read(`/proc/${pid}/cgroup`))?.[1]
+  const mounts = read('/proc/self/mountinfo').split('\n')
+  const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4]
+  return group === undefined || mount === undefined ? undefined : path.join(mount, group)
 }
 
 /** Removes an empty control group and the groups below it. */
