@@ -2,8 +2,8 @@
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Sandbox, Session } from 'nacre'
-import { expect } from 'vitest'
-import { itInEveryMode } from '../helpers/modes.js'
+import { expect, it } from 'vitest'
+import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -99,4 +99,21 @@ const forksNothing = () => 'no process was forked'
 function ofSession(supervisor: number): string[] {
   const members = proc.listProcesses().filter(({ session, state }) => session === supervisor && state !== 'Z')
   return members.map(proc.show)
+}
+
+for (const mode of [...modes, ...plain]) {
+  it(`a process whose start meets the death of the supervisor starts below the next, ${mode.name}`, () =>
+    withSandboxIn(mode, async ({ sandbox, directory }) => {
+      for (let round = 0; round < 20; round++) {
+        const { stdout } = await sandbox.exec('echo $PPID')
+        proc.kill(Number(stdout))
+        const options = round % 2 === 0 ? {} : { env: { A: 'a' }, cwd: directory }
+        const cat = await sandbox.startProcess(`echo >> ran-${round}; cat`, { input: 'kept', ...options })
+        const end = await cat.wait()
+        const ran = readFileSync(path.join(directory, `ran-${round}`), 'utf8')
+        // Its supervisor may have died just after the command began.
+        if (end.reason === null) expect(ran.length).toBeLessThan(2)
+        else expect([end.exitCode, (await cat.getLogs()).stdout, ran]).toEqual([0, 'kept', '\n'])
+      }
+    }))
 }

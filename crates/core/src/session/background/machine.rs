@@ -90,8 +90,6 @@ pub(super) enum Why {
     Killed,
     /// Something was refused; the performer has the reason.
     Failed,
-    /// The supervisor died.
-    SupervisorGone,
     /// The session is being closed.
     Closing,
 }
@@ -112,6 +110,8 @@ enum Stage {
         /// Its end, in the form of [`Effect::End`]. It may already have reported its beginning, so its channel decides.
         ended: Option<Option<Status>>,
     },
+    /// Its supervisor died before the command was known to have begun. Its channel decides, too.
+    Orphaned,
     /// The caller has been answered.
     Living,
 }
@@ -173,7 +173,9 @@ impl Machine {
                 Some(Stage::SettingUp { .. } | Stage::Living) if lives => Vec::new(),
                 // It was reaped before the adoption, so its end will not be reported.
                 Some(Stage::SettingUp { .. } | Stage::Living) => self.end(key, None),
-                Some(Stage::Forking(_) | Stage::Launching | Stage::Preparing) => vec![Effect::Defect(event)],
+                Some(Stage::Forking(_) | Stage::Launching | Stage::Preparing | Stage::Orphaned) => {
+                    vec![Effect::Defect(event)]
+                }
                 None if lives => vec![Effect::Kill(key)],
                 None => Vec::new(),
             },
@@ -201,15 +203,23 @@ impl Machine {
                     self.stages.remove(&key);
                     vec![Effect::Settle(key), Effect::End(key, status)]
                 }
+                Some(Stage::Orphaned) => {
+                    self.stages.remove(&key);
+                    vec![Effect::Settle(key), Effect::End(key, None)]
+                }
                 // The caller did not have to wait for it.
                 _ => Vec::new(),
             },
             Event::Refused(key) => match self.stages.get(&key) {
-                Some(Stage::SettingUp { .. }) => self.refuse(key, Why::Failed),
+                Some(Stage::SettingUp { .. } | Stage::Orphaned) => self.refuse(key, Why::Failed),
                 _ => Vec::new(),
             },
             Event::Silent(key) => match self.stages.get(&key) {
                 Some(Stage::SettingUp { .. }) => self.refuse(key, Why::Killed),
+                Some(Stage::Orphaned) => {
+                    self.stages.remove(&key);
+                    vec![Effect::Resubmit(key)]
+                }
                 _ => Vec::new(),
             },
             Event::Ended(key, status) => match self.stages.get(&key) {
@@ -230,11 +240,9 @@ impl Machine {
                 Vec::new()
             }
             Event::SupervisorGone => {
-                let lose = |(key, stage)| match stage {
-                    Stage::Living => Effect::End(key, None),
-                    _ => Effect::Refuse(key, Why::SupervisorGone),
-                };
-                self.stages.drain().map(lose).collect()
+                let mut stages: Vec<(Key, Stage)> = self.stages.drain().collect();
+                stages.sort_unstable_by_key(|(key, _)| *key);
+                stages.into_iter().filter_map(|(key, stage)| self.lose(key, stage)).collect()
             }
             Event::Closing => {
                 let starting = self.stages.extract_if(|_, stage| *stage != Stage::Living);
@@ -259,6 +267,22 @@ impl Machine {
         }
         self.stages.insert(key, stage);
         Vec::new()
+    }
+
+    /// The supervisor of a process has died. A process without its command is requested again.
+    fn lose(&mut self, key: Key, stage: Stage) -> Option<Effect> {
+        match stage {
+            Stage::Living => Some(Effect::End(key, None)),
+            Stage::Forking(_) | Stage::Adopting | Stage::Preparing => Some(Effect::Resubmit(key)),
+            Stage::Launching => {
+                self.stages.insert(key, Stage::Orphaned);
+                Some(Effect::Listen(key))
+            }
+            Stage::SettingUp { .. } | Stage::Orphaned => {
+                self.stages.insert(key, Stage::Orphaned);
+                None
+            }
+        }
     }
 
     /// The end of a process that has its command.

@@ -77,6 +77,28 @@ fn a_fork_that_a_dead_source_owes_is_requested_again() {
 }
 
 #[test]
+fn a_start_that_the_supervisors_death_interrupts_is_requested_again() {
+    let after_death =
+        |events: &[Event], then: &[Event]| after(events.iter().chain(&[Event::SupervisorGone]).chain(then).cloned());
+    let forked = Event::Forked { key: KEY, contained: false };
+    assert_eq!(after_death(&[asked()], &[]), [Effect::Resubmit(KEY)]);
+    assert_eq!(after_death(&[asked(), forked], &[]), [Effect::Resubmit(KEY)]);
+    assert_eq!(after_death(&[Event::Launched(KEY)], &[]), [Effect::Listen(KEY)]);
+    let contained = Event::Forked { key: KEY, contained: true };
+    let set_up = [asked(), contained, Event::Prepared { key: KEY, can_fail: true }];
+    assert_eq!(after_death(&set_up, &[]), []);
+    let lost = [Effect::Settle(KEY), Effect::End(KEY, None)];
+    for start in [&set_up[..], &[Event::Launched(KEY)]] {
+        assert_eq!(after_death(start, &[Event::Silent(KEY)]), [Effect::Resubmit(KEY)]);
+        assert_eq!(after_death(start, &[Event::Begun(KEY)]), lost);
+        assert_eq!(after_death(start, &[Event::Refused(KEY)]), [Effect::Refuse(KEY, Why::Failed)]);
+        assert_eq!(after_death(start, &[Event::Closing]), [Effect::Refuse(KEY, Why::Closing)]);
+    }
+    let living = [&set_up[..], &[Event::Begun(KEY)]].concat();
+    assert_eq!(after_death(&living, &[]), [Effect::End(KEY, None)]);
+}
+
+#[test]
 fn a_process_without_a_caller_is_killed() {
     assert_eq!(after([adopted(true, true)]), [Effect::Kill(KEY)]);
     assert_eq!(after([Event::Started(KEY)]), [Effect::Kill(KEY)]);
@@ -254,6 +276,7 @@ impl World {
                 }
                 self.happen(Event::Promoted);
             }
+            (12, _) => self.lose_supervisor(),
             _ => {}
         }
     }
@@ -286,6 +309,15 @@ impl World {
             (child.owed_by, child.forked) = (None, None);
         }
         self.happen(Event::SourceGone(source));
+    }
+
+    /// Every process dies with the supervisor. What a process has reported over its own channel still arrives.
+    fn lose_supervisor(&mut self) {
+        for child in self.children.values_mut() {
+            (child.lives, child.is_launching, child.owed_by, child.forked) = (false, false, None, None);
+        }
+        self.reports.clear();
+        self.happen(Event::SupervisorGone);
     }
 
     /// Lets everything that is owed arrive.
@@ -330,7 +362,7 @@ proptest! {
     /// a process is delivered once, and no event is a defect.
     #[test]
     fn every_start_is_answered_exactly_once(
-        turns in prop::collection::vec((0u8..12, any::<u16>()), 0..150),
+        turns in prop::collection::vec((0u8..13, any::<u16>()), 0..150),
         can_fail: bool,
         closes: bool,
     ) {
@@ -348,7 +380,7 @@ proptest! {
             prop_assert!(!child.lives || child.is_settled, "process {} runs without a caller", key);
             prop_assert_eq!(child.ends, u32::from(child.is_settled && !child.lives), "the end of process {}", key);
         }
-        world.happen(Event::SupervisorGone);
+        world.lose_supervisor();
         prop_assert!(world.answers.iter().all(|count| *count == 1), "{:?}", world.answers);
         prop_assert!(world.children.values().all(|child| child.ends == u32::from(child.is_settled)));
         prop_assert!(world.machine.stages.is_empty());

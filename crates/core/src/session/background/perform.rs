@@ -80,6 +80,9 @@ impl Session {
             Effect::Resubmit(key) => {
                 if let Some(mut start) = self.background.starts.remove(&key) {
                     start.remove_group();
+                    if let Some((_, input)) = start.stdin.take() {
+                        start.request.new.input = input;
+                    }
                     self.submit(Call::Start(Box::new(start.request)), Work::Start);
                 }
             }
@@ -101,11 +104,6 @@ impl Session {
             Why::NoFork => no_fork(),
             Why::Killed => Error::new(Code::SpawnFailed, format!("process '{id}' was killed before it had begun")),
             Why::Failed => Error::new(Code::EngineError, format!("process '{id}' cannot be started")),
-            Why::SupervisorGone => {
-                let session = &self.config.id;
-                let message = format!("the supervisor of session '{session}' died before the process began");
-                Error::new(Code::SpawnFailed, message)
-            }
             Why::Closing => Error::session_destroyed(&self.config.id),
         }
     }
