@@ -140,6 +140,11 @@ impl Step {
         if standby.forking {
             return;
         }
+        // The next shell is about to come, and can fork them.
+        let is_leaving = self.state.running().is_some_and(|run| run.end.is_some() || run.shell_died);
+        if is_leaving && !standby.paused && !(standby.ready && standby.fresh) {
+            return;
+        }
         while let Some(ticket) = self.state.starts.pop_front() {
             match (standby.ready && standby.fresh, standby.paused) {
                 (true, false) => self.act(Action::ForkProcess(ticket, Source::Standby)),

@@ -70,6 +70,15 @@ fn processes_start_from_the_shell_when_it_is_idle_and_from_the_standby_beside_a_
 }
 
 #[test]
+fn a_process_without_a_standby_waits_for_the_end_of_a_command_that_is_ending() {
+    let start = [Event::StandbyDied, Event::Submit(5, Work::Start)];
+    let (state, actions) = run_all(running(), [Event::StandbyForked, Event::TimeUp(2), DONE].into_iter().chain(start));
+    assert_eq!(actions, []);
+    let (_, actions) = step(state, Event::TreeGone { ticket: 2, escalated: true });
+    assert_eq!(actions.last(), Some(&Action::ForkProcess(5, Source::Shell)));
+}
+
+#[test]
 fn processes_start_from_the_state_before_a_command_until_it_is_answered() {
     let (state, actions) =
         run_all(running(), [Event::StandbyForked, Event::TimeUp(2), DONE, Event::Submit(5, Work::Start)]);
