@@ -68,7 +68,11 @@ export const steps = [
   { name: 'node-20', ring: 'full', tests: node('behaviour', { node: 20 }) },
   { name: 'node-22', ring: 'full', tests: node('behaviour', { node: 22 }) },
   { name: 'node-24', ring: 'full', tests: node('behaviour', { node: 24 }) },
-  { name: 'random', ring: 'full', run: [script('fuzz.mjs', '--seconds', '60')] },
+  {
+    name: 'random',
+    ring: 'full',
+    run: [script('fuzz.mjs', '--seconds', '30'), script('chaos.mjs', '--seconds', '30')],
+  },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
   { name: 'site', ring: 'full', run: [script('docs-site.mjs')] },
   { name: 'measured', ring: 'full', tests: node('measured'), alone: true },
