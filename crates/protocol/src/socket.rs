@@ -2,7 +2,8 @@
 
 use nix::cmsg_space;
 use nix::sys::socket::{
-    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, recvmsg, sendmsg, socketpair,
+    AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixCredentials, recvmsg,
+    sendmsg, setsockopt, socketpair, sockopt,
 };
 use std::io::{self, IoSlice, IoSliceMut};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -36,6 +37,25 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &[BorrowedFd<'_>]
 /// `WouldBlock` if a non-blocking socket is empty.
 pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(nix::sys::socket::recv(socket.as_raw_fd(), buffer, MsgFlags::empty())?)
+}
+
+/// Makes the kernel name the sender of each message that arrives from now on (unix(7), `SO_PASSCRED`). Only a program
+/// with CAP_SYS_ADMIN can send in the name of another one.
+pub fn name_senders(socket: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(setsockopt(&socket, sockopt::PassCred, &true)?)
+}
+
+/// Like [`receive`], with the pid of the sender; `None` at end of file. Needs [`name_senders`].
+pub fn receive_from(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Option<i32>)> {
+    // No room for descriptors: the kernel closes them.
+    let mut space = cmsg_space!(UnixCredentials);
+    let mut parts = [IoSliceMut::new(buffer)];
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let sender = message.cmsgs()?.find_map(|control| match control {
+        ControlMessageOwned::ScmCredentials(credentials) => Some(credentials.pid()),
+        _ => None,
+    });
+    Ok((message.bytes, sender))
 }
 
 /// Like [`receive`], with the descriptors of the message, which close on exec.

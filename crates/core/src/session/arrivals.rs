@@ -203,7 +203,7 @@ impl Session {
             return;
         }
         self.drain_shell();
-        if !self.shell.reconnect(socket) {
+        if !self.shell.reconnect(pid, socket) {
             // A trap closed the channel between commands, with a request that the shell had not read. The standby has
             // the state and gets the request.
             tracing::warn!(log = self.config.log.id(), session = %self.config.id, %pid, "the shell lost a request and is replaced");

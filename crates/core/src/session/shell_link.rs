@@ -42,6 +42,9 @@ impl ShellLink {
     /// Records that the supervisor has started the shell. True if its handshake has already arrived.
     pub(super) fn started(&mut self, pid: Pid) -> bool {
         self.pid = Some(pid);
+        if let Some(channel) = &self.channel {
+            channel.set_owner(pid);
+        }
         std::mem::take(&mut self.said_hello)
     }
 
@@ -74,11 +77,11 @@ impl ShellLink {
     }
 
     /// Uses the new channel of a shell that closed its channel. False if a request was lost with the old channel.
-    pub(super) fn reconnect(&mut self, socket: OwnedFd) -> bool {
+    pub(super) fn reconnect(&mut self, pid: Pid, socket: OwnedFd) -> bool {
         // A fork of the shell that has not run yet may still hold the old channel open, which then has no end of file.
         self.lost_request |= self.channel.take().is_some_and(|old| old.has_lost());
         if !self.lost_request {
-            self.channel = Channel::reconnected(socket).ok().map(Arc::new);
+            self.channel = Channel::reconnected(socket, pid).ok().map(Arc::new);
         }
         !self.lost_request
     }

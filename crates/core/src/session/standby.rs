@@ -127,6 +127,7 @@ impl Session {
             Ok(None) => return self.standby_failed("an invalid pid", group),
             Err(errno) => return self.standby_failed(&io::Error::from_raw_os_error(errno).to_string(), group),
         };
+        channel.set_owner(pid);
         listener::expect(pid, self.reconnects.clone());
         let group = group.filter(|path| placed || std::fs::remove_dir(path).is_err());
         let group = group.filter(|_| placed).map(|path| path.display().to_string());

@@ -1,11 +1,13 @@
 //! The host's end of the socket of one bash process.
 
 use crate::outbox::{Descriptor, Message, Outbox};
+use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Encoded, REPLY_BUFFER, Reply, Request};
 use nacre_protocol::socket;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
 
 /// A message or the end of a channel.
 #[derive(Debug)]
@@ -20,21 +22,43 @@ pub enum Received {
     },
 }
 
-/// See the module.
+/// See the module. Only the process itself counts: another program may have copied its end (pidfd_getfd(2)), but the
+/// kernel names the sender of each message.
 pub struct Channel {
     outbox: Outbox,
+    /// The process; 0 until it is known. Before that, nothing but the process has its end: its first message names it.
+    owner: AtomicI32,
 }
 
 impl Channel {
     /// Creates a channel. Returns the process's end as well.
     pub fn pair() -> io::Result<(Self, OwnedFd)> {
         let (ours, theirs) = socket::pair()?;
-        Ok((Self { outbox: Outbox::new(ours)? }, theirs))
+        Ok((Self::open(ours)?, theirs))
     }
 
     /// Creates the channel of a process that has reconnected.
-    pub fn reconnected(socket: OwnedFd) -> io::Result<Self> {
-        Ok(Self { outbox: Outbox::new(socket)? })
+    pub fn reconnected(socket: OwnedFd, owner: Pid) -> io::Result<Self> {
+        let channel = Self::open(socket)?;
+        channel.set_owner(owner);
+        Ok(channel)
+    }
+
+    fn open(ours: OwnedFd) -> io::Result<Self> {
+        socket::name_senders(ours.as_fd())?;
+        Ok(Self { outbox: Outbox::new(ours)?, owner: AtomicI32::new(0) })
+    }
+
+    /// Records whose channel it is.
+    pub fn set_owner(&self, pid: Pid) {
+        self.owner.store(pid.raw(), Ordering::Relaxed);
+    }
+
+    fn is_owner(&self, sender: i32) -> bool {
+        match self.owner.compare_exchange(0, sender, Ordering::Relaxed, Ordering::Relaxed) {
+            Ok(_) => true,
+            Err(owner) => owner == sender,
+        }
     }
 
     /// Sends a request with its descriptors.
@@ -69,10 +93,14 @@ impl Channel {
         }
         BUFFER.with_borrow_mut(|buffer| {
             loop {
-                return match socket::receive(self.outbox.socket().get_ref().as_fd(), buffer) {
-                    Ok(0) => Some(Received::Closed { unread: self.outbox.has_lost() || self.is_reset() }),
+                return match socket::receive_from(self.outbox.socket().get_ref().as_fd(), buffer) {
+                    Ok((_, None)) => Some(Received::Closed { unread: self.outbox.has_lost() || self.is_reset() }),
+                    Ok((_, Some(sender))) if !self.is_owner(sender) => {
+                        tracing::warn!(sender, "a forged report was ignored");
+                        continue;
+                    }
                     // Not a valid message: another program controls the process.
-                    Ok(length) => match Reply::decode(&buffer[..length]) {
+                    Ok((length, _)) => match Reply::decode(&buffer[..length]) {
                         Some(reply) => Some(Received::Reply(reply)),
                         None => continue,
                     },
@@ -124,6 +152,34 @@ impl Channel {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd;
+
+    #[test]
+    fn only_the_process_itself_reports() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+        let _guard = runtime.enter();
+        let (channel, theirs) = Channel::pair().unwrap();
+        // A header with the kind of `Ending`.
+        let mut report = [0; 48];
+        report[0] = 7;
+        // SAFETY: the child makes only system calls.
+        let forger = unsafe { libc::fork() };
+        if forger == 0 {
+            for length in [48, 0] {
+                // SAFETY: as above; the bytes are initialised.
+                unsafe { libc::send(theirs.as_raw_fd(), report.as_ptr().cast(), length, 0) };
+            }
+            // SAFETY: as above.
+            unsafe { libc::_exit(0) };
+        }
+        channel.set_owner(Pid::new(std::process::id().cast_signed()).unwrap());
+        nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(forger), None).unwrap();
+        assert!(channel.poll().is_none(), "neither a report nor an empty message counts");
+        socket::send(theirs.as_fd(), &report, &[]).unwrap();
+        assert!(matches!(channel.poll(), Some(Received::Reply(Reply::Ending { id: 0 }))));
+        drop(theirs);
+        assert!(matches!(channel.poll(), Some(Received::Closed { .. })));
+    }
 
     #[test]
     fn a_request_that_nothing_has_read_is_lost() {
