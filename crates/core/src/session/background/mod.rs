@@ -5,7 +5,6 @@ mod perform;
 
 use super::stdin::StdinEnd;
 use crate::error::Error;
-use crate::exec::Input;
 use crate::outbox::Message;
 use crate::output::reader::Reader;
 use crate::process::StartRequest;
@@ -69,8 +68,8 @@ struct Start {
     adopt: Option<Order>,
     tree: Option<Tree>,
     output: Reader,
-    /// Where its input goes. Nothing writes before the process has begun.
-    stdin: Option<(StdinEnd, Input)>,
+    /// Where its input goes. Nothing writes before the process has begun: until then, the start can be requested again.
+    stdin: Option<StdinEnd>,
     terminal: Option<Terminal>,
     message: Option<Message>,
     /// Why it fails.

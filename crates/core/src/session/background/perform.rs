@@ -80,9 +80,6 @@ impl Session {
             Effect::Resubmit(key) => {
                 if let Some(mut start) = self.background.starts.remove(&key) {
                     start.remove_group();
-                    if let Some((_, input)) = start.stdin.take() {
-                        start.request.new.input = input;
-                    }
                     self.submit(Call::Start(Box::new(start.request)), Work::Start);
                 }
             }
@@ -310,11 +307,10 @@ impl Session {
 
     /// Opens the streams, and keeps the host's ends. Returns those of the process.
     fn open_streams(&self, start: &mut Start) -> io::Result<Vec<Descriptor>> {
-        let new = &mut start.request.new;
-        let input = std::mem::replace(&mut new.input, Input::None);
+        let new = &start.request.new;
         let Some(size) = new.terminal else {
-            let Streams { theirs, output, stdin } = Streams::open(&input, None, new.merge_output)?;
-            (start.output, start.stdin) = (output.into_reader(), stdin.map(|end| (end, input)));
+            let Streams { theirs, output, stdin } = Streams::open(&new.input, None, new.merge_output)?;
+            (start.output, start.stdin) = (output.into_reader(), stdin);
             return Ok(theirs);
         };
         let owner = self.config.user.as_ref().map(|user| (user.run_as.uid, user.run_as.gid));
@@ -326,7 +322,7 @@ impl Session {
         let (theirs, terminal) = self.roots().fold(nowhere, |opened, root| opened.or_else(|_| open(root)))?;
         let theirs = Arc::new(theirs);
         start.output = Reader::of_terminal(terminal.side()?);
-        start.stdin = Some((StdinEnd::Terminal(terminal.side()?), input));
+        start.stdin = Some(StdinEnd::Terminal(terminal.side()?));
         start.terminal = Some(terminal);
         Ok(vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()])
     }
@@ -341,8 +337,8 @@ impl Session {
         if let Some(terminal) = terminal {
             process.set_terminal(terminal);
         }
-        if let Some((end, input)) = stdin {
-            feed_until_end(end, input, &process);
+        if let Some(end) = stdin {
+            feed_until_end(end, request.new.input, &process);
         }
         if let Some(tree) = tree {
             tracing::debug!(log = self.config.log.id(), session = %self.config.id, process = %process.id, pid = %tree.root.pid, "process started");
