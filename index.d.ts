@@ -1378,7 +1378,10 @@ export declare class Sandbox {
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */
   readonly jobs: Jobs
-  /** Returns the features of the machine, without starting anything. Throws SANDBOX_DESTROYED. */
+  /**
+   * Returns the features of the machine. The first call starts a shell as sessions do, and blocks until it is ready, at
+   * most one second. Throws SANDBOX_DESTROYED.
+   */
   capabilities(): Capabilities
   /**
    * Kills everything that the sandbox started, except durable jobs. Resolves when all of it has ended. Idempotent.

@@ -76,7 +76,7 @@ describe('destroy', () => {
 })
 
 describe('capabilities', () => {
-  it('says what the machine offers, without starting anything', () =>
+  it('says what the machine offers', () =>
     withSandbox(async ({ sandbox }) => {
       const found = sandbox.capabilities()
       expect(['v2', 'none']).toContain(found.cgroup)

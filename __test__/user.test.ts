@@ -1,4 +1,7 @@
 /** Sandboxes that run as another user. They need root; without it they must say so. */
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
@@ -93,4 +96,34 @@ if (isRoot) {
       },
       { options: { user: 'nobody', cwd: '/', env: { HOME: '/tmp' } } },
     ))
+
+  for (const [name, rest] of [
+    ['that works', 'exec /bin/bash "$@"'],
+    ['that does not start', 'exit 1'],
+  ] as const) {
+    itInEveryMode(
+      `nothing runs a bash of his as root, one ${name}`,
+      async ({ directory, sandbox: other }) => {
+        await other.destroy()
+        const bin = mkdtempSync(path.join(os.tmpdir(), 'nacre-bin-'))
+        chmodSync(bin, 0o777)
+        const log = path.join(bin, 'log')
+        writeFileSync(log, '')
+        chmodSync(log, 0o666)
+        writeFileSync(path.join(bin, 'bash'), `#!/bin/sh\n/usr/bin/id -u >>${log}\n${rest}\n`, {
+          mode: 0o777,
+        })
+        for (const begin of ['capabilities', 'exec'] as const) {
+          const sandbox = new Sandbox({ user: nobody, cwd: '/', stateDir: directory, env: { PATH: bin } })
+          if (begin === 'capabilities') sandbox.capabilities()
+          await sandbox.exec('true').catch(() => {})
+          sandbox.capabilities()
+          await sandbox.destroy()
+        }
+        expect([...new Set(readFileSync(log, 'utf8').trim().split('\n'))]).toEqual(['65534'])
+        rmSync(bin, { recursive: true })
+      },
+      { destroys: true },
+    )
+  }
 }

@@ -4,21 +4,26 @@ use crate::isolation;
 use crate::types::NativeCapabilities;
 use nacre_core::capabilities::Engine;
 use nacre_core::sandbox::Sandbox;
+use nacre_core::session::Opened;
 
 /// The mechanisms that the engine uses on this system for a sandbox.
 pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
     let found = sandbox.capabilities();
-    let shell = sandbox.shell();
+    let shell = sandbox.shell().as_ref().ok();
     let mut notes = found.all_notes();
-    notes.extend(shell.as_ref().err().map(ToString::to_string));
-    let shell = shell.as_ref().ok();
-    let shell_version = sandbox.shell_version();
-    let engine = sandbox.engine();
     let is_forced = notes.iter().any(|note| note.starts_with("the builtin is switched off"));
-    if engine == Engine::Plain && !is_forced {
-        let version = shell_version.as_deref().unwrap_or_default();
-        notes.push(format!("bash {version} cannot load the builtin; each command runs in its own bash"));
-    }
+    let (engine, shell_version) = match sandbox.opened() {
+        Ok(Opened { engine, version }) => {
+            if engine == Engine::Plain && !is_forced {
+                notes.push(format!("bash {version} cannot load the builtin; each command runs in its own bash"));
+            }
+            (engine, Some(version))
+        }
+        Err(error) => {
+            notes.push(error.message);
+            (if is_forced { Engine::Plain } else { Engine::Builtin }, None)
+        }
+    };
     NativeCapabilities {
         cgroup: if found.group_parent.is_some() { "v2" } else { "none" }.into(),
         cgroup_kill: found.group_parent.is_some(),

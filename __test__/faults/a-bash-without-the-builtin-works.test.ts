@@ -222,6 +222,23 @@ describe('a bash that cannot load builtins', () => {
     await withSandbox(test, { options: { shell } })
   })
 
+  it('is not assumed when the shell was killed while the capabilities were asked', async () => {
+    const [mark, killed] = [path.join(directory, 'mark'), path.join(directory, 'killed')]
+    writeFileSync(killed, `#!/bin/sh\n[ -e ${mark} ] || { >${mark}; kill -TERM $$; }\nexec /bin/bash "$@"\n`)
+    chmodSync(killed, 0o755)
+    const test = async ({ sandbox }: Workplace) => {
+      expect(sandbox.capabilities()).toMatchObject({ engine: 'builtin', shellVersion: null })
+      expect(existsSync(mark)).toBe(true)
+      expect(sandbox.capabilities()).toMatchObject({
+        engine: 'builtin',
+        shellVersion: expect.stringMatching(/^\d/),
+      })
+      const [first, second] = [await sandbox.exec('echo $$'), await sandbox.exec('echo $$')]
+      expect(second.stdout).toBe(first.stdout)
+    }
+    await withSandbox(test, { options: { shell: killed } })
+  })
+
   const statically = process.env.NACRE_TEST_STATIC_BASH ?? '/bin/bash-static'
   it.skipIf(!existsSync(statically))('is used plainly when it is static', async () => {
     await withSandbox(({ sandbox }) => worksPlainly(sandbox), {

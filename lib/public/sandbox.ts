@@ -244,7 +244,10 @@ export declare class Sandbox {
   /** Durable jobs, which outlive this sandbox and this program. */
   readonly jobs: Jobs
 
-  /** Returns the features of the machine, without starting anything. Throws SANDBOX_DESTROYED. */
+  /**
+   * Returns the features of the machine. The first call starts a shell as sessions do, and blocks until it is ready, at
+   * most one second. Throws SANDBOX_DESTROYED.
+   */
   capabilities(): Capabilities
 
   /**

@@ -101,7 +101,7 @@ pub struct NativeTiers {
 }
 
 /// The capabilities of this system.
-#[napi(object, object_from_js = false)]
+#[napi(object, object_from_js = false, use_nullable = true)]
 pub struct NativeCapabilities {
     /// `v2` or `none`.
     pub cgroup: String,

@@ -4,14 +4,15 @@ mod config;
 mod files;
 mod surroundings;
 
-use crate::capabilities::{Capabilities, Engine, ShellError};
+use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
-use crate::session::{Config as SessionConfig, Handle, Isolate};
+use crate::session::{Config as SessionConfig, Handle, Isolate, Opened};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
+use nacre_protocol::standing::ResourceLimits;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ struct Inner {
     id: u64,
     capabilities: OnceLock<Capabilities>,
     shell: OnceLock<Result<PathBuf, ShellError>>,
-    engine: OnceLock<Engine>,
+    opened: OnceLock<Opened>,
     user: OnceLock<Result<Option<User>, UserError>>,
     enforced: OnceLock<Result<Enforced, Error>>,
     sessions: Mutex<Sessions>,
@@ -65,6 +66,15 @@ struct Sessions {
     made: u64,
 }
 
+/// What the sessions of a sandbox have in common.
+struct Shared {
+    shell: PathBuf,
+    user: Option<User>,
+    limits: ResourceLimits,
+    /// Where the sessions' control groups are created, if groups are used.
+    group_parent: Option<PathBuf>,
+}
+
 static SANDBOXES: AtomicU64 = AtomicU64::new(0);
 
 impl Sandbox {
@@ -79,7 +89,7 @@ impl Sandbox {
                 id,
                 capabilities: OnceLock::new(),
                 shell: OnceLock::new(),
-                engine: OnceLock::new(),
+                opened: OnceLock::new(),
                 user: OnceLock::new(),
                 enforced: OnceLock::new(),
                 sessions: Mutex::default(),
@@ -106,7 +116,7 @@ impl Sandbox {
                 sandbox.lock().open.remove(&id);
                 handle.close(Duration::ZERO).await;
             }
-            opened
+            opened.map(drop)
         }
     }
 
@@ -187,9 +197,7 @@ impl Sandbox {
         let mut sessions = self.lock();
         sessions.check()?;
         let handle = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
-        sessions.closings += 1;
-        let number = sessions.closings;
-        sessions.closing.insert(number, (id.to_string(), handle.clone()));
+        let number = sessions.start_closing(id.to_string(), handle.clone());
         self.inner.processes.end_with(Some(id));
         Ok((number, handle))
     }
@@ -235,16 +243,45 @@ impl Sandbox {
     }
 
     fn add(&self, new: NewSession) -> Result<Handle, Error> {
-        let shell = self.shell().clone()?;
-        let capabilities = self.capabilities();
-        let user = self.user()?;
-        let enforced = self.enforced()?;
-        let config = &self.inner.config;
+        let shared = self.shared()?;
         let mut sessions = self.lock();
         sessions.check()?;
         if sessions.is_taken(&new.id) {
             return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' already exists", new.id)));
         }
+        let id = new.id.clone();
+        let handle = self.spawn(&mut sessions, new, shared)?;
+        sessions.open.insert(id, handle.clone());
+        Ok(handle)
+    }
+
+    /// Starts a session that no caller can use, reports its shell, and closes the session.
+    fn try_session(&self, report: impl FnOnce(Result<Opened, Error>) + Send + 'static) -> Result<(), Error> {
+        let shared = self.shared()?;
+        let mut sessions = self.lock();
+        sessions.check()?;
+        let handle = self.spawn(&mut sessions, NewSession::default(), shared)?;
+        // No caller's session has this id.
+        let number = sessions.start_closing(String::new(), handle.clone());
+        let sandbox = self.clone();
+        let trial = async move {
+            report(handle.open().await);
+            handle.close(Duration::ZERO).await;
+            sandbox.lock().closing.remove(&number);
+        };
+        crate::runtime::spawn(trial).map_err(|error| cannot_start(&error))
+    }
+
+    /// What every session needs. Determined before the sessions are locked, because it may take a while.
+    fn shared(&self) -> Result<Shared, Error> {
+        let (shell, user, enforced) = (self.shell().clone()?, self.user()?, self.enforced()?);
+        let group_parent = enforced.group.or_else(|| self.capabilities().group_parent.clone());
+        Ok(Shared { shell, user, limits: enforced.by.inherited, group_parent })
+    }
+
+    fn spawn(&self, sessions: &mut Sessions, new: NewSession, shared: Shared) -> Result<Handle, Error> {
+        let Shared { shell, user, limits, group_parent } = shared;
+        let config = &self.inner.config;
         sessions.made += 1;
         let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
@@ -255,7 +292,7 @@ impl Sandbox {
             Isolate(Arc::new(move || deciding.isolate()))
         });
         let session = SessionConfig {
-            id: new.id.clone(),
+            id: new.id,
             cwd,
             env,
             isolate,
@@ -264,14 +301,11 @@ impl Sandbox {
             supervisor: config.supervisor.clone(),
             log: config.log.clone(),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
-            uses_builtin: !config.force_plain && self.inner.engine.get() != Some(&Engine::Plain),
-            limits: enforced.by.inherited,
-            group: enforced.group.or_else(|| capabilities.group_parent.clone()).map(|parent| (parent, unique)),
+            uses_builtin: !config.force_plain,
+            limits,
+            group: group_parent.map(|parent| (parent, unique)),
         };
-        let handle = Handle::spawn(session)
-            .map_err(|error| Error::new(Code::SpawnFailed, format!("cannot start the engine: {error}")))?;
-        sessions.open.insert(new.id, handle.clone());
-        Ok(handle)
+        Handle::spawn(session).map_err(|error| cannot_start(&error))
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {
@@ -279,9 +313,20 @@ impl Sandbox {
     }
 }
 
+fn cannot_start(error: &std::io::Error) -> Error {
+    Error::new(Code::SpawnFailed, format!("cannot start the engine: {error}"))
+}
+
 impl Sessions {
     fn check(&self) -> Result<(), Error> {
         if self.destroyed { Err(Error::sandbox_destroyed()) } else { Ok(()) }
+    }
+
+    /// Files a session that is closing, and returns its number.
+    fn start_closing(&mut self, id: String, handle: Handle) -> u64 {
+        self.closings += 1;
+        self.closing.insert(self.closings, (id, handle));
+        self.closings
     }
 
     fn is_taken(&self, id: &str) -> bool {

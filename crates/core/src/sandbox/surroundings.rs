@@ -1,14 +1,13 @@
 //! The limits, user and environment of everything in a sandbox.
 
 use super::Sandbox;
-use crate::capabilities::{self, Capabilities, Engine, ShellError};
+use crate::capabilities::{self, Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::isolation::{self, Isolation};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
-use crate::session::Isolated;
-use crate::shell::probe;
+use crate::session::{Isolated, Opened};
 use crate::user::User;
 use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
@@ -19,6 +18,10 @@ use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
+
+/// Time limit for the start of a shell on JavaScript's thread. It takes some milliseconds.
+const ANSWER: Duration = Duration::from_secs(1);
 
 /// The enforcement of the sandbox's limits.
 #[derive(Clone, Default)]
@@ -105,24 +108,23 @@ impl Sandbox {
         })
     }
 
-    /// The engine of this sandbox's sessions. Determined once, by loading the builtin into the shell. If the shell does
-    /// not answer, each session finds out for itself.
-    pub fn engine(&self) -> Engine {
-        if self.inner.config.force_plain {
-            return Engine::Plain;
+    /// The shell of this sandbox's sessions. Determined once, by a session of its own: the sandbox's user may have
+    /// written the shell, so it runs with the sandbox's user, limits and rules, and never as this process. Changes
+    /// nothing for the other sessions: each finds out for itself.
+    ///
+    /// Waits at most [`ANSWER`], since the caller may be JavaScript's thread.
+    ///
+    /// # Errors
+    /// Why no session can start; `SPAWN_FAILED` if the shell did not start in time, after which a later call tries again.
+    pub fn opened(&self) -> Result<Opened, Error> {
+        if let Some(known) = self.inner.opened.get() {
+            return Ok(known.clone());
         }
-        if let Some(known) = self.inner.engine.get() {
-            return *known;
-        }
-        let Some(loads) = self.shell().as_ref().ok().and_then(|shell| probe::loads_builtin(shell)) else {
-            return Engine::Builtin;
-        };
-        *self.inner.engine.get_or_init(|| if loads { Engine::Builtin } else { Engine::Plain })
-    }
-
-    /// The version of the shell; see `probe::version_of`.
-    pub fn shell_version(&self) -> Option<String> {
-        self.shell().as_ref().ok().and_then(|shell| probe::version_of(shell, probe::ANSWER))
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.try_session(move |opened| drop(sender.send(opened)))?;
+        let late = |_| Error::new(Code::SpawnFailed, "the shell did not become ready in time");
+        let opened = receiver.recv_timeout(ANSWER).map_err(late)??;
+        Ok(self.inner.opened.get_or_init(|| opened).clone())
     }
 
     /// The surroundings of a durable job of this sandbox. The sandbox's limits apply to each job separately, because

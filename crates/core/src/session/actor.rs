@@ -197,7 +197,6 @@ impl Session {
                 self.checkpoint = checkpoint.or(self.checkpoint.take());
                 self.events.push_back(Event::Salvaged);
             }
-            Internal::Version(version) => self.version_known(version),
             Internal::Isolated(decided) => self.isolation_decided(*decided),
         }
     }

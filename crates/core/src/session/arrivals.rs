@@ -20,6 +20,9 @@ use std::time::Duration;
 /// How soon the supervisor reports the death of a shell. A later report means that the supervisor was stopped.
 const SHELL_DEATH: Duration = Duration::from_millis(100);
 
+/// The signals of a bash that crashes while it loads the builtin.
+const CRASHES: [i32; 4] = [libc::SIGILL, libc::SIGABRT, libc::SIGBUS, libc::SIGSEGV];
+
 impl Session {
     /// Handles the end of the supervisor's connection.
     pub(super) fn supervisor_gone(&mut self) {
@@ -51,7 +54,10 @@ impl Session {
                 self.fail(error);
             }
             Received::Reply(Reply::Begun { .. } | Reply::Ending { .. }) if self.shell.is_setting_up() => {}
-            Received::Reply(Reply::Hello { .. }) => {
+            Received::Reply(Reply::Hello { version, .. }) => {
+                if !version.is_empty() {
+                    self.version = version;
+                }
                 if self.shell.greeted() {
                     self.events.push_back(Event::Hello);
                 }
@@ -120,7 +126,9 @@ impl Session {
 
     pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptor: Option<OwnedFd>) {
         self.supervision.has_reported();
-        let common = if self.config.uses_builtin { Some(report) } else { self.take_plain_report(report) };
+        // A shell that is asked for its version is started as in plain mode.
+        let is_plain = !self.config.uses_builtin || self.plain.is_running();
+        let common = if is_plain { self.take_plain_report(report) } else { Some(report) };
         let Some(report) = common else { return };
         match report {
             Report::Confined { init } => self.confined(init, descriptor),
@@ -182,7 +190,8 @@ impl Session {
         self.shell.ended();
         self.drop_unforked_standby();
         self.source_gone(Source::Shell);
-        if self.state.shell == Shell::Starting && signal != Some(libc::SIGKILL) {
+        // A shell that was killed may be able to load the builtin. The next start will show.
+        if self.state.shell == Shell::Starting && signal.is_none_or(|signal| CRASHES.contains(&signal)) {
             self.shell.close();
             return self.ask_version();
         }

@@ -1,6 +1,7 @@
 //! The calls of a session that have not been answered yet.
 
 use super::EnvChange;
+use super::Opened;
 use super::loan::Sent;
 use crate::error::Error;
 use crate::exec::ExecRequest;
@@ -12,7 +13,7 @@ use tokio::sync::oneshot;
 
 /// A call that has not been answered yet.
 pub(super) enum Call {
-    Open(oneshot::Sender<Result<(), Error>>),
+    Open(oneshot::Sender<Result<Opened, Error>>),
     /// A command, and its record if its caller has already sent it.
     Exec(Box<ExecRequest>, Option<Sent>),
     SetEnv {

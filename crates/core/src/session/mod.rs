@@ -29,6 +29,7 @@ mod streams;
 mod supervision;
 mod timers;
 
+use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KillPolicy};
 use crate::files::Access;
@@ -136,8 +137,17 @@ pub struct Proxied {
     pub denials: Denials,
 }
 
+/// The shell of a session that has started.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// How commands reach it.
+    pub engine: Engine,
+    /// Its `$BASH_VERSION`.
+    pub version: String,
+}
+
 enum Message {
-    Open(oneshot::Sender<Result<(), Error>>),
+    Open(oneshot::Sender<Result<Opened, Error>>),
     Exec { request: Box<ExecRequest>, sent: Option<Sent> },
     Interrupt { id: u64, signal: Option<i32> },
     SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
@@ -198,7 +208,7 @@ impl Handle {
 
     /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
     /// calls keep their order.
-    pub fn open(&self) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+    pub fn open(&self) -> impl Future<Output = Result<Opened, Error>> + Send + use<> {
         self.ask(Message::Open)
     }
 
@@ -288,8 +298,6 @@ enum Internal {
     },
     /// How the session is to be confined.
     Isolated(Box<Result<Isolated, Error>>),
-    /// The version of a shell that made no handshake; `None` if it is not bash.
-    Version(Option<String>),
 }
 
 /// The state of a session, which its actor owns. Each part owns its state; the modules here act on several parts.
@@ -315,6 +323,8 @@ struct Session {
     reconnects: mpsc::UnboundedSender<Reconnected>,
     /// The directory after the last command.
     cwd: PathBuf,
+    /// `$BASH_VERSION`; empty until the shell has started once.
+    version: String,
     /// The state that a new shell starts with, as text.
     checkpoint: Option<Vec<u8>>,
     /// Why there is no shell.
@@ -348,6 +358,7 @@ impl Session {
             spare_pipes: SparePipes::default(),
             internal,
             reconnects,
+            version: String::new(),
             checkpoint: None,
             failure: None,
             closing: None,
@@ -361,5 +372,6 @@ impl Session {
         self.standbys = Standbys::default();
         self.enclosure.close();
         self.files = Files::default();
+        self.plain.disconnect();
     }
 }

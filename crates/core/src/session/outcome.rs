@@ -1,9 +1,10 @@
 //! Converts the end of a call to its result or error.
 
-use super::Session;
 use super::calls::Call;
 use super::foreground::{Refused, Remains, Running};
 use super::timers::Timer;
+use super::{Opened, Session};
+use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
 use crate::shell::checkpoint::ReadOnly;
@@ -144,7 +145,12 @@ impl Session {
             _ => None,
         };
         match call {
-            Call::Open(reply) | Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),
+            Call::Open(reply) => {
+                let engine = if self.config.uses_builtin { Engine::Builtin } else { Engine::Plain };
+                let opened = Opened { engine, version: self.version.clone() };
+                drop(reply.send(error.map_or(Ok(opened), Err)));
+            }
+            Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),
             Call::Files(reply) => self.answer_files(reply, error),
             Call::Exec(request, _) => {
                 self.calls.answered(request.id);

@@ -44,12 +44,30 @@ pub(super) struct Plain {
 struct Shell {
     script: OwnedFd,
     dump: OwnedFd,
-    scope: Scope,
-    /// True if it runs no command: its dump is the session's first state.
-    is_first: bool,
+    purpose: Purpose,
+}
+
+/// What a shell is started for.
+enum Purpose {
+    /// It writes its version instead of a dump.
+    Version,
+    /// It runs no command: its dump is the session's first state.
+    FirstState,
+    /// It runs a command, which has this scope.
+    Command(Scope),
 }
 
 impl Plain {
+    /// Whether a shell is running.
+    pub(super) fn is_running(&self) -> bool {
+        self.shell.is_some()
+    }
+
+    /// Forgets the shell of a supervisor that is being disconnected.
+    pub(super) fn disconnect(&mut self) {
+        self.shell = None;
+    }
+
     /// Called when the supervisor is dead. True if the shell had read nothing of its script, so that the command has
     /// not run. Leaves nothing to read, so the command never will.
     pub(super) fn leave_unread(&mut self) -> bool {
@@ -106,35 +124,53 @@ impl Session {
     }
 
     /// Gets the first state from a bash that runs nothing, which also checks that bash exists.
-    fn plain_set_up(&mut self) {
+    pub(super) fn plain_set_up(&mut self) {
         self.timers.clear(Timer::Hello);
         if self.plain.state.is_some() {
             return self.events.push_back(Event::SetUp);
+        }
+        self.timers.set(Timer::Hello, Instant::now() + HELLO);
+        if self.version.is_empty() {
+            return self.ask_version();
         }
         let withheld = self.config.env.iter().rfind(|(name, _)| name == WITHHELD);
         let value = withheld.map(|(_, value)| value.to_string_lossy().into_owned());
         let text = value.map(|value| format!("export {WITHHELD}={}", quoted(&value))).unwrap_or_default();
         let script = plain_script::command(&Plan::default(), &Command::Text(text.into_bytes()));
-        let started = null_streams().and_then(|streams| self.start_plain(&script, streams, Scope::default(), true));
-        self.timers.set(Timer::Hello, Instant::now() + HELLO);
+        let started = null_streams()
+            .and_then(|streams| self.start_plain(plain_script::arguments(), &script, streams, Purpose::FirstState));
         if let Err(error) = started {
             self.fail(Error::new(Code::SpawnFailed, format!("cannot set the shell up: {error}")));
         }
     }
 
-    fn start_plain(&mut self, script: &[u8], streams: Vec<Descriptor>, scope: Scope, is_first: bool) -> io::Result<()> {
+    /// Asks the shell for its version: plain mode has no handshake, and a shell that ended before its handshake is not
+    /// bash, is too old, or cannot load builtins.
+    ///
+    /// The supervisor starts the shell, as it starts everything that the session's user may have written.
+    pub(super) fn ask_version(&mut self) {
+        let asked = null_streams()
+            .and_then(|streams| self.start_plain(plain_script::version_arguments(), b"", streams, Purpose::Version));
+        if let Err(error) = asked {
+            self.fail(Error::new(Code::SpawnFailed, format!("cannot ask the shell for its version: {error}")));
+        }
+    }
+
+    fn start_plain(
+        &mut self,
+        arguments: Vec<String>,
+        script: &[u8],
+        streams: Vec<Descriptor>,
+        purpose: Purpose,
+    ) -> io::Result<()> {
         let (text, dump) = (sys::memory_file()?, sys::memory_file()?);
         sys::replace_contents(&text, script)?;
         let descriptors =
             streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
-        let order = Order::Start {
-            role: Role::Shell,
-            arguments: plain_script::arguments(),
-            first_descriptor: 0,
-            anywhere: self.checkpoint.is_some(),
-        };
+        let order =
+            Order::Start { role: Role::Shell, arguments, first_descriptor: 0, anywhere: self.checkpoint.is_some() };
         self.supervision.order_with(&order, descriptors);
-        self.plain.shell = Some(Shell { script: text, dump, scope, is_first });
+        self.plain.shell = Some(Shell { script: text, dump, purpose });
         Ok(())
     }
 
@@ -153,7 +189,8 @@ impl Session {
         let opened = script.and_then(|script| {
             let Streams { theirs, output, stdin } =
                 Streams::open(&request.input, None, request.merge_output).map_err(not_started)?;
-            self.start_plain(&script, theirs, scope, false).map_err(not_started)?;
+            self.start_plain(plain_script::arguments(), &script, theirs, Purpose::Command(scope))
+                .map_err(not_started)?;
             Ok((output, stdin))
         });
         let (output, stdin) = match opened {
@@ -220,8 +257,13 @@ impl Session {
 
     /// Handles the end of a command's shell, or of the first one.
     fn plain_ended(&mut self, code: Option<i32>, signal: Option<i32>) {
-        let Some(Shell { dump, scope, is_first, .. }) = self.plain.shell.take() else { return };
+        let Some(Shell { dump, purpose, .. }) = self.plain.shell.take() else { return };
         let bytes = read_dump(&dump);
+        let (scope, is_first) = match purpose {
+            Purpose::Version => return self.version_known(String::from_utf8_lossy(&bytes).into_owned()),
+            Purpose::FirstState => (Scope::default(), true),
+            Purpose::Command(scope) => (scope, false),
+        };
         let status = code.or(signal.map(|signal| 128 + signal)).unwrap_or(0);
         if bytes == [plain_script::CANNOT_ENTER] {
             self.foreground.refuse(Refused { reason: Refusal::Cwd, errno: 0, about: String::new() });
@@ -229,7 +271,8 @@ impl Session {
         }
         let Some(dump) = Dump::parse(&bytes) else {
             if is_first {
-                return self.ask_version();
+                let message = format!("'{}' does not write its state down", self.config.shell.display());
+                return self.fail(Error::new(Code::SpawnFailed, message));
             }
             if self.foreground.command().is_some() {
                 self.plain.status = status;

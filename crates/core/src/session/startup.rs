@@ -1,6 +1,5 @@
 //! Starts a working shell: supervisor, shell, handshake, setup.
 
-use super::Internal;
 use super::Session;
 use super::outcome::cwd_error;
 use super::streams::null_streams;
@@ -10,7 +9,7 @@ use crate::error::{Code, Error};
 use crate::shell::channel::Channel;
 use crate::shell::event::Event;
 use crate::shell::state::Shell;
-use crate::shell::{launch, listener, probe};
+use crate::shell::{launch, listener};
 use crate::supervisor::{Supervisor, WITHHELD};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
@@ -132,34 +131,26 @@ impl Session {
         }
     }
 
-    /// Handles the end of a shell before its handshake: it is not bash, is too old, or cannot load builtins.
-    pub(super) fn ask_version(&mut self) {
-        let (shell, internal) = (self.config.shell.clone(), self.internal.clone());
-        tokio::task::spawn_blocking(move || {
-            let _ = internal.send(Internal::Version(probe::version_of(&shell, HELLO)));
-        });
-    }
-
-    pub(super) fn version_known(&mut self, version: Option<String>) {
+    /// Handles the `$BASH_VERSION` of a shell, which is empty if it is not bash.
+    pub(super) fn version_known(&mut self, version: String) {
         if !matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             return;
         }
-        let checked = capabilities::check_version(&self.config.shell, &version.clone().unwrap_or_default());
-        match checked {
+        match capabilities::check_version(&self.config.shell, &version) {
             Err(error) => self.fail(error.into()),
             Ok(()) if self.config.uses_builtin => {
-                let version = version.unwrap_or_default();
                 tracing::warn!(
                     log = self.config.log.id(),
                     session = %self.config.id,
                     "bash {version} cannot load the builtin; each command runs in its own bash"
                 );
+                self.version = version;
                 self.config.uses_builtin = false;
                 self.start_shell(false);
             }
             Ok(()) => {
-                let message = format!("'{}' does not write its state down", self.config.shell.display());
-                self.fail(Error::new(Code::SpawnFailed, message));
+                self.version = version;
+                self.plain_set_up();
             }
         }
     }

@@ -8,7 +8,6 @@ pub mod event;
 pub mod launch;
 pub mod listener;
 pub mod plain_script;
-pub mod probe;
 pub mod state;
 mod step;
 pub mod transition;

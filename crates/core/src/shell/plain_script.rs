@@ -42,6 +42,11 @@ pub fn arguments() -> Vec<String> {
     with_text(&format!("{} {end}", load()))
 }
 
+/// Arguments of a shell that only writes its version, which is empty if it is not bash. Any shell understands them.
+pub fn version_arguments() -> Vec<String> {
+    with_text("printf %s \"$BASH_VERSION\" >&4")
+}
+
 /// Arguments of the shell of a background process.
 pub fn process_arguments() -> Vec<String> {
     with_text(&load())
