@@ -6,6 +6,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 
 /// Bytes and the descriptors that are sent with them.
@@ -46,6 +47,20 @@ impl From<Arc<OwnedFd>> for Descriptor {
     }
 }
 
+/// The outcome of an attempt to send a message.
+#[derive(PartialEq, Eq)]
+enum Attempt {
+    /// It was sent, or lost with the peer.
+    Over,
+    /// The socket has no room.
+    Full,
+    /// Too many descriptors of this user are in flight (unix(7), `ETOOMANYREFS`).
+    Crowded,
+}
+
+/// How long to wait while too many descriptors are in flight. The socket is writable, so no event reports the end.
+const PAUSE: Duration = Duration::from_millis(10);
+
 /// A socket and the messages that wait for it.
 pub struct Outbox {
     socket: AsyncFd<OwnedFd>,
@@ -70,7 +85,7 @@ impl Outbox {
     /// Sends a message now, or as soon as the socket has room. The reader detects a dead peer.
     pub fn send(&self, message: Message) {
         let mut waiting = self.waiting();
-        if !waiting.is_empty() || self.is_full_for(&message) {
+        if !waiting.is_empty() || self.attempt(&message) != Attempt::Over {
             waiting.push_back(message);
         }
     }
@@ -88,14 +103,23 @@ impl Outbox {
     /// Waits for room and sends the waiting messages. Cancel-safe.
     pub async fn flush(&self) {
         let Ok(mut guard) = self.socket.writable().await else { return std::future::pending().await };
+        match self.send_waiting() {
+            Attempt::Over => {}
+            Attempt::Full => guard.clear_ready(),
+            Attempt::Crowded if std::env::var_os("OLD").is_some() => guard.clear_ready(), // OLD
+            Attempt::Crowded => tokio::time::sleep(PAUSE).await,
+        }
+    }
+
+    fn send_waiting(&self) -> Attempt {
         let mut waiting = self.waiting();
         while let Some(message) = waiting.front() {
-            if self.is_full_for(message) {
-                guard.clear_ready();
-                return;
+            match self.attempt(message) {
+                Attempt::Over => drop(waiting.pop_front()),
+                blocked => return blocked,
             }
-            waiting.pop_front();
         }
+        Attempt::Over
     }
 
     /// Waits for what `look` finds in the socket. Meanwhile, sends waiting messages when there is room. Cancel-safe.
@@ -121,23 +145,18 @@ impl Outbox {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_full_for(&self, message: &Message) -> bool {
+    fn attempt(&self, message: &Message) -> Attempt {
         let descriptors: Vec<_> = message.descriptors.iter().map(AsFd::as_fd).collect();
         loop {
             match socket::send(self.socket.get_ref().as_fd(), &message.bytes, &descriptors) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // ETOOMANYREFS: too many descriptors are in flight; the peer receives them soon.
-                Err(error)
-                    if error.kind() == io::ErrorKind::WouldBlock
-                        || error.raw_os_error() == Some(libc::ETOOMANYREFS) =>
-                {
-                    return true;
-                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Attempt::Full,
+                Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => return Attempt::Crowded,
                 Err(_) => {
                     self.has_lost.store(true, Ordering::Relaxed);
-                    return false;
+                    return Attempt::Over;
                 }
-                Ok(()) => return false,
+                Ok(()) => return Attempt::Over,
             }
         }
     }
@@ -167,5 +186,37 @@ mod tests {
             outbox.flush().await;
         }
         assert!(reader.join().unwrap());
+    }
+
+    /// More descriptors in flight than a process may have open (unix(7), ETOOMANYREFS).
+    const IN_FLIGHT: usize = 2048;
+
+    #[test]
+    fn a_message_is_sent_once_fewer_descriptors_are_in_flight() {
+        // SAFETY: the call changes the user of this thread alone, since the limit does not bind root.
+        unsafe { libc::syscall(libc::SYS_setresuid, 54_321, 54_321, 54_321) };
+        let (_, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+        nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, 1024, hard).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let null = crate::sys::null().unwrap();
+            let (busy, reader) = pair().unwrap();
+            let hundred: Vec<_> = (0..128).map(|_| null.as_fd()).collect();
+            (0..IN_FLIGHT / hundred.len()).for_each(|_| drop(socket::send(busy.as_fd(), b"x", &hundred)));
+            let (ours, theirs) = pair().unwrap();
+            let outbox = Outbox::new(ours).unwrap();
+            outbox.send(Message { bytes: b"late".to_vec(), descriptors: vec![null.into()] });
+            assert!(outbox.is_blocked());
+            outbox.flush().await;
+            assert!(outbox.is_blocked());
+            drop((busy, reader));
+            let sent = async {
+                while outbox.is_blocked() {
+                    outbox.flush().await;
+                }
+            };
+            tokio::time::timeout(std::time::Duration::from_secs(10), sent).await.expect("the message was never sent");
+            assert_eq!(receive(theirs.as_fd(), &mut [0; 8]).unwrap(), 4);
+        });
     }
 }

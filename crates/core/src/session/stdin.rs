@@ -10,25 +10,52 @@ use tokio::task::JoinHandle;
 /// The end-of-file byte of a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
 const END_OF_TRANSMISSION: u8 = 4;
 
+/// Standard input up to this length usually fits into a pipe, and is written in one step. The pipes of a user who has
+/// many are smaller (pipe(7), pipe-user-pages-soft).
+const PIPE_BYTES: usize = 64 * 1024;
+
 /// The non-blocking write end of standard input.
 pub(super) enum StdinEnd {
     /// A pipe.
-    Pipe(OwnedFd),
+    Pipe {
+        /// Its write end.
+        end: OwnedFd,
+        /// How many bytes have already been written.
+        begun: usize,
+    },
     /// The master of a terminal.
     Terminal(OwnedFd),
+}
+
+impl StdinEnd {
+    /// Writes as much of the input as the pipe has room for. `None` if nothing is left to feed.
+    pub(super) fn of(end: OwnedFd, input: &Input) -> io::Result<Option<Self>> {
+        let Input::Bytes(bytes) = input else { return Ok(Some(Self::Pipe { end, begun: 0 })) };
+        if bytes.len() > PIPE_BYTES {
+            return Ok(Some(Self::Pipe { end, begun: 0 }));
+        }
+        let begun = match sys::write(&end, bytes) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+            written => written?,
+        };
+        if std::env::var_os("OLD").is_some() && begun < bytes.len() {
+            return Err(io::ErrorKind::WriteZero.into());
+        } // OLD
+        Ok((begun < bytes.len()).then_some(Self::Pipe { end, begun }))
+    }
 }
 
 /// Writes until all input is written or no reader is left. Aborting the task closes the pipe.
 pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
     tokio::spawn(async move {
-        let (fd, is_terminal) = match end {
-            StdinEnd::Pipe(fd) => (fd, false),
-            StdinEnd::Terminal(fd) => (fd, true),
+        let (fd, begun, is_terminal) = match end {
+            StdinEnd::Pipe { end, begun } => (end, begun, false),
+            StdinEnd::Terminal(fd) => (fd, 0, true),
         };
         let mut pipe = sys::watch(fd).ok();
         match input {
             Input::None => {}
-            Input::Bytes(bytes) => drop(write_all(&mut pipe, &bytes).await),
+            Input::Bytes(bytes) => drop(write_all(&mut pipe, &bytes[begun..]).await),
             Input::Stream(mut chunks) => {
                 while let Some(Chunk { bytes, taken }) = chunks.recv().await {
                     if write_all(&mut pipe, &bytes).await.is_err() {
@@ -59,4 +86,29 @@ async fn write_all(pipe: &mut Option<AsyncFd<OwnedFd>>, mut bytes: &[u8]) -> io:
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn input_that_a_small_pipe_does_not_take_at_once_arrives_whole() {
+        let bytes: Vec<u8> = (0..20_000u32).flat_map(u32::to_ne_bytes).take(60_000).collect();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        // The size of a new pipe once its user has more than pipe-user-pages-soft.
+        nix::fcntl::fcntl(&writer, nix::fcntl::FcntlArg::F_SETPIPE_SZ(8192)).unwrap();
+        let writer = OwnedFd::from(writer);
+        sys::set_nonblocking(&writer).unwrap();
+        let input = Input::Bytes(Arc::new(bytes.clone()));
+        let feeder = feed(StdinEnd::of(writer, &input).unwrap().unwrap(), input);
+        let read = tokio::task::spawn_blocking(move || {
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).map(|_| read)
+        });
+        assert!(read.await.unwrap().unwrap() == bytes);
+        feeder.await.unwrap();
+    }
 }

@@ -48,9 +48,6 @@ pub(super) struct Streams {
     pub stdin: Option<StdinEnd>,
 }
 
-/// Standard input up to this length fits into a pipe, and is written in one step.
-const PIPE_BYTES: usize = 64 * 1024;
-
 impl Streams {
     /// Opens the descriptors for `input`, and pipes for output and error, which come from `spare` if possible.
     pub(super) fn open(input: &Input, spare: Option<OutputPipes>, merge_output: bool) -> io::Result<Self> {
@@ -65,15 +62,7 @@ impl Streams {
             Input::Bytes(_) | Input::Stream(_) => {
                 let (theirs, ours) = sys::pipe()?;
                 sys::set_nonblocking(&ours)?;
-                let whole = match input {
-                    Input::Bytes(bytes) if bytes.len() <= PIPE_BYTES => Some(bytes),
-                    _ => None,
-                };
-                match whole {
-                    Some(bytes) if sys::write(&ours, bytes)? == bytes.len() => (theirs.into(), None),
-                    Some(_) => return Err(io::ErrorKind::WriteZero.into()),
-                    None => (theirs.into(), Some(StdinEnd::Pipe(ours))),
-                }
+                (theirs.into(), StdinEnd::of(ours, input)?)
             }
         };
         Ok(Self { theirs: vec![their_stdin, their_stdout.into(), their_stderr.into()], output, stdin })

@@ -11,8 +11,10 @@ use nix::sys::socket::{
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// A process that has reconnected.
@@ -22,6 +24,10 @@ pub struct Reconnected {
     /// Its new socket.
     pub socket: OwnedFd,
 }
+
+/// How long to wait after a failed accept. Nothing reports that a descriptor has become available (`EMFILE`), and the
+/// connection still waits.
+const PAUSE: Duration = Duration::from_millis(50);
 
 type Expected = HashMap<i32, UnboundedSender<Reconnected>>;
 
@@ -45,14 +51,25 @@ pub fn name() -> io::Result<&'static str> {
     let listener = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     bind(listener.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
     listen(&listener, Backlog::new(64)?)?;
-    tokio::spawn(accept(crate::sys::watch(listener)?));
+    tokio::spawn(accept(crate::sys::watch(listener)?, |listener| {
+        accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)
+    }));
     Ok(NAME.get_or_init(|| name))
 }
 
-async fn accept(listener: tokio::io::unix::AsyncFd<OwnedFd>) {
+async fn accept(listener: AsyncFd<OwnedFd>, accept_one: impl Fn(&OwnedFd) -> nix::Result<RawFd>) {
     while let Ok(mut guard) = listener.readable().await {
-        let accepted = guard.try_io(|listener| Ok(accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?));
-        let Ok(Ok(number)) = accepted else { continue };
+        let number = match guard.try_io(|listener| Ok(accept_one(listener.get_ref())?)) {
+            Ok(Ok(number)) => number,
+            Ok(Err(_)) => {
+                if std::env::var_os("OLD").is_some() {
+                    continue;
+                } // OLD
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+            Err(_would_block) => continue,
+        };
         // SAFETY: accept4 has just created the descriptor; nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let Ok(peer) = getsockopt(&socket, sockopt::PeerCredentials) else { continue };
@@ -72,5 +89,42 @@ pub fn expect(pid: Pid, receiver: UnboundedSender<Reconnected>) {
 pub fn forget(pid: Pid) {
     if let Some(expected) = expected().as_mut() {
         expected.remove(&pid.raw());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nix::errno::Errno;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use tokio::sync::Notify;
+
+    #[tokio::test]
+    async fn other_work_goes_on_while_no_descriptor_is_left_for_a_connection() {
+        let (listener, mut client) = std::os::unix::net::UnixStream::pair().unwrap();
+        std::io::Write::write_all(&mut client, b"a connection waits").unwrap();
+        let (failed, worked, again) =
+            (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
+        let (has_failed, works) = (Arc::clone(&failed), Arc::clone(&worked));
+        tokio::spawn(async move {
+            has_failed.notified().await;
+            works.store(true, Ordering::Relaxed);
+        });
+        let (calls, is_again) = (AtomicBool::new(false), Arc::clone(&again));
+        let seen = Arc::new(AtomicBool::new(false));
+        let sees = Arc::clone(&seen);
+        let accepting = tokio::spawn(accept(crate::sys::watch(listener.into()).unwrap(), move |_| {
+            if calls.swap(true, Ordering::Relaxed) {
+                sees.store(worked.load(Ordering::Relaxed), Ordering::Relaxed);
+                is_again.notify_one();
+                return Err(Errno::EAGAIN);
+            }
+            failed.notify_one();
+            Err(Errno::EMFILE)
+        }));
+        again.notified().await;
+        assert!(seen.load(Ordering::Relaxed), "the second attempt came before other work");
+        accepting.abort();
     }
 }
