@@ -106,7 +106,6 @@ impl Outbox {
         match self.send_waiting() {
             Attempt::Over => {}
             Attempt::Full => guard.clear_ready(),
-            Attempt::Crowded if std::env::var_os("OLD").is_some() => guard.clear_ready(), // OLD
             Attempt::Crowded => tokio::time::sleep(PAUSE).await,
         }
     }

@@ -62,9 +62,6 @@ async fn accept(listener: AsyncFd<OwnedFd>, accept_one: impl Fn(&OwnedFd) -> nix
         let number = match guard.try_io(|listener| Ok(accept_one(listener.get_ref())?)) {
             Ok(Ok(number)) => number,
             Ok(Err(_)) => {
-                if std::env::var_os("OLD").is_some() {
-                    continue;
-                } // OLD
                 tokio::time::sleep(PAUSE).await;
                 continue;
             }
