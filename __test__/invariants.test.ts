@@ -10,9 +10,12 @@ import { rejectionOf } from './helpers/thrown.js'
 describe('withSandbox', () => {
   it('notices a process that is left, by its tag', async () => {
     const children: ChildProcess[] = []
-    const run = withSandbox(async ({ tag }) => {
-      children.push(spawn('sleep', ['60'], { env: { PATH: process.env.PATH, TAG: tag }, stdio: 'ignore' }))
-    })
+    const run = withSandbox(
+      async ({ tag }) => {
+        children.push(spawn('sleep', ['60'], { env: { PATH: process.env.PATH, TAG: tag }, stdio: 'ignore' }))
+      },
+      { patience: 100 },
+    )
     const rejection = await rejectionOf(run)
     for (const child of children) {
       child.kill('SIGKILL')
@@ -23,9 +26,12 @@ describe('withSandbox', () => {
 
   it('notices a file descriptor that is left', async () => {
     const files: number[] = []
-    const run = withSandbox(async () => {
-      files.push(openSync('/dev/null', 'r'))
-    })
+    const run = withSandbox(
+      async () => {
+        files.push(openSync('/dev/null', 'r'))
+      },
+      { patience: 100 },
+    )
     const rejection = await rejectionOf(run)
     for (const file of files) closeSync(file)
     expect(rejection.message).toMatch(/1 more of kind file descriptor: \d+ -> \/dev\/null/)

@@ -2,6 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { modes } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 /** A session has some 25 descriptors in the host, a runtime about 20 of its own. */
 const limited = ['bash', '-c', 'ulimit -n 64; exec "$0" "$@"']
@@ -55,3 +57,39 @@ for (const mode of modes) {
     })
   })
 }
+
+const orphaned = `
+  const fs = require('fs')
+  const sandbox = new Sandbox({ cwd: '/tmp' })
+  const main = async () => {
+    const supervisor = Number((await sandbox.exec('sleep 60 & echo $PPID')).stdout)
+    const taken = []
+    try { for (;;) taken.push(fs.openSync('/dev/null', 'r')) } catch {}
+    process.kill(supervisor, 'SIGKILL')
+    print('KILLED ' + supervisor)
+    process.once('SIGUSR2', async () => {
+      for (const file of taken) fs.closeSync(file)
+      // A call during the recovery fails, and the next one succeeds.
+      await sandbox.exec('true').catch(() => undefined)
+      print((await sandbox.exec('echo works')).stdout)
+      await sandbox.destroy()
+      clearInterval(alive)
+    })
+  }
+  main()
+  const alive = setInterval(() => undefined, 1000)
+`
+
+it('a supervisor that dies while no descriptor is left leaves nothing', async () => {
+  const host = startHost(orphaned, limited, { NACRE_CONTAINMENT: 'subreaper' })
+  await host.printed('KILLED')
+  const supervisor = Number(/KILLED (\d+)/.exec(host.output())?.[1])
+  await until(
+    () => !proc.isAlive(supervisor) || undefined,
+    () => 'the supervisor lives on',
+  )
+  host.child.kill('SIGUSR2')
+  expect(await host.ended(), host.output()).toBe(0)
+  expect(host.output()).toContain('works')
+  await expectGone(host.tag)
+})

@@ -27,6 +27,8 @@ export interface Expectations {
   options?: SandboxOptions
   /** Skips I4, for tests that destroy the sandbox themselves. */
   destroys?: boolean
+  /** How long to wait until nothing is left, in ms. */
+  patience?: number
 }
 
 let sandboxes = 0
@@ -49,7 +51,7 @@ export async function withSandbox(
 
 async function check(
   test: (workplace: Workplace) => Promise<void>,
-  { options, destroys = false }: Expectations,
+  { options, destroys = false, patience }: Expectations,
   tag: string,
   base: string,
 ): Promise<void> {
@@ -73,7 +75,7 @@ async function check(
   } finally {
     await sandbox.destroy()
   }
-  await expectNothingLeft(tag, belongings, before)
+  await expectNothingLeft(tag, belongings, before, patience)
   expect(listFiles(stateDir)).toEqual([])
 }
 
@@ -123,7 +125,12 @@ function findBelongings(tag: string, before: Inventory): Set<string> {
   return new Set([...tagged, ...below].map(proc.identity))
 }
 
-async function expectNothingLeft(tag: string, belongings: Set<string>, before: Inventory): Promise<void> {
+async function expectNothingLeft(
+  tag: string,
+  belongings: Set<string>,
+  before: Inventory,
+  patience?: number,
+): Promise<void> {
   const left = () => {
     const processes = proc.listProcesses()
     return [
@@ -138,6 +145,7 @@ async function expectNothingLeft(tag: string, belongings: Set<string>, before: I
   await until(
     () => left().length === 0 || undefined,
     () => `left behind:\n${left().join('\n')}`,
+    patience,
   )
 }
 

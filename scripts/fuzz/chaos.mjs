@@ -97,7 +97,12 @@ const PROCESSES = {
     options: { pty: true },
   },
   endless: { weight: 3, text: ({ id }) => `echo ${id}; sleep 60`, out: ({ id }) => `${id}\n` },
-  tree: { weight: 1, text: () => 'setsid sleep 60 & sleep 60 & wait', out: () => '' },
+  // Without control groups, a process in a session of its own survives the death of the supervisor.
+  tree: {
+    weight: 1,
+    text: ({ mode }) => `${mode === 'nogroups' ? '' : 'setsid '}sleep 60 & sleep 60 & wait`,
+    out: () => '',
+  },
   stubborn: { weight: 1, text: () => `trap '' TERM; sleep 60; sleep 60`, out: () => '' },
 }
 
@@ -147,6 +152,7 @@ export async function runRound(seed, mode) {
 class World {
   constructor(round, mode, base, tag, seed) {
     this.round = round
+    this.mode = mode
     this.name = path.basename(base)
     this.base = base
     this.random = createRandom(seed)
@@ -475,7 +481,7 @@ class World {
             restartDelay: 20,
           })
       : (command, more) => this.sandbox.startProcess(command, more)
-    const command = `echo x >> p-${id}; ${text({ id })}`
+    const command = `echo x >> p-${id}; ${text({ id, mode: this.mode })}`
     const promise = start(command, {
       sessionId: life.name,
       processId: id,

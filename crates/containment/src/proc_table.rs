@@ -120,7 +120,8 @@ pub fn children(parent: Pid) -> Vec<Pid> {
         match read_pids(task.path().join("children")) {
             Ok(pids) => found.extend(pids),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound && task.path().exists() => {
-                return scan().filter(|stat| stat.parent == parent.raw()).map(|stat| stat.identity.pid).collect();
+                let all = scan().unwrap_or_default();
+                return all.iter().filter(|stat| stat.parent == parent.raw()).map(|stat| stat.identity.pid).collect();
             }
             Err(_) => {}
         }
@@ -182,13 +183,17 @@ pub fn system_call(pid: Pid) -> Option<i64> {
 }
 
 /// Reads every visible process.
-pub fn scan() -> impl Iterator<Item = Stat> {
-    fs::read_dir("/proc")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| Pid::new(entry.file_name().to_str()?.parse().ok()?))
-        .filter_map(Stat::read)
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+pub fn scan() -> io::Result<Vec<Stat>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        let Some(pid) = name.to_str().and_then(|name| Pid::new(name.parse().ok()?)) else { continue };
+        found.extend(Stat::look(pid)?);
+    }
+    Ok(found)
 }
 
 /// Parses a list of pids as /proc and control groups print it.

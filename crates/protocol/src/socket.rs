@@ -39,7 +39,7 @@ pub fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(nix::sys::socket::recv(socket.as_raw_fd(), buffer, MsgFlags::empty())?)
 }
 
-/// Makes the kernel name the sender of each message that arrives from now on (unix(7), `SO_PASSCRED`). Only a program
+/// Makes the kernel name the sender of each message that is sent from now on (unix(7), `SO_PASSCRED`). Only a program
 /// with CAP_SYS_ADMIN can send in the name of another one.
 pub fn name_senders(socket: BorrowedFd<'_>) -> io::Result<()> {
     Ok(setsockopt(&socket, sockopt::PassCred, &true)?)

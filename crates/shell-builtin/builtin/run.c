@@ -128,6 +128,8 @@ static enum next after_jump(int code) {
   indirection_level = 1;
   resume_errexit();
   if (code != EXITPROG && code != EXITBLTIN) disprove();
+  /* A builtin was interrupted before it wrote its text. Its redirections are undone, so the text would go elsewhere. */
+  if (caught_signal) __fpurge(stdout);
   if (code != DISCARD || caught_signal) {
     if (code == FORCE_EOF) last_command_exit_value = 127;
     return LEAVE;

@@ -175,3 +175,13 @@ fn cd_leaves_directory_and_names_in_agreement() {
         assert!(found == "one two\none\n" || found == "two one\ntwo\n", "round {round}: {found:?}");
     }
 }
+
+#[test]
+fn text_for_a_file_never_reaches_the_output() {
+    let mut session = Session::start();
+    for round in 0..300 {
+        let delay = Duration::from_micros(300 + round * 7 % 1000);
+        let ran = session.run_interrupted("while :; do echo text >>file; printf '%s' text >>file; done", delay);
+        assert_eq!(ran.out, "", "round {round}");
+    }
+}

@@ -30,12 +30,12 @@ pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
     let (watched, meta) = blocking(move || Ok((watch(&looked, cursor.is_some()), looked.meta()?))).await?;
     let changes = watched.and_then(|inotify| Some(Changes(sys::watch(Watched(inotify)).ok()?)));
     let supervisor = meta.and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
-    let supervisor = supervisor.and_then(|fd| sys::watch(fd).ok());
+    let mut supervisor = Supervisor(supervisor.and_then(|fd| sys::watch(fd).ok()));
     while !has_news(job, cursor).await? {
         let longest = if changes.is_some() { LONGEST_WAIT } else { BLIND_WAIT };
         tokio::select! {
             () = changed(changes.as_ref()) => {}
-            () = ended(supervisor.as_ref()) => {}
+            () = supervisor.ended() => {}
             () = tokio::time::sleep(longest) => {}
         }
     }
@@ -79,14 +79,31 @@ async fn changed(changes: Option<&Changes>) {
     guard.clear_ready();
 }
 
-/// Waits until the supervisor has exited. Its last record appears shortly before, as a change.
-async fn ended(supervisor: Option<&AsyncFd<OwnedFd>>) {
-    match supervisor {
-        Some(fd) => {
-            let _ = fd.readable().await;
-            // The pidfd stays readable, so the caller would loop here without a pause.
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        None => std::future::pending().await,
+/// The process with the supervisor's pid. In another pid namespace, it may be a stranger.
+struct Supervisor(Option<AsyncFd<OwnedFd>>);
+
+impl Supervisor {
+    /// Resolves once, when the process has exited. By then its lock on the job is released.
+    async fn ended(&mut self) {
+        let Some(fd) = &self.0 else { return std::future::pending().await };
+        let _ = fd.readable().await;
+        self.0 = None;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_containment::pid::Pid;
+
+    #[tokio::test]
+    async fn the_end_of_a_process_wakes_a_follower_only_once() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let fd = pidfd::open(Pid::new(child.id() as i32).unwrap()).unwrap();
+        let mut supervisor = Supervisor(Some(sys::watch(fd).unwrap()));
+        child.wait().unwrap();
+        supervisor.ended().await;
+        let again = tokio::time::timeout(Duration::from_millis(50), supervisor.ended());
+        assert!(again.await.is_err(), "it would poll without a pause");
     }
 }

@@ -25,8 +25,8 @@ const SLACK_MS: u64 = 2000;
 /// The running processes of the job's group and their descendants, if the group is the job's. `directory` is the
 /// actual directory of the job, whatever its `meta.json` claims.
 pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
-    let group: Vec<Stat> =
-        proc_table::scan().filter(|stat| stat.group == meta.pgid.raw() && stat.is_running()).collect();
+    let mut group = proc_table::scan().unwrap_or_default();
+    group.retain(|stat| stat.group == meta.pgid.raw() && stat.is_running());
     if !group.iter().any(|stat| is_leader_in_time(stat, meta) || has_output_open(stat, directory)) {
         return Vec::new();
     }

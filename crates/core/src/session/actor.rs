@@ -74,6 +74,7 @@ pub(super) async fn run(config: Config, mut mailbox: Mailbox<Message>) {
         session.take(message);
         session.step_all();
     }
+    while session.abandoned.join_next().await.is_some() {}
     if let Some((_, replies)) = session.closing.take() {
         for reply in replies {
             let _ = reply.send(());

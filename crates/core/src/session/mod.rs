@@ -70,6 +70,7 @@ use std::time::Duration;
 use supervision::Supervision;
 use timers::Timers;
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 
 /// The lock of the mailbox, which its model test replaces.
 mod sync {
@@ -310,6 +311,8 @@ struct Session {
     foreground: Foreground,
     background: Background,
     supervision: Supervision,
+    /// Waits for supervisors that were dropped, and kill what is below them.
+    abandoned: JoinSet<()>,
     shell: ShellLink,
     standbys: Standbys,
     enclosure: Enclosure,
@@ -347,6 +350,7 @@ impl Session {
             foreground: Foreground::default(),
             background: Background::default(),
             supervision: Supervision::default(),
+            abandoned: JoinSet::new(),
             shell: ShellLink::default(),
             standbys: Standbys::default(),
             enclosure: Enclosure::default(),

@@ -17,6 +17,7 @@ use nacre_containment::signal;
 use nacre_protocol::files::HELPER_NAME;
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
 use std::collections::HashSet;
+use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
@@ -33,6 +34,8 @@ const HELPER_ENDING: Duration = Duration::from_millis(500);
 const EMPTY_LOOKS: u32 = 2;
 /// Time between two checks. The processes are not children of this process, so they can only be polled.
 const LOOK: Duration = Duration::from_micros(200);
+/// Time between two checks while this process has too many open files to check anything.
+const BLIND: Duration = Duration::from_millis(50);
 
 /// Starts the task; it reports [`Internal::Salvaged`].
 pub(super) fn start(
@@ -97,12 +100,19 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
         let _ = group.kill();
     }
     await_helper(&supervisor).await;
-    let give_up = Instant::now() + DYING;
+    let mut give_up = Instant::now() + DYING;
     let mut empty_looks = 0;
     while empty_looks < EMPTY_LOOKS && Instant::now() < give_up {
         let (supervisor, listed) = (supervisor.clone(), group.clone());
-        let Ok(mut left) = tokio::task::spawn_blocking(move || members(&supervisor, listed.as_ref())).await else {
-            return;
+        let mut left = match tokio::task::spawn_blocking(move || members(&supervisor, listed.as_ref())).await {
+            Ok(Ok(members)) => members,
+            // At the limit of open files, nothing is known.
+            Ok(Err(_)) => {
+                sleep(BLIND).await;
+                give_up = Instant::now() + DYING;
+                continue;
+            }
+            Err(_) => return,
         };
         remove_ended(&mut left);
         if left.is_empty() {
@@ -130,7 +140,7 @@ async fn await_helper(supervisor: &PidHold) {
         let is_helper = move |stat: &Stat| {
             stat.session == held.pid().raw() && stat.is_running() && stat.name.starts_with(HELPER_NAME.to_bytes())
         };
-        let look = move || proc_table::scan().any(|stat| is_helper(&stat));
+        let look = move || proc_table::scan().is_ok_and(|all| all.iter().any(is_helper));
         if !tokio::task::spawn_blocking(look).await.unwrap_or(false) {
             return;
         }
@@ -139,12 +149,11 @@ async fn await_helper(supervisor: &PidHold) {
 }
 
 /// The remaining processes of the session, without the supervisor.
-fn members(supervisor: &PidHold, group: Option<&Group>) -> Vec<Identity> {
-    let of_session = proc_table::scan().filter(|stat| stat.session == supervisor.pid().raw()).map(|stat| stat.identity);
-    let of_group = group.map(Group::members_below).unwrap_or_default();
-    let of_group = of_group.into_iter().filter_map(Stat::read).map(|stat| stat.identity);
-    let found: HashSet<Identity> = of_session.chain(of_group).collect();
-    found.into_iter().filter(|identity| identity.pid != supervisor.pid()).collect()
+fn members(supervisor: &PidHold, group: Option<&Group>) -> io::Result<Vec<Identity>> {
+    let listed: HashSet<Pid> = group.map(Group::members_below).unwrap_or_default().into_iter().collect();
+    let mut all = proc_table::scan()?;
+    all.retain(|stat| stat.session == supervisor.pid().raw() || listed.contains(&stat.identity.pid));
+    Ok(all.iter().map(|stat| stat.identity).filter(|identity| identity.pid != supervisor.pid()).collect())
 }
 
 async fn kill_and_wait(mut dying: Vec<Identity>, give_up: Instant) {
@@ -170,7 +179,8 @@ fn remove_ended(dying: &mut Vec<Identity>) {
 /// process may become its child. It is then reaped here, because the runtime does not track it. A process whose parent
 /// is also dying may still become such a child.
 fn is_gone(identity: Identity, dying: &[i32]) -> bool {
-    match Stat::read(identity.pid).filter(|stat| stat.identity == identity) {
+    let Ok(stat) = Stat::look(identity.pid) else { return false };
+    match stat.filter(|stat| stat.identity == identity) {
         None => true,
         Some(stat) if stat.is_running() => false,
         Some(stat) if stat.parent == std::process::id() as i32 => {

@@ -115,8 +115,9 @@ impl Session {
     /// Drops the supervisor, if there is one. It ends with the link, and everything below it.
     fn abandon_supervisor(&mut self) {
         let lost = self.lose_processes();
+        while self.abandoned.try_join_next().is_some() {}
         if let Some(supervisor) = self.supervision.last().cloned() {
-            tokio::spawn(async move {
+            self.abandoned.spawn(async move {
                 supervisor.ended().await;
                 drop(lost);
             });

@@ -11,7 +11,7 @@ use nix::sys::socket::{
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -50,6 +50,8 @@ pub fn name() -> io::Result<&'static str> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let listener = socket(AddressFamily::Unix, SockType::SeqPacket, flags, None)?;
     bind(listener.as_raw_fd(), &UnixAddr::new_abstract(name.as_bytes())?)?;
+    // Inherited by its connections, whose first message may arrive before they are accepted.
+    nacre_protocol::socket::name_senders(listener.as_fd())?;
     listen(&listener, Backlog::new(64)?)?;
     tokio::spawn(accept(crate::sys::watch(listener)?, |listener| {
         accept4(listener.as_raw_fd(), SockFlag::SOCK_CLOEXEC)

@@ -77,6 +77,8 @@ fn connect(
         Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
         Verdict::Channel => {
             let (ours, channel) = socket::pair()?;
+            // Before the shell can send: its first message arrives before the host has this end.
+            socket::name_senders(ours.as_fd())?;
             listener.replace_socket(call, channel.as_fd())?;
             reconnect(process, ours);
             Ok(())

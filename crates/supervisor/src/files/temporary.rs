@@ -15,6 +15,9 @@ struct Entry {
     directory: OwnedFd,
     name: Vec<u8>,
     is_tree: bool,
+    /// Whether there is a file with this temporary name. Locked by the system calls that change it, which may hang with
+    /// their file system; meanwhile, [`LIVE`] is free for other calls.
+    exists: Mutex<bool>,
 }
 
 /// See the module. Dropping it removes the file.
@@ -57,12 +60,14 @@ impl Temporary {
             let digits = format!("{:016x}", RandomState::new().hash_one(0));
             let name = [PREFIX, digits.as_bytes(), SUFFIX].concat();
             let directory = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
-            let mut live = live();
-            match make(&name) {
+            let entry = Arc::new(Entry { directory, name, is_tree, exists: Mutex::new(false) });
+            let temporary = Self(Arc::clone(&entry));
+            let mut exists = lock(&entry.exists);
+            lock(&LIVE).push(Arc::clone(&entry));
+            match make(&entry.name) {
                 Ok(made) => {
-                    let entry = Arc::new(Entry { directory, name, is_tree });
-                    live.push(Arc::clone(&entry));
-                    return Ok((Self(entry), made));
+                    *exists = true;
+                    return Ok((temporary, made));
                 }
                 Err(Errno::EXIST) => {}
                 Err(errno) => return Err(errno),
@@ -78,29 +83,26 @@ impl Temporary {
     /// Gives it its final name with `rename`, after which it is no longer temporary.
     pub fn keep(self, rename: impl FnOnce(&[u8]) -> Result<(), Errno>) -> Result<(), Errno> {
         // Under the lock: an end of the session in between must not remove a file with its final name.
-        let mut live = live();
+        let mut exists = lock(&self.0.exists);
         let renamed = rename(&self.0.name);
-        if renamed.is_ok() {
-            live.retain(|entry| !Arc::ptr_eq(entry, &self.0));
-        }
-        drop(live);
+        *exists = renamed.is_err();
         renamed
     }
 }
 
 impl Drop for Temporary {
     fn drop(&mut self) {
-        let mut live = live();
-        if live.iter().any(|entry| Arc::ptr_eq(entry, &self.0)) {
-            live.retain(|entry| !Arc::ptr_eq(entry, &self.0));
-            drop(live);
-            self.0.remove();
-        }
+        self.0.remove();
+        lock(&LIVE).retain(|entry| !Arc::ptr_eq(entry, &self.0));
     }
 }
 
 impl Entry {
     fn remove(&self) {
+        let mut exists = lock(&self.exists);
+        if !std::mem::take(&mut *exists) {
+            return;
+        }
         if self.is_tree {
             let _ = remove_tree(self.directory.as_fd(), &self.name, &self.name, &|| Ok(()));
         } else {
@@ -109,15 +111,23 @@ impl Entry {
     }
 }
 
-/// Removes all of them. Keeps the lock, so that no call creates or renames another before this process exits.
+/// Removes all of them, each on its own thread, since any may hang with its file system. Keeps the lock, so that no call
+/// creates another before this process exits.
 pub fn remove_all() {
-    let live = live();
-    live.iter().for_each(|entry| entry.remove());
+    let live = lock(&LIVE);
+    std::thread::scope(|scope| {
+        for entry in live.iter() {
+            let remover = std::thread::Builder::new().spawn_scoped(scope, || entry.remove());
+            if remover.is_err() {
+                entry.remove();
+            }
+        }
+    });
     std::mem::forget(live);
 }
 
-fn live() -> MutexGuard<'static, Vec<Arc<Entry>>> {
-    LIVE.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -146,5 +156,30 @@ mod tests {
         let (kept, _) = Temporary::file(directory.as_fd()).unwrap();
         kept.keep(|name| rustix::fs::renameat(&directory, name, &directory, "kept")).unwrap();
         assert!(root.path().join("kept").exists() && count() == 1);
+    }
+
+    #[test]
+    fn a_file_system_that_hangs_holds_up_no_other_file() {
+        let root = tempfile::tempdir().unwrap();
+        let directory = std::fs::File::open(root.path()).unwrap();
+        let (hangs, is_hanging) = std::sync::mpsc::channel();
+        let (end, ends) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let hang = |_: &[u8]| {
+                    hangs.send(()).unwrap();
+                    ends.recv().unwrap();
+                    Err(Errno::IO)
+                };
+                assert!(Temporary::other(directory.as_fd(), hang).is_err());
+            });
+            is_hanging.recv().unwrap();
+            let (done, is_done) = std::sync::mpsc::channel();
+            let other = directory.try_clone().unwrap();
+            std::thread::spawn(move || done.send(Temporary::file(other.as_fd()).is_ok()));
+            let made = is_done.recv_timeout(std::time::Duration::from_secs(30));
+            end.send(()).unwrap();
+            assert_eq!(made, Ok(true), "the other file waits");
+        });
     }
 }

@@ -129,6 +129,12 @@ impl Session {
     }
 
     fn ask_for_fork(&mut self, key: Key, start: &mut Start, source: Source) -> Result<(), Error> {
+        let shell = self.shell.channel().cloned();
+        if source == Source::Shell && shell.is_none() {
+            // The shell is dead, and the supervisor has not reported it yet. Its death requests the process again.
+            self.shell.lose_request();
+            return Ok(());
+        }
         // Another program may have removed the empty group.
         let spare = self.background.spare_group.take().filter(|group| group.is_dir());
         start.group = spare.or_else(|| self.make_group(&format!("b-{key}")));
@@ -142,8 +148,7 @@ impl Session {
             if directory.is_some() {
                 flags |= RequestFlags::GROUP;
             }
-            let shell = self.shell.channel().map(Arc::as_ref);
-            let from = if source == Source::Shell { shell } else { self.standbys.channel() };
+            let from = if source == Source::Shell { shell.as_deref() } else { self.standbys.channel() };
             from.ok_or(io::ErrorKind::NotConnected)?.send(
                 &Request { flags, fork_key: self.numbers.fork_key(), ..Request::new(RequestKind::Fork, key) },
                 [theirs].into_iter().chain(directory).map(Descriptor::from).collect(),
