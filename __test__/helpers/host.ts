@@ -1,7 +1,7 @@
 /** Programs that use nacre in a separate process, so that tests can kill, limit and isolate them. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
-import { expect } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import * as proc from './proc.js'
 import { until } from './until.js'
 
@@ -24,7 +24,7 @@ let hosts = 0
 
 /**
  * Starts a program on the runtime of this process, with `Sandbox` and `print` defined. The runtime's command line is
- * appended to the command `wrapper`.
+ * appended to the command `wrapper`. It ends with its test at the latest.
  */
 export function startHost(program: string, wrapper: string[] = [], env: Record<string, string> = {}): Host {
   hosts++
@@ -36,6 +36,7 @@ export function startHost(program: string, wrapper: string[] = [], env: Record<s
     env: { ...process.env, ...env, NACRE_TEST_TAG: tag },
     stdio: ['ignore', 'pipe', 'pipe'],
   })
+  onTestFinished(() => void child.kill('SIGKILL'))
   let text = ''
   for (const stream of [child.stdout, child.stderr]) {
     stream?.setEncoding('utf8').on('data', (data: string) => {

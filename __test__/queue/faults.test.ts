@@ -277,11 +277,18 @@ describe('a process', () => {
   it(
     'whose directory was removed while its worker was away is HOST_LOST, and is not started again',
     () =>
-      withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf, base }) => {
+      withQueue(async ({ queue, redis, worker, counted, starts, untilStarted, rootOf, base }) => {
+        await using client = connectTo(redis.url)
         const first = await worker('one', { lease: 20_000 })
         await queue.add({ id: 'wiped', command: counted('wiped', 'echo x') })
         await queue.add({ id: 'runs', command: counted('runs', untilFile(`${base}/go`)) })
         await untilStarted('runs')
+        // A worker that is killed before it has recorded the start knows of none without the directory.
+        await until(
+          async () =>
+            (await client.call('HGET', 'nacre:bull:test:claim:runs:1', 'state')) === 'started' || undefined,
+          () => 'the start is not recorded',
+        )
         await first.end('SIGKILL')
         release(base)
         const sandbox = new Sandbox({ jobsRoot: rootOf('one') })
