@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::outcome::cwd_error;
+use super::salvage;
 use super::streams::null_streams;
 use super::timers::Timer;
 use crate::capabilities;
@@ -117,8 +118,9 @@ impl Session {
         let lost = self.lose_processes();
         while self.abandoned.try_join_next().is_some() {}
         if let Some(supervisor) = self.supervision.last().cloned() {
+            let group = self.supervision.session_group();
             self.abandoned.spawn(async move {
-                supervisor.ended().await;
+                salvage::await_end(supervisor, group).await;
                 drop(lost);
             });
         }
