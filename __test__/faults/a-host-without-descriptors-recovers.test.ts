@@ -69,7 +69,6 @@ const orphaned = `
     process.kill(supervisor, 'SIGKILL')
     // The recovery gives descriptors back, which are taken at once.
     for (const end = performance.now() + 500; performance.now() < end; ) take()
-    print('KILLED ' + supervisor)
     process.once('SIGUSR2', async () => {
       for (const file of taken) fs.closeSync(file)
       // A call during the recovery fails, and the next one succeeds.
@@ -78,6 +77,7 @@ const orphaned = `
       await sandbox.destroy()
       clearInterval(alive)
     })
+    print('KILLED ' + supervisor)
   }
   main()
   const alive = setInterval(() => undefined, 1000)

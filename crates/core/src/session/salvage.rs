@@ -111,32 +111,46 @@ async fn sweep(supervisor: PidHold, group: Option<Group>) {
     let mut give_up = Instant::now() + DYING;
     let mut empty_looks = 0;
     while empty_looks < EMPTY_LOOKS && Instant::now() < give_up {
-        let (supervisor, listed) = (supervisor.clone(), group.clone());
-        let mut left = match tokio::task::spawn_blocking(move || members(&supervisor, listed.as_ref())).await {
-            Ok(Ok(members)) => members,
-            // At the limit of open files, nothing is known.
-            Ok(Err(_)) => {
+        match kill_members(&supervisor, group.as_ref(), give_up).await {
+            Ok(Found::Nothing) => empty_looks += 1,
+            Ok(Found::Some) => empty_looks = 0,
+            Err(error) if is_blind(&error) => {
+                empty_looks = 0;
                 sleep(BLIND).await;
                 give_up = Instant::now() + DYING;
-                continue;
             }
-            Err(_) => return,
-        };
-        remove_ended(&mut left);
-        if left.is_empty() {
-            empty_looks += 1;
-            continue;
+            Err(_) => break,
         }
-        empty_looks = 0;
-        if let Some(group) = &group {
-            let _ = group.kill();
-        }
-        kill_and_wait(left, give_up).await;
     }
     let give_up = Instant::now() + EMPTYING;
     while group.as_ref().is_some_and(|group| group.remove().is_err()) && Instant::now() < give_up {
         sleep(LOOK).await;
     }
+}
+
+/// At the limit of open files, this process can neither look nor signal.
+fn is_blind(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE))
+}
+
+enum Found {
+    Nothing,
+    Some,
+}
+
+/// Looks for remaining processes once, kills them and waits for their ends.
+async fn kill_members(supervisor: &PidHold, group: Option<&Group>, give_up: Instant) -> io::Result<Found> {
+    let (held, listed) = (supervisor.clone(), group.cloned());
+    let mut left = tokio::task::spawn_blocking(move || members(&held, listed.as_ref())).await??;
+    remove_ended(&mut left)?;
+    if left.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    if let Some(group) = group {
+        let _ = group.kill();
+    }
+    kill_and_wait(left, give_up).await?;
+    Ok(Found::Some)
 }
 
 /// Waits until the files helper has removed its temporary files, which it does when the supervisor dies. A program with
@@ -164,31 +178,40 @@ fn members(supervisor: &PidHold, group: Option<&Group>) -> io::Result<Vec<Identi
     Ok(all.iter().map(|stat| stat.identity).filter(|identity| identity.pid != supervisor.pid()).collect())
 }
 
-async fn kill_and_wait(mut dying: Vec<Identity>, give_up: Instant) {
+async fn kill_and_wait(mut dying: Vec<Identity>, give_up: Instant) -> io::Result<()> {
+    let mut unsent = Ok(());
     for identity in &dying {
-        let _ = signal::send_to(*identity, libc::SIGKILL);
+        // What may not be signalled is waited for.
+        let sent = signal::send_to(*identity, libc::SIGKILL);
+        unsent = unsent.and(sent.or_else(|error| if is_blind(&error) { Err(error) } else { Ok(()) }));
     }
-    loop {
-        remove_ended(&mut dying);
-        if dying.is_empty() || Instant::now() >= give_up {
-            return;
-        }
+    unsent?;
+    while !dying.is_empty() && Instant::now() < give_up {
+        remove_ended(&mut dying)?;
         sleep(LOOK).await;
     }
+    Ok(())
 }
 
 /// Removes ended processes from the list.
-fn remove_ended(dying: &mut Vec<Identity>) {
+fn remove_ended(dying: &mut Vec<Identity>) -> io::Result<()> {
     let pids: Vec<i32> = dying.iter().map(|identity| identity.pid.raw()).collect();
-    dying.retain(|identity| !is_gone(*identity, &pids));
+    let mut left = Vec::new();
+    for identity in dying.iter() {
+        if !is_gone(*identity, &pids)? {
+            left.push(*identity);
+        }
+    }
+    *dying = left;
+    Ok(())
 }
 
 /// Whether a killed process has been reaped. If this process is init of its pid namespace or a subreaper, a killed
 /// process may become its child. It is then reaped here, because the runtime does not track it. A process whose parent
 /// is also dying may still become such a child.
-fn is_gone(identity: Identity, dying: &[i32]) -> bool {
-    let Ok(stat) = Stat::look(identity.pid) else { return false };
-    match stat.filter(|stat| stat.identity == identity) {
+fn is_gone(identity: Identity, dying: &[i32]) -> io::Result<bool> {
+    let stat = Stat::look(identity.pid)?;
+    Ok(match stat.filter(|stat| stat.identity == identity) {
         None => true,
         Some(stat) if stat.is_running() => false,
         Some(stat) if stat.parent == std::process::id() as i32 => {
@@ -196,5 +219,5 @@ fn is_gone(identity: Identity, dying: &[i32]) -> bool {
             true
         }
         Some(stat) => !dying.contains(&stat.parent),
-    }
+    })
 }
