@@ -112,7 +112,7 @@ impl Sandbox {
     /// written the shell, so it runs with the sandbox's user, limits and rules, and never as this process. Changes
     /// nothing for the other sessions: each finds out for itself.
     ///
-    /// Waits at most [`ANSWER`], since the caller may be JavaScript's thread.
+    /// Waits at most a second, since the caller may be JavaScript's thread.
     ///
     /// # Errors
     /// Why no session can start; `SPAWN_FAILED` if the shell did not start in time, after which a later call tries again.

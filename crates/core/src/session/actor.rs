@@ -7,7 +7,7 @@ use super::mailbox::{Mailbox, TakenBack};
 use super::timers::Timer;
 use super::{Config, Message};
 use crate::shell::channel::Received;
-use crate::shell::event::Event;
+use crate::shell::event::{Event, Source};
 use crate::shell::listener::Reconnected;
 use crate::shell::state::{Shell, State, Work};
 use crate::shell::transition::step;
@@ -119,6 +119,10 @@ impl Session {
             if let Event::ShellDied { unread } | Event::SupervisorGone { unread, .. } = &mut event {
                 // A command may have been sent after this event was created, but before its turn.
                 *unread |= self.shell.take_lost_request() && self.foreground.is_repeatable();
+            }
+            if let Event::ShellDied { .. } = &event {
+                // Not before: a fork that it owes is requested again, and must not be requested from it.
+                self.source_gone(Source::Shell);
             }
             let before = self.state.shell;
             tracing::trace!(log = self.config.log.id(), session = %self.config.id, ?event, "event");

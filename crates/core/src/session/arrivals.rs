@@ -3,7 +3,7 @@
 use super::Session;
 use super::foreground::Refused;
 use crate::shell::channel::Received;
-use crate::shell::event::{Event, Source};
+use crate::shell::event::Event;
 use crate::shell::listener::{self, Reconnected};
 use crate::shell::state::{Shell, Ticket};
 use nacre_containment::pid::Pid;
@@ -189,7 +189,6 @@ impl Session {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, %pid, ?code, ?signal, "the shell ended");
         self.shell.ended();
         self.drop_unforked_standby();
-        self.source_gone(Source::Shell);
         // A shell that was killed may be able to load the builtin. The next start will show.
         if self.state.shell == Shell::Starting && signal.is_none_or(|signal| CRASHES.contains(&signal)) {
             self.shell.close();

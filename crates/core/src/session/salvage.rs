@@ -60,12 +60,11 @@ pub(super) fn start(
     });
 }
 
-/// Waits until a supervisor without a link has ended everything below it. A stopped one cannot, so all is killed in its
-/// place.
+/// Waits until a supervisor without a link has ended everything below it. A stopped one cannot, so what is left is killed
+/// in its place.
 pub(super) async fn await_end(supervisor: PidHold, group: Option<Group>) {
-    if timeout(DYING, supervisor.ended()).await.is_err() {
-        sweep(supervisor, group).await;
-    }
+    let _ = timeout(DYING, supervisor.ended()).await;
+    sweep(supervisor, group).await;
 }
 
 /// The state of an idle bash process, as text that restores it.

@@ -42,9 +42,6 @@ impl ShellLink {
     /// Records that the supervisor has started the shell. True if its handshake has already arrived.
     pub(super) fn started(&mut self, pid: Pid) -> bool {
         self.pid = Some(pid);
-        if let Some(channel) = &self.channel {
-            channel.set_owner(pid);
-        }
         std::mem::take(&mut self.said_hello)
     }
 

@@ -164,14 +164,15 @@ mod tests {
         let directory = std::fs::File::open(root.path()).unwrap();
         let (hangs, is_hanging) = std::sync::mpsc::channel();
         let (end, ends) = std::sync::mpsc::channel::<()>();
+        let slow = directory.try_clone().unwrap();
         std::thread::scope(|scope| {
-            scope.spawn(|| {
+            scope.spawn(move || {
                 let hang = |_: &[u8]| {
                     hangs.send(()).unwrap();
                     ends.recv().unwrap();
                     Err(Errno::IO)
                 };
-                assert!(Temporary::other(directory.as_fd(), hang).is_err());
+                assert!(Temporary::other(slow.as_fd(), hang).is_err());
             });
             is_hanging.recv().unwrap();
             let (done, is_done) = std::sync::mpsc::channel();
