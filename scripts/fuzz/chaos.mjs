@@ -1,11 +1,13 @@
 /** One round of `chaos.mjs`: the calls, and the model of their results. */
 import { getEventListeners } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Sandbox } from 'nacre'
+import { spin } from './kills.mjs'
 import { createRandom } from './random.mjs'
+import { inMode, readFiles } from './round.mjs'
 import { belongings, leftovers, takeInventory } from './world.mjs'
 
 export const MODES = {
@@ -216,7 +218,7 @@ class World {
       const then = random.below(10)
       if (then < 4 || this.pending.size > 12) await call
       else if (then < 7) await sleep(random.below(25))
-      else if (then < 8) await spin(random.below(800))
+      else if (then < 8) spin(random.below(800))
     }
   }
 
@@ -239,7 +241,7 @@ class World {
     }
     const listeners = this.controllers.flatMap(({ signal }) => getEventListeners(signal, 'abort'))
     if (listeners.length > 0) this.violate(`${listeners.length} listeners are left on AbortSignals`)
-    const files = list(this.stateDir)
+    const files = readFiles(this.stateDir)
     if (files.length > 0 && !this.hung) this.violate(`files are left: ${files.join(', ')}`)
   }
 
@@ -774,33 +776,9 @@ function describe({ value, error }) {
   return (JSON.stringify(value) ?? 'undefined').slice(0, 150)
 }
 
-/** Waits without a timer, which would be too coarse. */
-function spin(microseconds) {
-  const end = performance.now() + microseconds / 1000
-  while (performance.now() < end);
-}
-
-/** The mode is read from the environment when a sandbox is created. */
-function inMode(env, action) {
-  Object.assign(process.env, env)
-  try {
-    return action()
-  } finally {
-    for (const name of Object.keys(env)) delete process.env[name]
-  }
-}
-
 function readLines(file) {
   try {
     return readFileSync(file, 'utf8').split('\n').slice(0, -1)
-  } catch {
-    return []
-  }
-}
-
-function list(directory) {
-  try {
-    return readdirSync(directory, { recursive: true, encoding: 'utf8' })
   } catch {
     return []
   }

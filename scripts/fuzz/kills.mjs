@@ -6,7 +6,7 @@ import { probeText } from './state.mjs'
 import { family, isAlive, signal } from './world.mjs'
 
 /** Waits without a timer, which would be too coarse. */
-function spin(microseconds) {
+export function spin(microseconds) {
   const end = performance.now() + microseconds / 1000
   while (performance.now() < end);
 }

@@ -36,7 +36,7 @@ export async function runRound({ mode, sessions, operations }) {
   mkdirSync(path.join(root, 'd1/d 2'), { recursive: true })
   mkdirSync(path.join(root, 'd3'))
   const before = takeInventory()
-  const sandbox = inMode(mode, () => {
+  const sandbox = inMode(MODES[mode], () => {
     const env = { ...environment, NACRE_FUZZ: tag }
     return new Sandbox({ cwd: root, stateDir, extendEnv: false, env })
   })
@@ -99,11 +99,11 @@ function toDeviation(error) {
   return { message: error instanceof Deviation ? error.message : `${error.stack}` }
 }
 
-/** The mode is read from the environment when a sandbox is created. */
-function inMode(mode, action) {
-  const names = Object.keys(MODES[mode])
+/** Creates a sandbox with these variables: it reads its mode from the environment. */
+export function inMode(env, action) {
+  const names = Object.keys(env)
   const before = names.map((name) => process.env[name])
-  Object.assign(process.env, MODES[mode])
+  Object.assign(process.env, env)
   try {
     return action()
   } finally {
@@ -114,7 +114,8 @@ function inMode(mode, action) {
   }
 }
 
-function readFiles(directory) {
+/** The paths below a directory; none if it does not exist. */
+export function readFiles(directory) {
   try {
     return readdirSync(directory, { recursive: true, encoding: 'utf8' })
   } catch {

@@ -311,7 +311,7 @@ struct Session {
     foreground: Foreground,
     background: Background,
     supervision: Supervision,
-    /// Waits for supervisors that were dropped, and kill what is below them.
+    /// Tasks that wait for the ends of dropped supervisors, and kill what these leave behind.
     abandoned: JoinSet<()>,
     shell: ShellLink,
     standbys: Standbys,

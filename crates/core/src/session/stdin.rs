@@ -10,8 +10,8 @@ use tokio::task::JoinHandle;
 /// The end-of-file byte of a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
 const END_OF_TRANSMISSION: u8 = 4;
 
-/// Standard input up to this length usually fits into a pipe, and is written in one step. The pipes of a user who has
-/// many are smaller (pipe(7), pipe-user-pages-soft).
+/// The usual size of a pipe. A user with many pipes gets smaller ones (pipe(7), pipe-user-pages-soft). Longer input is
+/// not begun here, since it would not fit anyway.
 const PIPE_BYTES: usize = 64 * 1024;
 
 /// The non-blocking write end of standard input.
@@ -30,15 +30,15 @@ pub(super) enum StdinEnd {
 impl StdinEnd {
     /// Writes as much of the input as the pipe has room for. `None` if nothing is left to feed.
     pub(super) fn of(end: OwnedFd, input: &Input) -> io::Result<Option<Self>> {
-        let Input::Bytes(bytes) = input else { return Ok(Some(Self::Pipe { end, begun: 0 })) };
-        if bytes.len() > PIPE_BYTES {
-            return Ok(Some(Self::Pipe { end, begun: 0 }));
-        }
-        let begun = match sys::write(&end, bytes) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
-            written => written?,
+        let begun = match input {
+            Input::Bytes(bytes) if bytes.len() <= PIPE_BYTES => match sys::write(&end, bytes) {
+                Ok(begun) if begun == bytes.len() => return Ok(None),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                begun => begun?,
+            },
+            _ => 0,
         };
-        Ok((begun < bytes.len()).then_some(Self::Pipe { end, begun }))
+        Ok(Some(Self::Pipe { end, begun }))
     }
 }
 

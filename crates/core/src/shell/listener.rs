@@ -61,14 +61,11 @@ pub fn name() -> io::Result<&'static str> {
 
 async fn accept(listener: AsyncFd<OwnedFd>, accept_one: impl Fn(&OwnedFd) -> nix::Result<RawFd>) {
     while let Ok(mut guard) = listener.readable().await {
-        let number = match guard.try_io(|listener| Ok(accept_one(listener.get_ref())?)) {
-            Ok(Ok(number)) => number,
-            Ok(Err(_)) => {
-                tokio::time::sleep(PAUSE).await;
-                continue;
-            }
-            Err(_would_block) => continue,
-        };
+        let accepted = guard.try_io(|listener| Ok(accept_one(listener.get_ref())?));
+        if let Ok(Err(_)) = accepted {
+            tokio::time::sleep(PAUSE).await;
+        }
+        let Ok(Ok(number)) = accepted else { continue };
         // SAFETY: accept4 has just created the descriptor; nothing else owns it.
         let socket = unsafe { OwnedFd::from_raw_fd(number) };
         let Ok(peer) = getsockopt(&socket, sockopt::PeerCredentials) else { continue };

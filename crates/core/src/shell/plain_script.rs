@@ -42,7 +42,7 @@ pub fn arguments() -> Vec<String> {
     with_text(&format!("{} {end}", load()))
 }
 
-/// Arguments of a shell that only writes its version, which is empty if it is not bash. Any shell understands them.
+/// Arguments of a shell that only writes its version. Nothing is written if it is not bash, or rejects the arguments.
 pub fn version_arguments() -> Vec<String> {
     with_text("printf %s \"$BASH_VERSION\" >&4")
 }
