@@ -1,8 +1,10 @@
 import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type Process, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
+import * as proc from './helpers/proc.js'
 import { rejectionOf, thrownBy } from './helpers/thrown.js'
 
 const root = path.dirname(__dirname)
@@ -47,6 +49,17 @@ describe('destroy', () => {
       },
       { destroys: true },
     ))
+
+  it('waits for the end of what a shell that dies at its start has started', () =>
+    withSandbox(async ({ directory, tag }) => {
+      const shell = path.join(directory, 'shell')
+      const forks = 'for i in {1..300}; do setsid sleep 60 & done; sleep 0.1'
+      writeFileSync(shell, `#!/bin/bash\n${forks}\nkill -9 $$`, { mode: 0o755 })
+      const sandbox = new Sandbox({ shell, env: { TAG: tag } })
+      expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SPAWN_FAILED' })
+      await sandbox.destroy()
+      expect(proc.tagged(tag).map(proc.show)).toEqual([])
+    }))
 
   it('kills a process whose start is reported only afterwards', () =>
     withSandbox(

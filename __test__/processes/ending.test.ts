@@ -40,6 +40,22 @@ describe('the end of a process', () => {
       }
     }))
 
+  itInEveryMode('is its own if it came before the kill', async ({ sandbox }) => {
+    const supervisor = Number((await sandbox.exec('echo $PPID')).stdout)
+    const ended = await sandbox.startProcess('read line; exit 3', { input: 'pipe' })
+    process.kill(supervisor, 'SIGSTOP')
+    ended.write('line\n')
+    await until(
+      () => !isAlive(ended.pid) || undefined,
+      () => 'it lives',
+    )
+    const answer = ended.kill()
+    process.kill(supervisor, 'SIGCONT')
+    expect(await answer).toBe(false)
+    expect(await ended.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
+    expect(ended.status).toBe('failed')
+  })
+
   it('is no error of kill, if the process was forgotten before its end was reported', () =>
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('exit 3')

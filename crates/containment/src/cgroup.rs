@@ -55,15 +55,20 @@ impl Group {
         read_pids(self.path.join("cgroup.procs"))
     }
 
-    /// Lists the processes in this group and in the groups below it.
-    pub fn members_below(&self) -> Vec<Pid> {
-        let mut found = self.members().unwrap_or_default();
-        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+    /// Lists the processes in this group and in the groups below it. Groups that do not exist have none.
+    pub fn members_below(&self) -> io::Result<Vec<Pid>> {
+        let is_gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV));
+        let listed = self.members().and_then(|members| Ok((members, fs::read_dir(&self.path)?)));
+        let (mut found, entries) = match listed {
+            Err(error) if is_gone(&error) => return Ok(Vec::new()),
+            listed => listed?,
+        };
+        for entry in entries.flatten() {
             if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                found.extend(Self::at(entry.path()).members_below());
+                found.extend(Self::at(entry.path()).members_below()?);
             }
         }
-        found
+        Ok(found)
     }
 
     /// Sends SIGKILL to every process in this group and below, atomically against forks.

@@ -2,6 +2,7 @@
 
 use crate::outbox::{Descriptor, Message, Outbox};
 use crate::session::Config;
+use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
 use nacre_protocol::message;
@@ -51,12 +52,12 @@ impl PidHold {
 }
 
 impl Supervisor {
-    /// Starts a supervisor. `group` is the name of the session's control group.
+    /// Starts a supervisor. `group` is the session's control group, which it creates.
     ///
     /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`, a relative
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
-    pub fn start(config: &Config, group: Option<&str>) -> io::Result<Self> {
+    pub fn start(config: &Config, group: Option<&Group>) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         let mut command = Command::new(&config.supervisor);
         let mut option = |name: &str, value: OsString| {
@@ -65,9 +66,8 @@ impl Supervisor {
         option("--host", std::process::id().to_string().into());
         option("--cwd", config.cwd.clone().into());
         option("--shell", config.shell.clone().into());
-        if let (Some((parent, _)), Some(name)) = (&config.group, group) {
-            option("--group-parent", parent.into());
-            option("--group-name", name.into());
+        if let Some(group) = group {
+            option("--group", group.path().into());
         }
         if let Some(user) = &config.user {
             option("--user", user.run_as.to_string().into());

@@ -5,8 +5,7 @@ use nacre_protocol::standing::{ResourceLimits, RunAs};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// `--host PID --cwd DIR --shell PATH [--group-parent DIR --group-name NAME] [--user UID:GID:GROUPS] [--open-files N]
-/// [--processes N]`
+/// `--host PID --cwd DIR --shell PATH [--group DIR] [--user UID:GID:GROUPS] [--open-files N] [--processes N]`
 pub struct Arguments {
     /// The process whose death ends everything.
     pub host: i32,
@@ -14,8 +13,8 @@ pub struct Arguments {
     pub cwd: PathBuf,
     /// Absolute path of bash.
     pub shell: OsString,
-    /// The parent of the session's control group and the group's name.
-    pub group: Option<(PathBuf, String)>,
+    /// The directory of the session's control group, which is created.
+    pub group: Option<PathBuf>,
     /// The user that everything runs as.
     pub user: Option<RunAs>,
     /// Resource limits of everything that is started.
@@ -54,7 +53,7 @@ pub enum ArgumentError {
 
 /// Parses the command line.
 pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, ArgumentError> {
-    let (mut host, mut cwd, mut shell, mut parent, mut name, mut user) = (None, None, None, None, None, None);
+    let (mut host, mut cwd, mut shell, mut group, mut user) = (None, None, None, None, None);
     let mut limits = ResourceLimits::default();
     while let Some(word) = words.next() {
         let Some(value) = words.next() else { return Err(ArgumentError::NoValue(word)) };
@@ -62,8 +61,7 @@ pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Arg
             Some("--host") => host = value.to_str().and_then(|text| text.parse().ok()),
             Some("--cwd") => cwd = Some(PathBuf::from(value)),
             Some("--shell") => shell = Some(value),
-            Some("--group-parent") => parent = Some(PathBuf::from(value)),
-            Some("--group-name") => name = value.into_string().ok(),
+            Some("--group") => group = Some(PathBuf::from(value)),
             Some("--user") => {
                 user = Some(value.to_str().and_then(|text| text.parse().ok()).ok_or(ArgumentError::User)?)
             }
@@ -75,7 +73,7 @@ pub fn parse(mut words: impl Iterator<Item = OsString>) -> Result<Arguments, Arg
     // The host may be pid 1 of its namespace, so this is a plain number, not a `Pid`: it is watched, never signalled.
     let host = host.filter(|&host: &i32| host > 0).ok_or(ArgumentError::Host)?;
     let (cwd, shell) = (cwd.ok_or(ArgumentError::Missing("--cwd"))?, shell.ok_or(ArgumentError::Missing("--shell"))?);
-    Ok(Arguments { host, cwd, shell, group: parent.zip(name), user, limits })
+    Ok(Arguments { host, cwd, shell, group, user, limits })
 }
 
 fn parse_number(word: &OsString, value: &OsString) -> Result<u64, ArgumentError> {
@@ -92,9 +90,9 @@ mod tests {
 
     #[test]
     fn reads_every_option_and_names_what_is_wrong() {
-        let line = "--host 7 --cwd /a --shell /bin/bash --group-parent /g --group-name n --user 1:2:2,3 --open-files 9";
+        let line = "--host 7 --cwd /a --shell /bin/bash --group /g/n --user 1:2:2,3 --open-files 9";
         let arguments = parsed(line).ok().unwrap();
-        assert_eq!((arguments.host, arguments.group), (7, Some(("/g".into(), "n".into()))));
+        assert_eq!((arguments.host, arguments.group), (7, Some("/g/n".into())));
         assert_eq!(
             (arguments.user, arguments.limits.open_files),
             (Some(RunAs { uid: 1, gid: 2, groups: vec![2, 3] }), Some(9))

@@ -1,6 +1,7 @@
 use super::*;
 use crate::fixture::{Session, is_running, process, spawn_child};
 use crate::own_process::{in_own_process, until};
+use nacre_protocol::supervisor::Asked;
 
 /// Handles waiting orders as the event loop does.
 fn execute_orders(session: &mut Session, kills: &mut Vec<OrderedKill>) {
@@ -36,7 +37,7 @@ fn a_kill_that_ends_reaps_no_process_whose_adoption_is_waiting() {
             kills.is_empty()
         });
         let of_newborn =
-            Report::ProcessEnded { key: 2, code: Some(7), signal: None, out_of_memory: false, alone: false };
+            Report::ProcessEnded { key: 2, code: Some(7), signal: None, out_of_memory: false, asked: Asked::No };
         assert!(reports.contains(&of_newborn), "{reports:?}");
         let ends =
             |report: &Report| matches!(report, Report::ProcessEnded { key: 1, .. } | Report::ProcessKilled { .. });

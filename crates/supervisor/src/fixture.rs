@@ -54,12 +54,12 @@ impl Session {
 
     /// `None` if control groups cannot be used.
     pub fn with_groups() -> Option<Self> {
-        let session = Self::new(Some((cgroup::probe().ok()?, group_name(std::process::id()))));
+        let session = Self::new(Some(cgroup::probe().ok()?.join(group_name(std::process::id()))));
         session.table.group_directory()?;
         Some(session)
     }
 
-    fn new(group: Option<(PathBuf, String)>) -> Self {
+    fn new(group: Option<PathBuf>) -> Self {
         let arguments = Arguments {
             host: 1,
             cwd: "/".into(),

@@ -19,8 +19,9 @@ pub struct Groups {
 
 impl Groups {
     /// Creates the session's group and the first foreground group; `None` if the system refuses.
-    pub fn create(parent: &Path, name: &str) -> Option<Self> {
-        let session = Group::create(parent, name).ok()?;
+    pub fn create(directory: &Path) -> Option<Self> {
+        std::fs::create_dir(directory).ok()?;
+        let session = Group::at(directory);
         match Group::create(session.path(), "fg-0") {
             Ok(foreground) => {
                 let hold = session.hold().ok().flatten();

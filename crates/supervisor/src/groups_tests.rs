@@ -8,7 +8,7 @@ use std::fs;
 /// support.
 fn groups() -> (tempfile::TempDir, Groups) {
     let parent = tempfile::tempdir().unwrap();
-    let groups = Groups::create(parent.path(), "session").unwrap();
+    let groups = Groups::create(&parent.path().join("session")).unwrap();
     (parent, groups)
 }
 
@@ -23,8 +23,8 @@ fn vacate(group: &Group) {
 #[test]
 fn creates_no_groups_where_the_parent_is_missing_or_the_name_is_taken() {
     let (parent, _groups) = groups();
-    assert!(Groups::create(parent.path(), "session").is_none());
-    assert!(Groups::create(&parent.path().join("missing"), "session").is_none());
+    assert!(Groups::create(&parent.path().join("session")).is_none());
+    assert!(Groups::create(&parent.path().join("missing/session")).is_none());
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn removes_everything_only_when_every_group_is_empty() {
 fn the_last_session_removes_the_group_of_its_sandbox() {
     let parent = tempfile::tempdir().unwrap();
     let sandbox = Group::create(parent.path(), &cgroup::name_of_sandbox("test")).unwrap();
-    let [first, last] = ["first", "last"].map(|name| Groups::create(sandbox.path(), name).unwrap());
+    let [first, last] = ["first", "last"].map(|name| Groups::create(&sandbox.path().join(name)).unwrap());
     assert!(first.remove_all() && sandbox.path().exists());
     assert!(last.remove_all() && !sandbox.path().exists() && parent.path().exists());
 }
@@ -89,7 +89,7 @@ fn the_last_session_removes_the_group_of_its_sandbox() {
 fn a_group_with_a_process_is_removed_after_its_end() {
     in_own_process(|| {
         let Ok(directory) = cgroup::probe() else { return };
-        let mut groups = Groups::create(&directory, &group_name(std::process::id())).unwrap();
+        let mut groups = Groups::create(&directory.join(group_name(std::process::id()))).unwrap();
         let pid = spawn_sleeper(Some(groups.foreground()));
         assert_eq!(groups.foreground_members(), Some(vec![pid]));
         let (before, fresh) = (groups.foreground().clone(), groups.make("fg").unwrap());

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture::{Session, Started, is_running, process};
 use crate::own_process::{in_own_process, until};
 use crate::reap::reap;
-use nacre_protocol::supervisor::{Report, Role};
+use nacre_protocol::supervisor::{Asked, Report, Role};
 use std::time::Instant;
 
 const LONG: Duration = Duration::from_secs(600);
@@ -242,7 +242,7 @@ fn a_process_kill_ends_the_whole_tree_and_nothing_else() {
             assert_eq!(finish(&mut kill, &mut session), (true, false));
             assert!(!is_running(root.pid()) && !is_running(orphan) && is_running(other.pid()));
             let signal = Some(libc::SIGTERM);
-            let ended = Report::ProcessEnded { key: 1, code: None, signal, out_of_memory: false, alone: true };
+            let ended = Report::ProcessEnded { key: 1, code: None, signal, out_of_memory: false, asked: Asked::Alone };
             assert_eq!(session.reports(), [ended]);
         }
     });

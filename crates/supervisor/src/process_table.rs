@@ -59,7 +59,7 @@ pub struct ProcessTable {
 impl ProcessTable {
     /// Creates the control groups, if requested. A failure is no error: the subreaper alone is complete, only slower.
     pub fn new(arguments: &Arguments) -> Self {
-        let groups = arguments.group.as_ref().and_then(|(parent, name)| Groups::create(parent, name));
+        let groups = arguments.group.as_deref().and_then(Groups::create);
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
         Self {
             own,

@@ -2,7 +2,7 @@ use super::*;
 use crate::fixture::{Session, is_running, process, spawn_child, spawn_sleeper};
 use crate::own_process::{in_own_process, until};
 use nacre_protocol::standing::RunAs;
-use nacre_protocol::supervisor::Report;
+use nacre_protocol::supervisor::{Asked, Report};
 use std::path::Path;
 
 fn pids(listed: &[Stat]) -> Vec<Pid> {
@@ -42,7 +42,7 @@ fn a_process_gets_a_group_or_a_mark() {
             assert_eq!(pids(&session.table.workload()), [process.pid()]);
             process.write("");
             let ended =
-                Report::ProcessEnded { key: 7, code: Some(0), signal: None, out_of_memory: false, alone: false };
+                Report::ProcessEnded { key: 7, code: Some(0), signal: None, out_of_memory: false, asked: Asked::No };
             assert_eq!(session.next_reports(), [ended]);
             assert!(process.group.is_none_or(|group| !Path::new(&group).exists()), "the group is removed");
         }

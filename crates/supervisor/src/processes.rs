@@ -6,19 +6,13 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_containment::tree::Tree;
+use nacre_protocol::supervisor::Asked;
 
 struct Process {
     key: u64,
     tree: Tree,
     ended: bool,
-    /// Recorded when it was asked to end: whether it was running a foreground program then.
-    asked: Option<Asked>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
-    Alone,
-    WithProgram,
+    asked: Asked,
 }
 
 /// See the module.
@@ -31,7 +25,7 @@ impl Processes {
     /// Tracks a child of the supervisor from now on.
     pub fn add(&mut self, key: u64, root: Identity, group: Option<Group>, mark: String, own: Pid) {
         let tree = Tree { root, group, mark, guardian: own };
-        self.known.push(Process { key, tree, ended: false, asked: None });
+        self.known.push(Process { key, tree, ended: false, asked: Asked::No });
     }
 
     /// Records a reaped child: the key of the process, if it was one.
@@ -46,25 +40,25 @@ impl Processes {
         self.tree(key).and_then(|tree| tree.group.as_ref()).is_some_and(limits::ran_out_of_memory)
     }
 
-    /// Records that a process (or all of them) is about to be asked to end. A shell that runs a program in the
-    /// foreground waits for it, and returns its exit code. Otherwise it returns that of the previous command, which
-    /// is meaningless. A background program of a shell without job control ignores SIGINT; a fork before its exec
-    /// does not count. `alive` includes the processes of its tree.
+    /// Records that a process (or all of them) is about to be asked to end, if it has not ended by itself. A shell that
+    /// runs a program in the foreground waits for it, and returns its exit code. Otherwise it returns that of the
+    /// previous command, which is meaningless. A background program of a shell without job control ignores SIGINT; a
+    /// fork before its exec does not count. `alive` includes the processes of its tree.
     pub fn about_to_ask(&mut self, key: Option<u64>, alive: &[Stat]) {
-        for process in self.known.iter_mut().filter(|process| key.is_none_or(|key| process.key == key)) {
+        let concerned = |process: &&mut Process| key.is_none_or(|key| process.key == key) && process.asked == Asked::No;
+        for process in self.known.iter_mut().filter(concerned) {
             let root = process.tree.root;
-            let shell = alive.iter().find(|stat| stat.identity == root);
-            let in_front = |shell: &Stat, stat: &Stat| {
+            let Some(shell) = alive.iter().find(|stat| stat.identity == root) else { continue };
+            let in_front = |stat: &Stat| {
                 stat.parent == root.pid.raw() && !stat.ignores(libc::SIGINT) && !proc_table::is_fork_of(stat, shell)
             };
-            let busy = || shell.is_some_and(|shell| alive.iter().any(|stat| in_front(shell, stat)));
-            process.asked.get_or_insert_with(|| if busy() { Asked::WithProgram } else { Asked::Alone });
+            process.asked = if alive.iter().any(in_front) { Asked::WithProgram } else { Asked::Alone };
         }
     }
 
     /// See [`Processes::about_to_ask`].
-    pub fn was_alone(&self, key: u64) -> bool {
-        self.known.iter().any(|process| process.key == key && process.asked == Some(Asked::Alone))
+    pub fn asked(&self, key: u64) -> Asked {
+        self.known.iter().find(|process| process.key == key).map_or(Asked::No, |process| process.asked)
     }
 
     /// Sends a signal to the process group that a process leads. If it has left its group, only the process gets the

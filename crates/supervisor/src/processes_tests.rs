@@ -2,16 +2,17 @@ use crate::fixture::{Session, is_running, process};
 use crate::own_process::{in_own_process, until};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
+use nacre_protocol::supervisor::Asked;
 
-/// Starts a process with a script that prints a line, asks it to end, and returns whether it was alone then.
-fn is_alone(session: &mut Session, key: u64, script: &str, ready: impl Fn(&[Stat]) -> bool) -> bool {
+/// Starts a process with a script that prints a line, asks it to end, and returns what it ran then.
+fn ask(session: &mut Session, key: u64, script: &str, ready: impl Fn(&[Stat]) -> bool) -> Asked {
     let started = session.start(process(key), script);
     assert_eq!(started.line(), "ready");
     let members = |session: &Session| session.table.processes.tree(key).unwrap().members();
     until("the script has come to its last command", || ready(&members(session)));
     let alive = members(session);
     session.table.processes.about_to_ask(Some(key), &alive);
-    session.table.processes.was_alone(key)
+    session.table.processes.asked(key)
 }
 
 fn has_sleep(members: &[Stat]) -> bool {
@@ -19,21 +20,27 @@ fn has_sleep(members: &[Stat]) -> bool {
 }
 
 #[test]
-fn only_a_foreground_program_keeps_a_process_from_being_alone() {
+fn what_a_process_runs_when_it_is_asked_to_end() {
     in_own_process(|| {
         for mut session in Session::kinds() {
             let session = &mut session;
-            assert!(!is_alone(session, 1, "echo ready; sleep 600; :", has_sleep));
-            assert!(is_alone(session, 2, "echo ready; read line", |_| true));
-            assert!(is_alone(session, 3, "echo ready; sleep 600 & read line", has_sleep), "a background program");
-            assert!(is_alone(session, 4, "echo ready; (read line); :", |all| all.len() == 2), "a fork");
-            assert!(!session.table.processes.was_alone(5), "an unknown process");
+            assert_eq!(ask(session, 1, "echo ready; sleep 600; :", has_sleep), Asked::WithProgram);
+            assert_eq!(ask(session, 2, "echo ready; read line", |_| true), Asked::Alone);
+            assert_eq!(
+                ask(session, 3, "echo ready; sleep 600 & read line", has_sleep),
+                Asked::Alone,
+                "a background program"
+            );
+            assert_eq!(ask(session, 4, "echo ready; (read line); :", |all| all.len() == 2), Asked::Alone, "a fork");
+            let ended = |members: &[Stat]| members.is_empty();
+            assert_eq!(ask(session, 5, "echo ready", ended), Asked::No, "it had ended by itself");
+            assert_eq!(session.table.processes.asked(6), Asked::No, "an unknown process");
         }
     });
 }
 
 #[test]
-fn the_first_request_to_end_decides_whether_a_process_was_alone() {
+fn the_first_request_to_end_decides_what_a_process_ran() {
     in_own_process(|| {
         let mut session = Session::without_groups().unwrap();
         let mut shell = session.start(process(1), "echo ready; read line; sleep 600; :");
@@ -42,13 +49,14 @@ fn the_first_request_to_end_decides_whether_a_process_was_alone() {
         let members = |session: &Session| session.table.processes.tree(1).unwrap().members();
         let alive = members(&session);
         session.table.processes.about_to_ask(Some(1), &alive);
-        assert!(session.table.processes.was_alone(1) && !session.table.processes.was_alone(2));
+        let asked = |session: &Session| [1, 2].map(|key| session.table.processes.asked(key));
+        assert_eq!(asked(&session), [Asked::Alone, Asked::No]);
         shell.write("");
         until("a program runs", || has_sleep(&members(&session)));
         // Without a key, all of them are asked.
         let alive = session.table.workload();
         session.table.processes.about_to_ask(None, &alive);
-        assert!(session.table.processes.was_alone(1) && session.table.processes.was_alone(2));
+        assert_eq!(asked(&session), [Asked::Alone, Asked::Alone]);
         assert!(is_running(other.pid()));
     });
 }

@@ -79,8 +79,8 @@ fn report(ended: &Ended, table: &mut ProcessTable, setting: &Setting) {
         Reaped::Standby => setting.report(&Report::StandbyEnded { pid }),
         Reaped::Process(key) => {
             let out_of_memory = table.processes.ran_out_of_memory(key);
-            let alone = table.processes.was_alone(key);
-            setting.report(&Report::ProcessEnded { key, code, signal, out_of_memory, alone });
+            let asked = table.processes.asked(key);
+            setting.report(&Report::ProcessEnded { key, code, signal, out_of_memory, asked });
         }
         Reaped::Orphan => {}
     }

@@ -3,6 +3,7 @@ use crate::fixture::{Session, process, spawn_child};
 use crate::own_process::{in_own_process, until};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
+use nacre_protocol::supervisor::Asked;
 
 #[test]
 fn reports_the_exit_code_or_the_signal_of_a_process() {
@@ -15,14 +16,14 @@ fn reports_the_exit_code_or_the_signal_of_a_process() {
             (4, "kill -KILL $$", None, Some(libc::SIGKILL)),
         ] {
             session.start(process(key), script);
-            let ended = Report::ProcessEnded { key, code, signal, out_of_memory: false, alone: false };
+            let ended = Report::ProcessEnded { key, code, signal, out_of_memory: false, asked: Asked::No };
             assert_eq!(session.next_reports(), [ended]);
         }
         // The signal that interrupts a command has no name in nix.
         let sleeper = session.start(process(5), "exec sleep 600");
         signal::interrupt_child(sleeper.pid(), 1).unwrap();
         let signal = Some(signal::INTERRUPT);
-        let ended = Report::ProcessEnded { key: 5, code: None, signal, out_of_memory: false, alone: false };
+        let ended = Report::ProcessEnded { key: 5, code: None, signal, out_of_memory: false, asked: Asked::No };
         assert_eq!(session.next_reports(), [ended]);
     });
 }

@@ -18,6 +18,7 @@ use crate::exec::{Chunk, KillPolicy};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
+use nacre_protocol::supervisor::Asked;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -154,9 +155,9 @@ impl Process {
         if status.is_some_and(|status| status.out_of_memory) {
             self.doom(Reason::OutOfMemory, libc::SIGKILL);
         }
-        let alone = status.is_some_and(|status| status.alone);
+        let doom = self.fate().doom.filter(|(_, signal)| status.is_none_or(|status| status.can_follow(*signal)));
+        let alone = status.is_some_and(|status| status.asked == Asked::Alone);
         let status = status.map(|status| (status.code, status.signal));
-        let doom = self.fate().doom;
         let exit = match (status, doom) {
             (None, None) => Exit { code: None, signal: None, reason: Reason::Lost },
             (None, Some((reason, _))) => Exit { code: None, signal: Some(libc::SIGKILL), reason },

@@ -3,6 +3,7 @@
 use super::Process;
 use crate::output::reader::{Reader, STREAMS};
 use crate::sys;
+use nacre_protocol::supervisor::Asked;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -16,8 +17,16 @@ pub struct Status {
     pub signal: Option<i32>,
     /// Whether it reached its memory limit.
     pub out_of_memory: bool,
-    /// The shell was signalled while it ran no foreground program.
-    pub alone: bool,
+    /// Whether it had been asked to end.
+    pub asked: Asked,
+}
+
+impl Status {
+    /// Whether it can have ended because nacre sent this signal, and SIGKILL later. Otherwise it had ended by itself.
+    pub(super) fn can_follow(&self, signal: i32) -> bool {
+        let reported = self.signal.or(self.code.map(|code| code - 128));
+        self.asked != Asked::No || self.out_of_memory || reported == Some(signal) || reported == Some(libc::SIGKILL)
+    }
 }
 
 /// Maximum bytes per read.

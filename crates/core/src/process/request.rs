@@ -52,6 +52,8 @@ pub struct StartRequest {
     pub process: std::sync::Arc<Process>,
     /// Receives the outcome of the start.
     pub starter: Starter,
+    /// How often it was started in vain: its shell or its supervisor died before its command began.
+    pub attempts: u32,
 }
 
 impl StartRequest {

@@ -160,7 +160,7 @@ impl Sandbox {
             }
             done(result.map(|()| started));
         });
-        handle.start_process(StartRequest { new, process, starter });
+        handle.start_process(StartRequest { new, process, starter, attempts: 0 });
     }
 
     /// The background processes.

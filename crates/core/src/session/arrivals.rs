@@ -45,6 +45,9 @@ impl Session {
     pub(super) fn handle_shell_report(&mut self, received: Received) {
         match received {
             Received::Closed { unread } => {
+                if self.shell.channel().is_some_and(|channel| channel.is_flooded()) {
+                    self.order(&Order::KillShell);
+                }
                 self.shell.closed(unread);
                 // A report of the supervisor or a new connection will show whether the shell is dead.
                 self.await_report(SHELL_DEATH);

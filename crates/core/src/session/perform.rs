@@ -56,8 +56,7 @@ impl Session {
             Action::Defect(event, shell) => self.defect(&format_args!("{event:?} while the shell is {shell:?}")),
             Action::Shutdown => self.shutdown(),
             Action::Closed => {
-                self.disconnect();
-                drop(self.lose_processes());
+                self.abandon_supervisor();
                 self.foreground.stop_drains();
             }
         }
@@ -67,9 +66,9 @@ impl Session {
         let lost = self.lose_processes();
         self.foreground.take_owed();
         self.shell.pid().into_iter().for_each(listener::forget);
-        let (standby, session) = (self.standbys.take(), self.supervision.session_group());
+        let standby = self.standbys.take();
         self.disconnect();
-        salvage::start(standby, self.supervision.last().cloned(), session, lost, self.internal.clone());
+        salvage::start(standby, self.supervision.remains(), lost, self.internal.clone());
     }
 
     pub(super) fn shutdown(&mut self) {

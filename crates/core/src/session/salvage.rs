@@ -37,11 +37,19 @@ const LOOK: Duration = Duration::from_micros(200);
 /// Time between two checks while this process has too many open files to check anything.
 const BLIND: Duration = Duration::from_millis(50);
 
+/// What a supervisor may leave behind when it ends.
+#[derive(Clone)]
+pub(super) struct Remains {
+    /// The supervisor, which may also live on.
+    pub(super) supervisor: PidHold,
+    /// The session's control group, if groups are used and the supervisor could create it.
+    pub(super) group: Option<Group>,
+}
+
 /// Starts the task; it reports [`Internal::Salvaged`].
 pub(super) fn start(
     standby: Option<(Channel, Pid)>,
-    supervisor: Option<PidHold>,
-    group: Option<Group>,
+    remains: Option<Remains>,
     lost: Lost,
     report: UnboundedSender<Internal>,
 ) {
@@ -51,9 +59,9 @@ pub(super) fn start(
             None => None,
         };
         drop(standby);
-        let of = supervisor.as_ref().map(PidHold::pid);
-        if let Some(supervisor) = supervisor {
-            sweep(supervisor, group).await;
+        let of = remains.as_ref().map(|remains| remains.supervisor.pid());
+        if let Some(remains) = remains {
+            sweep(remains).await;
         }
         drop(lost);
         let _ = report.send(Internal::Salvaged { of, checkpoint: saved });
@@ -62,9 +70,9 @@ pub(super) fn start(
 
 /// Waits until a supervisor without a link has ended everything below it. A stopped one cannot, so what is left is killed
 /// in its place.
-pub(super) async fn await_end(supervisor: PidHold, group: Option<Group>) {
-    let _ = timeout(DYING, supervisor.ended()).await;
-    sweep(supervisor, group).await;
+pub(super) async fn await_end(remains: Remains) {
+    let _ = timeout(DYING, remains.supervisor.ended()).await;
+    sweep(remains).await;
 }
 
 /// The state of an idle bash process, as text that restores it.
@@ -100,7 +108,7 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
 /// and dies before it is read, the check shows neither the shell nor its child, which was not listed. The next check
 /// lists the child. Only a process that forks and ends by itself within each check could still be missed, and only
 /// without a control group, whose kill is atomic against forks.
-async fn sweep(supervisor: PidHold, group: Option<Group>) {
+async fn sweep(Remains { supervisor, group }: Remains) {
     // Usually the supervisor is dead, unless something else ended the connection.
     let _ = signal::send_to_child(supervisor.pid(), libc::SIGKILL);
     if let Some(group) = &group {
@@ -161,8 +169,8 @@ async fn await_helper(supervisor: &PidHold) {
         let is_helper = move |stat: &Stat| {
             stat.session == held.pid().raw() && stat.is_running() && stat.name.starts_with(HELPER_NAME.to_bytes())
         };
-        let look = move || proc_table::scan().is_ok_and(|all| all.iter().any(is_helper));
-        if !tokio::task::spawn_blocking(look).await.unwrap_or(false) {
+        let look = move || proc_table::scan().is_ok_and(|all| !all.iter().any(is_helper));
+        if tokio::task::spawn_blocking(look).await.unwrap_or(true) {
             return;
         }
         sleep(LOOK).await;
@@ -171,7 +179,10 @@ async fn await_helper(supervisor: &PidHold) {
 
 /// The remaining processes of the session, without the supervisor.
 fn members(supervisor: &PidHold, group: Option<&Group>) -> io::Result<Vec<Identity>> {
-    let listed: HashSet<Pid> = group.map(Group::members_below).unwrap_or_default().into_iter().collect();
+    let listed: HashSet<Pid> = match group {
+        Some(group) => group.members_below()?.into_iter().collect(),
+        None => HashSet::new(),
+    };
     let mut all = proc_table::scan()?;
     all.retain(|stat| stat.session == supervisor.pid().raw() || listed.contains(&stat.identity.pid));
     Ok(all.iter().map(|stat| stat.identity).filter(|identity| identity.pid != supervisor.pid()).collect())

@@ -106,7 +106,10 @@ impl Session {
     /// Creates a group inside the session's group, in which a fork starts.
     pub(super) fn make_group(&self, name: &str) -> Option<PathBuf> {
         // A shell of another user must not choose its children's groups: the supervisor moves them.
-        let session = self.supervision.session_group().filter(|_| self.config.user.is_none())?;
+        if self.config.user.is_some() {
+            return None;
+        }
+        let session = self.supervision.session_group()?;
         Group::create(session.path(), name).ok().map(|group| group.path().to_path_buf())
     }
 

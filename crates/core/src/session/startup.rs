@@ -12,6 +12,7 @@ use crate::shell::event::Event;
 use crate::shell::state::Shell;
 use crate::shell::{launch, listener};
 use crate::supervisor::{Supervisor, WITHHELD};
+use nacre_containment::cgroup::Group;
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
@@ -30,11 +31,11 @@ impl Session {
         self.abandon_supervisor();
         self.forget_spare_group();
         let number = self.supervision.next_number();
-        let group = self.config.group.as_ref().map(|(_, name)| format!("{name}-{number}"));
-        match Supervisor::start(&self.config, group.as_deref()) {
+        let group = self.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
+        match Supervisor::start(&self.config, group.as_ref()) {
             Ok(supervisor) => {
                 tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
-                self.supervision.begin(supervisor);
+                self.supervision.begin(supervisor, group);
                 match self.confine() {
                     Ok(()) => self.start_shell(self.checkpoint.is_some()),
                     Err(error) => self.fail(spawn_failed("write the session's rules", &error)),
@@ -114,13 +115,12 @@ impl Session {
     }
 
     /// Drops the supervisor, if there is one. It ends with the link, and everything below it.
-    fn abandon_supervisor(&mut self) {
+    pub(super) fn abandon_supervisor(&mut self) {
         let lost = self.lose_processes();
         while self.abandoned.try_join_next().is_some() {}
-        if let Some(supervisor) = self.supervision.last().cloned() {
-            let group = self.supervision.session_group();
+        if let Some(remains) = self.supervision.remains() {
             self.abandoned.spawn(async move {
-                salvage::await_end(supervisor, group).await;
+                salvage::await_end(remains).await;
                 drop(lost);
             });
         }

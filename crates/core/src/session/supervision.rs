@@ -1,6 +1,7 @@
 //! The session's supervisor: orders, overdue reports, and the hold on its pid.
 
 use super::Session;
+use super::salvage::Remains;
 use super::timers::Timer;
 use crate::outbox::Descriptor;
 use crate::supervisor::{PidHold, Supervisor};
@@ -29,8 +30,8 @@ pub(super) struct Supervision {
     expects_forks: bool,
     /// Directory of the foreground group.
     foreground_group: Option<PathBuf>,
-    /// The pid of the last supervisor, until the processes that it left behind have ended.
-    last: Option<PidHold>,
+    /// The last supervisor and its processes, until they have ended.
+    last: Option<Remains>,
     /// How many supervisors the session has had.
     count: u64,
 }
@@ -42,9 +43,9 @@ impl Supervision {
         self.count
     }
 
-    /// Uses a supervisor that was just started.
-    pub(super) fn begin(&mut self, supervisor: Supervisor) {
-        self.last = Some(supervisor.hold_pid());
+    /// Uses a supervisor that was just started, and will create this group, if groups are used.
+    pub(super) fn begin(&mut self, supervisor: Supervisor, group: Option<Group>) {
+        self.last = Some(Remains { supervisor: supervisor.hold_pid(), group });
         self.supervisor = Some(supervisor);
     }
 
@@ -57,7 +58,11 @@ impl Supervision {
     /// ended before its setup.
     pub(super) fn lost(&mut self) -> (bool, Option<String>) {
         let complaint = self.supervisor.take().and_then(|gone| gone.complaint());
-        (std::mem::take(&mut self.has_ended_all), complaint)
+        let orderly = std::mem::take(&mut self.has_ended_all);
+        if orderly {
+            self.release();
+        }
+        (orderly, complaint)
     }
 
     pub(super) fn is_connected(&self) -> bool {
@@ -70,7 +75,12 @@ impl Supervision {
 
     /// The last supervisor, until the processes that it left behind have ended.
     pub(super) fn last(&self) -> Option<&PidHold> {
-        self.last.as_ref()
+        self.last.as_ref().map(|last| &last.supervisor)
+    }
+
+    /// What the last supervisor may leave behind, until it has ended.
+    pub(super) fn remains(&self) -> Option<Remains> {
+        self.last.clone()
     }
 
     /// Releases the pid of the last supervisor, whose processes have ended.
@@ -108,9 +118,9 @@ impl Supervision {
         self.foreground_group.clone().map(Group::at)
     }
 
-    /// The session's group, if groups are used.
-    pub(super) fn session_group(&self) -> Option<Group> {
-        self.foreground_group.as_ref().and_then(|group| group.parent()).map(Group::at)
+    /// The session's group, if groups are used. It does not exist if the supervisor could not create it.
+    pub(super) fn session_group(&self) -> Option<&Group> {
+        self.last.as_ref()?.group.as_ref()
     }
 
     pub(super) fn set_foreground_group(&mut self, directory: Option<String>) {

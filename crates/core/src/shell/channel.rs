@@ -7,7 +7,7 @@ use nacre_protocol::socket;
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 /// A message or the end of a channel.
 #[derive(Debug)]
@@ -28,7 +28,12 @@ pub struct Channel {
     outbox: Outbox,
     /// The process; 0 until it is known. Before that, nothing but the process has its end: its first message names it.
     owner: AtomicI32,
+    /// Number of messages of other programs.
+    forged: AtomicU32,
 }
+
+/// More messages of other programs end the channel, so that a flood of them cannot keep the engine busy.
+const MOST_FORGED: u32 = 100;
 
 impl Channel {
     /// Creates a channel. Returns the process's end as well.
@@ -46,12 +51,17 @@ impl Channel {
 
     fn open(ours: OwnedFd) -> io::Result<Self> {
         socket::name_senders(ours.as_fd())?;
-        Ok(Self { outbox: Outbox::new(ours)?, owner: AtomicI32::new(0) })
+        Ok(Self { outbox: Outbox::new(ours)?, owner: AtomicI32::new(0), forged: AtomicU32::new(0) })
     }
 
     /// Records whose channel it is.
     pub fn set_owner(&self, pid: Pid) {
         self.owner.store(pid.raw(), Ordering::Relaxed);
+    }
+
+    /// True if other programs have ended the channel. Reports of the process may be lost.
+    pub fn is_flooded(&self) -> bool {
+        self.forged.load(Ordering::Relaxed) > MOST_FORGED
     }
 
     fn is_owner(&self, sender: i32) -> bool {
@@ -97,6 +107,10 @@ impl Channel {
                     Ok((_, None)) => Some(Received::Closed { unread: self.outbox.has_lost() || self.is_reset() }),
                     Ok((_, Some(sender))) if !self.is_owner(sender) => {
                         tracing::warn!(sender, "a forged report was ignored");
+                        self.forged.fetch_add(1, Ordering::Relaxed);
+                        if self.is_flooded() {
+                            return Some(Received::Closed { unread: false });
+                        }
                         continue;
                     }
                     // Not a valid message: another program controls the process.
@@ -156,33 +170,55 @@ mod tests {
     use super::*;
     use std::os::fd::AsRawFd;
 
-    #[test]
-    fn only_the_process_itself_reports() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-        let _guard = runtime.enter();
-        let (channel, theirs) = Channel::pair().unwrap();
-        // A header with the kind of `Ending`.
+    /// A header with the kind of `Ending`.
+    const REPORT: [u8; 48] = {
         let mut report = [0; 48];
         report[0] = 7;
+        report
+    };
+
+    /// Sends reports and empty messages from another process that has copied this end.
+    fn forge(end: &OwnedFd, count: u32) {
         // SAFETY: the child makes only system calls.
         let forger = unsafe { libc::fork() };
         if forger == 0 {
-            for length in [48, 0] {
+            for number in 0..count {
+                let length = if number % 2 == 0 { REPORT.len() } else { 0 };
                 // SAFETY: as above; the bytes are initialised.
-                unsafe { libc::send(theirs.as_raw_fd(), report.as_ptr().cast(), length, 0) };
+                unsafe { libc::send(end.as_raw_fd(), REPORT.as_ptr().cast(), length, 0) };
             }
             // SAFETY: as above.
             unsafe { libc::_exit(0) };
         }
-        channel.set_owner(Pid::new(std::process::id().cast_signed()).unwrap());
         nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(forger), None).unwrap();
+    }
+
+    fn own_channel() -> (Channel, OwnedFd) {
+        let (channel, theirs) = Channel::pair().unwrap();
+        channel.set_owner(Pid::new(std::process::id().cast_signed()).unwrap());
+        (channel, theirs)
+    }
+
+    #[tokio::test]
+    async fn only_the_process_itself_reports() {
+        let (channel, theirs) = own_channel();
+        forge(&theirs, 2);
         assert!(channel.poll().is_none(), "neither a report nor an empty message counts");
-        socket::send(theirs.as_fd(), &report, &[theirs.as_fd()]).unwrap();
+        socket::send(theirs.as_fd(), &REPORT, &[theirs.as_fd()]).unwrap();
         assert!(channel.poll().is_none(), "a message with descriptors is not the end of the channel");
-        socket::send(theirs.as_fd(), &report, &[]).unwrap();
+        socket::send(theirs.as_fd(), &REPORT, &[]).unwrap();
         assert!(matches!(channel.poll(), Some(Received::Reply(Reply::Ending { id: 0 }))));
         drop(theirs);
         assert!(matches!(channel.poll(), Some(Received::Closed { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_forged_reports_ends_the_channel() {
+        let (channel, theirs) = own_channel();
+        forge(&theirs, MOST_FORGED);
+        assert!(channel.poll().is_none() && !channel.is_flooded());
+        forge(&theirs, 1);
+        assert!(matches!(channel.poll(), Some(Received::Closed { unread: false })) && channel.is_flooded());
     }
 
     #[test]

@@ -28,6 +28,17 @@ pub enum Role {
     },
 }
 
+/// Whether a process was asked to end while it was running.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Asked {
+    /// It was not.
+    No,
+    /// It ran no foreground program then, so an exit code of 0 is not a program's.
+    Alone,
+    /// It ran a foreground program then, whose exit code a shell returns.
+    WithProgram,
+}
+
 /// An order from the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
@@ -221,8 +232,8 @@ pub enum Report {
         signal: Option<i32>,
         /// Whether it reached its memory limit.
         out_of_memory: bool,
-        /// Whether it was asked to end while it ran no foreground program: then an exit code of 0 is not a program's.
-        alone: bool,
+        /// Whether it had been asked to end.
+        asked: Asked,
     },
     /// Answer to [`Order::KillProcess`]: all processes of the tree have exited.
     ProcessKilled {

@@ -111,7 +111,10 @@ enum Stage {
         ended: Option<Option<Status>>,
     },
     /// Its supervisor died before the command was known to have begun. Its channel decides, too.
-    Orphaned,
+    Orphaned {
+        /// How it had ended before, if it had.
+        ended: Option<Status>,
+    },
     /// The caller has been answered.
     Living,
 }
@@ -173,7 +176,7 @@ impl Machine {
                 Some(Stage::SettingUp { .. } | Stage::Living) if lives => Vec::new(),
                 // It was reaped before the adoption, so its end will not be reported.
                 Some(Stage::SettingUp { .. } | Stage::Living) => self.end(key, None),
-                Some(Stage::Forking(_) | Stage::Launching | Stage::Preparing | Stage::Orphaned) => {
+                Some(Stage::Forking(_) | Stage::Launching | Stage::Preparing | Stage::Orphaned { .. }) => {
                     vec![Effect::Defect(event)]
                 }
                 None if lives => vec![Effect::Kill(key)],
@@ -199,24 +202,20 @@ impl Machine {
                     *stage = Stage::Living;
                     vec![Effect::Settle(key)]
                 }
-                Some(&mut Stage::SettingUp { ended: Some(status) }) => {
+                Some(&mut (Stage::SettingUp { ended: Some(status) } | Stage::Orphaned { ended: status })) => {
                     self.stages.remove(&key);
                     vec![Effect::Settle(key), Effect::End(key, status)]
-                }
-                Some(Stage::Orphaned) => {
-                    self.stages.remove(&key);
-                    vec![Effect::Settle(key), Effect::End(key, None)]
                 }
                 // The caller did not have to wait for it.
                 _ => Vec::new(),
             },
             Event::Refused(key) => match self.stages.get(&key) {
-                Some(Stage::SettingUp { .. } | Stage::Orphaned) => self.refuse(key, Why::Failed),
+                Some(Stage::SettingUp { .. } | Stage::Orphaned { .. }) => self.refuse(key, Why::Failed),
                 _ => Vec::new(),
             },
             Event::Silent(key) => match self.stages.get(&key) {
                 Some(Stage::SettingUp { .. }) => self.refuse(key, Why::Killed),
-                Some(Stage::Orphaned) => {
+                Some(Stage::Orphaned { .. }) => {
                     self.stages.remove(&key);
                     vec![Effect::Resubmit(key)]
                 }
@@ -275,11 +274,15 @@ impl Machine {
             Stage::Living => Some(Effect::End(key, None)),
             Stage::Forking(_) | Stage::Adopting | Stage::Preparing => Some(Effect::Resubmit(key)),
             Stage::Launching => {
-                self.stages.insert(key, Stage::Orphaned);
+                self.stages.insert(key, Stage::Orphaned { ended: None });
                 Some(Effect::Listen(key))
             }
-            Stage::SettingUp { .. } | Stage::Orphaned => {
-                self.stages.insert(key, Stage::Orphaned);
+            Stage::SettingUp { ended } => {
+                self.stages.insert(key, Stage::Orphaned { ended: ended.flatten() });
+                None
+            }
+            Stage::Orphaned { .. } => {
+                self.stages.insert(key, stage);
                 None
             }
         }

@@ -1,13 +1,14 @@
 //! Table tests of single steps, and a property test against a world in which anything may die at any time.
 
 use super::*;
+use nacre_protocol::supervisor::Asked;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 
 const KEY: Key = 7;
 
 fn status(code: i32) -> Status {
-    Status { code: Some(code), signal: None, out_of_memory: false, alone: false }
+    Status { code: Some(code), signal: None, out_of_memory: false, asked: Asked::No }
 }
 
 /// The effects of the last of these events.
@@ -94,6 +95,8 @@ fn a_start_that_the_supervisors_death_interrupts_is_requested_again() {
         assert_eq!(after_death(start, &[Event::Refused(KEY)]), [Effect::Refuse(KEY, Why::Failed)]);
         assert_eq!(after_death(start, &[Event::Closing]), [Effect::Refuse(KEY, Why::Closing)]);
     }
+    let ended = [&set_up[..], &[Event::Ended(KEY, status(3))]].concat();
+    assert_eq!(after_death(&ended, &[Event::Begun(KEY)]), [Effect::Settle(KEY), Effect::End(KEY, Some(status(3)))]);
     let living = [&set_up[..], &[Event::Begun(KEY)]].concat();
     assert_eq!(after_death(&living, &[]), [Effect::End(KEY, None)]);
 }

@@ -18,6 +18,7 @@ use nacre_protocol::supervisor::Order;
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::oneshot;
 
 /// The background processes of a session.
@@ -27,6 +28,8 @@ pub(super) struct Background {
     starts: HashMap<Key, Start>,
     /// Receive the ends of running processes.
     living: HashMap<Key, oneshot::Sender<Status>>,
+    /// Those of the last [`Lost`], while it is kept.
+    lost: Weak<Mutex<Vec<oneshot::Sender<Status>>>>,
     /// Receive the outcome of kills, by the number of the order.
     kills: HashMap<u64, oneshot::Sender<bool>>,
     kill_orders: u64,
@@ -46,13 +49,31 @@ impl Background {
             start.failure = Some(error);
         }
     }
+
+    /// The receivers of the processes that have just lost their supervisor.
+    fn lose_living(&mut self) -> Lost {
+        let ends = Arc::new(Mutex::new(std::mem::take(&mut self.living).into_values().collect()));
+        self.lost = Arc::downgrade(&ends);
+        Lost { _ends: ends }
+    }
+
+    /// Ends a process. If how it ended is unknown, it has ended once what its supervisor left behind is dead.
+    fn end(&mut self, key: Key, status: Option<Status>) {
+        let Some(ended) = self.living.remove(&key) else { return };
+        match (status, self.lost.upgrade()) {
+            (Some(status), _) => drop(ended.send(status)),
+            (None, Some(lost)) => lost.lock().unwrap_or_else(PoisonError::into_inner).push(ended),
+            // The receiver learns that nothing comes.
+            (None, None) => drop(ended),
+        }
+    }
 }
 
 /// The ends of processes that nothing observes any more. They count as ended when this is dropped, so it is kept until
 /// they are dead.
 #[must_use = "the processes count as ended when this is dropped"]
 pub(super) struct Lost {
-    _ends: HashMap<Key, oneshot::Sender<Status>>,
+    _ends: Arc<Mutex<Vec<oneshot::Sender<Status>>>>,
 }
 
 /// What a start has so far.

@@ -40,6 +40,8 @@ use tokio::time::Instant;
 
 /// Time after a start at which the group for the next process is created. That takes the kernel 0.1 ms.
 const SPARE_GROUP: Duration = Duration::from_millis(2);
+/// How often a process is started, if its shell or its supervisor dies each time before the command begins.
+const MAX_ATTEMPTS: u32 = 10;
 
 impl Session {
     /// Passes an event to the machine, and performs what follows.
@@ -79,17 +81,18 @@ impl Session {
             }
             Effect::Resubmit(key) => {
                 if let Some(mut start) = self.background.starts.remove(&key) {
-                    start.remove_group();
-                    self.submit(Call::Start(Box::new(start.request)), Work::Start);
+                    start.request.attempts += 1;
+                    if start.request.attempts == MAX_ATTEMPTS {
+                        let error = self.why_refused(&start.request, Why::Killed);
+                        start.refuse(error);
+                    } else {
+                        start.remove_group();
+                        self.submit(Call::Start(Box::new(start.request)), Work::Start);
+                    }
                 }
             }
             Effect::Kill(key) => self.order(&Order::KillProcess { id: 0, key, signal: libc::SIGKILL, grace_ms: 0 }),
-            Effect::End(key, status) => {
-                // A receiver without a value knows that the end could not be observed.
-                if let (Some(ended), Some(status)) = (self.background.living.remove(&key), status) {
-                    let _ = ended.send(status);
-                }
-            }
+            Effect::End(key, status) => self.background.end(key, status),
             Effect::Defect(event) => self.defect(&format_args!("{event:?} of a background process")),
         }
         None
@@ -378,8 +381,8 @@ impl Session {
                 let (lives, limited) = (identity.is_some(), problem.is_none());
                 self.happened_to_process(Event::Adopted { key, lives, limited });
             }
-            Report::ProcessEnded { key, code, signal, out_of_memory, alone } => {
-                self.happened_to_process(Event::Ended(key, Status { code, signal, out_of_memory, alone }));
+            Report::ProcessEnded { key, code, signal, out_of_memory, asked } => {
+                self.happened_to_process(Event::Ended(key, Status { code, signal, out_of_memory, asked }));
             }
             Report::ProcessKilled { id, found, .. } => {
                 if let Some(reply) = self.background.kills.remove(&id) {
@@ -451,7 +454,7 @@ impl Session {
 
     /// Handles the death of the supervisor, and of every process with it. Returns their ends.
     pub(in crate::session) fn lose_processes(&mut self) -> Lost {
-        let lost = Lost { _ends: std::mem::take(&mut self.background.living) };
+        let lost = self.background.lose_living();
         self.happened_to_process(Event::SupervisorGone);
         self.background.kills.clear();
         lost
