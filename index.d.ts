@@ -607,10 +607,14 @@ export interface FileInfo {
 export interface FileEvent {
   /** 'overflow' means that changes were lost; `path` is then the watched path. */
   type: 'created' | 'modified' | 'deleted' | 'renamed' | 'overflow'
-  /** Joined to the watched path. */
+  /** Joined to the watched path. Bytes that are not UTF-8 are shown as U+FFFD. */
   path: string
+  /** The path as bytes, if it is not UTF-8. */
+  pathBytes?: Uint8Array
   /** For 'renamed': the previous path. */
   oldPath?: string
+  /** The previous path as bytes, if it is not UTF-8. */
+  oldPathBytes?: Uint8Array
 }
 /** Options of {@link Files.read}. */
 export interface FileReadOptions<E extends Encoding = 'utf8'> {

@@ -37,7 +37,8 @@ pub fn file(placed: Placed) -> NativeFile {
 
 /// Converts a change.
 pub fn change(seen: Seen) -> NativeFileChange {
-    let text = |path: Vec<u8>| String::from_utf8_lossy(&path).into_owned();
+    let text = |path: &Vec<u8>| String::from_utf8_lossy(path).into_owned();
+    let bytes = |path: Vec<u8>| std::str::from_utf8(&path).is_err().then(|| Buffer::from(path));
     NativeFileChange {
         kind: match seen.change {
             Change::Created => "created",
@@ -47,7 +48,9 @@ pub fn change(seen: Seen) -> NativeFileChange {
             Change::Overflow => "overflow",
         }
         .into(),
-        path: text(seen.path),
-        old_path: seen.old_path.map(text),
+        path: text(&seen.path),
+        old_path: seen.old_path.as_ref().map(text),
+        path_bytes: bytes(seen.path),
+        old_path_bytes: seen.old_path.and_then(bytes),
     }
 }

@@ -7,6 +7,8 @@ import { type AnySandbox, itHolds } from '../contract/helper.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { holds } from './holds.js'
 
+const bytes = (value: number) => Uint8Array.of(value)
+
 /** Collects the events of a watch that has begun: a first file shows that. */
 async function collect(
   sandbox: AnySandbox,
@@ -86,22 +88,56 @@ itHolds('without recursive, only the directory itself is watched', async ({ sand
   await ended
 })
 
-itHolds('a watch continues when its file is replaced or removed', async ({ sandbox, directory }) => {
-  const file = path.join(directory, 'f')
-  writeFileSync(file, '1')
-  const watch = sandbox.files.watch('f')
-  const next = watch.next()
-  const timer = setInterval(() => writeFileSync(file, '2'), 20)
-  expect(await next).toEqual({ done: false, value: { type: 'modified', path: 'f' } })
-  clearInterval(timer)
-  await sandbox.files.remove('f')
-  let event = await watch.next()
-  while (event.value?.type === 'modified') event = await watch.next()
-  expect(event.value).toEqual({ type: 'deleted', path: 'f' })
-  await sandbox.files.write('other', '')
-  await sandbox.files.write('f', '3')
-  expect((await watch.next()).value).toEqual({ type: 'created', path: 'f' })
+itHolds(
+  'a watch continues when its file is replaced, and ends when it is removed',
+  async ({ sandbox, directory }) => {
+    const file = path.join(directory, 'f')
+    writeFileSync(file, '1')
+    const watch = sandbox.files.watch('f')
+    const next = watch.next()
+    const timer = setInterval(() => writeFileSync(file, '2'), 20)
+    expect(await next).toEqual({ done: false, value: { type: 'modified', path: 'f' } })
+    clearInterval(timer)
+    renameSync(file, `${file}~`)
+    writeFileSync(file, '3')
+    const rest = async (type: string) => {
+      for (;;) {
+        const event = await watch.next()
+        expect(event.value).toMatchObject({ path: 'f' })
+        if (event.value?.type === type) return
+      }
+    }
+    await rest('deleted')
+    await rest('created')
+    rmSync(file)
+    await rest('deleted')
+    expect(await watch.next()).toEqual({ done: true, value: undefined })
+  },
+)
+
+itHolds('a path that is not UTF-8 is also given as bytes', async ({ sandbox, directory }) => {
+  const { watch, seen, ended } = await collect(sandbox, directory)
+  await sandbox.exec("touch $'\\xff'; mv $'\\xff' $'\\xfe'; mv $'\\xfe' plain")
+  await holds(() => seen.some(({ path: name }) => name === 'plain'))
+  const plain = ({ pathBytes, oldPathBytes, ...event }: FileEvent) => ({
+    ...event,
+    ...(pathBytes && { pathBytes: new Uint8Array(pathBytes) }),
+    ...(oldPathBytes && { oldPathBytes: new Uint8Array(oldPathBytes) }),
+  })
+  const renamed = seen.filter(({ type }) => type === 'renamed').map(plain)
+  expect(seen.slice(0, 1).map(plain)).toEqual([{ type: 'created', path: '\ufffd', pathBytes: bytes(0xff) }])
+  expect(renamed).toEqual([
+    {
+      type: 'renamed',
+      path: '\ufffd',
+      pathBytes: bytes(0xfe),
+      oldPath: '\ufffd',
+      oldPathBytes: bytes(0xff),
+    },
+    { type: 'renamed', path: 'plain', oldPath: '\ufffd', oldPathBytes: bytes(0xfe) },
+  ])
   await watch.return?.()
+  await ended
 })
 
 itHolds('a watch ends with its directory, its signal and its loop', async ({ sandbox, directory }) => {

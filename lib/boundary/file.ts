@@ -17,7 +17,10 @@ export interface NativeFile {
 export interface NativeFileChange {
   kind: 'created' | 'modified' | 'deleted' | 'renamed' | 'overflow'
   path: string
+  /** Set if the path is not UTF-8. */
+  pathBytes?: Buffer
   oldPath?: string
+  oldPathBytes?: Buffer
 }
 
 /** A call that changes files and returns nothing. */

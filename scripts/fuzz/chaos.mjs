@@ -608,6 +608,7 @@ class World {
       return this.call(`${kind} ${id}`, handle[kind](), ({ error }) => {
         // A kill ends a start of the service like an abort.
         if (model.killed) codes.push('ABORT_ERR')
+        if (life.standbyKilled) codes.push('SPAWN_FAILED')
         return error && this.wrong(error, life, model.abort.signal, ...codes)
       })
     }

@@ -71,7 +71,11 @@ export const steps = [
   {
     name: 'random',
     ring: 'full',
-    run: [script('fuzz.mjs', '--seconds', '30'), script('chaos.mjs', '--seconds', '30')],
+    run: [
+      script('fuzz.mjs', '--seconds', '30'),
+      script('chaos.mjs', '--seconds', '30'),
+      ['env', 'NACRE_ROUNDS=120', 'cargo', 'test', '--locked', '-p', 'nacre-supervisor', 'watch_tests'],
+    ],
   },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
   { name: 'site', ring: 'full', run: [script('docs-site.mjs')] },

@@ -31,8 +31,12 @@ pub struct NativeFileChange {
     pub kind: String,
     /// The path, or the new one.
     pub path: String,
+    /// The path, if it is not UTF-8.
+    pub path_bytes: Option<Buffer>,
     /// The path before a rename.
     pub old_path: Option<String>,
+    /// The path before a rename, if it is not UTF-8.
+    pub old_path_bytes: Option<Buffer>,
 }
 
 /// A call that changes files and returns nothing.

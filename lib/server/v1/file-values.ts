@@ -1,7 +1,7 @@
 /** Files in requests and replies. Paths are text, or base64 where they are not UTF-8. */
 import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
-import type { FileInfo, FilePath, Files, Sandbox } from '../../public/index.js'
+import type { FileEvent, FileInfo, FilePath, Files, Sandbox } from '../../public/index.js'
 import { Refusal } from '../failure.js'
 import { timestamp } from '../schemas.js'
 
@@ -52,9 +52,17 @@ export async function filesOf(sandbox: Sandbox, sessionId: string): Promise<File
 }
 
 export function encodeFile({ pathBytes, modified, ...info }: FileInfo): object {
+  return { ...info, ...(pathBytes && { pathBase64: base64(pathBytes) }), modified: modified.toISOString() }
+}
+
+export function encodeFileEvent({ pathBytes, oldPathBytes, ...event }: FileEvent): { type: string } {
   return {
-    ...info,
-    ...(pathBytes && { pathBase64: Buffer.from(pathBytes).toString('base64') }),
-    modified: modified.toISOString(),
+    ...event,
+    ...(pathBytes && { pathBase64: base64(pathBytes) }),
+    ...(oldPathBytes && { oldPathBase64: base64(oldPathBytes) }),
   }
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('base64')
 }

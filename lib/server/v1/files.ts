@@ -9,7 +9,7 @@ import { dataSchema, queryFlag, queryNumber, sessionParams, strictObject } from 
 import { events } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
 import { decodeData, optionsOf } from '../wire.js'
-import { encodeFile, fileSchema, filesOf, pathOf, pathQuery } from './file-values.js'
+import { encodeFile, encodeFileEvent, fileSchema, filesOf, pathOf, pathQuery } from './file-values.js'
 
 const tag = 'files'
 const params = sessionParams
@@ -113,7 +113,7 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
       const changes = files.watch(path, { recursive: query.recursive, signal })
       return events(
         changes,
-        (change) => [{ data: change }],
+        (change) => [{ data: encodeFileEvent(change) }],
         [],
         () => [{ data: { type: 'end' } }],
       )

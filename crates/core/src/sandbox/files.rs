@@ -3,9 +3,13 @@
 use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::files::Access;
+use std::time::Duration;
 
 /// Maximum number of helpers that a file call tries. The first may have been killed since its last use.
-const FILES_ATTEMPTS: u32 = 3;
+const FILES_ATTEMPTS: u32 = 6;
+/// The pause before the second helper, doubled before each other one. The supervisor that is to start it may be dead,
+/// which the session does not know yet.
+const PAUSE: Duration = Duration::from_millis(5);
 
 impl Sandbox {
     /// Makes a call on the files of a session. Repeats `call` with a new helper if the helper had ended.
@@ -18,10 +22,11 @@ impl Sandbox {
         async move {
             let (access, handle) = asked?;
             let mut access = access.await?;
-            for _ in 0..FILES_ATTEMPTS {
+            for attempt in 0..FILES_ATTEMPTS {
                 if let Some(done) = call(access).await? {
                     return Ok(done);
                 }
+                tokio::time::sleep(PAUSE * 2u32.pow(attempt)).await;
                 access = handle.files().await?;
             }
             Err(Error::new(Code::SpawnFailed, "the files helper exits as soon as it starts"))

@@ -10,7 +10,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 /// A running helper and its directory.
-struct Helper {
+pub(super) struct Helper {
     socket: Option<OwnedFd>,
     pid: Pid,
     directory: tempfile::TempDir,
@@ -18,19 +18,19 @@ struct Helper {
 }
 
 impl Helper {
-    fn start() -> Self {
+    pub(super) fn start() -> Self {
         let (ours, theirs) = socket::pair().unwrap();
         let standing = Standing { user: None, limits: ResourceLimits::default(), confined: None };
         let pid = start(theirs, &standing).unwrap();
         Self { socket: Some(ours), pid, directory: tempfile::tempdir().unwrap(), is_rooted: false }
     }
 
-    fn path(&self, name: &str) -> std::path::PathBuf {
+    pub(super) fn path(&self, name: &str) -> std::path::PathBuf {
         self.directory.path().join(name)
     }
 
     /// Starts a call.
-    fn call(&self, call: Call) -> OwnedFd {
+    pub(super) fn call(&self, call: Call) -> OwnedFd {
         let (ours, theirs) = socket::pair().unwrap();
         let cwd = self.directory.path().as_os_str().as_encoded_bytes().to_vec();
         let socket = self.socket.as_ref().unwrap();
@@ -76,7 +76,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-fn reply(connection: &OwnedFd) -> (Reply, Option<OwnedFd>) {
+pub(super) fn reply(connection: &OwnedFd) -> (Reply, Option<OwnedFd>) {
     let (reply, descriptors) = message::receive(connection.as_fd()).unwrap().expect("a reply");
     (reply, descriptors.into_iter().next())
 }

@@ -20,6 +20,7 @@ mod place;
 mod remove;
 mod temporary;
 mod watch;
+mod watched_file;
 mod watched_tree;
 mod way;
 mod write;
@@ -171,3 +172,6 @@ fn perform(connection: &Connection, Request { cwd, call, is_rooted }: Request) -
 #[cfg(test)]
 #[path = "files_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+mod watch_tests;

@@ -1,132 +1,146 @@
 //! Watches a directory or a file: turns the kernel's events into changes of paths.
 //!
-//! A rename is two events, and the second usually follows immediately. A first event without a second was a move out
-//! of the tree, which is reported as a deletion. Temporary files of this engine are not reported, and a file that
-//! they replace is reported as modified.
+//! A rename is two events. The kernel holds the locks of both directories until it has reported both, so nothing else
+//! comes to or leaves the first directory between them. A first event without a second was a move out of the tree, which
+//! is reported as a deletion. Temporary files of this engine are not reported, and a file that they replace is reported
+//! as modified.
 
 use super::connection::Connection;
 use super::failure::{Stop, about, below, failure};
 use super::info::kind_of;
-use super::place::{Origin, Place};
+use super::place::Origin;
 use super::temporary::is_temporary;
-use super::watched_tree::WatchedTree;
-use nacre_protocol::files::{BATCH_BYTES, Change, Event, Kind, Reason, Reply};
+use super::watched_file::WatchedFile;
+use super::watched_tree::{Entry, Place, WatchedTree};
+use nacre_protocol::files::{BATCH_BYTES, Change, Event, Failure, Kind, Reason, Reply};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use rustix::fs::inotify::{ReadFlags, Reader};
 use rustix::fs::{AtFlags, statat};
 use rustix::io::Errno;
 use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 /// Time limit for the second half of a rename.
 const PAIRING_MS: u16 = 5;
 
+/// How long a tree may be in doubt while events come without a pause.
+const DOUBT: Duration = Duration::from_millis(200);
+
 /// The first half of a rename.
 struct Moved {
     cookie: u32,
-    path: Vec<u8>,
-    is_directory: bool,
+    from: Place,
+    /// `None` if nothing was known to be there.
+    entry: Option<Entry>,
 }
 
 /// An event of the kernel.
-struct Happened {
-    watch: i32,
-    flags: ReadFlags,
-    cookie: u32,
-    name: Vec<u8>,
+pub struct Happened {
+    /// The watch that it belongs to.
+    pub watch: i32,
+    /// What happened.
+    pub flags: ReadFlags,
+    /// Connects the two halves of a rename.
+    pub cookie: u32,
+    /// The name in the watched directory; empty for the directory itself.
+    pub name: Vec<u8>,
 }
 
 struct Watch {
     tree: WatchedTree,
     moved: Vec<Moved>,
+    /// The last rename onto a name that was known: from and to. If the next one goes back, the two were exchanged.
+    replaced: Option<(Place, Place)>,
+    doubted_since: Option<Instant>,
     events: Vec<Event>,
     is_over: bool,
 }
 
-/// Watches until the host closes the connection, or the watched file no longer exists.
+/// Watches until the host closes the connection, or what is watched no longer exists.
 pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) -> Result<(), Stop> {
     let origin = Origin::of(cwd, path)?;
     let stat = statat(&origin, path, AtFlags::empty()).map_err(about(path))?;
     let absolute = if path.starts_with(b"/") { path.to_vec() } else { below(cwd, path) };
-    // For a file, its directory is watched, since editors replace files.
-    let only = match kind_of(&stat) {
-        Kind::Directory => None,
-        _ => Some(Place::of(cwd, path, false)?.name),
-    };
-    let directory = match &only {
-        Some(name) => absolute[..absolute.len() - name.len()].to_vec(),
-        None => absolute,
-    };
-    let limited = |errno: Errno| match errno {
+    let failed = |errno: Errno| match errno {
         Errno::MFILE | Errno::NOSPC => failure(Reason::WatchLimit(errno.raw_os_error()), path),
         other => about(path)(other),
     };
-    let tree = WatchedTree::new(directory, recursive && only.is_none()).map_err(limited)?;
+    if kind_of(&stat) != Kind::Directory {
+        return WatchedFile::new(absolute).map_err(failed)?.watch(connection);
+    }
+    let tree = WatchedTree::new(absolute, recursive).map_err(failed)?;
+    watch_tree(connection, tree, &failed)
+}
+
+fn watch_tree(connection: &Connection, tree: WatchedTree, failed: &dyn Fn(Errno) -> Failure) -> Result<(), Stop> {
     connection.send(&Reply::Done)?;
-    let mut watch = Watch { tree, moved: Vec::new(), events: Vec::new(), is_over: false };
+    let mut watch =
+        Watch { tree, moved: Vec::new(), replaced: None, doubted_since: None, events: Vec::new(), is_over: false };
     loop {
-        let limit = if watch.moved.is_empty() { PollTimeout::NONE } else { PollTimeout::from(PAIRING_MS) };
-        let mut fds = [
-            PollFd::new(watch.tree.inotify.as_fd(), PollFlags::POLLIN),
-            PollFd::new(connection.socket(), PollFlags::empty()),
-        ];
-        let _ = poll(&mut fds, limit);
-        if fds[1].any().unwrap_or(true) {
-            return Err(Stop::Cancelled);
+        let is_settled = watch.moved.is_empty() && !watch.tree.is_in_doubt;
+        let limit = if is_settled { PollTimeout::NONE } else { PollTimeout::from(PAIRING_MS) };
+        let happened = wait(connection, &watch.tree.inotify, limit)?;
+        let is_quiet = happened.is_none();
+        for event in happened.unwrap_or_default() {
+            watch.take(event).map_err(failed)?;
         }
-        if fds[0].any().unwrap_or(true) {
-            watch.read().map_err(about(path))?;
-        } else {
-            watch.part();
+        if is_quiet {
+            watch.part(|_, _| true);
         }
-        let events = std::mem::take(&mut watch.events);
-        send(
-            connection,
-            match &only {
-                Some(name) => events.into_iter().filter_map(|event| of_file(event, name)).collect(),
-                None => events,
-            },
-        )?;
+        watch.settle_doubts(is_quiet).map_err(failed)?;
+        send(connection, std::mem::take(&mut watch.events))?;
         if watch.is_over {
             return connection.send(&Reply::Done);
         }
     }
 }
 
-impl Watch {
-    fn read(&mut self) -> Result<(), Errno> {
-        let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
-        let mut happened = Vec::new();
-        let mut reader = Reader::new(&self.tree.inotify, &mut buffer);
-        loop {
-            match reader.next() {
-                Ok(event) => happened.push(Happened {
-                    watch: event.wd(),
-                    flags: event.events(),
-                    cookie: event.cookie(),
-                    name: event.file_name().map(|name| name.to_bytes().to_vec()).unwrap_or_default(),
-                }),
-                Err(Errno::INTR) => continue,
-                Err(_) => break,
-            }
-            if reader.is_buffer_empty() {
-                break;
-            }
-        }
-        happened.into_iter().try_for_each(|event| self.take(event))
+/// Waits for the next events; `None` if the time is over.
+///
+/// # Errors
+/// The host has closed the connection.
+pub fn wait(connection: &Connection, inotify: &OwnedFd, limit: PollTimeout) -> Result<Option<Vec<Happened>>, Stop> {
+    let mut fds =
+        [PollFd::new(inotify.as_fd(), PollFlags::POLLIN), PollFd::new(connection.socket(), PollFlags::empty())];
+    let _ = poll(&mut fds, limit);
+    if fds[1].any().unwrap_or(true) {
+        return Err(Stop::Cancelled);
     }
+    Ok(fds[0].any().unwrap_or(true).then(|| read(inotify)))
+}
 
+fn read(inotify: &OwnedFd) -> Vec<Happened> {
+    let mut buffer = [MaybeUninit::uninit(); 16 * 1024];
+    let mut happened = Vec::new();
+    let mut reader = Reader::new(inotify, &mut buffer);
+    loop {
+        match reader.next() {
+            Ok(event) => happened.push(Happened {
+                watch: event.wd(),
+                flags: event.events(),
+                cookie: event.cookie(),
+                name: event.file_name().map(|name| name.to_bytes().to_vec()).unwrap_or_default(),
+            }),
+            Err(Errno::INTR) => continue,
+            Err(_) => break,
+        }
+        if reader.is_buffer_empty() {
+            break;
+        }
+    }
+    happened
+}
+
+impl Watch {
     fn take(&mut self, Happened { watch, flags, cookie, name }: Happened) -> Result<(), Errno> {
         if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-            self.moved.clear();
-            self.event(Change::Overflow, Vec::new(), None);
-            // A watch ends with its root.
-            self.is_over = self.tree.renew().is_err();
+            self.start_over();
             return Ok(());
         }
         let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
         if flags.intersects(gone) {
-            if watch == self.tree.root && !self.is_over {
+            if self.tree.is_root(watch) && !self.is_over {
                 self.is_over = true;
                 self.event(Change::Deleted, Vec::new(), None);
             }
@@ -135,86 +149,156 @@ impl Watch {
             }
             return Ok(());
         }
-        let Some(path) = self.tree.path_of(watch, &name).filter(|_| !name.is_empty()) else { return Ok(()) };
+        let Some(place) = self.tree.place(watch, name).filter(|place| !place.name.is_empty()) else { return Ok(()) };
         let is_directory = flags.contains(ReadFlags::ISDIR);
-        let hidden = is_temporary(&name);
-        if flags.contains(ReadFlags::CREATE) {
-            // Files that were listed meanwhile are already known, announced and watched.
-            if !self.tree.appeared(watch, name) || hidden {
-                return Ok(());
-            }
-            self.event(Change::Created, path.clone(), None);
-            return if is_directory { self.look_into(path) } else { Ok(()) };
+        let comes_or_goes = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
+        if flags.intersects(comes_or_goes) {
+            self.part(|_, moved| moved.from.is_beside(&place) && moved.cookie != cookie);
+            self.replaced = self.replaced.take().filter(|(from, to)| match flags {
+                _ if !from.is_beside(&place) && !to.is_beside(&place) => true,
+                flags if flags.contains(ReadFlags::MOVED_FROM) => *to == place,
+                flags => flags.contains(ReadFlags::MOVED_TO) && *from == place,
+            });
         }
-        if flags.contains(ReadFlags::DELETE) {
-            if self.tree.disappeared(watch, &name) && !hidden {
-                self.event(Change::Deleted, path, None);
+        if flags.contains(ReadFlags::CREATE) {
+            // Files that were found by a look are already known, reported and watched.
+            match self.tree.entry(&place) {
+                None => return self.created(place, is_directory),
+                Some(entry) => self.tree.doubt(&place, entry, is_directory),
             }
+        } else if flags.contains(ReadFlags::DELETE) {
+            let entry = self.tree.take(&place);
+            self.deleted(place, entry);
         } else if flags.contains(ReadFlags::MOVED_FROM) {
-            self.tree.disappeared(watch, &name);
-            self.moved.push(Moved { cookie, path, is_directory });
+            let entry = self.tree.take(&place);
+            self.moved.push(Moved { cookie, from: place, entry });
         } else if flags.contains(ReadFlags::MOVED_TO) {
-            let was_there = !self.tree.appeared(watch, name);
-            return self.moved_to(cookie, path, is_directory, was_there, hidden);
-        } else if !hidden {
-            self.event(Change::Modified, path, None);
+            return self.moved_to(cookie, place, is_directory);
+        } else {
+            self.about(Change::Modified, &place);
         }
         Ok(())
     }
 
-    fn moved_to(
-        &mut self,
-        cookie: u32,
-        path: Vec<u8>,
-        is_directory: bool,
-        was_there: bool,
-        hidden: bool,
-    ) -> Result<(), Errno> {
+    fn created(&mut self, place: Place, is_directory: bool) -> Result<(), Errno> {
+        let entry = self.tree.create(&place, is_directory);
+        self.about(Change::Created, &place);
+        self.look(entry)
+    }
+
+    fn deleted(&mut self, place: Place, entry: Option<Entry>) {
+        if let Some(entry) = entry {
+            self.about(Change::Deleted, &place);
+            self.tree.forget(entry);
+        }
+    }
+
+    fn moved_to(&mut self, cookie: u32, to: Place, is_directory: bool) -> Result<(), Errno> {
         let at = self.moved.iter().position(|moved| moved.cookie == cookie);
-        let old = at.map(|at| self.moved.remove(at)).filter(|old| {
-            let name = old.path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-            !is_temporary(name)
-        });
-        match old {
-            _ if hidden => {}
-            Some(old) => {
-                if is_directory {
-                    self.tree.rename(&old.path, &path);
+        let (from, entry) = match at.map(|at| self.moved.remove(at)) {
+            Some(Moved { from, entry: Some(entry), .. }) if !is_temporary(&from.name) => (from, entry),
+            // From elsewhere.
+            _ => {
+                let Some(entry) = self.tree.entry(&to) else { return self.created(to, is_directory) };
+                self.about(Change::Modified, &to);
+                self.tree.doubt(&to, entry, is_directory);
+                return self.look(entry);
+            }
+        };
+        if is_temporary(&to.name) || self.tree.has_arrived(&to) {
+            self.deleted(from, Some(entry));
+            return Ok(());
+        }
+        if self.tree.is_inside(&to, entry) {
+            // What is believed is wrong: nothing is inside itself.
+            self.tree.is_in_doubt = true;
+            self.deleted(from, Some(entry));
+            return Ok(());
+        }
+        let before = self.tree.take(&to);
+        before.into_iter().for_each(|before| self.tree.forget(before));
+        match (self.tree.path_of(&to), self.tree.path_of(&from)) {
+            (Some(path), Some(old_path)) => self.event(Change::Renamed, path, Some(old_path)),
+            // Everything that was in the directory that it has left is gone, and this may have been one above.
+            (Some(path), None) => {
+                self.tree.forget(entry);
+                if before.is_some() {
+                    self.event(Change::Deleted, path, None);
                 }
-                self.event(Change::Renamed, path, Some(old.path));
+                return self.created(to, is_directory);
+            }
+            (None, _) => {
+                self.deleted(from, Some(entry));
                 return Ok(());
             }
-            None if was_there => self.event(Change::Modified, path.clone(), None),
-            None => self.event(Change::Created, path.clone(), None),
         }
-        if is_directory && !hidden { self.look_into(path) } else { Ok(()) }
+        self.tree.put(&to, entry);
+        self.tree.is_in_doubt |= self.replaced.take().is_some();
+        self.replaced = before.map(|_| (from, to.clone()));
+        self.look(entry)
     }
 
-    /// Watches a new directory.
-    fn look_into(&mut self, path: Vec<u8>) -> Result<(), Errno> {
-        if !self.tree.is_recursive() {
-            return Ok(());
-        }
+    /// Watches a directory, if it is one.
+    fn look(&mut self, entry: Entry) -> Result<(), Errno> {
+        let Entry::Directory(id) = entry else { return Ok(()) };
+        // What has left it must be reported before what a look finds in it.
+        self.part(|tree, moved| tree.is_inside(&moved.from, entry));
         let mut found = Vec::new();
-        let added = self.tree.add(path, &mut Some(&mut found));
+        let looked = self.tree.look(id, &mut found);
         self.events.append(&mut found);
-        if added == Err(Errno::NOSPC) {
-            // The limit of watches or names is reached: changes in this directory will not be seen.
-            self.event(Change::Overflow, Vec::new(), None);
-            return Ok(());
-        }
-        added
+        self.unless_full(looked)
     }
 
-    /// Reports first halves of renames without a second half as deletions.
-    fn part(&mut self) {
-        for Moved { path, is_directory, .. } in std::mem::take(&mut self.moved) {
-            if is_directory {
-                self.tree.forget(&path);
-            }
-            if !is_temporary(path.rsplit(|&byte| byte == b'/').next().unwrap_or_default()) {
-                self.event(Change::Deleted, path, None);
-            }
+    /// If the limit of watches or names is reached, changes will not be seen.
+    fn unless_full(&mut self, done: Result<(), Errno>) -> Result<(), Errno> {
+        if done != Err(Errno::NOSPC) {
+            return done;
+        }
+        self.event(Change::Overflow, Vec::new(), None);
+        Ok(())
+    }
+
+    /// Compares a tree that is in doubt with what is there.
+    fn settle_doubts(&mut self, is_quiet: bool) -> Result<(), Errno> {
+        if !self.tree.is_in_doubt {
+            self.doubted_since = None;
+            return Ok(());
+        }
+        let since = *self.doubted_since.get_or_insert_with(Instant::now);
+        if !is_quiet && since.elapsed() < DOUBT {
+            return Ok(());
+        }
+        self.doubted_since = None;
+        self.part(|_, _| true);
+        let mut found = Vec::new();
+        let compared = self.tree.compare(&mut found);
+        self.events.append(&mut found);
+        self.unless_full(compared)
+    }
+
+    /// Starts over after events were lost.
+    fn start_over(&mut self) {
+        self.moved.clear();
+        self.replaced = None;
+        self.event(Change::Overflow, Vec::new(), None);
+        // A watch ends with its root.
+        self.is_over = self.tree.renew().is_err();
+    }
+
+    /// Reports these first halves of renames, which have no second half, as deletions.
+    fn part(&mut self, of: impl Fn(&WatchedTree, &Moved) -> bool) {
+        let parted: Vec<Moved> = self.moved.extract_if(.., |moved| of(&self.tree, moved)).collect();
+        for Moved { from, entry, .. } in parted {
+            // The kernel drops an event that differs from the one before only in its cookie: something else may have come.
+            self.tree.is_in_doubt |= self.tree.exists(&from);
+            self.deleted(from, entry);
+        }
+    }
+
+    /// Reports a change of a file, unless that is temporary.
+    fn about(&mut self, change: Change, place: &Place) {
+        if let Some(path) = self.tree.path_of(place).filter(|_| !is_temporary(&place.name)) {
+            self.event(change, path, None);
         }
     }
 
@@ -227,18 +311,8 @@ impl Watch {
     }
 }
 
-/// Turns a directory's event into an event of the watched file; `None` if it concerns another file.
-fn of_file(event: Event, name: &[u8]) -> Option<Event> {
-    let whole = |change| Some(Event { change, path: Vec::new(), old_path: None });
-    match event {
-        Event { change: Change::Renamed, old_path: Some(old), .. } if old == name => whole(Change::Deleted),
-        Event { change: Change::Renamed, path, .. } if path == name => whole(Change::Modified),
-        Event { change, path, .. } if path == name || path.is_empty() => whole(change),
-        _ => None,
-    }
-}
-
-fn send(connection: &Connection, events: Vec<Event>) -> Result<(), Stop> {
+/// Sends events to the host.
+pub fn send(connection: &Connection, events: Vec<Event>) -> Result<(), Stop> {
     let mut batch = Vec::new();
     let mut bytes = 0;
     for event in events {

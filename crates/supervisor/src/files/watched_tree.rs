@@ -1,19 +1,25 @@
-//! The watched directories of a tree, and the names in them.
+//! The watched directories of a tree: what the events so far have said about it, and the watches of its directories.
 //!
-//! inotify watches single directories. So a new directory is watched as soon as it is seen, and files that appeared
-//! in it before are found by listing it. The recorded names distinguish such files from those that are reported
-//! again.
+//! inotify watches inodes, not paths. A new directory is watched as soon as it is seen, and files that appeared in it
+//! before are found by listing it.
+//!
+//! The race: events tell of the past, but a look sees the present. When `a` is made and renamed, and another `a` is made,
+//! a look at the first one finds the second. So every event about a directory is followed by a look at where it should be
+//! now. If that finds another directory, or one that was believed to be elsewhere, the tree is in doubt, and is compared
+//! with what is there once no more events come: see [`WatchedTree::compare`]. The last event about a directory is followed
+//! by the last look, so no difference stays unknown.
 
 use super::failure::below;
 use super::temporary::is_temporary;
 use nacre_protocol::files::{Change, Event, MAX_ENTRIES};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
-use rustix::fs::{CWD, FileType};
+use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
 
-const CHANGES: WatchFlags = WatchFlags::CREATE
+/// Changes of the files in a directory, and the end of the directory itself.
+pub const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MODIFY)
     .union(WatchFlags::ATTRIB)
     .union(WatchFlags::DELETE)
@@ -22,33 +28,77 @@ const CHANGES: WatchFlags = WatchFlags::CREATE
     .union(WatchFlags::MOVE_SELF)
     .union(WatchFlags::ONLYDIR);
 
-/// A watched directory: its path below the root, and the names in it.
+/// Identifies a directory of the tree.
+type Id = u64;
+
+const ROOT: Id = 0;
+
+/// A name in a directory of the tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    directory: Id,
+    /// The name.
+    pub name: Vec<u8>,
+}
+
+impl Place {
+    /// Whether the other name is in the same directory.
+    pub fn is_beside(&self, other: &Self) -> bool {
+        self.directory == other.directory
+    }
+}
+
+/// What is at a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A file, or a directory that is not watched.
+    File,
+    /// A directory.
+    Directory(Id),
+}
+
+#[derive(Default)]
 struct Directory {
-    path: Vec<u8>,
-    names: HashSet<Vec<u8>>,
+    /// `None` for the root.
+    place: Option<Place>,
+    watch: Option<i32>,
+    entries: HashMap<Vec<u8>, Entry>,
 }
 
 /// See the module.
 pub struct WatchedTree {
     /// The queue of events.
     pub inotify: OwnedFd,
-    /// The directories by watch descriptor.
-    directories: HashMap<i32, Directory>,
-    /// The watch descriptor of the root.
-    pub root: i32,
+    directories: HashMap<Id, Directory>,
+    by_watch: HashMap<i32, Id>,
+    next: Id,
+    /// The number of all entries.
+    known: usize,
     path: Vec<u8>,
     recursive: bool,
-    /// The number of all names.
-    known: usize,
+    /// Whether a look has found something that the events have not said.
+    pub is_in_doubt: bool,
 }
 
 impl WatchedTree {
     /// Watches a directory by its absolute path.
+    ///
+    /// # Errors
+    /// `NOSPC`: the limit of watches or names is reached.
     pub fn new(path: Vec<u8>, recursive: bool) -> Result<Self, Errno> {
         let inotify = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK)?;
         let root = inotify::add_watch(&inotify, &path[..], CHANGES)?;
-        let mut tree = Self { inotify, directories: HashMap::new(), root, path, recursive, known: 0 };
-        tree.add(Vec::new(), &mut None)?;
+        let mut tree = Self {
+            inotify,
+            directories: HashMap::from([(ROOT, Directory { watch: Some(root), ..Directory::default() })]),
+            by_watch: HashMap::new(),
+            next: ROOT + 1,
+            known: 0,
+            path,
+            recursive,
+            is_in_doubt: false,
+        };
+        tree.compare(&mut Vec::new())?;
         Ok(tree)
     }
 
@@ -58,107 +108,267 @@ impl WatchedTree {
         Ok(())
     }
 
-    /// Watches a directory and, in a recursive watch, those below it. Announces files found there as created.
-    pub fn add(&mut self, first: Vec<u8>, announce: &mut Option<&mut Vec<Event>>) -> Result<(), Errno> {
-        let mut waiting = vec![first];
-        while let Some(path) = waiting.pop() {
-            let full = below(&self.path, &path);
-            let nofollow = if path.is_empty() { WatchFlags::empty() } else { WatchFlags::DONT_FOLLOW };
-            let watch = match inotify::add_watch(&self.inotify, &full[..], CHANGES | nofollow) {
-                // It has disappeared, or cannot be read.
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) if !path.is_empty() => continue,
-                added => added?,
-            };
-            if self.directories.get(&watch).is_some_and(|known| known.path == path) {
+    /// Compares the whole tree with what is there, and reports the differences. Where another directory has come, its
+    /// files count as modified.
+    pub fn compare(&mut self, events: &mut Vec<Event>) -> Result<(), Errno> {
+        self.is_in_doubt = false;
+        let before = std::mem::take(&mut self.by_watch);
+        let mut waiting = vec![ROOT];
+        while let Some(id) = waiting.pop() {
+            let Some(full) = self.full(id) else { continue };
+            let known = self.directories.get(&id).and_then(|directory| directory.watch);
+            let watch = if id == ROOT { known } else { self.watch(&full)? };
+            // A mount can show a directory twice.
+            let watch = watch.filter(|watch| !self.by_watch.contains_key(watch));
+            self.attach(id, watch);
+            if watch.is_some() {
+                waiting.extend(self.read(id, &full, known != watch, events)?);
+                self.is_in_doubt |= id != ROOT && self.watch(&full)? != watch;
+            }
+        }
+        let left: HashSet<i32> = self.by_watch.keys().copied().collect();
+        before.into_keys().filter(|watch| !left.contains(watch)).for_each(|watch| self.unwatch(watch));
+        Ok(())
+    }
+
+    /// Watches a directory and those below it, unless that is done. Reports files found there as created.
+    pub fn look(&mut self, id: Id, events: &mut Vec<Event>) -> Result<(), Errno> {
+        if !self.is_there(self.parent(id))? {
+            self.is_in_doubt = true;
+            return Ok(());
+        }
+        let mut waiting = vec![id];
+        while let Some(id) = waiting.pop() {
+            let Some(full) = self.full(id) else { continue };
+            let known = self.directories.get(&id).and_then(|directory| directory.watch);
+            // It has disappeared, which an event will say, or cannot be read.
+            let Some(watch) = self.watch(&full)? else { continue };
+            if known == Some(watch) {
                 continue;
             }
-            let mut names = HashSet::new();
-            let left = MAX_ENTRIES.saturating_sub(self.known);
-            for (index, (name, is_directory)) in list(&full, left + 1).into_iter().enumerate() {
-                if index == left {
-                    return Err(Errno::NOSPC);
-                }
-                let own = joined(&path, &name);
-                if is_directory && self.recursive {
-                    waiting.push(own.clone());
-                }
-                if !is_temporary(&name)
-                    && let Some(events) = announce
-                {
-                    events.push(Event { change: Change::Created, path: own, old_path: None });
-                }
-                names.insert(name);
+            if known.is_some() || self.by_watch.contains_key(&watch) {
+                self.is_in_doubt = true;
+                continue;
             }
-            self.known += names.len();
-            self.directories.insert(watch, Directory { path, names });
+            self.attach(id, Some(watch));
+            waiting.extend(self.read(id, &full, false, events)?);
+            // Otherwise the names are those of another directory.
+            self.is_in_doubt |= self.watch(&full)? != Some(watch);
         }
         Ok(())
     }
 
-    /// Records a name. False if it was known.
-    pub fn appeared(&mut self, watch: i32, name: Vec<u8>) -> bool {
-        let added = self.directories.get_mut(&watch).is_some_and(|directory| directory.names.insert(name));
-        self.known += usize::from(added);
-        added
+    /// Compares the entries of a directory with those that are there. Returns the directories among them.
+    fn read(&mut self, id: Id, full: &[u8], is_other: bool, events: &mut Vec<Event>) -> Result<Vec<Id>, Errno> {
+        let Some(listed) = self.list(full) else { return Ok(Vec::new()) };
+        let entries = self.directories.get(&id).map(|directory| directory.entries.keys().cloned().collect());
+        let entries: Vec<Vec<u8>> = entries.unwrap_or_default();
+        for name in entries.into_iter().filter(|name| !listed.contains_key(name)) {
+            self.delete(Place { directory: id, name }, events);
+        }
+        let mut directories = Vec::new();
+        for (name, is_directory) in listed {
+            let place = Place { directory: id, name };
+            let known = self.entry(&place);
+            let is_same = known.is_some_and(|known| matches!(known, Entry::Directory(_)) == is_directory);
+            if known.is_some() && !is_same {
+                self.delete(place.clone(), events);
+            }
+            if is_same && is_other && !is_directory {
+                self.report(Change::Modified, &place, events);
+            }
+            if !is_same {
+                if self.known == MAX_ENTRIES {
+                    return Err(Errno::NOSPC);
+                }
+                self.create(&place, is_directory);
+                self.report(Change::Created, &place, events);
+            }
+            if let Some(Entry::Directory(child)) = self.entry(&place) {
+                directories.push(child);
+            }
+        }
+        Ok(directories)
     }
 
-    /// Forgets a name. False if it was not known.
-    pub fn disappeared(&mut self, watch: i32, name: &[u8]) -> bool {
-        let removed = self.directories.get_mut(&watch).is_some_and(|directory| directory.names.remove(name));
-        self.known -= usize::from(removed);
-        removed
+    fn delete(&mut self, place: Place, events: &mut Vec<Event>) {
+        self.report(Change::Deleted, &place, events);
+        if let Some(entry) = self.take(&place) {
+            self.forget(entry);
+        }
     }
 
-    /// Forgets a directory that is no longer watched.
+    fn report(&self, change: Change, place: &Place, events: &mut Vec<Event>) {
+        if let Some(path) = self.path_of(place).filter(|_| !is_temporary(&place.name)) {
+            events.push(Event { change, path, old_path: None });
+        }
+    }
+
+    /// Watches the directory at a path; `None` if there is none, or it cannot be read.
+    fn watch(&self, full: &[u8]) -> Result<Option<i32>, Errno> {
+        match inotify::add_watch(&self.inotify, full, CHANGES | WatchFlags::DONT_FOLLOW) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(None),
+            added => added.map(Some),
+        }
+    }
+
+    /// Ends a watch.
+    fn unwatch(&self, watch: i32) {
+        // It has ended by itself, if its directory was removed.
+        let _ = inotify::remove_watch(&self.inotify, watch);
+    }
+
+    /// The names in a directory, and which of them are directories to watch: no more than can be recorded, and one. `None`
+    /// if it cannot be read.
+    fn list(&self, path: &[u8]) -> Option<HashMap<Vec<u8>, bool>> {
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(CWD, path, flags, rustix::fs::Mode::empty());
+        let directory = opened.and_then(rustix::fs::Dir::new).ok()?;
+        let entries = directory.flatten().map(|entry| (entry.file_name().to_bytes().to_vec(), entry.file_type()));
+        let named = entries.filter(|(name, _)| name != b"." && name != b"..");
+        let kinds = named.map(|(name, kind)| {
+            let is_directory = kind == FileType::Directory && self.would_watch(&name);
+            (name, is_directory)
+        });
+        Some(kinds.take(MAX_ENTRIES + 1).collect())
+    }
+
+    fn would_watch(&self, name: &[u8]) -> bool {
+        self.recursive && !is_temporary(name)
+    }
+
+    /// Whether a directory is where it is believed to be.
+    fn is_there(&self, id: Id) -> Result<bool, Errno> {
+        let known = self.directories.get(&id).and_then(|directory| directory.watch);
+        match self.full(id) {
+            Some(full) if id != ROOT => Ok(known.is_some() && self.watch(&full)? == known),
+            full => Ok(full.is_some()),
+        }
+    }
+
+    fn attach(&mut self, id: Id, watch: Option<i32>) {
+        if let Some(directory) = self.directories.get_mut(&id) {
+            directory.watch = watch;
+            self.by_watch.extend(watch.map(|watch| (watch, id)));
+        }
+    }
+
+    /// Whether a watch is that of the root.
+    pub fn is_root(&self, watch: i32) -> bool {
+        self.by_watch.get(&watch) == Some(&ROOT)
+    }
+
+    /// The place of a name that an event is about; `None` if its directory is not known any more.
+    pub fn place(&self, watch: i32, name: Vec<u8>) -> Option<Place> {
+        self.by_watch.get(&watch).map(|id| Place { directory: *id, name })
+    }
+
+    /// What is at a place, according to the events so far.
+    pub fn entry(&self, place: &Place) -> Option<Entry> {
+        self.directories.get(&place.directory)?.entries.get(&place.name).copied()
+    }
+
+    /// Whether there is something at a place now.
+    pub fn exists(&self, place: &Place) -> bool {
+        let full = self.path_of(place).map(|path| below(&self.path, &path));
+        full.is_some_and(|full| statat(CWD, &full[..], AtFlags::SYMLINK_NOFOLLOW).is_ok())
+    }
+
+    /// Doubts what is known to be at a place, if it is of another kind.
+    pub fn doubt(&mut self, place: &Place, known: Entry, is_directory: bool) {
+        let is_watched = matches!(known, Entry::Directory(_));
+        self.is_in_doubt |= is_watched != (is_directory && self.would_watch(&place.name));
+    }
+
+    /// Records a new file or directory.
+    pub fn create(&mut self, place: &Place, is_directory: bool) -> Entry {
+        if !is_directory || !self.would_watch(&place.name) {
+            self.put(place, Entry::File);
+            return Entry::File;
+        }
+        let id = self.next;
+        self.next += 1;
+        self.directories.insert(id, Directory::default());
+        self.put(place, Entry::Directory(id));
+        Entry::Directory(id)
+    }
+
+    /// Puts what was elsewhere at a place, where nothing is.
+    pub fn put(&mut self, place: &Place, entry: Entry) {
+        let Some(parent) = self.directories.get_mut(&place.directory) else { return self.forget(entry) };
+        parent.entries.insert(place.name.clone(), entry);
+        self.known += 1;
+        if let Entry::Directory(id) = entry
+            && let Some(directory) = self.directories.get_mut(&id)
+        {
+            directory.place = Some(place.clone());
+        }
+    }
+
+    /// Takes away what is at a place. A directory keeps its path until it gets another one.
+    pub fn take(&mut self, place: &Place) -> Option<Entry> {
+        let taken = self.directories.get_mut(&place.directory)?.entries.remove(&place.name);
+        self.known -= usize::from(taken.is_some());
+        taken
+    }
+
+    /// Forgets what was taken away, and ends its watches.
+    pub fn forget(&mut self, entry: Entry) {
+        let mut waiting = vec![entry];
+        while let Some(entry) = waiting.pop() {
+            let Entry::Directory(id) = entry else { continue };
+            let Some(Directory { watch, entries, .. }) = self.directories.remove(&id) else { continue };
+            self.known -= entries.len();
+            waiting.extend(entries.into_values());
+            if let Some(watch) = watch.filter(|watch| self.by_watch.get(watch) == Some(&id)) {
+                self.by_watch.remove(&watch);
+                self.unwatch(watch);
+            }
+        }
+    }
+
+    /// Handles the end of a watch: its directory was removed or unmounted.
     pub fn ended(&mut self, watch: i32) {
-        self.known -= self.directories.remove(&watch).map_or(0, |directory| directory.names.len());
-    }
-
-    /// The path of a file in a watched directory; `None` if that is no longer watched.
-    pub fn path_of(&self, watch: i32, name: &[u8]) -> Option<Vec<u8>> {
-        self.directories.get(&watch).map(|directory| joined(&directory.path, name))
-    }
-
-    /// Whether directories below the root are watched.
-    pub fn is_recursive(&self) -> bool {
-        self.recursive
-    }
-
-    /// Forgets a directory that was moved away, and those below it.
-    pub fn forget(&mut self, path: &[u8]) {
-        let inside = self.directories.iter().filter(|(_, directory)| is_within(&directory.path, path));
-        for watch in inside.map(|(watch, _)| *watch).collect::<Vec<_>>() {
-            let _ = inotify::remove_watch(&self.inotify, watch);
-            self.ended(watch);
+        if let Some(id) = self.by_watch.remove(&watch) {
+            self.attach(id, None);
         }
     }
 
-    /// Handles the rename of a directory, which also changes the paths of those below it.
-    pub fn rename(&mut self, from: &[u8], to: &[u8]) {
-        for directory in self.directories.values_mut().filter(|directory| is_within(&directory.path, from)) {
-            directory.path = [to, &directory.path[from.len()..]].concat();
+    /// Whether the directory that is at this place now is known to be there. A look can have found it before its rename
+    /// was read.
+    pub fn has_arrived(&self, place: &Place) -> bool {
+        let Some(Entry::Directory(id)) = self.entry(place) else { return false };
+        self.is_there(id).unwrap_or(false)
+    }
+
+    /// Whether a directory is this one, or below it.
+    pub fn is_inside(&self, place: &Place, above: Entry) -> bool {
+        let up = |id: &Id| Some(self.directories.get(id)?.place.as_ref()?.directory);
+        std::iter::successors(Some(place.directory), up).any(|id| above == Entry::Directory(id))
+    }
+
+    fn parent(&self, id: Id) -> Id {
+        self.directories.get(&id).and_then(|directory| directory.place.as_ref()).map_or(ROOT, |place| place.directory)
+    }
+
+    /// The path of a name; `None` if its directory was forgotten.
+    pub fn path_of(&self, place: &Place) -> Option<Vec<u8>> {
+        let mut names = vec![&place.name[..]];
+        let mut id = place.directory;
+        while id != ROOT {
+            let place = self.directories.get(&id)?.place.as_ref()?;
+            names.push(&place.name);
+            id = place.directory;
+        }
+        names.reverse();
+        Some(names.join(&b'/'))
+    }
+
+    /// The absolute path of a directory.
+    fn full(&self, id: Id) -> Option<Vec<u8>> {
+        match &self.directories.get(&id)?.place {
+            Some(place) => self.path_of(place).map(|path| below(&self.path, &path)),
+            None => Some(self.path.clone()),
         }
     }
-}
-
-fn is_within(path: &[u8], directory: &[u8]) -> bool {
-    path.strip_prefix(directory).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
-}
-
-/// A name in a directory of the tree.
-fn joined(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { below(directory, name) }
-}
-
-/// The first names in a directory, and which of them are directories. Empty if it cannot be read.
-fn list(path: &[u8], most: usize) -> Vec<(Vec<u8>, bool)> {
-    let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
-    let opened = rustix::fs::openat(CWD, path, flags, rustix::fs::Mode::empty());
-    let Ok(directory) = opened.and_then(rustix::fs::Dir::new) else { return Vec::new() };
-    let entries = directory.flatten().map(|entry| (entry.file_name().to_bytes().to_vec(), entry.file_type()));
-    entries
-        .filter(|(name, _)| name != b"." && name != b"..")
-        .map(|(name, kind)| (name, kind == FileType::Directory))
-        .take(most)
-        .collect()
 }

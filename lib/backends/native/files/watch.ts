@@ -92,6 +92,6 @@ export class FileWatch extends Steps<FileEvent> {
   }
 }
 
-function eventOf({ kind, path, oldPath }: NativeFileChange): FileEvent {
-  return oldPath === undefined ? { type: kind, path } : { type: kind, path, oldPath }
+function eventOf({ kind, ...paths }: NativeFileChange): FileEvent {
+  return { type: kind, ...paths }
 }
