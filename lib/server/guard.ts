@@ -16,7 +16,7 @@ const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/
 
 /** Headers that proxies add. */
-const PROXY_HEADERS = ['forwarded', 'via', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip']
+const PROXY_HEADER = /^(?:forwarded|via|x-real-ip|x-forwarded-.+)$/
 
 export class Guard {
   readonly #digest: Buffer | undefined
@@ -46,7 +46,7 @@ export class Guard {
     const host = headers.get('host')
     if (host !== null && !isLoopbackName(host))
       throw new Refusal('FORBIDDEN', 'without a token this server answers to localhost only')
-    if (PROXY_HEADERS.some((name) => headers.has(name)))
+    if ([...headers.keys()].some((name) => PROXY_HEADER.test(name)))
       throw new Refusal(
         'FORBIDDEN',
         'requests through a proxy need a token: give the server the option token',
