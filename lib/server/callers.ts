@@ -5,7 +5,7 @@
  * calls. A request with a number that is in use joins that call, and never begins it again. So the caller can repeat
  * any request until it has the reply, and no command runs twice. Another request with that number is refused.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { crypto } from '../base/builtin.js'
 import { CALL_HEADER, RECEIVED_HEADER } from '../protocol/headers.js'
 import { Refusal } from './failure.js'
 import { KeptCall } from './kept-call.js'
@@ -45,7 +45,7 @@ export class Callers {
 
   /** Registers a caller and returns its id. `keep` is in milliseconds. `sandbox` is that of a fleet. */
   register(keep: number, sandbox?: string): string {
-    const id = randomUUID()
+    const id = crypto().randomUUID()
     if (this.#callers.size >= MOST_CALLERS) this.#evict()
     this.#callers.set(id, { sandbox, keep, used: new UsedNumbers(), calls: new Map() })
     return id
@@ -123,7 +123,8 @@ function open(caller: Caller, number: number, digest: string, closing: AbortSign
 /** Two requests with the same digest are the same call. */
 function digestOf({ method, url, body = null }: Asked): string {
   const { pathname, search } = new URL(url)
-  return createHash('sha256')
+  return crypto()
+    .createHash('sha256')
     .update(JSON.stringify([method, pathname + search, body]))
     .digest('base64')
 }

@@ -7,7 +7,7 @@
  * Origin for GET. Neither kind of page can choose the address of the peer. A header of a proxy means that the peer is the
  * proxy, and the caller may be anywhere.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { crypto } from '../base/builtin.js'
 import { TOKEN_HEADER } from '../protocol/headers.js'
 import { Refusal } from './failure.js'
 import type { ServerPlan } from './options.js'
@@ -63,7 +63,7 @@ export class Guard {
 
   /** Digests have one length, and comparing them takes the same time wherever they differ. */
   #isToken(given: string): boolean {
-    return this.#digest !== undefined && timingSafeEqual(digest(given), this.#digest)
+    return this.#digest !== undefined && crypto().timingSafeEqual(digest(given), this.#digest)
   }
 }
 
@@ -94,7 +94,7 @@ function decoded(text: string): string {
 }
 
 function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
+  return crypto().createHash('sha256').update(text).digest()
 }
 
 /** Whether a header `Host` names this machine. */
