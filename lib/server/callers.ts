@@ -17,7 +17,7 @@ export interface Asked {
   method: string
   /** Its path and query count. */
   url: string
-  /** The checked body; undefined for none, and for the bytes of an upload. */
+  /** The checked body; undefined for none, and for an upload, which is compared while it is read. */
   body: unknown
 }
 
@@ -105,11 +105,7 @@ export class Callers {
 function open(caller: Caller, number: number, digest: string, closing: AbortSignal): KeptCall {
   const known = caller.calls.get(number)
   if (known?.digest === digest) return known
-  if (known !== undefined)
-    throw new Refusal(
-      'CALL_MISMATCH',
-      `the call ${number} is another request: repeat it with the same method, path and body, or use a new number`,
-    )
+  if (known !== undefined) throw callMismatch()
   if (!caller.used.take(number))
     throw new Refusal('CALL_FORGOTTEN', 'the call has been performed, and its reply is no longer kept')
   const call = new KeptCall(digest, caller.keep, closing, () => {
@@ -118,6 +114,13 @@ function open(caller: Caller, number: number, digest: string, closing: AbortSign
   })
   caller.calls.set(number, call)
   return call
+}
+
+export function callMismatch(): Refusal {
+  return new Refusal(
+    'CALL_MISMATCH',
+    'the call with this number is another request: repeat it with the same method, path and body, or use a new number',
+  )
 }
 
 /** Two requests with the same digest are the same call. */
