@@ -63,6 +63,9 @@ it('cp -r copies directories, and names what it leaves out', () =>
   withFiles(async ({ nacre }, { server, remote, local }) => {
     mkdirSync(local('tree/inner'), { recursive: true })
     writeFileSync(Buffer.from(`${local('tree/inner/odd')}\xff`, 'latin1'), 'x')
+    // The longest name that file systems have.
+    const long = 'x'.repeat(255)
+    writeFileSync(local(`tree/${long}`), 'long')
     symlinkSync('inner', local('tree/link'))
     const there = await nacre('cp', '-r', ...server, local('tree'), 'remote:copy')
     expect(there).toMatchObject({ code: 0, stdout: '' })
@@ -72,6 +75,7 @@ it('cp -r copies directories, and names what it leaves out', () =>
     )
     expect((await nacre('cp', '-r', ...server, 'remote:copy', local('back'))).code).toBe(0)
     expect(readFileSync(Buffer.from(`${local('back/inner/odd')}\xff`, 'latin1'), 'utf8')).toBe('x')
+    expect(readFileSync(local(`back/${long}`), 'utf8')).toBe('long')
     const refused = await nacre('cp', ...server, local('tree'), 'remote:other')
     expect(refused).toMatchObject({ code: 2 })
     expect(refused.stderr).toContain('--recursive')

@@ -10,10 +10,15 @@ import { expectGone, startHost } from '../helpers/host.js'
 
 /** As an executable would run it; the arguments of a script given by -e begin at the same place. */
 function nacre(...args: string[]) {
-  return startHost(`
+  return nacreIn({}, ...args)
+}
+
+function nacreIn(env: Record<string, string>, ...args: string[]) {
+  const program = `
     process.argv = [process.argv[0], 'nacre', ...${JSON.stringify(args)}]
     require('./dist/cli/main')
-  `)
+  `
+  return startHost(program, [], env)
 }
 
 describe('nacre serve', () => {
@@ -58,5 +63,21 @@ describe('nacre serve', () => {
       expect(host.output()).toContain(text)
     }
     taken.close()
+  })
+
+  it('does not start when no command could run', async () => {
+    const redis = ['--redis', 'redis://127.0.0.1:1']
+    const cases: Array<[Record<string, string>, string[], string]> = [
+      [{ PATH: '/does/not/exist' }, ['serve', '--port', '0'], 'install bash'],
+      [{ NACRE_NATIVE_PATH: '/does/not/exist' }, ['serve', '--port', '0'], '/does/not/exist'],
+      [{ NACRE_ISOLATION: 'none' }, ['serve', '--port', '0', '--isolation', 'workspace'], 'isolation'],
+      [{ NACRE_ISOLATION: 'none' }, ['worker', '--isolation', 'workspace', ...redis], 'isolation'],
+    ]
+    for (const [env, args, text] of cases) {
+      const host = nacreIn(env, ...args)
+      expect(await host.ended(), args.join(' ')).toBe(1)
+      expect(host.output()).toContain(text)
+      expect(host.output()).not.toContain('listens')
+    }
   })
 })

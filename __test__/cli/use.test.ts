@@ -1,11 +1,13 @@
 /** Bad use is exit code 2 and a sentence, before anything runs; colours are for terminals. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { withCli } from '../helpers/cli.js'
+import { withServer } from '../helpers/http.js'
 
 const root = path.dirname(path.dirname(__dirname))
+const token = 'a-token-for-the-tests'
 
 it('--version and --help', () =>
   withCli(async ({ nacre }) => {
@@ -62,6 +64,11 @@ describe('refused with exit code 2:', () => {
     [['serve', '--port', '70000'], /--port must be/],
     [['serve', '--token-file', '/does/not/exist'], /--token-file .* ENOENT/],
     [['serve', '--host', '0.0.0.0'], /--host 0\.0\.0\.0 .* give --token-file/],
+    [['serve', '--isolation', 'true'], /--isolation.*Allowed choices are workspace/],
+    [['job', 'start', '--input', '/does/not/exist', 'true'], /--input .* cannot be read: ENOENT/],
+    [['queue', 'add', '--input', '/does/not/exist', 'true'], /--input .* cannot be read: ENOENT/],
+    [['ls', '--session', 'a b'], /--session must be/],
+    [['ls', '--token-file', '/does/not/exist'], /--token-file .* cannot be read: ENOENT/],
     [['serve', '--cwd', '/does/not/exist'], /--cwd.*existing directory/],
     [['worker', '--cwd', '/does/not/exist'], /--cwd.*existing directory/],
     [['worker', '--host-id', 'a b'], /--host-id must be/],
@@ -70,6 +77,8 @@ describe('refused with exit code 2:', () => {
     [['exec', '--envs', 'A=1', 'true'], /Did you mean --env\?/],
     [['exec', 'echo hi', '--timeout', '5'], /--timeout after the command.*before the command/],
     [['exec', '--tty', 'echo hi', '--timeout=5'], /--timeout after the command/],
+    [['exec', 'echo hi', '--time', '5'], /--time after the command/],
+    [['exec', 'echo hi', '--help'], /--help after the command/],
     [['job', 'start', 'echo hi', '--id', 'x'], /--id after the command/],
     [['queue', 'add', 'echo hi', '--delay', '1s'], /--delay after the command/],
   ]
@@ -98,6 +107,35 @@ it('a server that cannot be reached is named with the flag of its URL', () =>
     expect(stderr).toMatch(
       /127\.0\.0\.1:1\/.*check that the server runs, and its URL \(--url, or \$NACRE_URL\)/,
     )
+  }))
+
+it('a server that refuses the token or the path is named with the flags', () =>
+  withServer(
+    async ({ url }) =>
+      withCli(async ({ nacre, root: jobsRoot }) => {
+        const { stderr } = await nacre('ls', '--url', url)
+        expect(stderr).toMatch(/UNAUTHORIZED.* \(--token-file, or \$NACRE_TOKEN\)/)
+        writeFileSync(path.join(path.dirname(jobsRoot), 'token'), token)
+        const other = await nacre('ls', '--url', `${url}/x`, '--token-file', 'token')
+        expect(other.stderr).toMatch(/NOT_FOUND.* \(--url, or \$NACRE_URL\)/)
+      }),
+    { token },
+  ))
+
+it('addresses and directories that cannot be used are named with their flags', () =>
+  withCli(async ({ nacre, root: jobsRoot }) => {
+    const file = path.join(path.dirname(jobsRoot), 'token')
+    writeFileSync(file, token)
+    const serve = ['serve', '--host', 'none.invalid', '--token-file', file, '--port', '0']
+    expect((await nacre(...serve)).stderr).toMatch(/^nacre: --port 0 .* choose an address of this machine/m)
+    const sandboxd = ['--sandboxd', '--sandboxd-host', 'none.invalid', '--rest-port', '0']
+    const ports = ['--grpc-port', '0', '--root', path.dirname(jobsRoot)]
+    expect((await nacre('serve', '--port', '0', ...sandboxd, ...ports)).stderr).toMatch(
+      /^nacre: --rest-port 0 /m,
+    )
+    const job = await nacre('job', 'start', '--root', file, 'true')
+    expect(job).toMatchObject({ code: 1, stdout: '' })
+    expect(job.stderr).toMatch(/^nacre: --root '.*' cannot be used/)
   }))
 
 it('help ends quietly when its reader has exited', () =>

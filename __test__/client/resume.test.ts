@@ -21,7 +21,7 @@ describe('a client that resumes calls', () => {
           tokenHeader: 'x-nacre-token',
           resume: true,
         })
-        const stream = client.execStream('echo run >> runs; seq 200000')
+        const stream = client.execStream('cat >> runs; seq 200000', { input: 'run\n' })
         let text = ''
         for await (const event of stream) if (event.type === 'stdout') text += event.data
         expect(text).toBe(Array.from({ length: 200_000 }, (_, index) => `${index + 1}\n`).join(''))

@@ -18,6 +18,7 @@ beforeAll(async () => {
     console.log((await sandbox.exec('echo bundled')).stdout.trim())
     await sandbox.destroy()`,
   )
+  consumer.write('token', 'a-token-for-the-tests')
   consumer.write(
     'nacre.test.js',
     `import { Sandbox } from 'nacre'
@@ -42,22 +43,14 @@ beforeAll(async () => {
 
 afterAll(() => consumer.remove())
 
+/** What nacre uses of Node, except for what the packages of the server use, too. */
+const MODULES = ['fs', 'os', 'path', 'url', 'crypto', 'buffer', 'string_decoder', 'diagnostics_channel']
+
 /** A suite that replaces modules of Node in the whole process. */
 function mockingSuite(mock: string, from: string): string {
-  const modules = [
-    'fs',
-    'os',
-    'path',
-    'url',
-    'crypto',
-    'buffer',
-    'string_decoder',
-    'diagnostics_channel',
-    'http',
-  ]
   return `import { expect, ${mock.split('.')[0]}, test } from '${from}'
     const broken = () => { throw new Error('mocked') }
-    ${modules.map((name) => `${mock}('node:${name}', () => ({ default: { existsSync: broken }, existsSync: broken }))`).join('\n')}
+    ${[...MODULES, 'http'].map((name) => mocking(mock, name)).join('\n')}
     test('a command and a job run', async () => {
       const { Sandbox } = await import('nacre')
       await expect(import('node:fs').then(({ existsSync }) => existsSync('/'))).rejects.toThrow('mocked')
@@ -67,6 +60,30 @@ function mockingSuite(mock: string, from: string): string {
       expect((await sandbox.jobs.wait(jobId)).exitCode).toBe(4)
       await sandbox.destroy()
     })`
+}
+
+/** The same for a server that reads its token from a file, and a client. */
+function mockingServerSuite(mock: string, from: string): string {
+  return `import { expect, ${mock.split('.')[0]}, test } from '${from}'
+    const broken = () => { throw new Error('mocked') }
+    ${MODULES.map((name) => mocking(mock, name)).join('\n')}
+    test('a server and a client run', async () => {
+      const { Sandbox } = await import('nacre')
+      const { serve } = await import('nacre/server')
+      const { SandboxClient } = await import('nacre/client')
+      const sandbox = new Sandbox()
+      const tokenFile = ${JSON.stringify(path.join(consumer.directory, 'token'))}
+      const server = await serve(sandbox, { port: 0, handleSignals: false, tokenFile })
+      const client = new SandboxClient({ url: server.url, token: 'a-token-for-the-tests' })
+      expect((await client.exec('echo mocked')).stdout).toBe('mocked\\n')
+      await client.destroy()
+      await server.close()
+      await sandbox.destroy()
+    })`
+}
+
+function mocking(mock: string, name: string): string {
+  return `${mock}('node:${name}', () => ({ default: { existsSync: broken }, existsSync: broken }))`
 }
 
 describe('a test that uses nacre passes', () => {
@@ -84,13 +101,16 @@ describe('a test that uses nacre passes', () => {
   it('in vitest, with modules of Node mocked and nacre in the bundle', async () => {
     consumer.write('mock.test.js', mockingSuite('vi.mock', 'vitest'))
     consumer.write('vitest.config.js', `export default { test: { server: { deps: { inline: ['nacre'] } } } }`)
-    const args = ['run', '--root', consumer.directory, 'mock.test.js']
-    expect(await consumer.runTool('vitest', ...args)).toMatch(/1 passed/)
+    consumer.write('mock-server.test.js', mockingServerSuite('vi.mock', 'vitest'))
+    const args = ['run', '--root', consumer.directory, 'mock.test.js', 'mock-server.test.js']
+    expect(await consumer.runTool('vitest', ...args)).toMatch(/Tests .*2 passed/)
   }, 60_000)
 
   it('in bun test, with modules of Node mocked', async () => {
     consumer.write('mock.bun.test.js', mockingSuite('mock.module', 'bun:test'))
     await consumer.run(bun, 'test', 'mock.bun.test.js')
+    consumer.write('mock-server.bun.test.js', mockingServerSuite('mock.module', 'bun:test'))
+    await consumer.run(bun, 'test', 'mock-server.bun.test.js')
   })
 })
 

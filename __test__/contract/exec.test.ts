@@ -2,6 +2,7 @@
 import path from 'node:path'
 import { SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
+import { all } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { itHolds, processIn, running } from './helper.js'
@@ -31,6 +32,27 @@ describe('exec', () => {
     expect((await sandbox.exec(['echo', '$X', "it's"])).stdout).toBe("$X it's\n")
     expect((await sandbox.exec('echo $X', { stripFinalNewline: true })).all).toBe('5')
     expect((await sandbox.exec('kill -9 $$')).sessionRestarted).toBe(true)
+  })
+
+  itHolds('shows the line of the call in the stack of an error', async ({ sandbox }) => {
+    const session = await sandbox.createSession()
+    const calls: Array<[code: string, call: () => PromiseLike<unknown>]> = [
+      ['COMMAND_FAILED', () => sandbox.exec('exit 1', { check: true })],
+      ['COMMAND_FAILED', () => session.exec('exit 1', { check: true })],
+      ['COMMAND_FAILED', () => sandbox.execStream('exit 1', { check: true }).result],
+      ['COMMAND_FAILED', () => all(sandbox.execStream('exit 1', { check: true }).lines())],
+      ['COMMAND_FAILED', () => sandbox.$.with({ check: true })`false`],
+      ['COMMAND_TIMEOUT', () => sandbox.exec('sleep 60', { timeout: 20 })],
+      ['OUTPUT_LIMIT', () => sandbox.exec('yes', { outputLimit: 100 })],
+      ['PROCESS_EXITED_BEFORE_READY', () => sandbox.startService('exit 1', { healthCheck: { log: 'x' } })],
+      ['SESSION_NOT_FOUND', () => sandbox.setEnvVars({ A: '1' }, { sessionId: 'none' })],
+      ['JOB_NOT_FOUND', () => sandbox.jobs.wait('none')],
+    ]
+    for (const [code, call] of calls) {
+      const error = await rejectionOf(call())
+      expect(error).toMatchObject({ code })
+      expect(error.stack, `${code}: ${call}`).toContain('exec.test.ts')
+    }
   })
 
   itHolds('gives lines instead of text', async ({ sandbox }) => {

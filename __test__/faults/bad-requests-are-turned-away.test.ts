@@ -271,7 +271,8 @@ describe('serve', () => {
       expect(await status(open, { host: 'localhost' })).toEqual([403, expect.stringContaining('token')])
       expect(await status(open, {}, {})).toEqual([403, expect.stringContaining('authenticated')])
       expect(await status(open, {}, local)).toEqual([200, undefined])
-      for (const name of ['Forwarded', 'Via', 'X-Forwarded-For', 'X-Forwarded-Host', 'X-Real-IP'])
+      const forwarded = ['For', 'Host', 'Proto', 'Port', 'Server'].map((name) => `X-Forwarded-${name}`)
+      for (const name of ['Forwarded', 'Via', 'X-Real-IP', ...forwarded])
         expect(await status(open, { [name]: '127.0.0.1' }, local)).toEqual([
           403,
           expect.stringContaining('proxy'),

@@ -15,8 +15,15 @@ describe('nearestName', () => {
     forceKillDelay: 'forceKillAfterDelay',
     maxbufer: 'maxBuffer',
     onstdout: 'onStdout',
+    reject: 'check',
+    stdin: 'input',
+    workdir: 'cwd',
+    workingDirectory: 'cwd',
   }))
     it(`takes ${given} for ${meant}`, () => expect(nearestName(given, exec)).toBe(meant))
+
+  it('takes cmd for command, and not for cwd', () =>
+    expect(nearestName('cmd', ['command', ...exec])).toBe('command'))
 
   it('finds nothing for a name that is not near', () => {
     for (const name of ['reject', 'x', '', 'other', 'localDir', 'timeout'.repeat(20)])

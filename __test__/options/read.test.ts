@@ -21,8 +21,8 @@ describe('readOptions', () => {
   })
 
   it('lists the known options only when none is near', () => {
-    const error = refusalOf(() => read({ reject: false }))
-    expect(error.message).toBe('exec has no option "reject"; it has: timeout, check')
+    const error = refusalOf(() => read({ other: false }))
+    expect(error.message).toBe('exec has no option "other"; it has: timeout, check')
   })
 
   for (const name of ['toString', 'constructor', '__proto__', 'hasOwnProperty', '']) {

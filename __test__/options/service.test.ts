@@ -37,7 +37,7 @@ describe('readService', () => {
   const bad: Array<[unknown, string]> = [
     [undefined, 'healthCheck must be given'],
     [{}, 'healthCheck must be given'],
-    [{ healthCheck: 80 }, 'healthCheck must be an object'],
+    [{ healthCheck: 80 }, 'healthCheck must be { port }'],
     [{ healthCheck: {} }, 'exactly one of port, log and command'],
     [{ healthCheck: { port: 80, log: 'x' } }, 'exactly one of port, log and command'],
     [{ healthCheck: { port: 0 } }, 'healthCheck.port must be'],

@@ -136,20 +136,82 @@ describe('without a compiler on PATH', () => {
     })
   }
 
-  it('the server answers', async () => {
-    const server = spawn(path.join(project, 'node_modules/.bin/nacre'), ['serve', '--port', '0'], {
-      cwd: project,
-      env,
-    })
-    try {
-      const [line] = await once(server.stdout, 'data')
-      const url = /http:\S+/.exec(String(line))?.[0]
-      expect((await fetch(`${url}/healthz`)).status).toBe(200)
-    } finally {
-      server.kill()
-      await once(server, 'exit')
-    }
-  }, 30_000)
+  it(
+    'the server answers',
+    () =>
+      withServer(async (url) => {
+        expect((await fetch(`${url}/healthz`)).status).toBe(200)
+      }),
+    30_000,
+  )
+})
+
+/** Runs a test with a server of the installed packages. */
+async function withServer(test: (url: string) => Promise<void>): Promise<void> {
+  const args = ['serve', '--port', '0']
+  const server = spawn(path.join(project, 'node_modules/.bin/nacre'), args, { cwd: project, env })
+  try {
+    const [line] = await once(server.stdout, 'data')
+    await test(/http:\S+/.exec(String(line))?.[0] ?? '')
+  } finally {
+    server.kill()
+    await once(server, 'exit')
+  }
+}
+
+describe.each([
+  ['darwin', 'arm64', 'a container or a virtual machine with Linux'],
+  ['win32', 'x64', 'WSL 2 or a container'],
+])('the tarball of nacre, installed on %s,', (platform, cpu, remedy) => {
+  let other: string
+
+  beforeAll(() => {
+    other = path.join(base, platform)
+    mkdirSync(other)
+    writeFileSync(path.join(other, 'package.json'), '{ "private": true, "type": "module" }')
+    const args = ['install', `--os=${platform}`, `--cpu=${cpu}`, '--offline', '--no-audit', '--no-fund']
+    execFileSync('npm', [...args, tarballs.main], { cwd: other, env, stdio: ['ignore', 'ignore', 'pipe'] })
+  }, 120_000)
+
+  /** What a program prints that believes to run there. */
+  async function printed(program: string): Promise<string> {
+    const text = `Object.defineProperty(process, 'platform', { value: '${platform}' })\n${program}`
+    writeFileSync(path.join(other, 'main.js'), text)
+    return (await run(path.join(base, 'bin/node'), ['main.js'], { cwd: other, env })).stdout
+  }
+
+  it('is the only package', () => {
+    const installed = readdirSync(path.join(other, 'node_modules'))
+    expect(installed.filter((name) => !name.startsWith('.'))).toEqual(['nacre'])
+  })
+
+  it(
+    'has a client that runs commands on a server',
+    () =>
+      withServer(async (url) => {
+        const program = `const { SandboxClient } = await import('nacre/client')
+        const client = new SandboxClient({ url: '${url}' })
+        console.log((await client.exec('cat', { input: 'there' })).stdout)
+        await client.destroy()`
+        expect(await printed(program)).toBe('there\n')
+      }),
+    30_000,
+  )
+
+  it('has the same error classes in nacre and nacre/client', async () => {
+    const program = `const nacre = await import('nacre')
+      const client = await import('nacre/client')
+      console.log(nacre.SandboxError === client.SandboxError, nacre.OptionError === client.OptionError)`
+    expect(await printed(program)).toBe('true true\n')
+  })
+
+  it('rejects a local command with the reason and the remedy', async () => {
+    const program = `const { Sandbox } = await import('nacre')
+      console.log((await new Sandbox().exec('true').catch((error) => error)).message)`
+    expect(await printed(program)).toBe(
+      `nacre runs on Linux only, and this is ${platform}: run it in ${remedy}\n`,
+    )
+  })
 })
 
 describe('sandboxd', () => {

@@ -41,6 +41,30 @@ describe('a numbered call', () => {
       expect(existsSync(path.join(place.directory, 'other'))).toBe(false)
     }))
 
+  it('is refused with another upload', () =>
+    withServer(async (place) => {
+      const caller = await register(place)
+      const put = async (number: number, body: string) => {
+        const headers = { 'x-nacre-call': `${caller}/${number}` }
+        const url = `${place.url}/v1/sessions/default/files/content?path=file&append=true`
+        const response = await fetch(url, { method: 'PUT', headers, body })
+        return [response.status, ((await response.json()) as { code?: string }).code]
+      }
+      const long = 'x'.repeat(1_000_000)
+      expect(await put(1, long)).toEqual([200, undefined])
+      expect(await Promise.all([put(1, long), put(1, `${long.slice(1)}y`), put(1, '')])).toEqual([
+        [200, undefined],
+        [422, 'CALL_MISMATCH'],
+        [422, 'CALL_MISMATCH'],
+      ])
+      // At the same time, one of them begins the call.
+      expect((await Promise.all([put(2, 'a'), put(2, 'b')])).map(([status]) => status).sort()).toEqual([
+        200, 422,
+      ])
+      const { size } = (await place.sandbox.files.stat('file')) ?? {}
+      expect(size).toBe(long.length + 1)
+    }))
+
   it('gives the same error again', () =>
     withServer(async (place) => {
       const headers = { 'x-nacre-call': `${await register(place)}/1` }

@@ -66,6 +66,36 @@ describe('the result of a stream', () => {
       }
     }))
 
+  it('was awaited after the end of the command, so reading throws, however much was printed', () =>
+    withSandbox(async ({ sandbox }) => {
+      const ended = async (command: string) => {
+        let completed = () => {}
+        const end = new Promise<void>((resolve) => {
+          completed = resolve
+        })
+        const stream = sandbox.execStream(command, { onComplete: completed })
+        await end
+        // Its events are complete then, too.
+        await new Promise((resolve) => setImmediate(resolve))
+        return stream
+      }
+      for (const command of ['true', 'echo a', 'seq 1000']) {
+        const stream = await ended(command)
+        await stream.result
+        expect(await rejectionOf(all(stream)), command).toMatchObject({ code: 'STREAM_LOCKED' })
+        const read = await ended(command)
+        const { stdout } = await read.result.then((result) => result)
+        expect(await rejectionOf(all(read)), command).toMatchObject({ code: 'STREAM_LOCKED' })
+        // A reader that starts in the same step has all output.
+        const both = await ended(command)
+        const [events] = await Promise.all([all(both), both.result])
+        expect(textOf(events)).toBe(stdout)
+        const reversed = await ended(command)
+        const [, later] = await Promise.all([reversed.result, all(reversed)])
+        expect(textOf(later)).toBe(stdout)
+      }
+    }))
+
   it('that rejects is no unhandled rejection, read or not', async () => {
     const host = startHost(`
       process.on('unhandledRejection', (error) => print('unhandled ' + error.code))

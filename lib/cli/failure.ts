@@ -36,7 +36,9 @@ export function report(error: unknown, json: boolean, verb: Command | undefined)
   else process.stderr.write(`${colorsOf(process.stderr).red('nacre:')} ${message ?? String(error)}\n`)
 }
 
-/** Whether an option of the API was refused, or cannot be used on this machine: an address to listen on. */
+/** Whether an option of the API was refused, or cannot be used on this machine: an address to listen on, a directory. */
 function isAboutOptions(error: unknown): boolean {
-  return error instanceof OptionError || (error as NodeJS.ErrnoException).syscall === 'listen'
+  if (error instanceof OptionError) return true
+  const { code, syscall } = error as NodeJS.ErrnoException
+  return syscall === 'listen' || code === 'STATE_DIR_UNAVAILABLE'
 }

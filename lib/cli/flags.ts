@@ -9,6 +9,7 @@ const FLAGS: Record<string, string> = {
   cursor: 'since',
   forceKillAfterDelay: 'grace',
   host: 'hostId',
+  id: 'session',
   jobId: 'id',
   jobsRoot: 'root',
   limiter: 'limit',

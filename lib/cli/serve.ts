@@ -5,6 +5,7 @@ import { type Command, InvalidArgumentError } from 'commander'
 import { OptionError } from '../base/errors.js'
 import type { Preset } from '../options/isolation.js'
 import type { SandboxdOptions, ServingSandboxd } from '../public/server.js'
+import { checkSandbox } from './check-sandbox.js'
 import { withExamples } from './examples.js'
 import { existingDirectory, isolationOption } from './values.js'
 
@@ -94,6 +95,7 @@ async function run({ cwd, jobsRoot, isolation, allowOrigin, ...options }: Option
     )
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation, logger: stderrLogger })
   try {
+    await checkSandbox(sandbox)
     const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
     const serving = await serve(sandbox, settings)
     console.log(`nacre listens on ${serving.url}`)

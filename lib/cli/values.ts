@@ -1,7 +1,7 @@
 /**
  * Readers for the values of options. A refused value is a usage error, which commander prints with the option's name.
  */
-import { statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { OptionError } from '../base/errors.js'
 import { PRESETS } from '../options/isolation.js'
@@ -33,6 +33,29 @@ export function byteOffset(text: string): number {
   throw new InvalidArgumentError('It must be a number of bytes.')
 }
 
+/** The content of the file that a flag names. Throws OptionError. */
+export function contentOf(flag: string, file: string | number): Buffer {
+  try {
+    return readFileSync(file)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new OptionError('INVALID_OPTION', `${flag} ${file} cannot be read: ${code}`, { cause })
+  }
+}
+
+/** The descriptor of the standard input. */
+const STDIN = 0
+
+/** `--input <file>`: the standard input of a job. */
+export function inputOf(file: string | undefined): Buffer | undefined {
+  return file === undefined ? undefined : contentOf('--input', file === '-' ? STDIN : file)
+}
+
+/** The token of a server, from the file of `--token-file` or from the environment. */
+export function tokenOf(file: string | undefined): string | undefined {
+  return file === undefined ? process.env.NACRE_TOKEN : String(contentOf('--token-file', file)).trim()
+}
+
 /** A directory that exists, for programs that run in it only later. */
 export function existingDirectory(text: string): string {
   if (statSync(text, { throwIfNoEntry: false })?.isDirectory()) return text
@@ -41,17 +64,15 @@ export function existingDirectory(text: string): string {
 
 /**
  * One word is shell text, as it was quoted; several are a program and its arguments, which no shell parses again. Throws
- * OptionError for options of the verb after shell text, which would be arguments of a program with that text as its name.
+ * OptionError for an option after shell text, which would be an argument of a program with that text as its name.
  */
 export function commandOf(words: string[], verb: Command): string | string[] {
   const [first = '', second] = words
   if (second === undefined) return first
-  const flag = second.replace(/=.*/s, '')
-  const isOption = verb.options.some(({ short, long }) => flag === short || flag === long)
-  if (isOption && /\s/.test(first) && !followsDashes(words, verb))
+  if (/^-./.test(second) && /\s/.test(first) && !followsDashes(words, verb))
     throw new OptionError(
       'INVALID_COMMAND',
-      `${flag} after the command would be an argument of a program named '${first}': write options before the command, ` +
+      `${second.replace(/=.*/s, '')} after the command would be an argument of a program named '${first}': write options before the command, ` +
         'or -- before a program whose name has blanks',
     )
   return words

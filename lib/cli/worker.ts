@@ -4,6 +4,7 @@
 import os from 'node:os'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { Preset } from '../options/isolation.js'
+import { checkSandbox } from './check-sandbox.js'
 import { withExamples } from './examples.js'
 import { whole } from './queue/add.js'
 import { connectionOf, loadQueue, type QueueOptions, withConnection } from './queue/connection.js'
@@ -73,6 +74,7 @@ async function run(options: Options): Promise<void> {
   const { hostId, root, cwd, isolation, limit: limiter, lock, lease, absence, ...rest } = options
   const { concurrency, retention, url } = rest
   await using sandbox = new Sandbox({ cwd, jobsRoot: root, isolation })
+  await checkSandbox(sandbox)
   const settings = { concurrency, limiter, lease, absence, retention, url }
   const worker = new JobWorker({
     ...connectionOf(options),

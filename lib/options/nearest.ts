@@ -7,13 +7,24 @@ const MOST_CHARACTERS = 64
 /** A shorter common beginning means little. */
 const LEAST_PREFIX = 3
 
+/** What other libraries call an option. */
+const SYNONYMS = new Map([
+  ['cmd', 'command'],
+  ['reject', 'check'],
+  ['stdin', 'input'],
+  ['workdir', 'cwd'],
+  ['workingdirectory', 'cwd'],
+])
+
 /**
- * The nearest of the known names, without regard to case: one that begins like the given name, or differs from it in at
- * most a third of its characters. Undefined if none is near.
+ * The nearest of the known names, without regard to case: one that another library calls so, that begins like the given
+ * name, or that differs from it in at most a third of its characters. Undefined if none is near.
  */
 export function nearestName(given: string, known: readonly string[]): string | undefined {
   if (given.length > MOST_CHARACTERS) return undefined
   const word = given.toLowerCase()
+  const meant = SYNONYMS.get(word)
+  if (meant !== undefined && known.includes(meant)) return meant
   let [nearest, least] = [undefined as string | undefined, Number.POSITIVE_INFINITY]
   for (const name of known) {
     const distance = distanceOf(word, name.toLowerCase())

@@ -2,9 +2,9 @@
  * Creates spans from the tracing channels. Each span begins at the call's `start`, so that its trace context is in the
  * environment before the command runs.
  */
-import { tracingChannel } from 'node:diagnostics_channel'
 import { context, type Span, type Tracer, type TracerProvider, trace } from '@opentelemetry/api'
 import type { TraceContext } from '../backends/native/tracing.js'
+import { diagnosticsChannel } from '../base/builtin.js'
 import { readOptions } from '../options/read.js'
 import { instrumentOptions } from '../protocol/otel-options.js'
 import type { Instrumentation, InstrumentOptions } from '../public/otel.js'
@@ -26,7 +26,7 @@ export function instrument(options?: InstrumentOptions): Instrumentation {
 
 function subscribe(kind: Kind, provider: TracerProvider | undefined, commandArgs: boolean): () => void {
   const spans = new WeakMap<TraceContext, Span>()
-  const channel = tracingChannel<unknown, TraceContext>(`nacre:${kind}`)
+  const channel = diagnosticsChannel.tracingChannel<unknown, TraceContext>(`nacre:${kind}`)
   const nothing = () => {}
   const subscribers = {
     start(call: TraceContext) {

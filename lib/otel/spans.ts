@@ -3,10 +3,9 @@
  *
  * bash runs shell text, so its program is bash, whatever it calls. This also keeps the number of span names small.
  */
-import { constants } from 'node:os'
-import path from 'node:path'
 import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { TraceContext } from '../backends/native/tracing.js'
+import { os, path } from '../base/builtin.js'
 import type { ExecResult, ProcessExit } from '../public/index.js'
 
 /** A job outlives its caller, like a message. */
@@ -59,7 +58,7 @@ export function endOfCall({ error, result }: TraceContext): SpanEnd {
 /** A signal has the exit code that shells give it. */
 export function endOfProcess({ exitCode, signal }: Pick<ProcessExit, 'exitCode' | 'signal'>): SpanEnd {
   if (signal === null) return { exitCode: exitCode ?? undefined, errorType: errorTypeOf(exitCode) }
-  const number = constants.signals[signal]
+  const number = os.constants.signals[signal]
   return { exitCode: number === undefined ? undefined : 128 + number, errorType: signal }
 }
 

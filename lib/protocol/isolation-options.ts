@@ -71,7 +71,7 @@ export const networkOptions = {
 
 function readNetwork(value: unknown, name: string): CheckedIsolation['network'] {
   if (value === 'host' || value === 'none') return value
-  if (typeof value === 'string') {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     throw new OptionError(
       'INVALID_OPTION',
       `${name} must be 'host', 'none' or { allow }, not ${describe(value)}`,

@@ -192,7 +192,10 @@ export interface Jobs {
   list(filter?: JobFilter): Promise<JobInfo[]>
   /** Removes the directory of an ended job. Rejects with JOB_RUNNING while any process of the job runs. */
   remove(job: JobHandle | string): Promise<void>
-  /** Removes ended jobs and resolves with their ids. A job stays while any of its processes runs. */
+  /**
+   * Removes ended jobs and resolves with their ids, also jobs that other programs have started in the same
+   * {@link Jobs.root}. A job stays while any of its processes runs.
+   */
   prune(options?: JobPruneOptions): Promise<string[]>
 }
 

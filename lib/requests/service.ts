@@ -5,7 +5,7 @@ import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
 import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
 import { interval, milliseconds } from '../options/numbers.js'
-import { readArgument, readEntries, readGroup, readOptions } from '../options/read.js'
+import { describe, readArgument, readEntries, readGroup, readOptions } from '../options/read.js'
 import { serviceOptions } from '../protocol/process-options.js'
 import { portNumber, portOptions } from '../protocol/wait-options.js'
 import { type ProcessRequest, processRequest } from './process.js'
@@ -30,6 +30,8 @@ export interface ServiceRequest {
 const DEFAULT_READY_TIMEOUT_MS = 30_000
 const DEFAULT_COMMAND_INTERVAL_MS = 500
 
+const KINDS = '{ port }, { log } or { command }'
+
 const allOptions = { ...serviceOptions, healthCheck }
 
 /** Checks the arguments of `startService`, where `healthCheck` is required. Throws OptionError. */
@@ -41,8 +43,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
     restartDelay,
     ...values
   } = readOptions(allOptions, options, 'startService')
-  if (check === undefined)
-    throw new OptionError('INVALID_OPTION', 'healthCheck must be given: { port }, { log } or { command }')
+  if (check === undefined) throw new OptionError('INVALID_OPTION', `healthCheck must be given: ${KINDS}`)
   return {
     process: processRequest(checked, ownOnly(values)),
     healthCheck: check,
@@ -53,6 +54,8 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
 
 /** Exactly one of port, log and command is required; it decides which other options are valid. */
 function healthCheck(value: unknown, name: string): HealthCheck {
+  if (typeof value !== 'object')
+    throw new OptionError('INVALID_OPTION', `${name} must be ${KINDS}, not ${describe(value)}`)
   const given = ownOnly(Object.fromEntries(readEntries(value, name)))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)
   if (kinds.length !== 1)

@@ -42,6 +42,7 @@ export class Feed implements RunObserver {
   /** `unread`: no item has been taken. `drained`, `closed`: new items are dropped. */
   #state: 'unread' | 'read' | 'drained' | 'closed' = 'unread'
   #isRunning = true
+  #isFinished = false
   #resultAwaited = false
   #arrived = () => {}
 
@@ -74,10 +75,8 @@ export class Feed implements RunObserver {
 
   /** Adds the last item. A result that was awaited alone is then all that remains, however little output there was. */
   finish(outcome: Outcome): void {
-    if (this.#state === 'unread' && this.#resultAwaited) {
-      this.#state = 'drained'
-      this.#drop()
-    }
+    this.#isFinished = true
+    if (this.#resultAwaited) this.#drain()
     this.#add({ type: 'end', ...outcome, time: Date.now() })
   }
 
@@ -113,10 +112,14 @@ export class Feed implements RunObserver {
     return item
   }
 
-  /** Marks the result as awaited. An unread stream then drops its output, which would otherwise block the command. */
+  /**
+   * Marks the result as awaited. An unread stream then drops its output, which would otherwise block the command. If the
+   * command has ended, a reader can still start in the same step, but not once the caller has the result.
+   */
   awaitResult(): void {
     this.#resultAwaited = true
     this.#drainUnlessRead()
+    if (this.#isFinished) void Promise.resolve().then(() => this.#drain())
   }
 
   /** Drops held and future items. */
@@ -133,8 +136,13 @@ export class Feed implements RunObserver {
 
   /** Drops output only once the window is full: until then a reader may still start without losing anything. */
   #drainUnlessRead(): void {
-    if (this.#state !== 'unread' || !this.#isRunning || !this.#resultAwaited) return
-    if (this.#held < this.#window) return
+    if (!this.#isRunning || !this.#resultAwaited) return
+    if (this.#held >= this.#window) this.#drain()
+  }
+
+  /** Drops the output of an unread stream. */
+  #drain(): void {
+    if (this.#state !== 'unread') return
     this.#state = 'drained'
     this.#drop()
   }

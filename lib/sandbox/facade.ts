@@ -3,6 +3,7 @@
  * rejection, except that `execStream` and `streamProcessLogs` throw for bad arguments.
  */
 
+import { calledBy } from '../base/call-site.js'
 import { identifier } from '../options/ids.js'
 import { readArgument, readOptions } from '../options/read.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
@@ -99,7 +100,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
 
   async setEnvVars(vars: EnvChanges, options?: { sessionId?: string }): Promise<void> {
     const { sessionId = DEFAULT_SESSION } = readOptions(setEnvVarsOptions, options, 'setEnvVars')
-    await setEnv(this.#backend, sessionId, vars)
+    await calledBy(this.setEnvVars, setEnv(this.#backend, sessionId, vars))
   }
 
   async createSession(options?: SessionOptions): Promise<PublicSession> {

@@ -2,6 +2,7 @@
  * The public object for durable jobs, on any backend. Every call reads the job itself and keeps no state, so another
  * program may have started the job.
  */
+import { calledBy } from '../base/call-site.js'
 import { prunable, removeEnded } from '../jobs/prune.js'
 import { identifier } from '../options/ids.js'
 import { readArgument } from '../options/read.js'
@@ -68,7 +69,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
 
   async wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus> {
     const [jobId, { signal }] = [jobReference(job), planJobWait(options)]
-    return this.#backend.wait(jobId, signal)
+    return calledBy(this.wait, this.#backend.wait(jobId, signal))
   }
 
   async cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void> {

@@ -1,6 +1,7 @@
 /**
  * The public object for a session: an id and the calls that run in it. The session's shell has the state.
  */
+import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
 import { readOptions } from '../options/read.js'
 import { historyOptions } from '../protocol/session-options.js'
@@ -22,7 +23,7 @@ export class Session extends Runner implements PublicSession {
   }
 
   async setEnvVars(vars: EnvChanges): Promise<void> {
-    await setEnv(this.#backend, this.id, vars)
+    await calledBy(this.setEnvVars, setEnv(this.#backend, this.id, vars))
   }
 
   async history(options?: HistoryOptions): Promise<HistoryEntry[]> {

@@ -5,7 +5,7 @@
  * calls. A request with a number that is in use joins that call, and never begins it again. So the caller can repeat
  * any request until it has the reply, and no command runs twice. Another request with that number is refused.
  */
-import { createHash, randomUUID } from 'node:crypto'
+import { crypto } from '../base/builtin.js'
 import { CALL_HEADER, RECEIVED_HEADER } from '../protocol/headers.js'
 import { Refusal } from './failure.js'
 import { KeptCall } from './kept-call.js'
@@ -17,7 +17,7 @@ export interface Asked {
   method: string
   /** Its path and query count. */
   url: string
-  /** The checked body; undefined for none, and for the bytes of an upload. */
+  /** The checked body; undefined for none, and for an upload, which is compared while it is read. */
   body: unknown
 }
 
@@ -45,7 +45,7 @@ export class Callers {
 
   /** Registers a caller and returns its id. `keep` is in milliseconds. `sandbox` is that of a fleet. */
   register(keep: number, sandbox?: string): string {
-    const id = randomUUID()
+    const id = crypto().randomUUID()
     if (this.#callers.size >= MOST_CALLERS) this.#evict()
     this.#callers.set(id, { sandbox, keep, used: new UsedNumbers(), calls: new Map() })
     return id
@@ -105,11 +105,7 @@ export class Callers {
 function open(caller: Caller, number: number, digest: string, closing: AbortSignal): KeptCall {
   const known = caller.calls.get(number)
   if (known?.digest === digest) return known
-  if (known !== undefined)
-    throw new Refusal(
-      'CALL_MISMATCH',
-      `the call ${number} is another request: repeat it with the same method, path and body, or use a new number`,
-    )
+  if (known !== undefined) throw callMismatch()
   if (!caller.used.take(number))
     throw new Refusal('CALL_FORGOTTEN', 'the call has been performed, and its reply is no longer kept')
   const call = new KeptCall(digest, caller.keep, closing, () => {
@@ -120,10 +116,18 @@ function open(caller: Caller, number: number, digest: string, closing: AbortSign
   return call
 }
 
+export function callMismatch(): Refusal {
+  return new Refusal(
+    'CALL_MISMATCH',
+    'the call with this number is another request: repeat it with the same method, path and body, or use a new number',
+  )
+}
+
 /** Two requests with the same digest are the same call. */
 function digestOf({ method, url, body = null }: Asked): string {
   const { pathname, search } = new URL(url)
-  return createHash('sha256')
+  return crypto()
+    .createHash('sha256')
     .update(JSON.stringify([method, pathname + search, body]))
     .digest('base64')
 }

@@ -4,6 +4,7 @@
  * While no connection waits for the call, a timer runs. When it expires, the work is aborted and the reply is dropped.
  */
 import { onAbort } from '../base/abort.js'
+import { crypto } from '../base/builtin.js'
 import type { EventLog } from './event-log.js'
 
 /** A reply as it is sent again. */
@@ -20,6 +21,8 @@ export class KeptCall {
   readonly #keep: number
   readonly #forget: () => void
   readonly #release: () => void
+  /** Of the upload that the call has read to its end. */
+  #uploaded: string | undefined
   #connections = 0
   #timer: NodeJS.Timeout | undefined
   #reply: Promise<KeptReply> | undefined
@@ -73,6 +76,32 @@ export class KeptCall {
     return new Response(body, { status, headers })
   }
 
+  /**
+   * The upload of a request. `body` is for the work, if this request begins it. A repetition reads its upload only to
+   * compare it: call `isOther` when the call is over.
+   */
+  upload(given: AsyncIterable<Uint8Array>): {
+    body: AsyncIterable<Uint8Array>
+    isOther: () => Promise<boolean>
+  } {
+    if (this.#reply === undefined) return { body: this.#record(given), isOther: async () => false }
+    // An upload that breaks off is another one, too.
+    const digest = digestOf(given).catch(() => undefined)
+    return {
+      body: given,
+      isOther: async () => this.#uploaded !== undefined && this.#uploaded !== (await digest),
+    }
+  }
+
+  async *#record(given: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const hash = crypto().createHash('sha256')
+    for await (const piece of given) {
+      hash.update(piece)
+      yield piece
+    }
+    this.#uploaded = hash.digest('base64')
+  }
+
   /** The events. The first call begins the work. Rejects when it cannot begin. */
   events(work: () => Promise<EventLog>): Promise<EventLog> {
     this.#events ??= work()
@@ -86,4 +115,10 @@ export class KeptCall {
     this.#abort.abort(new Error(reason))
     this.#events?.then((log) => log.end()).catch(() => {})
   }
+}
+
+async function digestOf(upload: AsyncIterable<Uint8Array>): Promise<string> {
+  const hash = crypto().createHash('sha256')
+  for await (const piece of upload) hash.update(piece)
+  return hash.digest('base64')
 }

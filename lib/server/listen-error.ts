@@ -4,13 +4,15 @@ export function listenError(
   { host, port }: { host: string; port: number },
   option: string,
 ): Error {
-  const { code, syscall = 'listen' } = cause as NodeJS.ErrnoException
-  const text = `${option} ${port} cannot be used on ${host}: ${cause.message}; ${remedyOf(code, option)}`
-  return Object.assign(new Error(text, { cause }), { code, syscall })
+  const { code } = cause as NodeJS.ErrnoException
+  const text = `${option} ${port} cannot be used on ${host}: ${cause.message}; ${remedyOf(code, port, option)}`
+  return Object.assign(new Error(text, { cause }), { code, syscall: 'listen' })
 }
 
-function remedyOf(code: string | undefined, option: string): string {
-  if (code === 'EADDRNOTAVAIL') return 'choose an address of this machine as the host'
+function remedyOf(code: string | undefined, port: number, option: string): string {
+  // A free port is there, so the host cannot be used. Bun has other codes for that.
+  if (port === 0 || code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND' || code === 'EAI_AGAIN')
+    return 'choose an address of this machine as the host'
   if (code === 'EACCES') return `choose a higher ${option}: this user may not use low ones`
   return `choose another ${option}, or 0 for a free port`
 }

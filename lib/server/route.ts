@@ -8,6 +8,7 @@ import type { Context } from 'hono'
 import { ownOnly, withoutPrototypes } from '../base/own.js'
 import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
+import { callMismatch } from './callers.js'
 import type { ServerContext } from './context.js'
 import { EventLog } from './event-log.js'
 import { type Dialect, dialectOf, envelope, isOurFault, Refusal, SHUTTING_DOWN, STATUSES } from './failure.js'
@@ -132,7 +133,8 @@ async function answer(
     ? { signal: kept.call.signal, release: kept.call.attach(gone) }
     : firstOf([gone, server.closing])
   const subject = subjectOf(given)
-  const work = async () => route.handle({ ...given, signal })
+  const upload = given.upload && kept?.call.upload(given.upload)
+  const work = async () => route.handle({ ...given, upload: upload?.body ?? given.upload, signal })
   const sent = sendLater(c)
   const end = () => {
     release()
@@ -176,9 +178,11 @@ async function answer(
       return refuse(error)
     }
   }
+  const compared = async (response: Response) =>
+    (await upload?.isOther()) ? refuse(callMismatch()) : response
   const perform = () =>
     work().then((reply) => (reply instanceof Response ? reply : Response.json(reply)), refuse)
-  const settled = kept === undefined ? perform() : kept.call.reply(perform, kept.trim)
+  const settled = kept === undefined ? perform() : kept.call.reply(perform, kept.trim).then(compared)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }

@@ -5,7 +5,7 @@
  * The id is made here and is the first event of the stream. So no request can refer to a run that the server has not
  * begun, and the order of arrival does not matter.
  */
-import { randomUUID } from 'node:crypto'
+import { crypto } from '../base/builtin.js'
 import type { Encoding, ExecStream } from '../public/index.js'
 import { Refusal } from './failure.js'
 import { InputQueue } from './input-queue.js'
@@ -26,7 +26,7 @@ export class Runs {
     hasInput: boolean,
     start: (input: InputQueue | undefined, signal: AbortSignal) => ExecStream<Encoding>,
   ): { id: string; run: RemoteRun } {
-    const id = randomUUID()
+    const id = crypto().randomUUID()
     const abort = new AbortController()
     const input = hasInput ? new InputQueue() : undefined
     const run = { stream: start(input, abort.signal), input, abort }

@@ -34,21 +34,34 @@ export const doneSchema = z.object({ success: z.literal(true), timestamp })
 
 export const encodingSchema = z.enum(['utf8', 'buffer'])
 
-/** Text, or bytes. */
-export const dataSchema = z.union([z.string(), strictObject({ base64: z.base64() })]).openapi('Data')
+/** The message for a value that none of the alternatives accepts: zod has only "Invalid input". */
+export function mustBe(what: string) {
+  return {
+    error: ({ input }: { input?: unknown }) =>
+      input === undefined ? `is missing; it must be ${what}` : `must be ${what}`,
+  }
+}
 
-const COMMAND_RULE = 'must be shell text or a list of arguments, like "ls -l" or ["ls", "-l"]'
+/** Text, or bytes. */
+export const dataSchema = z
+  .union([z.string(), strictObject({ base64: z.base64() })], mustBe('text or bytes, like {"base64": "/w=="}'))
+  .openapi('Data')
 
 export const commandSchema = z
-  .union([z.string(), z.array(z.string())], {
-    error: ({ input }) => (input === undefined ? `is missing; it ${COMMAND_RULE}` : COMMAND_RULE),
-  })
+  .union(
+    [z.string(), z.array(z.string())],
+    mustBe('shell text or a list of arguments, like "ls -l" or ["ls", "-l"]'),
+  )
   .openapi('Command')
 
-export const signalSchema = z.union([z.string(), z.number()]).openapi('Signal')
+export const signalSchema = z
+  .union([z.string(), z.number()], mustBe('a signal, like "SIGTERM" or 15'))
+  .openapi('Signal')
 
 /** null unsets. */
-export const envSchema = z.record(z.string(), z.string().nullable()).openapi('Env')
+export const envSchema = z
+  .record(z.string(), z.string(mustBe('a string, or null to unset the variable')).nullable())
+  .openapi('Env')
 
 const statuses = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
 
@@ -56,7 +69,10 @@ export const statusSchema = z.enum(statuses).openapi('ProcessStatus')
 
 /** Text that a line contains, or a regular expression. */
 export const patternSchema = z
-  .union([z.string(), strictObject({ source: z.string(), flags: z.string() })])
+  .union(
+    [z.string(), strictObject({ source: z.string(), flags: z.string() })],
+    mustBe('text or a regular expression, like {"source": "ready in \\\\d+", "flags": "i"}'),
+  )
   .openapi('Pattern')
 
 /** A number in a query string. */

@@ -4,10 +4,10 @@
  * Both listen by node:http: it is the listener that bounds the time in which a request has to arrive, so that a client
  * which sends a byte now and then is turned away. Bun.serve has no such bound.
  */
-import { readFileSync } from 'node:fs'
 import { createServer as createHttpServer, type Server as HttpServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
+import { fs } from '../base/builtin.js'
 import { OptionError } from '../base/errors.js'
 import { signalNumber } from '../base/signals.js'
 import { readArgument } from '../options/read.js'
@@ -83,7 +83,7 @@ function withToken(plan: ServePlan): ServePlan {
 
 function readTokenFile(file: string): string {
   try {
-    return readFileSync(file, 'utf8').trim()
+    return fs.readFileSync(file, 'utf8').trim()
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new OptionError('INVALID_OPTION', `tokenFile ${file} cannot be read: ${code}`, { cause })

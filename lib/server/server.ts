@@ -1,11 +1,11 @@
 /**
  * The server as a function from requests to responses, for any listener: `serve`, Bun.serve, or a test.
  */
-import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { OpenAPIHono } from '@hono/zod-openapi'
 import type { Context, Next } from 'hono'
 import { cors } from 'hono/cors'
+import { crypto } from '../base/builtin.js'
 import { INSTANCE_HEADER } from '../protocol/headers.js'
 import type { Sandbox } from '../public/index.js'
 import type { CreateServerOptions, Server as PublicServer } from '../public/server.js'
@@ -67,7 +67,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     runs: new Runs(),
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
-    instance: randomUUID(),
+    instance: crypto().randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,
     closing: closing.signal,

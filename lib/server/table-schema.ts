@@ -2,10 +2,11 @@
  * The schema of a call's body, from its table of options.
  *
  * zod checks the type of a value. The bounds are in the document only: nacre checks them in the same place for every
- * caller, so the messages are the same.
+ * caller. A value of the wrong type has the message of that check, too.
  */
 import { z } from '@hono/zod-openapi'
-import type { About, JsonSchema, OptionTable } from '../options/option.js'
+import { OptionError } from '../base/errors.js'
+import type { About, JsonSchema, OptionTable, Reader } from '../options/option.js'
 import { sendable } from '../protocol/codec.js'
 import { commandSchema, dataSchema, envSchema, patternSchema, strictObject } from './schemas.js'
 
@@ -19,34 +20,49 @@ const named = {
 /** The properties of a body, all optional. */
 export function shapeOf(table: OptionTable): Record<string, z.ZodType> {
   return Object.fromEntries(
-    sendable(table).map(([name, { schema }]) => [
-      name,
-      zodOf(schema)
-        .optional()
-        .openapi(describe(table[name] as Partial<About>)),
-    ]),
+    sendable(table).map(([name, { schema }]) => {
+      const option = table[name] as Partial<About> & { read: Reader<unknown> }
+      return [name, zodOf(schema, refusalOf(option.read)).optional().openapi(describe(option))]
+    }),
   )
 }
 
-function zodOf(schema: JsonSchema): z.ZodType {
+/** Makes the message for a value of the wrong type; zod's own if the check has none. */
+type RefusalText = (issue: { input?: unknown }) => string | undefined
+
+function refusalOf(read: Reader<unknown>): RefusalText {
+  return ({ input }) => {
+    try {
+      read(input, '')
+    } catch (error) {
+      if (error instanceof OptionError) return error.message.trim()
+    }
+    return undefined
+  }
+}
+
+function zodOf(schema: JsonSchema, error?: RefusalText): z.ZodType {
   switch (schema.type) {
     case 'number':
     case 'integer':
-      return z.number().openapi({ ...schema })
+      return z.number({ error }).openapi({ ...schema })
     case 'string':
-      return z.string()
+      return z.string({ error })
     case 'boolean':
-      return z.boolean()
+      return z.boolean({ error })
     case 'enum':
-      return z.enum(schema.values)
+      return z.enum(schema.values, { error })
     case 'named':
       return named[schema.name]
     case 'object':
       return strictObject(shapeOf(schema.table))
     case 'list':
-      return z.array(zodOf(schema.of))
+      return z.array(zodOf(schema.of), { error })
     case 'either':
-      return z.union(schema.of.map(zodOf))
+      return z.union(
+        schema.of.map((one) => zodOf(one)),
+        { error },
+      )
   }
 }
 

@@ -5,7 +5,7 @@
  * by their offsets. A part that has arrived already is acknowledged again, and not written again. The file replaces the old
  * one at the end of the upload.
  */
-import { randomUUID } from 'node:crypto'
+import { crypto } from '../base/builtin.js'
 import type { FileInfo } from '../public/index.js'
 import { Refusal } from './failure.js'
 import { InputQueue } from './input-queue.js'
@@ -28,7 +28,7 @@ export class Uploads {
   begin(keep: number, write: Write): string {
     if (this.#uploads.size >= MOST_UPLOADS)
       throw new Refusal('OVERLOADED', `the server has ${MOST_UPLOADS} uploads already; try again`)
-    const id = randomUUID()
+    const id = crypto().randomUUID()
     this.#uploads.set(id, new Upload(keep, write, this.#closing, () => this.#uploads.delete(id)))
     return id
   }

@@ -35,6 +35,9 @@ const machines = ['__test__/{fleet,queue,sandboxd}/!(*.slow|*.measured).test.ts'
 /** They run the projects of examples/. */
 const examples = ['__test__/examples/*.test.ts']
 
+/** They need the documentation site. */
+const site = ['__test__/site/**/*.test.ts']
+
 /** They need the container image, built from the packages. */
 const image = ['__test__/image/**/*.test.ts']
 
@@ -43,7 +46,7 @@ export const projects = [
   {
     name: 'behaviour',
     include: ['__test__/**/*.test.ts'],
-    exclude: [slow, measured, machines, examples, packages, browser, image].flat(),
+    exclude: [slow, measured, machines, examples, packages, browser, site, image].flat(),
     workers: 2,
   },
   { name: 'measured', include: measured, workers: 1 },
@@ -62,5 +65,6 @@ export const projects = [
   },
   { name: 'packages', include: packages, exclude: measured, workers: 1 },
   { name: 'browser', include: browser, workers: 1 },
+  { name: 'site', include: site, workers: 1 },
   { name: 'image', include: image, workers: 1 },
 ]

@@ -78,7 +78,13 @@ export const steps = [
     ],
   },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
-  { name: 'site', ring: 'full', run: [script('docs-site.mjs')] },
+  {
+    name: 'site',
+    ring: 'full',
+    run: [script('docs-site.mjs')],
+    tests: node('site'),
+    debian: 'chromium',
+  },
   { name: 'measured', ring: 'full', tests: node('measured'), alone: true },
   { name: 'measured-bun', ring: 'full', tests: bun('measured'), alone: true },
 ]

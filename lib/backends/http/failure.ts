@@ -27,6 +27,12 @@ export interface Asked {
   subject?: string
 }
 
+/** What helps against a refusal that only the caller's settings cause. */
+const REMEDIES = new Map([
+  ['NOT_FOUND', ': check the URL of the server'],
+  ['UNAUTHORIZED', ': give the client the token of the server with the option token'],
+])
+
 export function isEnvelope(value: unknown): value is Envelope {
   const { code, httpStatus } = (value ?? {}) as Partial<Envelope>
   return typeof code === 'string' && typeof httpStatus === 'number'
@@ -56,7 +62,9 @@ export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject
       })
     default:
       if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)
-      return new SandboxError('REQUEST_REFUSED', `${code}: ${message}`, { cause: envelope })
+      return new SandboxError('REQUEST_REFUSED', `${code}: ${message}${REMEDIES.get(code) ?? ''}`, {
+        cause: envelope,
+      })
   }
 }
 

@@ -108,14 +108,7 @@ export class PersistentCalls {
         try {
           const headers = await call.headers(request, stop)
           if (last > 0) headers['last-event-id'] = String(last)
-          // The server has the input already.
-          const body = last > 0 ? { ...request.body, input: undefined } : request.body
-          for await (const event of this.#attempts.events({
-            ...request,
-            ...(body && { body }),
-            headers,
-            onOpen,
-          })) {
+          for await (const event of this.#attempts.events({ ...request, headers, onOpen })) {
             const id = Number(event.id)
             if (id <= last) continue
             last = id

@@ -1,12 +1,11 @@
 /**
  * `nacre job start`: prints the id and exits; the job continues.
  */
-import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Command } from 'commander'
 import { withExamples } from '../examples.js'
 import { printJson, printLine } from '../terminal.js'
-import { commandOf, duration, variable } from '../values.js'
+import { commandOf, duration, inputOf, variable } from '../values.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
@@ -17,9 +16,6 @@ interface Options extends RootOptions {
   timeout?: number
   input?: string
 }
-
-/** The descriptor of the standard input. */
-const STDIN = 0
 
 export function addStart(job: Command): void {
   const start = withRoot(job.command('start'))
@@ -42,7 +38,7 @@ export function addStart(job: Command): void {
           cwd: cwd === undefined ? undefined : path.resolve(cwd),
           env,
           timeout,
-          input: input === undefined ? undefined : readFileSync(input === '-' ? STDIN : input),
+          input: inputOf(input),
         }),
       )
       await (json ? printJson(handle) : printLine(handle.jobId))

@@ -1,11 +1,10 @@
 /**
  * `nacre queue add`: prints the id and exits; a worker runs the job.
  */
-import { readFileSync } from 'node:fs'
 import { type Command, InvalidArgumentError } from 'commander'
 import { withExamples } from '../examples.js'
 import { printJson, printLine } from '../terminal.js'
-import { commandOf, duration, variable } from '../values.js'
+import { commandOf, duration, inputOf, variable } from '../values.js'
 import { type QueueOptions, useQueue, withQueue } from './connection.js'
 
 interface Options extends QueueOptions {
@@ -19,9 +18,6 @@ interface Options extends QueueOptions {
   priority?: number
   delay?: number
 }
-
-/** The descriptor of the standard input. */
-const STDIN = 0
 
 export function addQueueAdd(group: Command): void {
   const add = withQueue(group.command('add'))
@@ -44,7 +40,7 @@ export function addQueueAdd(group: Command): void {
         queue.add({
           command: commandOf(words, verb),
           ...settings,
-          input: input === undefined ? undefined : readFileSync(input === '-' ? STDIN : input),
+          input: inputOf(input),
         }),
       )
       await (json ? printJson(job) : printLine(job.id))

@@ -1,8 +1,8 @@
 /** Common options of all verbs for queues: Redis, the queue and its prefix. */
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { OptionError } from '../../base/errors.js'
 import type { JobQueue, JobQueueOptions } from '../../public/queue.js'
+import { tokenOf } from '../values.js'
 
 export interface QueueOptions {
   redis?: string
@@ -36,7 +36,7 @@ export function connectionOf({ redis, queue, prefix }: QueueOptions): JobQueueOp
 /** Calls a function with a queue, and closes it afterwards. */
 export async function useQueue<T>(options: QueueOptions, use: (queue: JobQueue) => Promise<T>): Promise<T> {
   const { JobQueue } = await loadQueue()
-  const token = options.tokenFile === undefined ? process.env.NACRE_TOKEN : readToken(options.tokenFile)
+  const token = tokenOf(options.tokenFile)
   await using queue = new JobQueue({ ...connectionOf(options), token, logger: reporter() })
   return await use(queue)
 }
@@ -60,13 +60,4 @@ function reporter() {
     isReported = true
   }
   return { debug: nothing, info: nothing, warn, error: warn }
-}
-
-function readToken(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError('INVALID_OPTION', `--token-file ${file} cannot be read: ${code}`, { cause })
-  }
 }

@@ -75,7 +75,11 @@ async function makeDirectory(directory: Buffer): Promise<void> {
 
 /** The copy gets its name once it is complete. */
 async function receive(files: Files, from: FilePath, to: Buffer, { mode }: FileInfo): Promise<void> {
-  const part = Buffer.concat([to, Buffer.from(`.${randomUUID()}.part`)])
+  // Beside the copy, whose own name may be as long as a name can be.
+  const part = Buffer.concat([
+    to.subarray(0, to.lastIndexOf(SLASH) + 1),
+    Buffer.from(`.${randomUUID()}.part`),
+  ])
   try {
     const handle = await open(part, 'wx', 0o600)
     try {

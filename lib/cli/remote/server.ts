@@ -1,10 +1,10 @@
 /**
  * Common options of all verbs for a server: its address, its token, and the session.
  */
-import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { OptionError } from '../../base/errors.js'
+import { SandboxError } from '../../base/errors.js'
 import type { Files } from '../../public/index.js'
+import { tokenOf } from '../values.js'
 
 export interface ServerOptions {
   url?: string
@@ -13,6 +13,15 @@ export interface ServerOptions {
 }
 
 const DEFAULT_URL = 'http://127.0.0.1:4747'
+
+const URL_FLAGS = '--url, or $NACRE_URL'
+
+/** What a user can correct after the first request, by the code of the error or of the refusal. */
+const FLAGS = new Map([
+  ['CONNECTION_FAILED', URL_FLAGS],
+  ['NOT_FOUND', URL_FLAGS],
+  ['UNAUTHORIZED', '--token-file, or $NACRE_TOKEN'],
+])
 
 /** Adds the options. */
 export function withServer(command: Command): Command {
@@ -28,23 +37,14 @@ export async function useFiles<T>(
   use: (files: Files) => Promise<T>,
 ): Promise<T> {
   const { SandboxClient } = await import('../../backends/http/client.js')
-  const { SandboxError, isCode } = await import('../../base/errors.js')
-  const token = tokenFile === undefined ? process.env.NACRE_TOKEN : readToken(tokenFile)
+  const { refusalCode } = await import('../../backends/http/failure.js')
+  const token = tokenOf(tokenFile)
   await using client = new SandboxClient({ url, token })
   const found = await client.getSession(session).catch((error) => {
-    if (!isCode(error, 'CONNECTION_FAILED')) throw error
-    const message = `${error.message} (--url, or $NACRE_URL)`
-    throw new SandboxError('CONNECTION_FAILED', message, { cause: error })
+    const flags = FLAGS.get(refusalCode(error) ?? error.code)
+    if (flags === undefined) throw error
+    throw new SandboxError(error.code, `${error.message} (${flags})`, { cause: error })
   })
   if (found === null) throw new SandboxError('SESSION_NOT_FOUND', `there is no session '${session}'`)
   return await use(found.files)
-}
-
-function readToken(file: string): string {
-  try {
-    return readFileSync(file, 'utf8').trim()
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError('INVALID_OPTION', `--token-file ${file} cannot be read: ${code}`, { cause })
-  }
 }

@@ -1,8 +1,8 @@
 /**
  * Sessions and their variables, as clients of a sandbox container know them.
  */
-import os from 'node:os'
 import { z } from '@hono/zod-openapi'
+import { os } from '../../base/builtin.js'
 import { SandboxError } from '../../base/errors.js'
 import { decodeEnv } from '../../protocol/json.js'
 import type { Session, SessionOptions } from '../../public/index.js'

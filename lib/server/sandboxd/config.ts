@@ -1,7 +1,7 @@
 /**
  * The program of a call: its arguments, variables and directory, checked. Nothing here looks at the disk.
  */
-import path from 'node:path'
+import { path } from '../../base/builtin.js'
 import { quote } from '../../options/read.js'
 import { Refused } from './status.js'
 

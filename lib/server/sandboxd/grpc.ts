@@ -1,10 +1,10 @@
 /**
  * The gRPC server: the process service, health and reflection.
  */
-import path from 'node:path'
-import { fileURLToPath } from 'node:url'
+
 import type { Server } from '@grpc/grpc-js'
 import { packageRoot } from '../../addon/package-root.js'
+import { path, url } from '../../base/builtin.js'
 import { OptionError } from '../../base/errors.js'
 import type { Logger } from '../../public/index.js'
 import { listenError } from '../listen-error.js'
@@ -104,7 +104,7 @@ function addService(
 
 /** The directory of the protocol, which is published for clients, too. */
 function protoDirectory(): string {
-  const root = packageRoot(path.dirname(fileURLToPath(import.meta.url)))
+  const root = packageRoot(path.dirname(url.fileURLToPath(import.meta.url)))
   if (root !== undefined) return path.join(root, 'proto')
   throw new OptionError(
     'INVALID_OPTION',

@@ -1,7 +1,7 @@
 /**
  * Whether there is a program to run. bash would report a missing one as exit code 127, and a call should fail instead.
  */
-import path from 'node:path'
+import { path } from '../../base/builtin.js'
 import { quote } from '../../options/read.js'
 import type { Files } from '../../public/index.js'
 import { Refused } from './status.js'

@@ -1,8 +1,9 @@
 /**
  * The sandbox as sandboxd sees it: a session of its own, whose directory is the root, and the files below that.
  */
-import path from 'node:path'
+
 import type { HeldProcess, HeldRuns } from '../../backends/native/held.js'
+import { path } from '../../base/builtin.js'
 import { isCode } from '../../base/errors.js'
 import type { Files, Sandbox } from '../../public/index.js'
 import type { Config } from './config.js'

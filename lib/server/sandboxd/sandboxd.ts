@@ -1,9 +1,8 @@
 /**
  * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API.
  */
-import { mkdirSync, realpathSync, statSync } from 'node:fs'
-import path from 'node:path'
 import { Sandbox as NativeSandbox } from '../../backends/native/sandbox.js'
+import { fs, path } from '../../base/builtin.js'
 import { OptionError } from '../../base/errors.js'
 import type { Sandbox } from '../../public/index.js'
 import { isLoopback } from '../guard.js'
@@ -104,8 +103,8 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
 function openRoot(root: string): string {
   try {
     makeDirectory(root)
-    const real = realpathSync(root)
-    if (!statSync(real).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+    const real = fs.realpathSync(root)
+    if (!fs.statSync(real).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
     return real
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
@@ -118,14 +117,14 @@ function openRoot(root: string): string {
 /** With its parents. The option `recursive` of mkdir never returns where the system makes no directories, as in /proc. */
 function makeDirectory(directory: string): void {
   try {
-    mkdirSync(directory)
+    fs.mkdirSync(directory)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === 'EEXIST') return
     const parent = path.dirname(directory)
     if (code !== 'ENOENT' || parent === directory) throw error
     makeDirectory(parent)
-    mkdirSync(directory)
+    fs.mkdirSync(directory)
   }
 }
 

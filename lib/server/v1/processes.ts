@@ -18,6 +18,7 @@ import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import {
   commandSchema,
+  mustBe,
   patternSchema,
   processParams,
   signalSchema,
@@ -60,11 +61,14 @@ const serviceBody = strictObject({
   command: commandSchema,
   ...shapeOf(serviceOptions),
   openInput,
-  healthCheck: z.union([
-    strictObject({ port: z.number(), ...shapeOf(portOptions), timeout }),
-    strictObject({ log: patternSchema, timeout }),
-    strictObject({ command: commandSchema, interval: z.number().optional(), timeout }),
-  ]),
+  healthCheck: z.union(
+    [
+      strictObject({ port: z.number(), ...shapeOf(portOptions), timeout }),
+      strictObject({ log: patternSchema, timeout }),
+      strictObject({ command: commandSchema, interval: z.number().optional(), timeout }),
+    ],
+    mustBe('{"port": 8080}, {"log": "ready"} or {"command": "test -e ready"}, with options of that check'),
+  ),
 })
 
 const errors = [

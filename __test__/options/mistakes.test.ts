@@ -1,0 +1,129 @@
+/** The mistakes of a new user: each message names the cause and the remedy. Those on the command line are in cli/use.test.ts. */
+import { once } from 'node:events'
+import { createServer, type Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { Sandbox } from 'nacre'
+import { SandboxClient } from 'nacre/client'
+import { createServer as createNacreServer, serve } from 'nacre/server'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { withServer } from '../helpers/http.js'
+import { rejectionOf } from '../helpers/thrown.js'
+
+const TOKEN = 'a-token-for-the-tests'
+
+/** What is refused before anything runs. Types are ignored, as in JavaScript. */
+const calls: Array<[mistake: string, call: (sandbox: Sandbox) => unknown, message: RegExp]> = [
+  ['timeoutMs', (s) => s.exec('true', { timeoutMs: 5 } as object), /"timeoutMs"; did you mean "timeout"\?/],
+  ['envs', (s) => s.exec('true', { envs: {} } as object), /"envs"; did you mean "env"\?/],
+  ['reject', (s) => s.exec('true', { reject: true } as object), /"reject"; did you mean "check"\?/],
+  ['stdin', (s) => s.exec('true', { stdin: '' } as object), /"stdin"; did you mean "input"\?/],
+  ['an option without a near name', (s) => s.exec('true', { x: 1 } as object), /it has: sessionId, cwd/],
+  ["'10s'", (s) => s.exec('true', { timeout: '10s' as never }), /not "10s"; 10 seconds are 10000$/],
+  ["maxBuffer: '1GB'", (s) => s.exec('true', { maxBuffer: '1GB' as never }), /1 GiB is 1073741824$/],
+  ['arguments as options', (s) => s.exec('ls', ['-l'] as never), /options of exec .* not an array/],
+  ['no command', (s) => s.exec(undefined as never), /command must be shell text or a list of arguments/],
+  ["memory: '1GB'", () => new Sandbox({ limits: { memory: '1GB' as never } }), /1 GiB is 1073741824$/],
+  ['isolation: true', () => new Sandbox({ isolation: true as never }), /choose one of 'workspace'/],
+  ['network: false', () => new Sandbox({ isolation: { network: false as never } }), /'none' or \{ allow/],
+  [
+    'a health check as a port',
+    (s) => s.startService('x', { healthCheck: 80 as never }),
+    /must be \{ port \}.* not 80$/,
+  ],
+  ['no health check', (s) => s.startService('x', {} as never), /must be given: \{ port \}/],
+  ['jobs.start with text', (s) => s.jobs.start('true' as never), /an object with a command/],
+  ['jobs.start with cmd', (s) => s.jobs.start({ cmd: 'x' } as never), /did you mean "command"\?/],
+  ['serve without a sandbox', () => serve({ port: 80 } as never), /sandbox must be a Sandbox/],
+  ['serve for all without a token', (s) => serve(s, { host: '0.0.0.0' }), /give token or tokenFile/],
+  ['a short token', (s) => serve(s, { token: 'abc' }), /token must be at least 16 characters/],
+  ['an address without a scheme', () => new SandboxClient({ url: '127.0.0.1:80' }), /http: or https: URL/],
+]
+
+describe('a call is refused with the cause and the remedy:', () => {
+  const sandbox = new Sandbox()
+  afterAll(() => sandbox.destroy())
+  it.each(calls)('%s', async (_, call, message) => {
+    const error = await rejectionOf((async () => call(sandbox))())
+    expect(error.name).toBe('OptionError')
+    expect(error.message).toMatch(message)
+  })
+})
+
+const bodies: Array<[path: string, body: object, message: RegExp]> = [
+  ['/v1/exec', {}, /command: is missing; it must be shell text or a list/],
+  ['/v1/exec', { cmd: 'true' }, /did you mean "command"\?/],
+  ['/v1/exec', { command: 'true', timeoutMs: 5 }, /did you mean "timeout"\?/],
+  ['/v1/exec', { command: 'true', timeout: '10s' }, /timeout: must be .* not "10s"; 10 seconds are 10000$/],
+  ['/v1/exec', { command: 'true', env: { A: 1 } }, /env\.A: must be a string, or null/],
+  ['/v1/exec', { command: 'true', input: 5 }, /input: must be text or bytes/],
+  ['/v1/exec', { command: 'true', check: 'yes' }, /check: must be true or false, not "yes"$/],
+  [
+    '/v1/processes',
+    { command: 'true', limits: { memory: '1GB' } },
+    /limits\.memory: .* 1 GiB is 1073741824$/,
+  ],
+  ['/v1/processes', { command: 'true', limits: { mem: 1 } }, /did you mean "memory"\?/],
+  ['/v1/sessions', { isolation: true }, /isolation: .* choose one of 'workspace'/],
+  ['/v1/sessions', { isolation: { net: 'none' } }, /isolation: no option "net"; did you mean "network"\?/],
+  ['/v1/services', { command: 'true' }, /healthCheck: is missing; it must be \{"port": 8080\}/],
+  ['/v1/services', { command: 'true', healthCheck: 80 }, /healthCheck: must be \{"port": 8080\}/],
+]
+
+describe('a request is refused with the cause and the remedy:', () => {
+  const sandbox = new Sandbox()
+  const server = createNacreServer(sandbox, { authenticated: true })
+  afterAll(() => sandbox.destroy())
+  it.each(bodies)('%s %j', async (path, body, message) => {
+    const headers = { 'content-type': 'application/json' }
+    const request = new Request(`http://localhost${path}`, {
+      ...{ method: 'POST', headers },
+      body: JSON.stringify(body),
+    })
+    const response = await server.fetch(request)
+    const { code, message: text } = (await response.json()) as { code: string; message: string }
+    expect([response.status, code]).toEqual([400, 'VALIDATION_FAILED'])
+    expect(text).toMatch(message)
+  })
+})
+
+describe('a server', () => {
+  let other: Server
+  beforeAll(async () => {
+    other = createServer((_, reply) => reply.end('<h1>another</h1>')).listen(0, '127.0.0.1')
+    await once(other, 'listening')
+  })
+  afterAll(() => other.close())
+  const portOf = () => (other.address() as AddressInfo).port
+
+  it('names the remedy for a port in use and for a host that is not this machine', async () => {
+    await using sandbox = new Sandbox()
+    const token = TOKEN
+    for (const [options, message] of [
+      [{ port: portOf() }, /port \d+ cannot be used .*; choose another port, or 0 for a free port$/],
+      [{ port: 0, host: 'none.invalid', token }, /; choose an address of this machine as the host$/],
+      [{ port: 0, host: '203.0.113.1', token }, /; choose an address of this machine as the host$/],
+    ] as const)
+      expect((await rejectionOf(serve(sandbox, options))).message).toMatch(message)
+  })
+
+  it('that is no nacre server, needs a token or has another path is named with the remedy', () =>
+    withServer(
+      async ({ url }) => {
+        for (const [options, message] of [
+          [{ url: `http://127.0.0.1:${portOf()}` }, /not by a nacre server: check the URL/],
+          [
+            { url: 'http://127.0.0.1:1' },
+            /http:\/\/127\.0\.0\.1:1\/.* check that the server runs, and its URL/,
+          ],
+          [{ url }, /^UNAUTHORIZED: .* token of the server with the option token$/],
+          [{ url, token: 'another-token-for-tests' }, /^UNAUTHORIZED: .* with the option token$/],
+          [{ url: `${url}/api`, token: TOKEN }, /^NOT_FOUND: .* check the URL of the server$/],
+        ] as const) {
+          const client = new SandboxClient(options)
+          expect((await rejectionOf(client.exec('true'))).message).toMatch(message)
+          await client.destroy()
+        }
+      },
+      { token: TOKEN },
+    ))
+})
