@@ -6,6 +6,7 @@ use nacre_protocol::files::{Change, Event, Failure, Finish, Info, Kind};
 use nacre_protocol::socket;
 use nacre_protocol::standing::ResourceLimits;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
@@ -110,6 +111,37 @@ fn a_write_appears_with_the_commit_and_a_cancelled_one_never() {
         reply(&connection);
         drop(connection);
         until("the temporary file is gone", || helper.names() == ["x"]);
+    });
+}
+
+#[test]
+fn an_append_that_fails_or_is_cancelled_leaves_what_others_have_appended() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        let append = |text: &str| {
+            let mut file = fs::OpenOptions::new().append(true).open(helper.path("x")).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+        };
+        let begin = || {
+            let connection = helper.call(Call::Write { path: b"x".to_vec(), mode: None, append: true });
+            let (Reply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
+            fs::File::from(file).write_all(b"own\n").unwrap();
+            connection
+        };
+        fs::write(helper.path("x"), "old\n").unwrap();
+        let reverted = begin();
+        append("one\n");
+        message::send(reverted.as_fd(), &Finish::Revert, &[]).unwrap();
+        assert_eq!(reply(&reverted).0, Reply::Done);
+        let cancelled = begin();
+        append("two\n");
+        drop(cancelled);
+        let committed = begin();
+        append("three\n");
+        message::send(committed.as_fd(), &Finish::Commit, &[]).unwrap();
+        let (Reply::Found(Some(Info { size: 22, .. })), _) = reply(&committed) else { panic!() };
+        assert_eq!(fs::read_to_string(helper.path("x")).unwrap(), "old\none\ntwo\nthree\nown\n");
+        assert_eq!(helper.names(), ["x"]);
     });
 }
 

@@ -13,12 +13,13 @@ use super::temporary::Temporary;
 use super::way::{Start, target_of};
 use nacre_protocol::files::{Failure, Finish, Reply};
 use rustix::fs::{
-    Access, AtFlags, Mode, OFlags, SeekFrom, Stat, accessat, fchmod, fchown, fstat, ftruncate, openat, renameat, seek,
-    statat, unlinkat,
+    Access, AtFlags, CWD, Mode, OFlags, SeekFrom, Stat, accessat, fchmod, fchown, fstat, ftruncate, openat, renameat,
+    seek, statat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, pread, retry_on_intr, write as write_to};
 use rustix::process::{Gid, Uid};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// See the module.
@@ -70,35 +71,99 @@ fn kept_permissions(old: &Stat, file: &OwnedFd, opened: &Stat) -> u32 {
     if is_same || fchown(file, owner.0, owner.1).is_ok() { permissions(old) } else { permissions(old) & 0o1777 }
 }
 
-/// Appends to a file. A partial addition is reverted, unless another process has appended to the file meanwhile.
+/// Appends to a file. Until everything is there, the addition is kept in a file without a name: a failed or cancelled
+/// append changes nothing.
 fn add(connection: &Connection, place: &Place, old: Option<&Stat>, path: &[u8], mode: Option<u32>) -> Result<(), Stop> {
-    let made = if old.is_none() { OFlags::CREATE | OFlags::EXCL } else { OFlags::empty() };
+    if old.is_none() {
+        accessat(&place.parent, ".", Access::WRITE_OK, AtFlags::empty()).map_err(about(path))?;
+    }
+    let addition = unnamed_file(place).map_err(about(path))?;
+    let opened = fstat(&addition).map_err(about(path))?;
+    connection.send_with(&Reply::Opened(info(&opened, None)), &[addition.as_fd()])?;
+    if connection.finish()? == Finish::Revert {
+        return connection.send(&Reply::Done);
+    }
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = openat(&place.parent, &place.name[..], flags | made, Mode::from_raw_mode(0o666)).map_err(about(path))?;
-    let opened = fstat(&file).map_err(about(path))?;
-    regular_at(&opened, path)?;
-    let sent = connection.send_with(&Reply::Opened(info(&opened, None)), &[file.as_fd()]);
-    let finish = sent.and_then(|()| connection.finish());
-    if !matches!(finish, Ok(Finish::Commit)) {
-        take_back(place, old.is_none(), &file, &opened);
-        return finish.and_then(|_| connection.send(&Reply::Done));
+    let open = |flags| openat(&place.parent, &place.name[..], flags, Mode::from_raw_mode(0o666));
+    let is_new = open(flags | OFlags::CREATE | OFlags::EXCL);
+    let was_made = is_new.is_ok();
+    let file = is_new.or_else(|_| open(flags)).map_err(about(path))?;
+    let added = add_to(&file, &addition, path, mode, &|| connection.check());
+    if added.is_err() && was_made && fstat(&file).is_ok_and(|now| now.st_size == 0) {
+        let _ = unlinkat(&place.parent, &place.name[..], AtFlags::empty());
     }
-    if let Some(mode) = mode {
-        fchmod(&file, Mode::from_raw_mode(mode)).map_err(about(path))?;
-    }
+    added?;
     let written = fstat(&file).map_err(about(path))?;
     connection.send(&Reply::Found(Some(info(&written, None))))
 }
 
-fn take_back(place: &Place, was_made: bool, file: &OwnedFd, opened: &Stat) {
-    let Ok(now) = fstat(file) else { return };
-    // The host's writes share this position: the end of what the host has appended.
-    let end = seek(file, SeekFrom::Current(0)).unwrap_or(0);
-    if end > 0 && u64::try_from(now.st_size) == Ok(end) {
-        let _ = ftruncate(file, u64::try_from(opened.st_size).unwrap_or(0));
+/// A file for an addition, next to the file if possible: there should be room for it.
+fn unnamed_file(place: &Place) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
+    let open = |directory: BorrowedFd<'_>, path: &Path| openat(directory, path, flags, Mode::from_raw_mode(0o600));
+    let elsewhere = |errno| open(CWD, &std::env::temp_dir()).map_err(|_| errno);
+    open(place.parent.as_fd(), Path::new(".")).or_else(elsewhere)
+}
+
+/// Bytes per write of an addition. A shorter addition is written at once, so nothing comes into its middle.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// Adds the content of `addition` to a file. On a failure, what was added is removed, unless another program has added to
+/// the file meanwhile.
+///
+/// The race: another program can add to the file between the look at its size and the removal. Then its addition is lost.
+/// Linux offers no way to exclude that.
+fn add_to(
+    file: &OwnedFd,
+    addition: &OwnedFd,
+    path: &[u8],
+    mode: Option<u32>,
+    check: &dyn Fn() -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    regular_at(&fstat(file).map_err(about(path))?, path)?;
+    if let Some(mode) = mode {
+        fchmod(file, Mode::from_raw_mode(mode)).map_err(about(path))?;
     }
-    if was_made && fstat(file).is_ok_and(|now| now.st_size == 0) {
-        let _ = unlinkat(&place.parent, &place.name[..], AtFlags::empty());
+    let mut added = Added::default();
+    let result = copy_all(file, addition, &mut added, path, check);
+    if result.is_err() && added.end > added.start && fstat(file).is_ok_and(|now| now.st_size as u64 == added.end) {
+        let _ = ftruncate(file, added.start);
+    }
+    result
+}
+
+/// The part of a file that was added without anything else in it: the last one, if something came between.
+#[derive(Default)]
+struct Added {
+    start: u64,
+    end: u64,
+}
+
+fn copy_all(
+    file: &OwnedFd,
+    addition: &OwnedFd,
+    added: &mut Added,
+    path: &[u8],
+    check: &dyn Fn() -> Result<(), Stop>,
+) -> Result<(), Stop> {
+    let mut buffer = vec![0; PIECE_BYTES];
+    let mut from = 0;
+    loop {
+        check()?;
+        let read = retry_on_intr(|| pread(addition, &mut buffer, from)).map_err(about(path))?;
+        if read == 0 {
+            return Ok(());
+        }
+        from += read as u64;
+        let mut rest = &buffer[..read];
+        while !rest.is_empty() {
+            let written = retry_on_intr(|| write_to(file, rest)).map_err(about(path))?;
+            rest = &rest[written..];
+            // The kernel has moved the position behind what was added.
+            let end = seek(file, SeekFrom::Current(0)).map_err(about(path))?;
+            let start = end - written as u64;
+            *added = Added { start: if added.end == start { added.start.min(start) } else { start }, end };
+        }
     }
 }
 
