@@ -21,6 +21,9 @@ pub const MAX_OPEN: usize = 63;
 /// Maximum entries of one list.
 pub const MAX_ENTRIES: usize = 1_000_000;
 
+/// Maximum bytes of a list: of its paths, links, and a little for each entry. Deep trees have long paths.
+pub const MAX_LIST_BYTES: usize = 256 * 1024 * 1024;
+
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {

@@ -1,7 +1,7 @@
 //! Converts failures of the files helper to errors.
 
 use crate::error::{Code, Error};
-use nacre_protocol::files::{Failure, Kind, MAX_ENTRIES, Reason};
+use nacre_protocol::files::{Failure, Kind, MAX_ENTRIES, MAX_LIST_BYTES, Reason};
 use std::io;
 
 /// Creates an error about a file.
@@ -35,7 +35,10 @@ pub fn error_of(Failure { reason, path }: &Failure) -> Error {
         Reason::SameFile => error(Code::InvalidPath, path, "is the file to be copied"),
         Reason::Inside => error(Code::InvalidPath, path, "is inside the directory to be copied or renamed"),
         Reason::TooMany => {
-            let what = format!("has more than {MAX_ENTRIES} entries; list a part of it, or fewer levels");
+            let bytes = MAX_LIST_BYTES / 1024 / 1024;
+            let what = format!(
+                "has more than {MAX_ENTRIES} entries, or {bytes} MiB of paths; list a part of it, or fewer levels"
+            );
             error(Code::FileTooLarge, path, what)
         }
         Reason::WatchLimit(libc::EMFILE) => {

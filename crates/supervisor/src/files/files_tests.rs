@@ -4,7 +4,7 @@ use super::*;
 use crate::own_process::{in_own_process, until};
 use nacre_protocol::files::{Change, Event, Failure, Finish, Info, Kind};
 use nacre_protocol::socket;
-use nacre_protocol::standing::ResourceLimits;
+use nacre_protocol::standing::{ResourceLimits, RunAs};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -20,8 +20,12 @@ pub(super) struct Helper {
 
 impl Helper {
     pub(super) fn start() -> Self {
+        Self::start_as(None)
+    }
+
+    fn start_as(user: Option<RunAs>) -> Self {
         let (ours, theirs) = socket::pair().unwrap();
-        let standing = Standing { user: None, limits: ResourceLimits::default(), confined: None };
+        let standing = Standing { user: user.as_ref(), limits: ResourceLimits::default(), confined: None };
         let pid = start(theirs, &standing).unwrap();
         Self { socket: Some(ours), pid, directory: tempfile::tempdir().unwrap(), is_rooted: false }
     }
@@ -211,5 +215,44 @@ fn a_message_that_is_none_is_passed_over() {
             let _ = socket::send(socket.as_fd(), bytes, &[]);
             assert!(matches!(helper.ask(Call::Stat { path: b".".to_vec() }), Reply::Found(Some(_))));
         }
+    });
+}
+
+#[test]
+fn removes_of_one_tree_at_the_same_time_all_succeed() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        for _ in 0..20 {
+            for number in 0..100 {
+                fs::create_dir_all(helper.path(&format!("d/{number}/{number}"))).unwrap();
+            }
+            let remove = || helper.call(Call::Remove { path: b"d".to_vec(), recursive: true });
+            for removal in [remove(), remove(), remove()] {
+                match reply(&removal).0 {
+                    Reply::Done => {}
+                    // It had begun when nothing was left.
+                    Reply::Failed(Failure { reason: Reason::System(libc::ENOENT), path }) if path == b"d" => {}
+                    other => panic!("{other:?}"),
+                }
+            }
+            assert!(helper.names().is_empty());
+        }
+    });
+}
+
+#[test]
+fn a_failed_copy_of_directories_without_permissions_leaves_nothing() {
+    in_own_process(|| {
+        // The permissions of directories do not bind root.
+        let helper = Helper::start_as(Some(RunAs { uid: 54_321, gid: 54_321, groups: Vec::new() }));
+        for name in ["from", "from/closed", "from/closed/inner", "to"] {
+            fs::create_dir(helper.path(name)).unwrap();
+            std::os::unix::fs::chown(helper.path(name), Some(54_321), Some(54_321)).unwrap();
+        }
+        std::os::unix::net::UnixListener::bind(helper.path("from/z")).unwrap();
+        fs::set_permissions(helper.path("from/closed"), fs::Permissions::from_mode(0o500)).unwrap();
+        let copy = || Call::Copy { from: b"from".to_vec(), to: b"to/copy".to_vec(), recursive: true };
+        assert_eq!(helper.reason(copy()), Reason::NotRegular(Kind::Socket));
+        assert_eq!(names(&helper.path("to")), [""; 0]);
     });
 }

@@ -5,7 +5,7 @@ use super::cursor::Cursor;
 use super::failure::{Stop, about, below, failure};
 use super::info::info_at;
 use super::way::{Start, Way};
-use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_ENTRIES, Reason, Reply};
+use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_ENTRIES, MAX_LIST_BYTES, Reason, Reply};
 use rustix::io::Errno;
 
 /// Sends the entries in no particular order. Entries that disappear meanwhile are left out.
@@ -16,15 +16,20 @@ pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32) 
     let mut cursor = open.map_err(about(path))?;
     let mut levels = vec![cursor.names().map_err(about(path))?];
     let mut prefix: Vec<u8> = Vec::new();
-    let mut batch = Batch { connection, entries: Vec::new(), bytes: 0, total: 0 };
+    let mut batch = Batch { connection, entries: Vec::new(), bytes: 0, total: 0, all_bytes: 0 };
     while let Some(names) = levels.last_mut() {
         let Some(name) = names.next() else {
             levels.pop();
-            if !levels.is_empty() {
-                cursor.leave().map_err(about(&below(path, &prefix)))?;
+            while !levels.is_empty() {
                 // Cuts the prefix back to the previous slash.
                 prefix.pop();
                 prefix.truncate(prefix.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1));
+                match cursor.leave() {
+                    Ok(()) => break,
+                    // The parent directory has been moved or removed, with what was left in it.
+                    Err(Errno::STALE) => drop(levels.pop()),
+                    Err(errno) => return Err(about(&below(path, &prefix))(errno).into()),
+                }
             }
             continue;
         };
@@ -57,6 +62,7 @@ struct Batch<'a> {
     entries: Vec<Entry>,
     bytes: usize,
     total: usize,
+    all_bytes: usize,
 }
 
 /// Bytes of an entry in addition to its path.
@@ -68,7 +74,12 @@ impl Batch<'_> {
         if self.total > MAX_ENTRIES {
             return Err(failure(Reason::TooMany, path).into());
         }
-        self.bytes += ENTRY_BYTES + entry.path.len() + entry.info.target.as_ref().map_or(0, Vec::len);
+        let bytes = ENTRY_BYTES + entry.path.len() + entry.info.target.as_ref().map_or(0, Vec::len);
+        self.bytes += bytes;
+        self.all_bytes += bytes;
+        if self.all_bytes > MAX_LIST_BYTES {
+            return Err(failure(Reason::TooMany, path).into());
+        }
         self.entries.push(entry);
         if self.bytes >= BATCH_BYTES { self.send() } else { Ok(()) }
     }

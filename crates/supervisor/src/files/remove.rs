@@ -7,7 +7,7 @@ use super::info::{identity, kind_of};
 use super::place::open_directory;
 use super::way::{Start, place_of};
 use nacre_protocol::files::{Failure, Kind, Reason};
-use rustix::fs::{AtFlags, CWD, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, chmodat, fchmod, statat, unlinkat};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
 
@@ -33,7 +33,7 @@ pub fn remove(connection: &Connection, start: Start<'_>, path: &[u8], recursive:
         return Err(protected());
     }
     if recursive {
-        return remove_tree(&place.parent, &place.name, path, &|| connection.check());
+        return remove_tree(&place.parent, &place.name, path, false, &|| connection.check());
     }
     match unlinkat(&place.parent, &place.name[..], AtFlags::REMOVEDIR) {
         Err(Errno::NOTEMPTY | Errno::EXIST) => Err(failure(Reason::NeedsRecursive, path).into()),
@@ -41,13 +41,18 @@ pub fn remove(connection: &Connection, start: Start<'_>, path: &[u8], recursive:
     }
 }
 
-/// Removes a directory with its content. `shown` is its path in failures; `check` can stop the work.
+/// Removes a directory with its content. `shown` is its path in failures; `forced` makes its directories writable first;
+/// `check` can stop the work.
 pub fn remove_tree(
     parent: impl std::os::fd::AsFd,
     name: &[u8],
     shown: &[u8],
+    forced: bool,
     check: &dyn Fn() -> Result<(), Stop>,
 ) -> Result<(), Stop> {
+    if forced {
+        chmodat(&parent, name, Mode::RWXU, AtFlags::empty()).map_err(about(shown))?;
+    }
     let mut cursor = Cursor::open_exactly(&parent, name).map_err(about(shown))?;
     let mut levels = vec![(Vec::new(), cursor.names().map_err(about(shown))?)];
     let path_of = |levels: &[(Vec<u8>, _)], name: &[u8]| -> Vec<u8> {
@@ -61,22 +66,43 @@ pub fn remove_tree(
     while let Some((_, names)) = levels.last_mut() {
         check()?;
         let Some(entry) = names.next() else {
-            let Some((own, _)) = levels.pop() else { break };
-            if levels.is_empty() {
-                break;
+            while let Some((own, _)) = levels.pop()
+                && !levels.is_empty()
+            {
+                let failed = |errno| Stop::Failed(about(&path_of(&levels, &own))(errno));
+                match cursor.leave() {
+                    Ok(()) => {
+                        remove_one(cursor_fd(&cursor), &own, AtFlags::REMOVEDIR).map_err(failed)?;
+                        break;
+                    }
+                    // The parent directory has been moved or removed, with what was left in it.
+                    Err(Errno::STALE) => {}
+                    Err(errno) => return Err(failed(errno)),
+                }
             }
-            let failed = |errno| Stop::Failed(about(&path_of(&levels, &own))(errno));
-            cursor.leave().map_err(failed)?;
-            remove_one(cursor_fd(&cursor), &own, AtFlags::REMOVEDIR).map_err(failed)?;
             continue;
         };
-        match remove_one(cursor_fd(&cursor), &entry, AtFlags::empty()) {
+        let mut removed = remove_one(cursor_fd(&cursor), &entry, AtFlags::empty());
+        if removed == Err(Errno::ACCESS) && forced {
+            // This directory cannot be written to.
+            removed =
+                fchmod(&cursor, Mode::RWXU).and_then(|()| remove_one(cursor_fd(&cursor), &entry, AtFlags::empty()));
+        }
+        match removed {
             Ok(()) => {}
             // Linux returns EISDIR for a directory; POSIX allows EPERM.
-            Err(Errno::ISDIR | Errno::PERM) => match cursor.enter(&entry).and_then(|()| cursor.names()) {
-                Ok(names) => levels.push((entry, names)),
-                Err(errno) => return Err(fail(&path_of(&levels, &entry), errno)),
-            },
+            Err(Errno::ISDIR | Errno::PERM) => {
+                let mut entered = cursor.enter(&entry);
+                if entered == Err(Errno::ACCESS) && forced {
+                    let made_readable = chmodat(&cursor, &entry[..], Mode::RWXU, AtFlags::empty());
+                    entered = made_readable.and_then(|()| cursor.enter(&entry));
+                }
+                match entered.and_then(|()| cursor.names()) {
+                    Ok(names) => levels.push((entry, names)),
+                    Err(Errno::NOENT) => {}
+                    Err(errno) => return Err(fail(&path_of(&levels, &entry), errno)),
+                }
+            }
             Err(errno) => return Err(fail(&path_of(&levels, &entry), errno)),
         }
     }

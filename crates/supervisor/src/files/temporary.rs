@@ -8,6 +8,7 @@ use rustix::io::Errno;
 use std::hash::{BuildHasher, RandomState};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 static LIVE: Mutex<Vec<Arc<Entry>>> = Mutex::new(Vec::new());
 
@@ -22,6 +23,10 @@ struct Entry {
 
 /// See the module. Dropping it removes the file.
 pub struct Temporary(Arc<Entry>);
+
+/// How often to try to remove a tree.
+const REMOVALS: u32 = 50;
+const PAUSE: Duration = Duration::from_millis(2);
 
 const PREFIX: &[u8] = b".nacre-";
 const SUFFIX: &[u8] = b".tmp";
@@ -104,7 +109,13 @@ impl Entry {
             return;
         }
         if self.is_tree {
-            let _ = remove_tree(self.directory.as_fd(), &self.name, &self.name, &|| Ok(()));
+            // A copy that has not noticed its end yet can add a file meanwhile.
+            for _ in 0..REMOVALS {
+                if remove_tree(self.directory.as_fd(), &self.name, &self.name, true, &|| Ok(())).is_ok() {
+                    return;
+                }
+                std::thread::sleep(PAUSE);
+            }
         } else {
             let _ = unlinkat(&self.directory, &self.name[..], AtFlags::empty());
         }
