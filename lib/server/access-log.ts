@@ -4,6 +4,7 @@
  * The line has nothing else of a request. Headers, the query and the body can hold secrets; a path holds ids alone.
  */
 import type { Context, MiddlewareHandler } from 'hono'
+import { report } from '../base/report.js'
 import type { Logger } from '../public/index.js'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
@@ -22,12 +23,7 @@ export function accessLog(logger: Logger): MiddlewareHandler {
     const begun = performance.now()
     await next()
     whenSent(c, () => {
-      const line = accessLine(c, performance.now() - begun)
-      try {
-        logger.info(line)
-      } catch {
-        // The request has ended: a logger that throws cannot fail it.
-      }
+      report(logger, 'info', accessLine(c, performance.now() - begun))
     })
   }
 }

@@ -6,11 +6,21 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { ownOnly, withoutPrototypes } from '../base/own.js'
+import { report } from '../base/report.js'
 import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import type { ServerContext } from './context.js'
 import { EventLog } from './event-log.js'
-import { type Dialect, dialectOf, envelope, isOurFault, Refusal, SHUTTING_DOWN, STATUSES } from './failure.js'
+import {
+  type Dialect,
+  dialectOf,
+  type Envelope,
+  envelope,
+  isOurFault,
+  Refusal,
+  SHUTTING_DOWN,
+  STATUSES,
+} from './failure.js'
 import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
@@ -176,12 +186,28 @@ async function answer(
       return refuse(error)
     }
   }
-  const perform = () =>
-    work().then((reply) => (reply instanceof Response ? reply : Response.json(reply)), refuse)
+  const perform = () => work().then(replyOf).catch(refuse)
   const settled = kept === undefined ? perform() : kept.call.reply(perform, kept.trim)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }
+
+/** A reply is one string of JSON, and a string has a greatest length. */
+function replyOf(reply: object): Response {
+  if (reply instanceof Response) return reply
+  try {
+    return Response.json(reply)
+  } catch (error) {
+    throw tooLarge(error)
+  }
+}
+
+function tooLarge(error: unknown): Refusal {
+  return new Refusal('REPLY_TOO_LARGE', `${TOO_LARGE} (${error})`)
+}
+
+const TOO_LARGE =
+  'the reply is too large for one JSON text: ask for less, with a smaller maxBuffer, maxBytes or maxDepth, or read it as a stream'
 
 /** The envelope as a response. */
 export function errorResponse(
@@ -192,8 +218,17 @@ export function errorResponse(
 ): Response {
   logFault(server.logger, 'a request failed', error, req.raw.signal)
   server.metrics.refusal()
-  const body = envelope(error, dialectOf(req.path), subject)
+  const dialect = dialectOf(req.path)
   const headers = error instanceof Refusal ? error.headers : {}
+  try {
+    return enveloped(envelope(error, dialect, subject), headers)
+  } catch (cause) {
+    // An error has the result of its command.
+    return enveloped(envelope(tooLarge(cause), dialect, subject))
+  }
+}
+
+function enveloped(body: Envelope, headers: Record<string, string> = {}): Response {
   return Response.json(body, { status: body.httpStatus, headers })
 }
 
@@ -216,8 +251,8 @@ export function errorEvent(
 /** Logs an error that is the server's own fault. A failure because the client has disconnected is not. */
 function logFault(logger: Logger | undefined, what: string, error: unknown, gone?: AbortSignal): void {
   if (!isOurFault(error)) return
-  if (gone?.aborted) logger?.debug(`${what} after its client had disconnected: ${error}`)
-  else logger?.error(`${what}: ${error}`)
+  if (gone?.aborted) report(logger, 'debug', `${what} after its client had disconnected: ${error}`)
+  else report(logger, 'error', `${what}: ${error}`)
 }
 
 /** Longer ids are refused, and need not be repeated. */

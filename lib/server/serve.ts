@@ -9,6 +9,7 @@ import { createServer as createHttpServer, type Server as HttpServer, type Serve
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import { OptionError } from '../base/errors.js'
+import { report } from '../base/report.js'
 import { signalNumber } from '../base/signals.js'
 import { readArgument } from '../options/read.js'
 import { serverToken } from '../options/server-values.js'
@@ -116,7 +117,7 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     listener.once('error', fail)
     listener.listen(plan.port, plan.host, () => {
       listener.off('error', fail)
-      listener.on('error', (error) => plan.server.logger?.error(`the listener failed: ${error}`))
+      listener.on('error', (error) => report(plan.server.logger, 'error', `the listener failed: ${error}`))
       resolve(listener)
     })
   })
@@ -191,7 +192,7 @@ function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boole
     const isClosed = await close()
     const isDestroyed = await within(shutdownTimeout, sandbox.destroy())
     if (isClosed && isDestroyed) process.exit(0)
-    logger?.warn(`not everything ended within ${shutdownTimeout} ms`)
+    report(logger, 'warn', `not everything ended within ${shutdownTimeout} ms`)
     process.exit(code)
   }
   const handlers = (['SIGTERM', 'SIGINT'] as const).map((name) => {
@@ -199,7 +200,7 @@ function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boole
     const handler = () => {
       if (isEnding) process.exit(code)
       isEnding = true
-      logger?.info(`${name}: the server ends`)
+      report(logger, 'info', `${name}: the server ends`)
       void end(code)
     }
     process.on(name, handler)

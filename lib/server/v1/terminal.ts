@@ -10,6 +10,7 @@ import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
 import { onAbort } from '../../base/abort.js'
 import { isCode, OptionError } from '../../base/errors.js'
+import { report } from '../../base/report.js'
 import type { Process, ProcessExit } from '../../public/index.js'
 import { Process as SandboxProcess } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
@@ -162,7 +163,7 @@ class Terminal {
   }
 
   #fail(error: unknown): void {
-    this.#server.logger?.error(`a terminal failed: ${error}`)
+    report(this.#server.logger, 'error', `a terminal failed: ${error}`)
     this.#close(INTERNAL_ERROR, 'an internal error')
   }
 
