@@ -5,6 +5,7 @@ import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type FailingProxy, type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
 import { type HttpPlace, withServer } from '../helpers/http.js'
+import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -289,3 +290,47 @@ describe('requestTimeout', () => {
       { requestTimeout: 500 },
     ))
 })
+
+describe('an abort', () => {
+  it.each([false, true])('settles a command that the server does not answer, with resume: %s', (resume) =>
+    withProxy(
+      async ({ proxy, client }) => {
+        await client.exec('true')
+        proxy.next.push('hang')
+        const abort = new AbortController()
+        const running = rejectionOf(client.exec('touch ran', { signal: abort.signal }))
+        await until(
+          () => proxy.requests.some(({ line }) => line === 'POST /v1/exec/stream') || undefined,
+          () => 'the command is not sent',
+        )
+        abort.abort('enough')
+        expect(await running).toMatchObject({ name: 'AbortError', cause: 'enough' })
+        expect((await client.exec('ls')).stdout).toBe('')
+      },
+      { resume },
+    ),
+  )
+
+  it('settles a command when the server does not answer the abort, and ends the command', () =>
+    withProxy(async ({ proxy, client }) => {
+      const abort = new AbortController()
+      const onOutput = () => {
+        proxy.next.push('hang')
+        abort.abort('enough')
+      }
+      const running = rejectionOf(client.exec('echo x; sleep 60', { signal: abort.signal, onOutput }))
+      expect(await running).toMatchObject({ name: 'AbortError', cause: 'enough' })
+      expect((await client.exec('echo free')).stdout).toBe('free\n')
+    }))
+})
+
+it('a session that another client deletes takes the waiting calls with it', () =>
+  withProxy(async ({ client, sandbox, directory }) => {
+    const running = rejectionOf(client.exec('touch begun; sleep 60'))
+    const waiting = rejectionOf(client.exec('touch ran'))
+    await made(directory, 'begun')
+    await sandbox.deleteSession('default')
+    expect(await running).toMatchObject({ code: 'SESSION_DESTROYED' })
+    expect(await waiting).toMatchObject({ code: 'SESSION_DESTROYED' })
+    expect((await client.exec('ls')).stdout).toBe('begun\n')
+  }))

@@ -1,5 +1,6 @@
 /** Sessions and variables are the same here and over HTTP. */
 import { describe, expect } from 'vitest'
+import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
@@ -110,6 +111,27 @@ describe('sessions', () => {
     ]
     expect(await calls[3]).toMatchObject({ stdout: '123\n' })
     await Promise.all(calls)
+  })
+
+  itHolds('take the calls with them that wait when they are deleted', async ({ sandbox, directory }) => {
+    const running = rejectionOf(sandbox.exec('touch begun; sleep 60'))
+    const waiting = [
+      sandbox.exec('touch ran'),
+      sandbox.execStream('touch ran').result,
+      sandbox.exec('touch ran', { onOutput() {} }),
+      sandbox.setEnvVars({ OLD: 'yes' }),
+    ].map((call: Promise<unknown>) => rejectionOf(call))
+    await made(directory, 'begun')
+    const deleted = sandbox.deleteSession('default')
+    const next = sandbox.exec('ls; echo "[$OLD]"')
+    expect(await running).toMatchObject({ code: 'SESSION_DESTROYED' })
+    for (const error of await Promise.all(waiting))
+      expect(error).toMatchObject({
+        code: 'SESSION_DESTROYED',
+        message: "session 'default' was deleted",
+      })
+    await deleted
+    expect((await next).stdout).toBe('begun\n[]\n')
   })
 
   itHolds('do not run a command that is aborted before its turn', async ({ sandbox }) => {

@@ -168,7 +168,12 @@ export class HttpBackend implements Backend {
   }
 
   async #deleteSession(id: string): Promise<void> {
-    await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
+    const turn = this.#turns.replace(id)
+    try {
+      await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
+    } finally {
+      turn.end()
+    }
     this.#begun.sessions.delete(id)
   }
 
@@ -261,6 +266,9 @@ export class HttpBackend implements Backend {
     try {
       if (turn.begins !== undefined) await turn.begins
       return await this.#connection.call<T>(request)
+    } catch (error) {
+      if (isCode(error, 'SESSION_DESTROYED')) turn.destroy()
+      throw error
     } finally {
       turn.end()
     }
