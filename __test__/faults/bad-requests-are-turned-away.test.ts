@@ -182,7 +182,9 @@ describe('callers', () => {
         const replies = [1, 2].map(() => stream('GET', '/api/process/one/stream'))
         const events = replies.map((reply) => reply[Symbol.asyncIterator]())
         for (const one of events) await one.next()
-        expect(await get('/healthz')).toMatchObject({ status: 503, body: { code: 'OVERLOADED' } })
+        expect(await get('/v1/sessions')).toMatchObject({ status: 503, body: { code: 'OVERLOADED' } })
+        // A probe must not take a busy server for a dead one.
+        expect((await get('/healthz')).status).toBe(200)
         await post('/api/process/cleanup')
         for (const one of replies) one.vanish()
         for (const one of events) await one.next().catch(() => {})

@@ -119,6 +119,50 @@ describe('a signal to a server', () => {
   })
 })
 
+describe('a client that disconnects', () => {
+  it('frees its place, although the process that it writes to does not read', () =>
+    withServer(
+      async ({ serving, url, post }) => {
+        await post('/v1/processes', { command: 'sleep 60', processId: 'idle', openInput: true })
+        const data = 'x'.repeat(1024 * 1024)
+        for (const path of Array(6).fill('/v1/processes/idle/input')) {
+          const leave = new AbortController()
+          const write = fetch(url + path, {
+            ...{ method: 'POST', body: JSON.stringify({ data }), signal: leave.signal },
+            headers: { 'content-type': 'application/json' },
+          })
+          await until(
+            async () => (await active(url)) === 2 || undefined,
+            () => 'the write has not begun',
+          )
+          leave.abort()
+          await rejectionOf(write)
+          await until(
+            async () => (await active(url)) === 1 || undefined,
+            () => 'the request is still counted',
+          )
+        }
+        await serving.close()
+      },
+      { maxRequests: 4, shutdownTimeout: 2_000_000_000 },
+    ))
+
+  it('frees its place after HEAD of a route of events', () =>
+    withServer(
+      async ({ serving, url, post }) => {
+        await post('/v1/processes', { command: 'sleep 60', processId: 'idle' })
+        for (let count = 0; count < 6; count++) {
+          const reply = await fetch(`${url}/v1/processes/idle/output`, { method: 'HEAD' })
+          expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
+        }
+        expect((await fetch(`${url}/v1/processes/none/output`, { method: 'HEAD' })).status).toBe(404)
+        expect(await active(url)).toBe(1)
+        await serving.close()
+      },
+      { maxRequests: 4, shutdownTimeout: 2_000_000_000 },
+    ))
+})
+
 describe('a call that takes long', () => {
   it('has a response that begins in time and ends with the reply, or an error', () =>
     withServer(

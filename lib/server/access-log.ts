@@ -21,10 +21,8 @@ const MOST_CHARACTERS = 300
 export function accessLog(logger: Logger): MiddlewareHandler {
   return async (c, next) => {
     const begun = performance.now()
+    whenSent(c, () => report(logger, 'info', accessLine(c, performance.now() - begun)))
     await next()
-    whenSent(c, () => {
-      report(logger, 'info', accessLine(c, performance.now() - begun))
-    })
   }
 }
 

@@ -28,7 +28,7 @@ import { patientResponse } from './patient.js'
 import { cursorOf, envelopeSchema } from './schemas.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
-import { type EventStream, eventResponse } from './sse.js'
+import { EVENT_HEADERS, type EventStream, eventResponse } from './sse.js'
 import { upgradeOf } from './upgrade.js'
 
 type Schema = z.ZodType
@@ -155,6 +155,12 @@ async function answer(
       const begin = async () => ((await work()) as EventStream).source
       const log = await kept?.call.events(async () => new EventLog(await begin(), failed))
       const source = log?.after(cursorOf(given.lastEventId ?? '0')) ?? (await begin())
+      if (given.method === 'HEAD') {
+        // Nothing reads its body.
+        await source.return()
+        end()
+        return new Response(null, { headers: EVENT_HEADERS })
+      }
       return eventResponse(source, gone, server.heartbeat, failed, end)
     } catch (error) {
       end()

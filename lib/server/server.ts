@@ -25,7 +25,7 @@ import { checkSandbox, planServer, type ServerPlan } from './options.js'
 import { Requests } from './requests.js'
 import { definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
-import { whenSent } from './sent.js'
+import { trackSending, whenSent } from './sent.js'
 import { addSystem } from './system.js'
 import { Uploads } from './uploads.js'
 import { addCallers } from './v1/callers.js'
@@ -123,24 +123,32 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   }
 }
 
+/** Probes ask this route. It needs neither a token nor room, since an orchestrator ends a server that it takes for dead. */
+const HEALTH = '/healthz'
+
 /** The checks that every request passes before its route. */
 function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan): void {
   const guard = new Guard(plan)
+  app.use(trackSending)
   if (server.logger !== undefined) app.use(accessLog(server.logger))
   app.use(async (c: Context, next: Next) => {
     server.metrics.request()
-    const leave = server.requests.enter()
-    try {
+    if (c.req.path === HEALTH) {
       await next()
-    } finally {
-      whenSent(c, leave)
+      return
     }
+    whenSent(c, server.requests.enter())
+    await next()
   })
   if (plan.allowedOrigins.length > 0)
     app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: [INSTANCE_HEADER] }))
   app.use(async (c: Context, next: Next) => {
     if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
-    if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
+    if (c.req.path === HEALTH) {
+      await next()
+      return
+    }
+    guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
     const wanted = c.req.header(INSTANCE_HEADER)
     if (wanted !== undefined && wanted !== server.instance)
       throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')

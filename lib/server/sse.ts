@@ -53,7 +53,7 @@ export function events<T>(
   })
 }
 
-const HEADERS = {
+export const EVENT_HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-cache, no-transform',
   // Proxies that collect responses would hold events back.
@@ -115,7 +115,7 @@ export function eventResponse(
     },
     { highWaterMark: 0 },
   )
-  return new Response(body, { headers: HEADERS })
+  return new Response(body, { headers: EVENT_HEADERS })
 }
 
 /** The next events as bytes; skips iterations without events. */

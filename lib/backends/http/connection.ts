@@ -7,7 +7,7 @@ import { AbortError, engineError } from '../../base/errors.js'
 import type { LostSandbox } from '../../public/index.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
-import { connectionError, isOurs } from './failure.js'
+import { connectionError, isBusy, isOurs } from './failure.js'
 import { InstancePin } from './instance-pin.js'
 import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
@@ -161,11 +161,9 @@ export class Connection {
     return new Watchdog(signal, this.#plan.reconnectTimeout, (limit) => this.#isThere(limit))
   }
 
+  /** A server that refuses for its load or its end is there. */
   #isThere(signal: AbortSignal): Promise<boolean> {
-    return this.#once({ method: 'GET', path: '/healthz', signal }).then(
-      () => true,
-      () => false,
-    )
+    return this.#once({ method: 'GET', path: '/healthz', signal }).then(() => true, isBusy)
   }
 
   /** The error of a call whose server has not answered in time: the sandbox may be lost. */

@@ -2,7 +2,8 @@
  * The input and output of processes, their resources, and the health of services.
  */
 import { z } from '@hono/zod-openapi'
-import type { LogEvent } from '../../public/index.js'
+import { abortable } from '../../base/abort.js'
+import type { LogEvent, Process } from '../../public/index.js'
 import { Service } from '../../sandbox/service.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
@@ -42,6 +43,7 @@ const tag = 'processes'
 const params = processParams
 
 export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
+  const inputs = new Inputs()
   define({
     method: 'get',
     path: '/v1/processes/{processId}/logs',
@@ -104,9 +106,9 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({}),
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
     patient: true,
-    async handle({ params: { processId }, body: { data, end } }) {
+    async handle({ params: { processId }, body: { data, end }, signal }) {
       const process = await findProcess(sandbox, processId)
-      if (data !== undefined) await process.write(decodeData(data))
+      if (data !== undefined) await inputs.write(process, decodeData(data), signal)
       if (end) await process.closeStdin()
       return {}
     },
@@ -170,4 +172,19 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
 async function* nothing(): AsyncGenerator<LogEvent, undefined> {
   yield* []
   return undefined
+}
+
+/**
+ * Writes to processes, one at a time for each. A write that has begun cannot be taken back, and a process may never read:
+ * so the writes behind it wait here, and those whose clients disconnect are dropped.
+ */
+class Inputs {
+  readonly #last = new WeakMap<Process, Promise<unknown>>()
+
+  async write(process: Process, data: string | Uint8Array, signal: AbortSignal): Promise<void> {
+    const before = this.#last.get(process) ?? Promise.resolve()
+    const written = abortable(before, signal).then(() => process.write(data))
+    this.#last.set(process, Promise.allSettled([before, written]))
+    await written
+  }
 }
