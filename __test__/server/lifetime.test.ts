@@ -3,12 +3,14 @@ import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxClient } from 'nacre/client'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { dataOf, withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { made } from '../helpers/stream.js'
 import { active } from '../helpers/terminal.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -65,6 +67,54 @@ describe('the end of a server', () => {
       await log
       expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
       expect((await sandbox.exec('echo free')).stdout).toBe('free\n')
+    }))
+})
+
+describe('close', () => {
+  it('waits for a client that reads the reply of an ended command slowly', () =>
+    withServer(async ({ serving, directory }) => {
+      const bytes = 15 * 1024 * 1024
+      const command = `head -c ${bytes} /dev/zero | tr '\\0' x; touch printed; sleep 60`
+      const body = JSON.stringify({ command })
+      const socket = connect(serving.port, '127.0.0.1')
+      socket.write(
+        `POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
+      )
+      await made(directory, 'printed')
+      const closed = serving.close()
+      const pieces: Buffer[] = []
+      for await (const piece of socket) {
+        pieces.push(piece)
+        await sleep(10)
+      }
+      const reply = Buffer.concat(pieces).toString()
+      expect(reply).toMatch(/^HTTP\/1\.1 503 /)
+      const { code, context } = JSON.parse(reply.slice(reply.indexOf('\r\n\r\n')))
+      expect([code, context.result.stdout.length]).toEqual(['ABORT_ERR', bytes])
+      await closed
+    }))
+
+  it('waits for no client that reads neither its events nor its download', () =>
+    withSandbox(async ({ sandbox, directory }) => {
+      const server = createServer(sandbox, { authenticated: true })
+      const loud = await sandbox.startProcess('seq 3000000')
+      await loud.wait()
+      writeFileSync(path.join(directory, 'large'), Buffer.alloc(8 * 1024 * 1024))
+      const ask = (route: string, body?: object) =>
+        server.fetch(
+          new Request(`http://localhost${route}`, {
+            ...(body && { method: 'POST', body: JSON.stringify(body) }),
+            headers: { 'content-type': 'application/json' },
+          }),
+        )
+      const replies = await Promise.all([
+        ask(`/v1/processes/${loud.id}/output?follow=true`),
+        ask('/v1/exec/stream', { command: 'seq 3000000; sleep 60' }),
+        ask('/v1/sessions/default/files/content?path=large'),
+        ask('/v1/sessions/default/files/watch'),
+      ])
+      expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+      await server.close()
     }))
 })
 

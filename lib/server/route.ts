@@ -161,7 +161,8 @@ async function answer(
         end()
         return new Response(null, { headers: EVENT_HEADERS })
       }
-      return eventResponse(source, gone, server.heartbeat, failed, end)
+      const { closing, heartbeat } = server
+      return eventResponse(source, { gone, closing, heartbeat, failed, onEnd: end })
     } catch (error) {
       end()
       return refuse(error)
@@ -173,7 +174,7 @@ async function answer(
         logFault(server.logger, 'a download failed', error, gone)
         return cut(c.env)
       }
-      return byteResponse((await work()) as ByteReply, { gone, onEnd: end, fail })
+      return byteResponse((await work()) as ByteReply, { gone, closing: server.closing, onEnd: end, fail })
     } catch (error) {
       end()
       return refuse(error)

@@ -169,15 +169,17 @@ async function closeAll(
   })
   listener.closeIdleConnections()
   sandboxd?.drain()
-  const isClean = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
-  // The last messages of gRPC are still on their way.
+  const deadline = performance.now() + shutdownTimeout
+  const isOver = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
+  // The last replies and messages of gRPC are still on their way.
   const finished = sandboxd?.finish() ?? Promise.resolve()
-  await within(1000, Promise.all([finished, written()]))
+  const left = Math.max(1000, deadline - performance.now())
+  const isWritten = await within(left, Promise.all([finished, written()]))
   listener.closeAllConnections()
   cutWebSockets()
   sandboxd?.cut()
   await within(1000, Promise.all([disconnected, finished]))
-  return isClean
+  return isOver && isWritten
 }
 
 /**
