@@ -139,7 +139,7 @@ async function answer(
   const asked = { method: given.method, url: c.req.url, body: given.body }
   const kept = route.method === 'get' ? undefined : server.callers.callOf(c.req.raw.headers, asked)
   const { signal, release } = kept
-    ? { signal: kept.call.signal, release: kept.call.attach(gone) }
+    ? { signal: kept.signal, release: kept.attach(gone) }
     : firstOf([gone, server.closing])
   const subject = subjectOf(given)
   const work = async () => route.handle({ ...given, signal })
@@ -153,7 +153,7 @@ async function answer(
     try {
       const failed = (error: unknown) => errorEvent(server, error, dialectOf(c.req.path), subject, gone)
       const begin = async () => ((await work()) as EventStream).source
-      const log = await kept?.call.events(async () => new EventLog(await begin(), failed))
+      const log = await kept?.events(async () => new EventLog(await begin(), failed))
       const source = log?.after(cursorOf(given.lastEventId ?? '0')) ?? (await begin())
       if (given.method === 'HEAD') {
         // Nothing reads its body.
@@ -194,7 +194,7 @@ async function answer(
     }
   }
   const perform = () => work().then(replyOf).catch(refuse)
-  const settled = kept === undefined ? perform() : kept.call.reply(perform, kept.trim)
+  const settled = kept === undefined ? perform() : kept.reply(perform)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }
