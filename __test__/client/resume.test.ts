@@ -59,6 +59,28 @@ describe('a client that resumes calls', () => {
       await client.destroy()
     }))
 
+  it('refuses a call whose signal is aborted already, without asking the server', async () => {
+    let requests = 0
+    const client = new SandboxClient({
+      ...{ url: 'http://127.0.0.1:1', resume: true },
+      fetch: () => {
+        requests++
+        return Promise.reject(new TypeError('there is no server'))
+      },
+    })
+    const signal = AbortSignal.abort('no')
+    const { files } = client
+    for (const call of [
+      () => client.exec('true', { signal }),
+      () => client.startService('true', { healthCheck: { log: 'x' }, signal }),
+      () => files.read('x', { signal }),
+      () => files.write('x', 'y', { signal }),
+      () => client.jobs.wait('job', { signal }),
+    ])
+      expect(await rejectionOf(call())).toMatchObject({ name: 'AbortError', cause: 'no' })
+    expect(requests).toBe(0)
+  })
+
   it('does not cut a call when the server refuses to say that it is there', () =>
     withServer(async ({ url, directory }) => {
       let refused = 0

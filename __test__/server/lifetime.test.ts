@@ -70,6 +70,23 @@ describe('the end of a server', () => {
     }))
 })
 
+it('a program whose server has started a process can end by itself', async () => {
+  const host = startHost(`
+    const { createServer } = require('nacre/server')
+    const main = async () => {
+      const server = createServer(new Sandbox({ cwd: '/tmp' }), { authenticated: true })
+      const start = new Request('http://localhost/v1/processes', {
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ command: 'sleep 60' }),
+      })
+      print('status ' + (await server.fetch(start)).status)
+    }
+    main()
+  `)
+  expect(await host.ended()).toBe(0)
+  expect(host.output()).toContain('status 200')
+  await expectGone(host.tag)
+})
+
 describe('close', () => {
   it('waits for a client that reads the reply of an ended command slowly', () =>
     withServer(async ({ serving, directory }) => {

@@ -210,8 +210,8 @@ export class HttpBackend implements Backend {
       await this.#begun.settled()
       const running = await this.#begun.runningProcesses()
       await Promise.all([
-        ...running.map((id) =>
-          ignoring(this.process(id).kill(AS_STARTED), 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND'),
+        ...running.map((info) =>
+          ignoring(new HttpProcess(this.#connection, info).kill(AS_STARTED), 'SANDBOX_DESTROYED'),
         ),
         ...Array.from(this.#begun.sessions, (id) => ignoring(this.#deleteSession(id), 'SESSION_NOT_FOUND')),
       ])

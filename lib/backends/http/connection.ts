@@ -134,6 +134,7 @@ export class Connection {
   }
 
   async #withLimits<T>(request: Request, perform: (limits: CallLimits) => Promise<T>): Promise<T> {
+    refuseAborted(request.signal, request.subject)
     const limits = this.#limits(request.signal, request.waits ? 0 : this.#plan.requestTimeout)
     try {
       return await perform(limits)
@@ -207,6 +208,7 @@ export class Connection {
 
   /** Makes a call whose reply is a body of bytes. Ends when the body is read, or cancelled. */
   async bytes(request: Request): Promise<ByteBody> {
+    refuseAborted(request.signal, request.subject)
     const limits = this.#limits(request.signal, 0)
     const release = () => {
       this.#open.delete(limits)
