@@ -175,6 +175,17 @@ describe('callers', () => {
       { allowedOrigins: ['https://good.example'] },
     ))
 
+  it('of HTTP/1.0 without a Host, as health checks of proxies send them, are answered', () =>
+    withServer(async ({ serving }) => {
+      for (const [line, status] of [
+        ['OPTIONS / HTTP/1.0', 404],
+        ['GET /healthz HTTP/1.0', 200],
+        ['HEAD /healthz HTTP/1.0', 200],
+        ['GET /v1/sessions HTTP/1.0', 200],
+      ])
+        expect(await raw(serving.port, [`${line}\r\n\r\n`])).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    }))
+
   it('are bounded in number', () =>
     withServer(
       async ({ post, stream, get }) => {

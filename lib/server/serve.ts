@@ -97,6 +97,8 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     fetch: server.fetch,
     createServer: createHttpServer,
     overrideGlobalObjects: false,
+    // Of a request without a Host, as health checks send in HTTP/1.0.
+    hostname: 'localhost',
     serverOptions: {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout,
