@@ -1,6 +1,8 @@
 /** Requests of a client: their headers, their time limit, and which of them are repeated. */
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import path from 'node:path'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type FailingProxy, type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
@@ -334,3 +336,44 @@ it('a session that another client deletes takes the waiting calls with it', () =
     expect(await waiting).toMatchObject({ code: 'SESSION_DESTROYED' })
     expect((await client.exec('ls')).stdout).toBe('begun\n')
   }))
+
+describe('a range of a file', () => {
+  it('is the same when the server sends the whole file', () =>
+    withServer(async ({ url, directory, sandbox }) => {
+      writeFileSync(path.join(directory, 'digits'), '0123456789')
+      const client = new SandboxClient({
+        url,
+        fetch: (input, init) => {
+          const headers = new Headers(init?.headers)
+          headers.delete('range')
+          return fetch(input, { ...init, headers })
+        },
+      })
+      for (const [file, range] of [
+        ['digits', { start: 2, end: 5 }],
+        ['digits', { start: 7 }],
+        ['digits', { start: 20 }],
+        ['/proc/self/limits', { start: 6, end: 40 }],
+      ] as const) {
+        const [here, there] = [sandbox, client].map(({ files }) => files.readStream(file, range))
+        expect(await new Response(there).text()).toBe(await new Response(here).text())
+      }
+      await client.destroy()
+    }))
+
+  it('is not taken from another range', () =>
+    withServer(async ({ url, directory }) => {
+      writeFileSync(path.join(directory, 'digits'), '0123456789')
+      const client = new SandboxClient({
+        url,
+        fetch: (input, init) => {
+          const headers = new Headers(init?.headers)
+          if (headers.has('range')) headers.set('range', 'bytes=1-3')
+          return fetch(input, { ...init, headers })
+        },
+      })
+      const stream = client.files.readStream('digits', { start: 2, end: 5 })
+      expect(await rejectionOf(new Response(stream).text())).toMatchObject({ code: 'CONNECTION_FAILED' })
+      await client.destroy()
+    }))
+})
