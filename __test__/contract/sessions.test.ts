@@ -91,6 +91,14 @@ describe('sessions', () => {
     expect(await (await sandbox.createSession({ id: 'one' })).history()).toEqual([])
   })
 
+  itHolds('take a variable of any valid name', async ({ sandbox }) => {
+    const env = JSON.parse('{"__proto__":"x","constructor":"y"}')
+    const names = 'echo $__proto__ $constructor'
+    expect((await sandbox.exec(names, { env })).stdout).toBe('x y\n')
+    await sandbox.setEnvVars(env)
+    expect((await sandbox.exec(names)).stdout).toBe('x y\n')
+  })
+
   itHolds('run in parallel, each in the order of its calls', async ({ sandbox }) => {
     const sessions = await Promise.all([1, 2, 3].map((index) => sandbox.createSession({ id: `s${index}` })))
     const runs = sessions.flatMap((session) =>

@@ -1,4 +1,5 @@
 /** Requests that are wrong, too much, too slow or not allowed. */
+import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { OptionError } from 'nacre'
@@ -184,6 +185,48 @@ describe('callers', () => {
         ['GET /v1/sessions HTTP/1.0', 200],
       ])
         expect(await raw(serving.port, [`${line}\r\n\r\n`])).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    }))
+
+  it('with many faults get a short refusal that names the first ten', () =>
+    withServer(async ({ post }) => {
+      const many = (name: (index: number) => string, value: unknown) =>
+        Object.fromEntries(Array.from({ length: 300_000 }, (_, index) => [name(index), value]))
+      const words = Array(300_000).fill(1)
+      const variables = await post('/v1/exec', { command: 'true', env: many((index) => `A${index}`, 1) })
+      expect(variables.body.context.issues).toEqual(
+        Array.from({ length: 10 }, (_, index) => ({
+          path: `env.A${index}`,
+          message: 'must be a string, or null to unset it',
+        })),
+      )
+      const keys = await post('/v1/exec', { command: 'true', ...many((index) => `odd${index}`, 1) })
+      expect(keys.body.message).toContain('no option "odd9"')
+      expect(keys.body.message).not.toContain('no option "odd10"')
+      const others = [
+        { command: words },
+        { command: 'true', env: { ['x'.repeat(1_000_000)]: 1 } },
+        { command: 'true', env: words },
+      ]
+      const replies = [variables, keys, ...(await Promise.all(others.map((body) => post('/v1/exec', body))))]
+      const lists = { isolation: { filesystem: { write: words } } }
+      for (const { status, body } of [...replies, await post('/v1/sessions', lists)]) {
+        expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED'])
+        expect(JSON.stringify(body).length).toBeLessThan(10_000)
+      }
+    }))
+
+  it('whose percent-encoding is not UTF-8 are refused, and name no other file', () =>
+    withServer(async ({ call, directory }) => {
+      for (const query of ['path=a%FF', 'path=a%ZZ', '%FF=a', 'path=a&x=%']) {
+        const { status, body } = await call('POST', `/v1/sessions/default/files/mkdir?${query}`, {
+          path: 'a',
+        })
+        expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED'])
+        expect(body.message).toContain('pathBase64')
+      }
+      expect((await call('GET', '/v1/sessions/%FF')).body.code).toBe('VALIDATION_FAILED')
+      expect(readdirSync(directory)).toEqual([])
+      expect((await call('GET', '/v1/sessions/default/files/stat?path=%25FF')).body).toEqual({ file: null })
     }))
 
   it('are bounded in number', () =>

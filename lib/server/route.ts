@@ -25,7 +25,7 @@ import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
-import { cursorOf, envelopeSchema } from './schemas.js'
+import { cursorOf, envelopeSchema, MOST_FAULTS } from './schemas.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
 import { EVENT_HEADERS, type EventStream, eventResponse } from './sse.js'
@@ -284,13 +284,18 @@ const MISSING = /^Invalid input: expected (\w+), received undefined$/
 
 function refuseInvalid(checked: { success: boolean; target: string; error?: z.ZodError }): void {
   if (checked.success || checked.error === undefined) return
-  const issues = checked.error.issues.map(({ path, message }) => ({
-    path: path.join('.'),
+  const issues = checked.error.issues.slice(0, MOST_FAULTS).map(({ path, message }) => ({
+    path: short(path.join('.')),
     message: message.replace(MISSING, 'is missing; it must be a value of the type $1'),
   }))
   const whole = checked.target === 'json' ? 'the body' : `the ${checked.target}`
   const text = issues.map(({ path, message }) => `${path === '' ? whole : path}: ${message}`).join('; ')
   throw new Refusal('VALIDATION_FAILED', text, { issues })
+}
+
+/** A name in a request can be as long as its body. */
+function short(name: string): string {
+  return name.length > MOST_ID_CHARACTERS ? `${name.slice(0, MOST_ID_CHARACTERS)}...` : name
 }
 
 function successOf(reply: Reply): Record<number, { description: string; content?: object }> {

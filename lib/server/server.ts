@@ -149,10 +149,23 @@ function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan
       return
     }
     guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
+    refuseUndecodable(c.req.url)
     const wanted = c.req.header(INSTANCE_HEADER)
     if (wanted !== undefined && wanted !== server.instance)
       throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
     if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
     await next()
   })
+}
+
+/** Hono would take an encoding that is not UTF-8 as it is written: for the name of another file. */
+function refuseUndecodable(url: string): void {
+  try {
+    decodeURIComponent(url)
+  } catch {
+    throw new Refusal(
+      'VALIDATION_FAILED',
+      'the percent-encoding of the URL is malformed, or is not UTF-8: send the name of such a file as pathBase64',
+    )
+  }
 }

@@ -7,7 +7,14 @@
 import { z } from '@hono/zod-openapi'
 import type { About, JsonSchema, OptionTable } from '../options/option.js'
 import { sendable } from '../protocol/codec.js'
-import { commandSchema, dataSchema, envSchema, patternSchema, strictObject } from './schemas.js'
+import {
+  commandSchema,
+  dataSchema,
+  envSchema,
+  patternSchema,
+  strictObject,
+  stringListSchema,
+} from './schemas.js'
 
 const named = {
   Command: commandSchema,
@@ -43,8 +50,8 @@ function zodOf(schema: JsonSchema): z.ZodType {
       return named[schema.name]
     case 'object':
       return strictObject(shapeOf(schema.table))
-    case 'list':
-      return z.array(zodOf(schema.of))
+    case 'strings':
+      return stringListSchema
     case 'either':
       return z.union(schema.of.map(zodOf))
   }
