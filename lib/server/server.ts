@@ -41,7 +41,7 @@ import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
 
 const INFO = {
-  openapi: '3.0.0',
+  openapi: '3.1.0',
   info: {
     title: 'nacre',
     version: '1',
@@ -94,12 +94,12 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addCallers(define, server)
   addUploads(define, server)
   // Created once: that takes as long as hundreds of requests.
-  let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
+  let made: ReturnType<typeof app.getOpenAPI31Document> | undefined
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
   const ownHeader = { type: 'apiKey', in: 'header', name: 'X-Nacre-Token' } as const
   app.openAPIRegistry.registerComponent('securitySchemes', 'header', ownHeader)
   const document = () => {
-    made ??= app.getOpenAPIDocument(INFO)
+    made ??= app.getOpenAPI31Document(INFO)
     return made
   }
   app.get('/openapi.json', (c) => c.json(document()))
