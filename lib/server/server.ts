@@ -22,6 +22,7 @@ import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
 import { Metrics } from './metrics.js'
 import { checkSandbox, planServer, type ServerPlan } from './options.js'
+import { Processes } from './processes.js'
 import { Requests } from './requests.js'
 import { definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
@@ -65,6 +66,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     sandbox,
     metrics: new Metrics(sandbox),
     runs: new Runs(),
+    processes: new Processes(sandbox),
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
     instance: randomUUID(),

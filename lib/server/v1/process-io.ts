@@ -18,7 +18,6 @@ import {
 } from '../schemas.js'
 import { events } from '../sse.js'
 import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire.js'
-import { findProcess, findService } from './find.js'
 import { processSchema } from './processes.js'
 
 const outputQuery = strictObject({
@@ -42,7 +41,7 @@ const statsSchema = z.object({
 const tag = 'processes'
 const params = processParams
 
-export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
+export function addProcessIo(define: Define, { processes }: ServerContext): void {
   const inputs = new Inputs()
   define({
     method: 'get',
@@ -53,7 +52,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
-      return encodeLogs(await (await findProcess(sandbox, processId)).getLogs(query))
+      return encodeLogs(await (await processes.find(processId)).getLogs(query))
     },
   })
   define({
@@ -66,7 +65,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query, lastEventId, signal }) {
-      const process = await findProcess(sandbox, processId)
+      const process = await processes.find(processId)
       const { pid = process.pid, ...options } = query
       const since = lastEventId === undefined ? query.since : cursorOf(lastEventId)
       const output = pid === process.pid ? process.output({ ...options, since, signal }) : nothing()
@@ -87,7 +86,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
-      const service = await findService(sandbox, processId)
+      const service = await processes.findService(processId)
       const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
       return events(
         Service.successors(service, after, signal),
@@ -107,7 +106,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
     patient: true,
     async handle({ params: { processId }, body: { data, end }, signal }) {
-      const process = await findProcess(sandbox, processId)
+      const process = await processes.find(processId)
       if (data !== undefined) await inputs.write(process, decodeData(data), signal)
       if (end) await process.closeStdin()
       return {}
@@ -122,7 +121,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({ resized: z.boolean() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {
-      return { resized: await (await findProcess(sandbox, processId)).resize(cols, rows) }
+      return { resized: await (await processes.find(processId)).resize(cols, rows) }
     },
   })
   define({
@@ -133,7 +132,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: statsSchema,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      return (await findProcess(sandbox, processId)).stats()
+      return (await processes.find(processId)).stats()
     },
   })
   define({
@@ -149,7 +148,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      const { lastFailure, ...health } = await (await findService(sandbox, processId)).getHealth()
+      const { lastFailure, ...health } = await (await processes.findService(processId)).getHealth()
       return { ...health, ...(lastFailure && { lastFailure }) }
     },
   })
@@ -162,7 +161,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
     patient: true,
     async handle({ params: { processId } }) {
-      const service = await findService(sandbox, processId)
+      const service = await processes.findService(processId)
       await service.restart()
       return encodeProcess(service)
     },

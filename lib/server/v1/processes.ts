@@ -26,7 +26,6 @@ import {
 } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { encodeProcess, optionsOf } from '../wire.js'
-import { findProcess } from './find.js'
 import { patternOf } from './values.js'
 
 export const processSchema = z
@@ -75,7 +74,7 @@ const errors = [
   'SPAWN_FAILED',
 ]
 
-export function addV1Processes(define: Define, { sandbox, metrics }: ServerContext): void {
+export function addV1Processes(define: Define, { sandbox, metrics, processes }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/processes',
@@ -88,7 +87,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     async handle({ body: { command, ...rest } }) {
       const process = await sandbox.startProcess(command, processOptionsOf(processOptions, ownOnly(rest)))
       metrics.process(process)
-      return encodeProcess(process)
+      return encodeProcess(processes.show(process))
     },
   })
   define({
@@ -114,7 +113,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
           healthCheck: given as HealthCheck,
         })
         metrics.process(service)
-        return encodeProcess(service)
+        return encodeProcess(processes.show(service))
       } finally {
         signal.removeEventListener('abort', abandon)
       }
@@ -132,8 +131,8 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     reply: z.object({ processes: z.array(processSchema) }),
     async handle({ query: { status, sessionId } }) {
       const wanted = status?.split(',') as ProcessStatus[] | undefined
-      const processes = await sandbox.listProcesses({ status: wanted, sessionId })
-      return { processes: processes.map((process) => encodeProcess(process)) }
+      const found = await sandbox.listProcesses({ status: wanted, sessionId })
+      return { processes: found.map((process) => encodeProcess(processes.show(process))) }
     },
   })
   define({
@@ -145,7 +144,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     reply: processSchema,
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
     async handle({ params }) {
-      return encodeProcess(await findProcess(sandbox, params.processId))
+      return encodeProcess(processes.show(await processes.find(params.processId)))
     },
   })
   define({
@@ -180,7 +179,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     errors: ['PROCESS_NOT_FOUND'],
     patient: true,
     async handle({ params, body: { signal, ...rest } }) {
-      const process = await findProcess(sandbox, params.processId)
+      const process = await processes.find(params.processId)
       const killed = await process.kill(signal as Signal, optionsOf(killOptions, rest))
       return { killed, process: encodeProcess(process) }
     },
