@@ -125,17 +125,28 @@ describe('an idempotent request', () => {
       }
     }))
 
-  it('takes nothing from another server that answers with success', async () => {
+  it.each([
+    ['another server that answers with success', '{"hello":"world"}', {}],
+    ['a server that answers with no object', 'null', { 'x-nacre-instance': 'other' }],
+    ['a server that answers with another object', '{"hello":"world"}', { 'x-nacre-instance': 'other' }],
+    [
+      'a server that answers with other types',
+      '{"result":{"stdout":5},"processes":5,"jobs":[null]}',
+      { 'x-nacre-instance': 'other' },
+    ],
+  ])('takes nothing from %s', async (_, body, headers) => {
     const other = createServer((_, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":"world"}')
+      response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body)
     })
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const client = new SandboxClient({ url: `http://127.0.0.1:${(other.address() as AddressInfo).port}` })
+    const client = new SandboxClient({
+      ...{ url: `http://127.0.0.1:${(other.address() as AddressInfo).port}`, reconnectTimeout: 1 },
+    })
     try {
       const calls = {
         exec: () => client.exec('true'),
         stream: async () => (await client.execStream('true').result).exitCode,
-        'files.read': () => client.files.read('/x'),
+        follow: () => client.jobs.follow('a').next(),
         listProcesses: () => client.listProcesses(),
         jobs: () => client.jobs.list(),
       }

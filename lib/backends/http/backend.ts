@@ -17,6 +17,7 @@ import { Begun } from './begun.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
+import { listOf } from './malformed.js'
 import type { ClientPlan } from './options.js'
 import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
 import { HttpProcess, processPath, type WireProcess } from './process.js'
@@ -106,7 +107,7 @@ export class HttpBackend implements Backend {
     if (status?.size === 0) return []
     const query = { status: status && [...status].join(','), sessionId }
     const { processes } = await this.#get<{ processes: WireProcess[] }>('/v1/processes', query)
-    return processes.map((info) => new HttpProcess(this.#connection, info))
+    return listOf(processes).map((info) => new HttpProcess(this.#connection, info))
   }
 
   async findProcess(id: string): Promise<ProcessBackend | null> {
@@ -155,7 +156,7 @@ export class HttpBackend implements Backend {
 
   async listSessions(): Promise<string[]> {
     const { sessions } = await this.#get<{ sessions: Array<{ id: string }> }>('/v1/sessions')
-    return sessions.map(({ id }) => id)
+    return listOf(sessions).map(({ id }) => id)
   }
 
   /** Leaves a session alone at the end. */
@@ -180,7 +181,7 @@ export class HttpBackend implements Backend {
   async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
     const path = `/v1/sessions/${sessionId}/history`
     const { commands } = await this.#get<{ commands: WireEntry[] }>(path, { limit })
-    return commands.map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
+    return listOf(commands).map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
   }
 
   files(sessionId: string): FilesBackend {

@@ -5,6 +5,7 @@
  * again.
  */
 import type { Connection } from './connection.js'
+import { listOf } from './malformed.js'
 import type { WireProcess } from './process.js'
 
 /** A shorter list is not pruned. */
@@ -78,6 +79,6 @@ export class Begun {
       path: '/v1/processes',
       query: { status: 'starting,running' },
     })
-    return processes.filter(({ id, instance }) => this.#processes.get(id) === instance)
+    return listOf(processes).filter(({ id, instance }) => this.#processes.get(id) === instance)
   }
 }

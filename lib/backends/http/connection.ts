@@ -9,11 +9,12 @@ import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, isBusy, isOurs } from './failure.js'
 import { InstancePin } from './instance-pin.js'
+import { malformed } from './malformed.js'
 import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
 import { mayPass, repeated } from './repeat.js'
-import { isFromServer, readReply } from './reply.js'
+import { isFromServer, isOfEvents, readReply } from './reply.js'
 import { fetchOptions, queryOf, type Request } from './request.js'
 import type { LossError, Route } from './route.js'
 import type { Socket } from './socket.js'
@@ -190,11 +191,13 @@ export class Connection {
     const watchdog = this.#watchdog(limits)
     const stop = watchdog?.signal ?? limits.signal
     try {
-      const response = await this.#send({ ...request, cut: stop }, limits)
-      if (response.body === null || !isFromServer(response)) {
+      const { onOpen, ...rest } = request
+      const response = await this.#send({ ...rest, cut: stop }, limits)
+      if (response.body === null || !isFromServer(response) || !isOfEvents(response)) {
         await this.#read(response, request, limits)
-        throw connectionError(`${request.path} was not answered with events`)
+        throw malformed()
       }
+      onOpen?.()
       yield* readEvents(response.body, stop)
       if (stop.aborted) throw stop.reason
     } catch (error) {
@@ -265,7 +268,7 @@ export class Connection {
       )
       if (!this.#pin.accepts(response)) this.lose('replaced')
       if (!isFarewell) this.check()
-      if (response.ok) onOpen?.()
+      if (isFromServer(response)) onOpen?.()
       return response
     } catch (error) {
       throw this.#explain(error, request, limits)
