@@ -1,6 +1,7 @@
 /** How a server ends, and how it stays with clients that wait long. */
 import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -92,21 +93,20 @@ describe('close', () => {
     withServer(async ({ serving, directory }) => {
       const bytes = 15 * 1024 * 1024
       const command = `head -c ${bytes} /dev/zero | tr '\\0' x; touch printed; sleep 60`
-      const body = JSON.stringify({ command })
-      const socket = connect(serving.port, '127.0.0.1')
-      socket.write(
-        `POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-      )
+      const headers = { 'content-type': 'application/json' }
+      const asked = request(`${serving.url}/v1/exec`, { method: 'POST', headers })
+      asked.end(JSON.stringify({ command }))
+      const answered = once(asked, 'response')
       await made(directory, 'printed')
       const closed = serving.close()
+      const [reply] = (await answered) as [IncomingMessage]
       const pieces: Buffer[] = []
-      for await (const piece of socket) {
+      for await (const piece of reply) {
         pieces.push(piece)
         await sleep(10)
       }
-      const reply = Buffer.concat(pieces).toString()
-      expect(reply).toMatch(/^HTTP\/1\.1 503 /)
-      const { code, context } = JSON.parse(reply.slice(reply.indexOf('\r\n\r\n')))
+      expect(reply.statusCode).toBe(503)
+      const { code, context } = JSON.parse(Buffer.concat(pieces).toString())
       expect([code, context.result.stdout.length]).toEqual(['ABORT_ERR', bytes])
       await closed
     }))
