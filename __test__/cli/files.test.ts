@@ -95,6 +95,8 @@ it('ls lists a directory, and errors are one sentence', () =>
       stdout: '',
       stderr: "nacre: 'none' does not exist\n",
     })
+    const sequence = await nacre('ls', ...server, 'x\x1b[31m\x9by')
+    expect(sequence).toMatchObject({ code: 1, stderr: "nacre: 'x\\u001b[31m\\u009by' does not exist\n" })
     expect((await nacre('cp', 'a', 'b')).code).toBe(2)
     expect((await nacre('ls', ...server, '--session', 'none')).stderr).toContain("there is no session 'none'")
   }))

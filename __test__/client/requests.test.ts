@@ -1,10 +1,13 @@
 /** Requests of a client: their headers, their time limit, and which of them are repeated. */
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import path from 'node:path'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type FailingProxy, type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
 import { type HttpPlace, withServer } from '../helpers/http.js'
+import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -122,17 +125,28 @@ describe('an idempotent request', () => {
       }
     }))
 
-  it('takes nothing from another server that answers with success', async () => {
+  it.each([
+    ['another server that answers with success', '{"hello":"world"}', {}],
+    ['a server that answers with no object', 'null', { 'x-nacre-instance': 'other' }],
+    ['a server that answers with another object', '{"hello":"world"}', { 'x-nacre-instance': 'other' }],
+    [
+      'a server that answers with other types',
+      '{"result":{"stdout":5},"processes":5,"jobs":[null]}',
+      { 'x-nacre-instance': 'other' },
+    ],
+  ])('takes nothing from %s', async (_, body, headers) => {
     const other = createServer((_, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":"world"}')
+      response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(body)
     })
     await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve))
-    const client = new SandboxClient({ url: `http://127.0.0.1:${(other.address() as AddressInfo).port}` })
+    const client = new SandboxClient({
+      ...{ url: `http://127.0.0.1:${(other.address() as AddressInfo).port}`, reconnectTimeout: 1 },
+    })
     try {
       const calls = {
         exec: () => client.exec('true'),
         stream: async () => (await client.execStream('true').result).exitCode,
-        'files.read': () => client.files.read('/x'),
+        follow: () => client.jobs.follow('a').next(),
         listProcesses: () => client.listProcesses(),
         jobs: () => client.jobs.list(),
       }
@@ -288,4 +302,89 @@ describe('requestTimeout', () => {
       },
       { requestTimeout: 500 },
     ))
+})
+
+describe('an abort', () => {
+  it.each([false, true])('settles a command that the server does not answer, with resume: %s', (resume) =>
+    withProxy(
+      async ({ proxy, client }) => {
+        await client.exec('true')
+        proxy.next.push('hang')
+        const abort = new AbortController()
+        const running = rejectionOf(client.exec('touch ran', { signal: abort.signal }))
+        await until(
+          () => proxy.requests.some(({ line }) => line === 'POST /v1/exec/stream') || undefined,
+          () => 'the command is not sent',
+        )
+        abort.abort('enough')
+        expect(await running).toMatchObject({ name: 'AbortError', cause: 'enough' })
+        expect((await client.exec('ls')).stdout).toBe('')
+      },
+      { resume },
+    ),
+  )
+
+  it('settles a command when the server does not answer the abort, and ends the command', () =>
+    withProxy(async ({ proxy, client }) => {
+      const abort = new AbortController()
+      const onOutput = () => {
+        proxy.next.push('hang')
+        abort.abort('enough')
+      }
+      const running = rejectionOf(client.exec('echo x; sleep 60', { signal: abort.signal, onOutput }))
+      expect(await running).toMatchObject({ name: 'AbortError', cause: 'enough' })
+      expect((await client.exec('echo free')).stdout).toBe('free\n')
+    }))
+})
+
+it('a session that another client deletes takes the waiting calls with it', () =>
+  withProxy(async ({ client, sandbox, directory }) => {
+    const running = rejectionOf(client.exec('touch begun; sleep 60'))
+    const waiting = rejectionOf(client.exec('touch ran'))
+    await made(directory, 'begun')
+    await sandbox.deleteSession('default')
+    expect(await running).toMatchObject({ code: 'SESSION_DESTROYED' })
+    expect(await waiting).toMatchObject({ code: 'SESSION_DESTROYED' })
+    expect((await client.exec('ls')).stdout).toBe('begun\n')
+  }))
+
+describe('a range of a file', () => {
+  it('is the same when the server sends the whole file', () =>
+    withServer(async ({ url, directory, sandbox }) => {
+      writeFileSync(path.join(directory, 'digits'), '0123456789')
+      const client = new SandboxClient({
+        url,
+        fetch: (input, init) => {
+          const headers = new Headers(init?.headers)
+          headers.delete('range')
+          return fetch(input, { ...init, headers })
+        },
+      })
+      for (const [file, range] of [
+        ['digits', { start: 2, end: 5 }],
+        ['digits', { start: 7 }],
+        ['digits', { start: 20 }],
+        ['/proc/self/limits', { start: 6, end: 40 }],
+      ] as const) {
+        const [here, there] = [sandbox, client].map(({ files }) => files.readStream(file, range))
+        expect(await new Response(there).text()).toBe(await new Response(here).text())
+      }
+      await client.destroy()
+    }))
+
+  it('is not taken from another range', () =>
+    withServer(async ({ url, directory }) => {
+      writeFileSync(path.join(directory, 'digits'), '0123456789')
+      const client = new SandboxClient({
+        url,
+        fetch: (input, init) => {
+          const headers = new Headers(init?.headers)
+          if (headers.has('range')) headers.set('range', 'bytes=1-3')
+          return fetch(input, { ...init, headers })
+        },
+      })
+      const stream = client.files.readStream('digits', { start: 2, end: 5 })
+      expect(await rejectionOf(new Response(stream).text())).toMatchObject({ code: 'CONNECTION_FAILED' })
+      await client.destroy()
+    }))
 })

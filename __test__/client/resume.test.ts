@@ -1,5 +1,5 @@
 /** `resume`: calls of a client survive broken connections, and are performed once. */
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
@@ -56,6 +56,54 @@ describe('a client that resumes calls', () => {
       )
       expect(await running).toMatchObject({ name: 'AbortError', cause: new Error('enough') })
       expect((await post('/v1/exec', { command: 'echo ok' })).body.result.stdout).toBe('ok\n')
+      await client.destroy()
+    }))
+
+  it('refuses a call whose signal is aborted already, without asking the server', async () => {
+    let requests = 0
+    const client = new SandboxClient({
+      ...{ url: 'http://127.0.0.1:1', resume: true },
+      fetch: () => {
+        requests++
+        return Promise.reject(new TypeError('there is no server'))
+      },
+    })
+    const signal = AbortSignal.abort('no')
+    const { files } = client
+    for (const call of [
+      () => client.exec('true', { signal }),
+      () => client.startService('true', { healthCheck: { log: 'x' }, signal }),
+      () => files.read('x', { signal }),
+      () => files.write('x', 'y', { signal }),
+      () => client.jobs.wait('job', { signal }),
+    ])
+      expect(await rejectionOf(call())).toMatchObject({ name: 'AbortError', cause: 'no' })
+    expect(requests).toBe(0)
+  })
+
+  it('does not cut a call when the server refuses to say that it is there', () =>
+    withServer(async ({ url, directory }) => {
+      let refused = 0
+      let sent = 0
+      const client = new SandboxClient({
+        ...{ url, resume: true, reconnectTimeout: 1 },
+        fetch: (input, init) => {
+          const { pathname } = new URL(String(input))
+          if (pathname === '/v1/exec') sent++
+          if (pathname !== '/healthz') return fetch(input, init)
+          refused++
+          const refusal = { code: 'OVERLOADED', message: 'too many', context: {}, httpStatus: 503 }
+          return Promise.resolve(Response.json(refusal, { status: 503 }))
+        },
+      })
+      const running = client.exec('until [ -e go ]; do sleep 0.01; done; echo done')
+      await until(
+        () => refused === 2 || undefined,
+        () => `asked ${refused} times`,
+      )
+      writeFileSync(path.join(directory, 'go'), '')
+      expect((await running).stdout).toBe('done\n')
+      expect(sent).toBe(1)
       await client.destroy()
     }))
 

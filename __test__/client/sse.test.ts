@@ -45,8 +45,8 @@ describe('readEvents', () => {
     const piece = new TextEncoder().encode('x'.repeat(16 * 1024))
     const pieces = Array.from({ length: 2000 }, () => piece)
     const encode = (part: string) => new TextEncoder().encode(part)
-    const [event] = await read([encode('data: "'), ...pieces, encode('"\n\n')])
-    expect(event?.data).toHaveLength(2000 * 16 * 1024)
+    const [event] = await read([encode('data: {"x":"'), ...pieces, encode('"}\n\n')])
+    expect(event?.data.x).toHaveLength(2000 * 16 * 1024)
   })
 })
 

@@ -200,6 +200,27 @@ describe('processes', () => {
     await service.kill()
   })
 
+  itHolds('keep their end when they are cleaned up', async ({ sandbox }) => {
+    const ended = await sandbox.startProcess('exit 3', { processId: 'one' })
+    const killed = await sandbox.startProcess('sleep 60')
+    const service = await sandbox.startService('echo up; sleep 60', { healthCheck: { log: 'up' } })
+    const exit = await (await sandbox.getProcess('one'))?.wait()
+    await (await sandbox.getProcess(killed.id))?.kill()
+    await (await sandbox.getProcess(service.id))?.kill()
+    expect(await sandbox.cleanupCompletedProcesses()).toBe(3)
+    await using next = await sandbox.createSession()
+    const other = await next.startProcess('sleep 60', { processId: 'one' })
+    expect(await ended.wait()).toEqual(exit)
+    expect(await ended.kill()).toBe(false)
+    expect(await killed.wait()).toMatchObject({ reason: 'killed' })
+    expect(await killed.kill()).toBe(false)
+    expect(await service.wait()).toMatchObject({ reason: 'killed' })
+    expect(await service.kill()).toBe(false)
+    expect(ended).toMatchObject({ status: 'failed', exitCode: 3 })
+    expect(await sandbox.listProcesses()).toHaveLength(1)
+    expect(await other.kill()).toBe(true)
+  })
+
   itHolds('call back for each stream, and line by line', async ({ sandbox }) => {
     const calls: string[] = []
     const callbacks = {

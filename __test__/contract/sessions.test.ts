@@ -1,5 +1,6 @@
 /** Sessions and variables are the same here and over HTTP. */
 import { describe, expect } from 'vitest'
+import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
@@ -90,6 +91,14 @@ describe('sessions', () => {
     expect(await (await sandbox.createSession({ id: 'one' })).history()).toEqual([])
   })
 
+  itHolds('take a variable of any valid name', async ({ sandbox }) => {
+    const env = JSON.parse('{"__proto__":"x","constructor":"y"}')
+    const names = 'echo $__proto__ $constructor'
+    expect((await sandbox.exec(names, { env })).stdout).toBe('x y\n')
+    await sandbox.setEnvVars(env)
+    expect((await sandbox.exec(names)).stdout).toBe('x y\n')
+  })
+
   itHolds('run in parallel, each in the order of its calls', async ({ sandbox }) => {
     const sessions = await Promise.all([1, 2, 3].map((index) => sandbox.createSession({ id: `s${index}` })))
     const runs = sessions.flatMap((session) =>
@@ -110,6 +119,27 @@ describe('sessions', () => {
     ]
     expect(await calls[3]).toMatchObject({ stdout: '123\n' })
     await Promise.all(calls)
+  })
+
+  itHolds('take the calls with them that wait when they are deleted', async ({ sandbox, directory }) => {
+    const running = rejectionOf(sandbox.exec('touch begun; sleep 60'))
+    const waiting = [
+      sandbox.exec('touch ran'),
+      sandbox.execStream('touch ran').result,
+      sandbox.exec('touch ran', { onOutput() {} }),
+      sandbox.setEnvVars({ OLD: 'yes' }),
+    ].map((call: Promise<unknown>) => rejectionOf(call))
+    await made(directory, 'begun')
+    const deleted = sandbox.deleteSession('default')
+    const next = sandbox.exec('ls; echo "[$OLD]"')
+    expect(await running).toMatchObject({ code: 'SESSION_DESTROYED' })
+    for (const error of await Promise.all(waiting))
+      expect(error).toMatchObject({
+        code: 'SESSION_DESTROYED',
+        message: "session 'default' was deleted",
+      })
+    await deleted
+    expect((await next).stdout).toBe('begun\n[]\n')
   })
 
   itHolds('do not run a command that is aborted before its turn', async ({ sandbox }) => {

@@ -1,4 +1,6 @@
 /** execStream is the same here and over HTTP. */
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect } from 'vitest'
 import { all, shapeOf, textOf } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
@@ -56,6 +58,39 @@ describe('execStream', () => {
     expect(await ended.kill()).toBe(false)
     expect(await rejectionOf(stream.kill('SIGFOO' as 'SIGINT'))).toMatchObject({ code: 'INVALID_OPTION' })
   })
+
+  itHolds(
+    'never runs when it is left or killed while it waits for its turn',
+    async ({ sandbox, directory }) => {
+      const first = sandbox.exec('until [ -e go ]; do sleep 0.01; done')
+      const killed = sandbox.execStream('touch ran')
+      const checked = sandbox.execStream('touch ran', { check: true })
+      const left = sandbox.execStream('touch ran')
+      expect(await killed.kill()).toBe(true)
+      expect(await killed.result).toMatchObject({
+        ...{
+          success: false,
+          exitCode: null,
+          signal: null,
+          stdout: '',
+          stderr: '',
+          all: '',
+          isCanceled: true,
+        },
+        ...{ command: 'touch ran', sessionId: 'default', timedOut: false, duration: 0 },
+      })
+      expect(await killed.kill()).toBe(true)
+      expect(await checked.kill()).toBe(true)
+      expect(await rejectionOf(checked.result)).toMatchObject({
+        ...{ code: 'COMMAND_FAILED', message: '`touch ran` was killed before it started, after 0 ms' },
+        result: { isCanceled: true },
+      })
+      await left[Symbol.asyncDispose]()
+      writeFileSync(path.join(directory, 'go'), '')
+      await first
+      expect((await sandbox.exec('ls')).stdout).toBe('go\n')
+    },
+  )
 
   itHolds('holds the command back when nothing reads, and loses nothing', async ({ sandbox }) => {
     const stream = sandbox.execStream('seq 6000000; touch done', { encoding: 'buffer', maxBuffer: 0 })

@@ -1,4 +1,5 @@
 /** Requests that are wrong, too much, too slow or not allowed. */
+import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { OptionError } from 'nacre'
@@ -175,6 +176,59 @@ describe('callers', () => {
       { allowedOrigins: ['https://good.example'] },
     ))
 
+  it('of HTTP/1.0 without a Host, as health checks of proxies send them, are answered', () =>
+    withServer(async ({ serving }) => {
+      for (const [line, status] of [
+        ['OPTIONS / HTTP/1.0', 404],
+        ['GET /healthz HTTP/1.0', 200],
+        ['HEAD /healthz HTTP/1.0', 200],
+        ['GET /v1/sessions HTTP/1.0', 200],
+      ])
+        expect(await raw(serving.port, [`${line}\r\n\r\n`])).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+    }))
+
+  it('with many faults get a short refusal that names the first ten', () =>
+    withServer(async ({ post }) => {
+      const many = (name: (index: number) => string, value: unknown) =>
+        Object.fromEntries(Array.from({ length: 300_000 }, (_, index) => [name(index), value]))
+      const words = Array(300_000).fill(1)
+      const variables = await post('/v1/exec', { command: 'true', env: many((index) => `A${index}`, 1) })
+      expect(variables.body.context.issues).toEqual(
+        Array.from({ length: 10 }, (_, index) => ({
+          path: `env.A${index}`,
+          message: 'must be a string, or null to unset it',
+        })),
+      )
+      const keys = await post('/v1/exec', { command: 'true', ...many((index) => `odd${index}`, 1) })
+      expect(keys.body.message).toContain('no option "odd9"')
+      expect(keys.body.message).not.toContain('no option "odd10"')
+      const others = [
+        { command: words },
+        { command: 'true', env: { ['x'.repeat(1_000_000)]: 1 } },
+        { command: 'true', env: words },
+      ]
+      const replies = [variables, keys, ...(await Promise.all(others.map((body) => post('/v1/exec', body))))]
+      const lists = { isolation: { filesystem: { write: words } } }
+      for (const { status, body } of [...replies, await post('/v1/sessions', lists)]) {
+        expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED'])
+        expect(JSON.stringify(body).length).toBeLessThan(10_000)
+      }
+    }))
+
+  it('whose percent-encoding is not UTF-8 are refused, and name no other file', () =>
+    withServer(async ({ call, directory }) => {
+      for (const query of ['path=a%FF', 'path=a%ZZ', '%FF=a', 'path=a&x=%']) {
+        const { status, body } = await call('POST', `/v1/sessions/default/files/mkdir?${query}`, {
+          path: 'a',
+        })
+        expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED'])
+        expect(body.message).toContain('pathBase64')
+      }
+      expect((await call('GET', '/v1/sessions/%FF')).body.code).toBe('VALIDATION_FAILED')
+      expect(readdirSync(directory)).toEqual([])
+      expect((await call('GET', '/v1/sessions/default/files/stat?path=%25FF')).body).toEqual({ file: null })
+    }))
+
   it('are bounded in number', () =>
     withServer(
       async ({ post, stream, get }) => {
@@ -182,7 +236,9 @@ describe('callers', () => {
         const replies = [1, 2].map(() => stream('GET', '/api/process/one/stream'))
         const events = replies.map((reply) => reply[Symbol.asyncIterator]())
         for (const one of events) await one.next()
-        expect(await get('/healthz')).toMatchObject({ status: 503, body: { code: 'OVERLOADED' } })
+        expect(await get('/v1/sessions')).toMatchObject({ status: 503, body: { code: 'OVERLOADED' } })
+        // A probe must not take a busy server for a dead one.
+        expect((await get('/healthz')).status).toBe(200)
         await post('/api/process/cleanup')
         for (const one of replies) one.vanish()
         for (const one of events) await one.next().catch(() => {})

@@ -1,5 +1,6 @@
 /** Reading and writing files, in this process and over HTTP. */
 import { spawnSync } from 'node:child_process'
+import { getEventListeners } from 'node:events'
 import {
   chmodSync,
   existsSync,
@@ -312,6 +313,9 @@ itHolds('a stream gives a range of bytes', async ({ sandbox }) => {
   const reader = sandbox.files.readStream('none').getReader()
   expect(await rejectionOf(reader.read())).toMatchObject({ code: 'FILE_NOT_FOUND', path: 'none' })
   const abort = new AbortController()
+  // A stream that is never read leaves no listener.
+  for (let count = 0; count < 3; count++) sandbox.files.readStream('x', { signal: abort.signal })
+  expect(getEventListeners(abort.signal, 'abort')).toEqual([])
   const cut = sandbox.files.readStream('x', { signal: abort.signal }).getReader()
   abort.abort()
   expect(await rejectionOf(cut.read())).toMatchObject({ code: 'ABORT_ERR' })

@@ -43,6 +43,31 @@ describe('a worker', () => {
   )
 
   it(
+    'that was away while its job ended and all jobs were pruned reports the result, and runs it once',
+    () =>
+      withQueue(async ({ queue, worker, counted, starts, untilStarted, rootOf }) => {
+        const first = await worker('one')
+        await queue.add({
+          id: 'away',
+          command: counted('away', 'sleep 0.3'),
+          onHostLost: 'retry',
+          attempts: 3,
+        })
+        await untilStarted('away')
+        await first.end('SIGKILL')
+        const sandbox = new Sandbox({ jobsRoot: rootOf('one') })
+        const [{ jobId = '' } = {}] = await sandbox.jobs.list()
+        await sandbox.jobs.wait(jobId)
+        expect(await sandbox.jobs.prune()).toEqual([])
+        await worker('one')
+        expect(await ended(queue, 'away')).toMatchObject({ state: 'completed', host: 'one', attempt: 1 })
+        expect(starts('away')).toBe(1)
+        await sandbox.destroy()
+      }),
+    30_000,
+  )
+
+  it(
     'that was away while its job ended reports the result after its restart',
     () =>
       withQueue(async ({ queue, worker, counted, starts, untilStarted }) => {

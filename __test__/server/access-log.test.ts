@@ -105,10 +105,10 @@ describe('the access log', () => {
         const reply = stream('GET', '/v1/processes/one/output')
         const events = reply[Symbol.asyncIterator]().next()
         await until(
-          async () => (await get('/healthz')).status === 503 || undefined,
+          async () => (await get('/v1/sessions')).status === 503 || undefined,
           () => 'the stream has not begun',
         )
-        expect(lines.info.map(withoutTime)).toContain('GET /healthz 503 N ms')
+        expect(lines.info.map(withoutTime)).toContain('GET /v1/sessions 503 N ms')
         reply.vanish()
         await events.catch(() => {})
       },

@@ -1,6 +1,7 @@
 /** docs/http.md says what the OpenAPI document says, which is made from what requests are checked against. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { Validator } from '@seriousme/openapi-schema-validator'
 import { Sandbox } from 'nacre'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
@@ -66,6 +67,15 @@ it('every route has the status of a busy or ending server, and every numbered ca
 })
 
 describe('/openapi.json', () => {
+  it('is valid OpenAPI', () =>
+    withServer(async ({ get }) => {
+      const { body } = await get('/openapi.json')
+      const validator = new Validator()
+      const { valid, errors } = await validator.validate(body)
+      expect(errors ?? []).toEqual([])
+      expect([valid, validator.version]).toEqual([true, '3.1'])
+    }))
+
   it('is the document', () =>
     withServer(async ({ get }) => {
       const { body } = await get('/openapi.json')

@@ -1,14 +1,17 @@
 /** How a server ends, and how it stays with clients that wait long. */
 import { once } from 'node:events'
 import { readdirSync, writeFileSync } from 'node:fs'
+import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import path from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { SandboxClient } from 'nacre/client'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { dataOf, withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { made } from '../helpers/stream.js'
 import { active } from '../helpers/terminal.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -68,6 +71,70 @@ describe('the end of a server', () => {
     }))
 })
 
+it('a program whose server has started a process can end by itself', async () => {
+  const host = startHost(`
+    const { createServer } = require('nacre/server')
+    const main = async () => {
+      const server = createServer(new Sandbox({ cwd: '/tmp' }), { authenticated: true })
+      const start = new Request('http://localhost/v1/processes', {
+        method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ command: 'sleep 60' }),
+      })
+      print('status ' + (await server.fetch(start)).status)
+    }
+    main()
+  `)
+  expect(await host.ended()).toBe(0)
+  expect(host.output()).toContain('status 200')
+  await expectGone(host.tag)
+})
+
+describe('close', () => {
+  it('waits for a client that reads the reply of an ended command slowly', () =>
+    withServer(async ({ serving, directory }) => {
+      const bytes = 15 * 1024 * 1024
+      const command = `head -c ${bytes} /dev/zero | tr '\\0' x; touch printed; sleep 60`
+      const headers = { 'content-type': 'application/json' }
+      const asked = request(`${serving.url}/v1/exec`, { method: 'POST', headers })
+      asked.end(JSON.stringify({ command }))
+      const answered = once(asked, 'response')
+      await made(directory, 'printed')
+      const closed = serving.close()
+      const [reply] = (await answered) as [IncomingMessage]
+      const pieces: Buffer[] = []
+      for await (const piece of reply) {
+        pieces.push(piece)
+        await sleep(10)
+      }
+      expect(reply.statusCode).toBe(503)
+      const { code, context } = JSON.parse(Buffer.concat(pieces).toString())
+      expect([code, context.result.stdout.length]).toEqual(['ABORT_ERR', bytes])
+      await closed
+    }))
+
+  it('waits for no client that reads neither its events nor its download', () =>
+    withSandbox(async ({ sandbox, directory }) => {
+      const server = createServer(sandbox, { authenticated: true })
+      const loud = await sandbox.startProcess('seq 3000000')
+      await loud.wait()
+      writeFileSync(path.join(directory, 'large'), Buffer.alloc(8 * 1024 * 1024))
+      const ask = (route: string, body?: object) =>
+        server.fetch(
+          new Request(`http://localhost${route}`, {
+            ...(body && { method: 'POST', body: JSON.stringify(body) }),
+            headers: { 'content-type': 'application/json' },
+          }),
+        )
+      const replies = await Promise.all([
+        ask(`/v1/processes/${loud.id}/output?follow=true`),
+        ask('/v1/exec/stream', { command: 'seq 3000000; sleep 60' }),
+        ask('/v1/sessions/default/files/content?path=large'),
+        ask('/v1/sessions/default/files/watch'),
+      ])
+      expect(replies.map(({ status }) => status)).toEqual([200, 200, 200, 200])
+      await server.close()
+    }))
+})
+
 /** A server with a process that ignores SIGTERM. */
 async function stubbornServer(options: object) {
   const host = startHost(`
@@ -117,6 +184,50 @@ describe('a signal to a server', () => {
       host.child.kill('SIGKILL')
     }
   })
+})
+
+describe('a client that disconnects', () => {
+  it('frees its place, although the process that it writes to does not read', () =>
+    withServer(
+      async ({ serving, url, post }) => {
+        await post('/v1/processes', { command: 'sleep 60', processId: 'idle', openInput: true })
+        const data = 'x'.repeat(1024 * 1024)
+        for (const path of Array(6).fill('/v1/processes/idle/input')) {
+          const leave = new AbortController()
+          const write = fetch(url + path, {
+            ...{ method: 'POST', body: JSON.stringify({ data }), signal: leave.signal },
+            headers: { 'content-type': 'application/json' },
+          })
+          await until(
+            async () => (await active(url)) === 2 || undefined,
+            () => 'the write has not begun',
+          )
+          leave.abort()
+          await rejectionOf(write)
+          await until(
+            async () => (await active(url)) === 1 || undefined,
+            () => 'the request is still counted',
+          )
+        }
+        await serving.close()
+      },
+      { maxRequests: 4, shutdownTimeout: 2_000_000_000 },
+    ))
+
+  it('frees its place after HEAD of a route of events', () =>
+    withServer(
+      async ({ serving, url, post }) => {
+        await post('/v1/processes', { command: 'sleep 60', processId: 'idle' })
+        for (let count = 0; count < 6; count++) {
+          const reply = await fetch(`${url}/v1/processes/idle/output`, { method: 'HEAD' })
+          expect([reply.status, reply.headers.get('content-type')]).toEqual([200, 'text/event-stream'])
+        }
+        expect((await fetch(`${url}/v1/processes/none/output`, { method: 'HEAD' })).status).toBe(404)
+        expect(await active(url)).toBe(1)
+        await serving.close()
+      },
+      { maxRequests: 4, shutdownTimeout: 2_000_000_000 },
+    ))
 })
 
 describe('a call that takes long', () => {

@@ -1,6 +1,8 @@
 /** How large the answers of a server may become. */
+import { SandboxClient } from 'nacre/client'
 import { expect, it } from 'vitest'
 import { withServer } from '../helpers/http.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 const MEBIBYTE = 1024 * 1024
 
@@ -25,4 +27,21 @@ it('a result without maxBuffer has at most 16 MiB of each stream', () =>
     expect(body.result.stderr).toBe('eeeee')
     const whole = await post('/v1/exec', { command: print(most + 100), maxBuffer: most + 100 })
     expect(whole.body.result).toMatchObject({ truncated: null, stdout: 'x'.repeat(most + 100) })
+  }))
+
+it('refuses a maxBuffer above 64 MiB, and names the remedy', () =>
+  withServer(async ({ post, url }) => {
+    const maxBuffer = 64 * MEBIBYTE + 1
+    const options = { command: 'touch ran', encoding: 'buffer', maxBuffer }
+    const { status, body } = await post('/v1/exec', options)
+    expect([status, body.code]).toEqual([400, 'INVALID_OPTION'])
+    expect(body.message).toContain('execStream')
+    const client = new SandboxClient({ url })
+    for (const call of [
+      client.exec('touch ran', { maxBuffer }),
+      client.execStream('touch ran', { maxBuffer }).result,
+    ])
+      expect(await rejectionOf(call)).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
+    expect((await client.exec('ls ran')).success).toBe(false)
+    await client.destroy()
   }))

@@ -23,6 +23,23 @@ describe('a silent terminal', () => {
 })
 
 describe('bounds of a terminal', () => {
+  it('answers pings and the close of a client whose input the terminal does not take', () =>
+    withServer(async ({ url, sandbox }) => {
+      const process = await sandbox.startProcess('stty raw -echo; echo on; sleep 60', { pty })
+      const terminal = await attach(url, process.id)
+      await terminal.printed('on')
+      for (let count = 0; count < 8; count++) terminal.socket.send(Buffer.alloc(64 * 1024, 'x'))
+      terminal.socket.ping()
+      await once(terminal.socket, 'pong')
+      terminal.socket.close(1000)
+      expect((await terminal.closed).code).toBe(1000)
+      await until(
+        async () => (await active(url)) === 1 || undefined,
+        () => 'the request goes on without its client',
+      )
+      await process.kill()
+    }))
+
   it('holds back a client that types faster than the process reads, and loses nothing', () =>
     withServer(async ({ url, serving, sandbox, directory }) => {
       const bytes = 16 * 1024 * 1024

@@ -124,6 +124,20 @@ describe('a download', () => {
       expect(changed.headers.get('etag')).not.toBe(etag)
     }))
 
+  it('has no ranges of a file of /proc, whose length is not known', () =>
+    withServer(async ({ url }) => {
+      const get = (range?: string) =>
+        fetch(`${url}/v1/sessions/default/files/content?path=/proc/self/cmdline`, {
+          ...(range !== undefined && { headers: { range } }),
+        })
+      const whole = await (await get()).text()
+      expect(whole.length).toBeGreaterThan(10)
+      for (const range of ['bytes=2-5', 'bytes=-3', 'bytes=100000-']) {
+        const reply = await get(range)
+        expect([reply.status, await reply.text()]).toEqual([200, whole])
+      }
+    }))
+
   it('announces what there is when a file is shorter than the system says', () =>
     withServer(async ({ url }) => {
       const file = '/sys/kernel/uevent_seqnum'

@@ -4,7 +4,7 @@
 import { type Command, CommanderError } from 'commander'
 import { OptionError, SandboxError } from '../base/errors.js'
 import { withFlags } from './flags.js'
-import { colorsOf } from './terminal.js'
+import { colorsOf, printableLines } from './terminal.js'
 
 /** The exit code when something could not be done. */
 const FAILED = 1
@@ -33,7 +33,10 @@ export function report(error: unknown, json: boolean, verb: Command | undefined)
   const { code, message: whole, shortMessage = whole } = error as Error & Partial<SandboxError>
   const message = verb !== undefined && isAboutOptions(error) ? withFlags(shortMessage, verb) : shortMessage
   if (json) process.stderr.write(`${JSON.stringify({ error: { code: code ?? 'ERROR', message } })}\n`)
-  else process.stderr.write(`${colorsOf(process.stderr).red('nacre:')} ${message ?? String(error)}\n`)
+  else
+    process.stderr.write(
+      `${colorsOf(process.stderr).red('nacre:')} ${printableLines(message ?? String(error))}\n`,
+    )
 }
 
 /** Whether an option of the API was refused, or cannot be used on this machine: an address to listen on, a directory. */

@@ -40,7 +40,19 @@ export const NOBODY_READS = 141
 /** A name on one line, without the control characters that could drive the terminal. */
 export function printable(name: string): string {
   if (!CONTROL.test(name)) return name
-  return JSON.stringify(name).replace(CONTROLS, (found) => `\\u00${found.charCodeAt(0).toString(16)}`)
+  return JSON.stringify(name).replace(CONTROLS, escaped)
+}
+
+/** A message of several lines, without the other control characters: a server may have written part of it. */
+export function printableLines(message: string): string {
+  return message
+    .split('\n')
+    .map((line) => line.replace(CONTROLS, escaped))
+    .join('\n')
+}
+
+function escaped(control: string): string {
+  return `\\u00${control.charCodeAt(0).toString(16).padStart(2, '0')}`
 }
 
 const CONTROL = /\p{Cc}/u

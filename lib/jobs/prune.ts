@@ -4,10 +4,17 @@
 import { isCode } from '../base/errors.js'
 import type { JobInfo } from '../public/index.js'
 
-/** The jobs that ended at least so many milliseconds ago. The time of a crashed job counts from its start. */
+/** The names of the durable jobs of queues begin with it. */
+export const QUEUE_LABEL = 'nacre-queue'
+
+/**
+ * The jobs that ended at least so many milliseconds ago. The time of a crashed job counts from its start. Those of queues
+ * are left to their workers: until a worker has reported the end, the directory is the only record of it.
+ */
 export function prunable(jobs: JobInfo[], olderThan: number): JobInfo[] {
   const before = Date.now() - olderThan
-  return jobs.filter(({ createdAt, status }) => {
+  return jobs.filter(({ createdAt, status, processName }) => {
+    if (processName?.startsWith(`${QUEUE_LABEL}:`)) return false
     const time = (status.endedAt ?? createdAt)?.getTime() ?? 0
     return status.state !== 'running' && !status.alive && time <= before
   })

@@ -17,7 +17,7 @@ export type JsonSchema =
   /** A schema with its own name in the OpenAPI document. */
   | { type: 'named'; name: 'Command' | 'Data' | 'Env' | 'Pattern' }
   | { type: 'object'; table: OptionTable }
-  | { type: 'list'; of: JsonSchema }
+  | { type: 'strings' }
   | { type: 'either'; of: readonly JsonSchema[] }
 
 export type FromBase64 = (text: string) => Uint8Array

@@ -17,7 +17,7 @@ import { flag, oneOf } from './kinds.js'
 
 const pathList: Kind<string[]> = {
   read: paths,
-  json: { schema: { type: 'list', of: { type: 'string' } } },
+  json: { schema: { type: 'strings' } },
   bounds: 'at most 200 paths',
 }
 
@@ -26,10 +26,7 @@ const readList: Kind<'all' | string[]> = {
   json: {
     schema: {
       type: 'either',
-      of: [
-        { type: 'enum', values: ['all'] },
-        { type: 'list', of: { type: 'string' } },
-      ],
+      of: [{ type: 'enum', values: ['all'] }, { type: 'strings' }],
     },
   },
   bounds: "'all', or at most 200 paths",
@@ -60,7 +57,7 @@ const filesystem: Kind<Partial<CheckedIsolation['filesystem']>> = {
 
 const hostList: Kind<string[]> = {
   read: targets,
-  json: { schema: { type: 'list', of: { type: 'string' } } },
+  json: { schema: { type: 'strings' } },
   bounds: "at most 200 like 'example.com:443' or '*.example.com:443'",
 }
 

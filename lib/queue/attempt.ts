@@ -58,7 +58,7 @@ export class Attempt {
       this.#context.onStarted()
       if (this.#cancelled !== undefined) await this.#cancelJob()
       const status = await this.#watch()
-      const bytes = await this.#repeat(() => outputSize(this.#context.jobs, this.jobId, this.#bytes))
+      const bytes = await this.#outputSize()
       return endedResult(this.#place, status, { bytes, check: request?.check ?? true })
     } catch (error) {
       if (this.#context.stop.aborted) return undefined
@@ -155,6 +155,16 @@ export class Attempt {
     } finally {
       done.abort()
       await reports
+    }
+  }
+
+  /** The end is known, so a directory that is removed now is not a loss. */
+  async #outputSize(): Promise<number> {
+    try {
+      return await this.#repeat(() => outputSize(this.#context.jobs, this.jobId, this.#bytes))
+    } catch (error) {
+      if (isCode(error, 'JOB_NOT_FOUND')) return this.#bytes
+      throw error
     }
   }
 

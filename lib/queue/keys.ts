@@ -2,6 +2,7 @@
  * Names: the keys in Redis, and the ids of durable jobs.
  */
 import { createHash } from 'node:crypto'
+import { QUEUE_LABEL } from '../jobs/prune.js'
 
 /** One attempt of a job. */
 export interface AttemptRef {
@@ -52,19 +53,17 @@ export function lockToken(host: string, attempt: number): string {
   return `nacre:${host}:${attempt}`
 }
 
-const LABEL = 'nacre-queue'
-
 /**
  * The name of a durable job. Its host is in it, since hosts may share a directory of jobs, and the key of its addition,
  * since an id may be added again after its job was removed.
  */
 export function labelOf(host: string, uid: string): string {
-  return `${LABEL}:${host}:${uid}`
+  return `${QUEUE_LABEL}:${host}:${uid}`
 }
 
 /** The reverse of `labelOf`; undefined for a name of another kind. */
 export function readLabel(label: string | undefined): { host: string; uid: string } | undefined {
   const [kind, host, uid, ...others] = label?.split(':') ?? []
-  if (kind !== LABEL || host === undefined || uid === undefined || others.length > 0) return undefined
+  if (kind !== QUEUE_LABEL || host === undefined || uid === undefined || others.length > 0) return undefined
   return { host, uid }
 }

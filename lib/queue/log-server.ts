@@ -3,6 +3,7 @@
  * an answer asks again.
  */
 import type { Redis } from 'ioredis'
+import { pause } from '../base/waiting.js'
 import type { Jobs } from '../public/index.js'
 import type { HostRequest } from './inbox.js'
 import type { Names } from './keys.js'
@@ -10,15 +11,19 @@ import { encodeAnswer, MOST_BYTES, NEWS_MS } from './log-wire.js'
 
 type LogRequest = Extract<HostRequest, { op: 'read' | 'news' }>
 
-/** Requests that are being answered. Each holds one answer in memory, or a watch. */
-const MOST_ANSWERS = 256
+/** Reads that are being answered. Each holds one answer in memory. */
+const MOST_READS = 256
+/** Readers that wait for news by a watch. Others are answered after a while, and look for themselves. */
+const MOST_WATCHES = 256
+const LOOK_MS = 1000
 
 export class LogServer {
   readonly #redis: Redis
   readonly #names: Names
   readonly #jobs: Pick<Jobs, 'read' | 'follow'>
   readonly #stop: AbortSignal
-  #answering = 0
+  #reads = 0
+  #watches = 0
 
   constructor(redis: Redis, names: Names, jobs: Pick<Jobs, 'read' | 'follow'>, stop: AbortSignal) {
     this.#redis = redis
@@ -27,16 +32,17 @@ export class LogServer {
     this.#stop = stop
   }
 
-  /** Answers one request, or drops it when too many are being answered. Never rejects. */
+  /** Answers one request, or drops a read when too many are being answered. Never rejects. */
   async serve(request: LogRequest): Promise<void> {
-    if (this.#answering >= MOST_ANSWERS) return
-    this.#answering++
+    const isRead = request.op === 'read'
+    if (isRead && this.#reads >= MOST_READS) return
+    if (isRead) this.#reads++
     try {
       await this.#publish(request, await this.#answer(request))
     } catch {
       // Redis is away; the reader asks again.
     } finally {
-      this.#answering--
+      if (isRead) this.#reads--
     }
   }
 
@@ -62,6 +68,16 @@ export class LogServer {
 
   /** Resolves when there is output after the cursor, when the job has ended, or after a while. */
   async #news(jobId: string, cursor: number): Promise<void> {
+    if (this.#watches >= MOST_WATCHES) return pause(LOOK_MS, this.#stop)
+    this.#watches++
+    try {
+      await this.#watch(jobId, cursor)
+    } finally {
+      this.#watches--
+    }
+  }
+
+  async #watch(jobId: string, cursor: number): Promise<void> {
     const signal = AbortSignal.any([this.#stop, AbortSignal.timeout(NEWS_MS)])
     const pieces = this.#jobs.follow(jobId, cursor, { maxBytes: 1, encoding: 'buffer', signal })
     try {

@@ -104,22 +104,21 @@ export function sourceOf(stream: ReadableStream<Uint8Array>): Partial<FileSource
 /** A source as a stream, which opens the source at its first read. */
 function byteStream(open: () => FileSource, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   let source: FileSource | undefined
-  let ignore = () => {}
+  /** Set by the first read: a stream that is never read must leave no listener. */
+  let ignore: (() => void) | undefined
   const end = () => {
-    ignore()
+    ignore?.()
     source?.close()
   }
   const stream = new ReadableStream<Uint8Array>(
     {
-      start(controller) {
-        ignore = onAbort(signal, () => {
-          end()
-          controller.error(new AbortError(signal?.reason, undefined, 'the read'))
-        })
-      },
       async pull(controller) {
         try {
           refuseAborted(signal, 'the read')
+          ignore ??= onAbort(signal, () => {
+            end()
+            controller.error(new AbortError(signal?.reason, undefined, 'the read'))
+          })
           source ??= open()
           const piece = await source.read()
           if (signal?.aborted) return

@@ -56,6 +56,14 @@ export class Process implements PublicProcess {
     return #backend in process && process.#backend.hasTerminal
   }
 
+  /** How a process ends. Unlike `wait`, it does not keep the event loop alive. */
+  static async endOf(process: PublicProcess): Promise<ProcessExit> {
+    // An instance of another class has only `wait`.
+    if (!(#backend in process)) return process.wait()
+    for await (const event of process.#backend.watch(false)) if (event.type === 'exit') return event
+    return process.wait()
+  }
+
   get id(): string {
     return this.#backend.info.id
   }

@@ -4,6 +4,7 @@
  * The line has nothing else of a request. Headers, the query and the body can hold secrets; a path holds ids alone.
  */
 import type { Context, MiddlewareHandler } from 'hono'
+import { report } from '../base/report.js'
 import type { Logger } from '../public/index.js'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
@@ -20,15 +21,8 @@ const MOST_CHARACTERS = 300
 export function accessLog(logger: Logger): MiddlewareHandler {
   return async (c, next) => {
     const begun = performance.now()
+    whenSent(c, () => report(logger, 'info', accessLine(c, performance.now() - begun)))
     await next()
-    whenSent(c, () => {
-      const line = accessLine(c, performance.now() - begun)
-      try {
-        logger.info(line)
-      } catch {
-        // The request has ended: a logger that throws cannot fail it.
-      }
-    })
   }
 }
 

@@ -7,6 +7,7 @@
  */
 
 import { Sandbox } from '../backends/native/sandbox.js'
+import { OptionError } from '../base/errors.js'
 import type { Command, Encoding, ExecOptions, ExecStream, Sandbox as PublicSandbox } from '../public/index.js'
 
 /** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
@@ -23,6 +24,9 @@ const MAX_BUFFER_BYTES = 1024 * 1024
  * memory as a whole, and larger than the output.
  */
 const MAX_REPLY_BUFFER_BYTES = 16 * 1024 * 1024
+
+/** The largest `maxBuffer` of a request. The bytes of both streams, in order and apart, still fit into one string. */
+export const MOST_MAX_BUFFER_BYTES = 64 * 1024 * 1024
 
 /** Most bytes of a job's output in one event. */
 export const MOST_EVENT_BYTES = 1024 * 1024
@@ -41,6 +45,7 @@ export function streamToConnection<E extends Encoding>(
   options: ExecOptions<E>,
   { wholeResult, byteEvents }: ConnectionOptions = {},
 ): ExecStream<E> {
+  refuseLargeResult(options)
   const bounds = { window: WINDOW, maxBuffer: MAX_BUFFER_BYTES, byteEvents }
   return Sandbox.connectionStream(
     sandbox,
@@ -55,8 +60,17 @@ export function boundReply<E extends Encoding>(
   sandbox: PublicSandbox,
   options: ExecOptions<E>,
 ): ExecOptions<E> {
+  refuseLargeResult(options)
   const maxBuffer = Sandbox.maxBufferOf(sandbox)
   const isGiven = Object.hasOwn(options, 'maxBuffer') && options.maxBuffer !== undefined
   if (isGiven || maxBuffer === undefined) return options
   return { ...options, maxBuffer: Math.min(maxBuffer, MAX_REPLY_BUFFER_BYTES) }
+}
+
+function refuseLargeResult({ maxBuffer = 0 }: ExecOptions<Encoding>): void {
+  if (maxBuffer > MOST_MAX_BUFFER_BYTES)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `maxBuffer must be at most ${MOST_MAX_BUFFER_BYTES} bytes over HTTP, not ${maxBuffer}: read more output with execStream`,
+    )
 }

@@ -2,6 +2,7 @@
  * Bytes as the body of a response. The next piece is read when the client has taken the previous one.
  */
 import { onAbort } from '../base/abort.js'
+import { AbortError } from '../base/errors.js'
 
 /** A handler returns this to send its response as bytes. */
 export interface ByteReply {
@@ -18,6 +19,8 @@ export interface ByteReply {
 export interface ByteConnection {
   /** Aborted when the client disconnects. */
   gone: AbortSignal
+  /** Aborted when the server ends. */
+  closing: AbortSignal
   /** Called once, when nothing more is sent. */
   onEnd: () => void
   /**
@@ -29,7 +32,7 @@ export interface ByteConnection {
 
 export function byteResponse(
   { status, headers, first, rest, length = Number.POSITIVE_INFINITY }: ByteReply,
-  { gone, onEnd, fail }: ByteConnection,
+  { gone, closing, onEnd, fail }: ByteConnection,
 ): Response {
   if (rest === undefined) {
     onEnd()
@@ -38,9 +41,11 @@ export function byteResponse(
   let left = length
   let waiting = first
   let isOpen = true
+  let ignoreClosing = () => {}
   const end = () => {
     isOpen = false
     ignore()
+    ignoreClosing()
     onEnd()
   }
   const leave = async () => {
@@ -58,8 +63,19 @@ export function byteResponse(
     // A file that grows meanwhile is sent with the announced length.
     return piece !== undefined && piece.length > left ? piece.subarray(0, left) : piece
   }
+  const breakOff = async (controller: ReadableStreamDefaultController<Uint8Array>, error: unknown) => {
+    if (!isOpen) return
+    await leave().catch(() => {})
+    if (!fail(error)) controller.error(error)
+  }
   const body = new ReadableStream<Uint8Array>(
     {
+      start(controller) {
+        // A client that reads nothing would hold up the end of the server.
+        const cut = () => void breakOff(controller, new AbortError(closing.reason))
+        ignoreClosing = onAbort(closing, cut)
+        if (closing.aborted) cut()
+      },
       async pull(controller) {
         try {
           const piece = await next()
@@ -72,9 +88,7 @@ export function byteResponse(
           controller.close()
           await leave()
         } catch (error) {
-          if (!isOpen) return
-          await leave().catch(() => {})
-          if (!fail(error)) controller.error(error)
+          await breakOff(controller, error)
         }
       },
       cancel: leave,

@@ -24,6 +24,9 @@ export interface Asked {
 /** Bytes of replies that are kept for one caller. Beyond that, the oldest ones are dropped. */
 const MOST_KEPT_BYTES = 64 * 1024 * 1024
 
+/** The same for all callers. Beyond that, the replies of the least recently used ones are dropped. */
+const MOST_KEPT_BYTES_OF_ALL = 128 * 1024 * 1024
+
 interface Caller {
   /** The sandbox of a fleet that the caller uses. */
   sandbox: string | undefined
@@ -31,12 +34,16 @@ interface Caller {
   keep: number
   used: UsedNumbers
   calls: Map<number, KeptCall>
+  /** Bytes of its replies. */
+  bytes: number
 }
 
 export class Callers {
   /** The least recently used one is first. */
   readonly #callers = new Map<string, Caller>()
   readonly #closing: AbortSignal
+  /** Bytes of the replies of all callers. */
+  #bytes = 0
 
   /** `closing` is aborted when the server ends. */
   constructor(closing: AbortSignal) {
@@ -47,7 +54,7 @@ export class Callers {
   register(keep: number, sandbox?: string): string {
     const id = crypto().randomUUID()
     if (this.#callers.size >= MOST_CALLERS) this.#evict()
-    this.#callers.set(id, { sandbox, keep, used: new UsedNumbers(), calls: new Map() })
+    this.#callers.set(id, { sandbox, keep, used: new UsedNumbers(), calls: new Map(), bytes: 0 })
     return id
   }
 
@@ -73,7 +80,7 @@ export class Callers {
   }
 
   /** The call that a request names; undefined when it names none. Throws a Refusal. */
-  callOf(headers: Headers, asked: Asked): { call: KeptCall; trim: () => void } | undefined {
+  callOf(headers: Headers, asked: Asked): KeptCall | undefined {
     const name = headers.get(CALL_HEADER)
     if (name === null) return undefined
     const [, id = '', digits = ''] = /^([0-9a-f-]{36})\/([1-9]\d{0,14})$/.exec(name) ?? []
@@ -82,7 +89,39 @@ export class Callers {
     this.#callers.delete(id)
     this.#callers.set(id, caller)
     acknowledge(caller, headers.get(RECEIVED_HEADER))
-    return { call: open(caller, Number(digits), digestOf(asked), this.#closing), trim: () => trim(caller) }
+    return this.#open(caller, Number(digits), digestOf(asked))
+  }
+
+  #open(caller: Caller, number: number, digest: string): KeptCall {
+    const known = caller.calls.get(number)
+    if (known?.digest === digest) return known
+    if (known !== undefined) throw callMismatch()
+    if (!caller.used.take(number))
+      throw new Refusal('CALL_FORGOTTEN', 'the call has been performed, and its reply is no longer kept')
+    const call = new KeptCall(digest, {
+      keep: caller.keep,
+      closing: this.#closing,
+      forget() {
+        caller.calls.delete(number)
+        call.end('no connection has waited for the call')
+      },
+      resized: (change) => {
+        caller.bytes += change
+        this.#bytes += change
+        if (change > 0) this.#trim(caller)
+      },
+    })
+    caller.calls.set(number, call)
+    return call
+  }
+
+  #trim(caller: Caller): void {
+    dropReplies(caller, () => caller.bytes <= MOST_KEPT_BYTES)
+    const isWithin = () => this.#bytes <= MOST_KEPT_BYTES_OF_ALL
+    for (const other of this.#callers.values()) {
+      if (isWithin()) return
+      dropReplies(other, isWithin)
+    }
   }
 
   #find(id: string): Caller {
@@ -100,20 +139,6 @@ export class Callers {
     }
     throw new Refusal('OVERLOADED', `the server has ${MOST_CALLERS} callers already; try again`)
   }
-}
-
-function open(caller: Caller, number: number, digest: string, closing: AbortSignal): KeptCall {
-  const known = caller.calls.get(number)
-  if (known?.digest === digest) return known
-  if (known !== undefined) throw callMismatch()
-  if (!caller.used.take(number))
-    throw new Refusal('CALL_FORGOTTEN', 'the call has been performed, and its reply is no longer kept')
-  const call = new KeptCall(digest, caller.keep, closing, () => {
-    caller.calls.delete(number)
-    call.end('no connection has waited for the call')
-  })
-  caller.calls.set(number, call)
-  return call
 }
 
 export function callMismatch(): Refusal {
@@ -141,14 +166,12 @@ function acknowledge({ calls }: Caller, received: string | null): void {
   }
 }
 
-function trim({ calls }: Caller): void {
-  let bytes = 0
-  for (const call of calls.values()) bytes += call.bytes
+/** Drops the replies of a caller, the oldest first, until it is enough. */
+function dropReplies({ calls }: Caller, isEnough: () => boolean): void {
   for (const [number, call] of calls) {
-    if (bytes <= MOST_KEPT_BYTES) return
-    if (!call.isOver) continue
-    bytes -= call.bytes
-    call.end('the replies of the caller are too large')
+    if (isEnough()) return
+    if (call.bytes === 0) continue
+    call.end('too many bytes of replies are kept')
     calls.delete(number)
   }
 }

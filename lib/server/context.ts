@@ -4,6 +4,7 @@
 import type { Logger, Sandbox } from '../public/index.js'
 import type { Callers } from './callers.js'
 import type { Metrics } from './metrics.js'
+import type { Processes } from './processes.js'
 import type { Requests } from './requests.js'
 import type { Runs } from './runs.js'
 import type { Uploads } from './uploads.js'
@@ -12,6 +13,7 @@ export interface ServerContext {
   sandbox: Sandbox
   metrics: Metrics
   runs: Runs
+  processes: Processes
   callers: Callers
   uploads: Uploads
   /** The id of this run of the server. */

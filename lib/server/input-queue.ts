@@ -5,6 +5,8 @@
  * piles up.
  */
 
+import { onAbort } from '../base/abort.js'
+
 interface Piece {
   data: Uint8Array | string
   taken: () => void
@@ -19,11 +21,22 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
     return this
   }
 
-  /** Resolves when the command took it, or takes no more input. */
-  push(data: Uint8Array | string): Promise<void> {
-    if (this.#ended || data.length === 0) return Promise.resolve()
-    return new Promise((taken) => {
-      this.#pieces.push({ data, taken })
+  /** Resolves when the command took it, or takes no more input. A piece whose request is aborted before that is dropped. */
+  push(data: Uint8Array | string, signal?: AbortSignal): Promise<void> {
+    if (this.#ended || data.length === 0 || signal?.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const piece: Piece = {
+        data,
+        taken() {
+          ignore()
+          resolve()
+        },
+      }
+      const ignore = onAbort(signal, () => {
+        this.#pieces = this.#pieces.filter((other) => other !== piece)
+        resolve()
+      })
+      this.#pieces.push(piece)
       this.#wake()
     })
   }

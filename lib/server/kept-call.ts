@@ -8,18 +8,29 @@ import { crypto } from '../base/builtin.js'
 import type { EventLog } from './event-log.js'
 
 /** A reply as it is sent again. */
-export interface KeptReply {
+interface KeptReply {
   status: number
   headers: Array<[string, string]>
   body: ArrayBuffer
+}
+
+/** What a call needs of its caller. */
+export interface CallOwner {
+  /** Milliseconds for which the call is kept without a connection. */
+  keep: number
+  /** Aborts the call, too. */
+  closing: AbortSignal
+  /** Called when the call has been without a connection for too long. */
+  forget: () => void
+  /** Called with the change when the call keeps more bytes, or fewer. */
+  resized: (change: number) => void
 }
 
 export class KeptCall {
   /** Of the request that has begun the call. */
   readonly digest: string
   readonly #abort = new AbortController()
-  readonly #keep: number
-  readonly #forget: () => void
+  readonly #owner: CallOwner
   readonly #release: () => void
   /** Of the upload that the call has read to its end. */
   #uploaded: string | undefined
@@ -27,15 +38,14 @@ export class KeptCall {
   #timer: NodeJS.Timeout | undefined
   #reply: Promise<KeptReply> | undefined
   #events: Promise<EventLog> | undefined
+  #hasEnded = false
   /** Bytes of the reply, once it is there. */
   bytes = 0
-  isOver = false
 
-  /** `keep` is in milliseconds. `forget` is called when the timer has expired. `closing` aborts the call, too. */
-  constructor(digest: string, keep: number, closing: AbortSignal, forget: () => void) {
+  constructor(digest: string, owner: CallOwner) {
+    const { closing } = owner
     this.digest = digest
-    this.#keep = keep
-    this.#forget = forget
+    this.#owner = owner
     this.#release = onAbort(closing, () => this.#abort.abort(closing.reason))
     if (closing.aborted) this.#abort.abort(closing.reason)
   }
@@ -55,7 +65,7 @@ export class KeptCall {
       isAttached = false
       ignore()
       if (--this.#connections > 0 || this.signal.aborted) return
-      this.#timer = setTimeout(() => this.#forget(), this.#keep)
+      this.#timer = setTimeout(() => this.#owner.forget(), this.#owner.keep)
       this.#timer.unref()
     }
     const ignore = onAbort(gone, detach)
@@ -64,12 +74,10 @@ export class KeptCall {
   }
 
   /** The reply. The first call begins the work; the others wait for the same. */
-  async reply(work: () => Promise<Response>, settled: () => void): Promise<Response> {
+  async reply(work: () => Promise<Response>): Promise<Response> {
     this.#reply ??= work().then(async (response) => {
       const body = await response.arrayBuffer()
-      this.bytes = body.byteLength
-      this.isOver = true
-      settled()
+      this.#resize(body.byteLength)
       return { status: response.status, headers: [...response.headers], body }
     })
     const { status, headers, body } = await this.#reply
@@ -112,8 +120,17 @@ export class KeptCall {
   end(reason: string): void {
     clearTimeout(this.#timer)
     this.#release()
+    this.#resize(0)
+    this.#hasEnded = true
     this.#abort.abort(new Error(reason))
     this.#events?.then((log) => log.end()).catch(() => {})
+  }
+
+  #resize(bytes: number): void {
+    if (this.#hasEnded) return
+    const change = bytes - this.bytes
+    this.bytes = bytes
+    this.#owner.resized(change)
   }
 }
 

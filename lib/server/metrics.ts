@@ -4,6 +4,7 @@
 
 import { AbortError, SandboxError } from '../base/errors.js'
 import type { Encoding, ExecResult, Process, Sandbox } from '../public/index.js'
+import { Process as SandboxProcess } from '../sandbox/process.js'
 
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]
@@ -67,8 +68,7 @@ export class Metrics {
   /** A process was started; its end is counted when it comes. */
   process(process: Process): void {
     this.#started++
-    process
-      .wait()
+    SandboxProcess.endOf(process)
       .then(({ reason, signal }) => {
         add(this.#ends, reason ?? 'lost')
         if (signal === 'SIGKILL' && (reason === 'killed' || reason === 'timeout')) this.#escalations++

@@ -52,6 +52,7 @@ export async function patientResponse(
 function delay(milliseconds: number, settled: Promise<unknown>): Promise<undefined> {
   return new Promise((resolve) => {
     const timer = setTimeout(() => resolve(undefined), milliseconds)
-    settled.finally(() => clearTimeout(timer))
+    const stop = () => clearTimeout(timer)
+    settled.then(stop, stop)
   })
 }

@@ -6,20 +6,30 @@
 import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
 import type { Context } from 'hono'
 import { ownOnly, withoutPrototypes } from '../base/own.js'
+import { report } from '../base/report.js'
 import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import { callMismatch } from './callers.js'
 import type { ServerContext } from './context.js'
 import { EventLog } from './event-log.js'
-import { type Dialect, dialectOf, envelope, isOurFault, Refusal, SHUTTING_DOWN, STATUSES } from './failure.js'
+import {
+  type Dialect,
+  dialectOf,
+  type Envelope,
+  envelope,
+  isOurFault,
+  Refusal,
+  SHUTTING_DOWN,
+  STATUSES,
+} from './failure.js'
 import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
-import { cursorOf, envelopeSchema } from './schemas.js'
+import { cursorOf, envelopeSchema, MOST_FAULTS } from './schemas.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
-import { type EventStream, eventResponse } from './sse.js'
+import { EVENT_HEADERS, type EventStream, eventResponse } from './sse.js'
 import { upgradeOf } from './upgrade.js'
 
 type Schema = z.ZodType
@@ -130,10 +140,10 @@ async function answer(
   const asked = { method: given.method, url: c.req.url, body: given.body }
   const kept = route.method === 'get' ? undefined : server.callers.callOf(c.req.raw.headers, asked)
   const { signal, release } = kept
-    ? { signal: kept.call.signal, release: kept.call.attach(gone) }
+    ? { signal: kept.signal, release: kept.attach(gone) }
     : firstOf([gone, server.closing])
   const subject = subjectOf(given)
-  const upload = given.upload && kept?.call.upload(given.upload)
+  const upload = given.upload && kept?.upload(given.upload)
   const work = async () => route.handle({ ...given, upload: upload?.body ?? given.upload, signal })
   const sent = sendLater(c)
   const end = () => {
@@ -145,9 +155,16 @@ async function answer(
     try {
       const failed = (error: unknown) => errorEvent(server, error, dialectOf(c.req.path), subject, gone)
       const begin = async () => ((await work()) as EventStream).source
-      const log = await kept?.call.events(async () => new EventLog(await begin(), failed))
+      const log = await kept?.events(async () => new EventLog(await begin(), failed))
       const source = log?.after(cursorOf(given.lastEventId ?? '0')) ?? (await begin())
-      return eventResponse(source, gone, server.heartbeat, failed, end)
+      if (given.method === 'HEAD') {
+        // Nothing reads its body.
+        await source.return()
+        end()
+        return new Response(null, { headers: EVENT_HEADERS })
+      }
+      const { closing, heartbeat } = server
+      return eventResponse(source, { gone, closing, heartbeat, failed, onEnd: end })
     } catch (error) {
       end()
       return refuse(error)
@@ -159,7 +176,7 @@ async function answer(
         logFault(server.logger, 'a download failed', error, gone)
         return cut(c.env)
       }
-      return byteResponse((await work()) as ByteReply, { gone, onEnd: end, fail })
+      return byteResponse((await work()) as ByteReply, { gone, closing: server.closing, onEnd: end, fail })
     } catch (error) {
       end()
       return refuse(error)
@@ -180,12 +197,28 @@ async function answer(
   }
   const compared = async (response: Response) =>
     (await upload?.isOther()) ? refuse(callMismatch()) : response
-  const perform = () =>
-    work().then((reply) => (reply instanceof Response ? reply : Response.json(reply)), refuse)
-  const settled = kept === undefined ? perform() : kept.call.reply(perform, kept.trim).then(compared)
+  const perform = () => work().then(replyOf).catch(refuse)
+  const settled = kept === undefined ? perform() : kept.reply(perform).then(compared)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }
+
+/** A reply is one string of JSON, and a string has a greatest length. */
+function replyOf(reply: object): Response {
+  if (reply instanceof Response) return reply
+  try {
+    return Response.json(reply)
+  } catch (error) {
+    throw tooLarge(error)
+  }
+}
+
+function tooLarge(error: unknown): Refusal {
+  return new Refusal('REPLY_TOO_LARGE', `${TOO_LARGE} (${error})`)
+}
+
+const TOO_LARGE =
+  'the reply is too large for one JSON text: ask for less, with a smaller maxBuffer, maxBytes or maxDepth, or read it as a stream'
 
 /** The envelope as a response. */
 export function errorResponse(
@@ -196,8 +229,17 @@ export function errorResponse(
 ): Response {
   logFault(server.logger, 'a request failed', error, req.raw.signal)
   server.metrics.refusal()
-  const body = envelope(error, dialectOf(req.path), subject)
+  const dialect = dialectOf(req.path)
   const headers = error instanceof Refusal ? error.headers : {}
+  try {
+    return enveloped(envelope(error, dialect, subject), headers)
+  } catch (cause) {
+    // An error has the result of its command.
+    return enveloped(envelope(tooLarge(cause), dialect, subject))
+  }
+}
+
+function enveloped(body: Envelope, headers: Record<string, string> = {}): Response {
   return Response.json(body, { status: body.httpStatus, headers })
 }
 
@@ -220,8 +262,8 @@ export function errorEvent(
 /** Logs an error that is the server's own fault. A failure because the client has disconnected is not. */
 function logFault(logger: Logger | undefined, what: string, error: unknown, gone?: AbortSignal): void {
   if (!isOurFault(error)) return
-  if (gone?.aborted) logger?.debug(`${what} after its client had disconnected: ${error}`)
-  else logger?.error(`${what}: ${error}`)
+  if (gone?.aborted) report(logger, 'debug', `${what} after its client had disconnected: ${error}`)
+  else report(logger, 'error', `${what}: ${error}`)
 }
 
 /** Longer ids are refused, and need not be repeated. */
@@ -246,13 +288,18 @@ const MISSING = /^Invalid input: expected (\w+), received undefined$/
 
 function refuseInvalid(checked: { success: boolean; target: string; error?: z.ZodError }): void {
   if (checked.success || checked.error === undefined) return
-  const issues = checked.error.issues.map(({ path, message }) => ({
-    path: path.join('.'),
+  const issues = checked.error.issues.slice(0, MOST_FAULTS).map(({ path, message }) => ({
+    path: short(path.join('.')),
     message: message.replace(MISSING, 'is missing; it must be a value of the type $1'),
   }))
   const whole = checked.target === 'json' ? 'the body' : `the ${checked.target}`
   const text = issues.map(({ path, message }) => `${path === '' ? whole : path}: ${message}`).join('; ')
   throw new Refusal('VALIDATION_FAILED', text, { issues })
+}
+
+/** A name in a request can be as long as its body. */
+function short(name: string): string {
+  return name.length > MOST_ID_CHARACTERS ? `${name.slice(0, MOST_ID_CHARACTERS)}...` : name
 }
 
 function successOf(reply: Reply): Record<number, { description: string; content?: object }> {

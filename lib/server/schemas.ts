@@ -6,13 +6,19 @@ import { z } from '@hono/zod-openapi'
 import { unknownOption } from '../options/read.js'
 import { Refusal } from './failure.js'
 
+/** Faults that a refusal names. A body can have millions. */
+export const MOST_FAULTS = 10
+
 /** Refuses other properties, and suggests the nearest name. */
 export function strictObject<S extends z.ZodRawShape>(shape: S): z.ZodObject<S, z.core.$strict> {
   const known = Object.keys(shape)
   return z.strictObject(shape, {
     error: (issue) =>
       issue.code === 'unrecognized_keys'
-        ? issue.keys.map((key) => unknownOption(key, known)).join('; ')
+        ? issue.keys
+            .slice(0, MOST_FAULTS)
+            .map((key) => unknownOption(key, known))
+            .join('; ')
         : undefined,
   })
 }
@@ -47,9 +53,18 @@ export const dataSchema = z
   .union([z.string(), strictObject({ base64: z.base64() })], mustBe('text or bytes, like {"base64": "/w=="}'))
   .openapi('Data')
 
+/** Not an array of zod, which would collect the faults of all items. */
+export function stringList(error: (issue: { input?: unknown }) => string | undefined = () => undefined) {
+  return z
+    .custom<string[]>((value) => Array.isArray(value) && value.every((item) => typeof item === 'string'), {
+      error: (issue) => error(issue) ?? 'must be a list of strings',
+    })
+    .openapi({ type: 'array', items: { type: 'string' } })
+}
+
 export const commandSchema = z
   .union(
-    [z.string(), z.array(z.string())],
+    [z.string(), stringList()],
     mustBe('shell text or a list of arguments, like "ls -l" or ["ls", "-l"]'),
   )
   .openapi('Command')
@@ -58,10 +73,27 @@ export const signalSchema = z
   .union([z.string(), z.number()], mustBe('a signal, like "SIGTERM" or 15'))
   .openapi('Signal')
 
-/** null unsets. */
+type EnvJson = Record<string, string | null>
+
+/** null unsets. Not a record of zod, which leaves out a variable `__proto__`. */
 export const envSchema = z
-  .record(z.string(), z.string(mustBe('a string, or null to unset the variable')).nullable())
-  .openapi('Env')
+  .unknown()
+  .superRefine((value, { addIssue }) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+      addIssue({ code: 'custom', message: 'must be an object of variables' })
+      return
+    }
+    let faults = 0
+    for (const [name, item] of Object.entries(value)) {
+      if (item === null || typeof item === 'string') continue
+      addIssue({ code: 'custom', path: [name], message: 'must be a string, or null to unset the variable' })
+      if (++faults === MOST_FAULTS) return
+    }
+  })
+  .openapi('Env', {
+    type: 'object',
+    additionalProperties: { type: ['string', 'null'] },
+  }) as unknown as z.ZodType<EnvJson>
 
 const statuses = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
 

@@ -9,6 +9,7 @@ import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import { fs } from '../base/builtin.js'
 import { OptionError } from '../base/errors.js'
+import { report } from '../base/report.js'
 import { signalNumber } from '../base/signals.js'
 import { readArgument } from '../options/read.js'
 import { serverToken } from '../options/server-values.js'
@@ -96,6 +97,8 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     fetch: server.fetch,
     createServer: createHttpServer,
     overrideGlobalObjects: false,
+    // Of a request without a Host, as health checks send in HTTP/1.0.
+    hostname: 'localhost',
     serverOptions: {
       maxHeaderSize: maxHeaderBytes,
       headersTimeout,
@@ -116,7 +119,7 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     listener.once('error', fail)
     listener.listen(plan.port, plan.host, () => {
       listener.off('error', fail)
-      listener.on('error', (error) => plan.server.logger?.error(`the listener failed: ${error}`))
+      listener.on('error', (error) => report(plan.server.logger, 'error', `the listener failed: ${error}`))
       resolve(listener)
     })
   })
@@ -168,15 +171,17 @@ async function closeAll(
   })
   listener.closeIdleConnections()
   sandboxd?.drain()
-  const isClean = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
-  // The last messages of gRPC are still on their way.
+  const deadline = performance.now() + shutdownTimeout
+  const isOver = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
+  // The last replies and messages of gRPC are still on their way.
   const finished = sandboxd?.finish() ?? Promise.resolve()
-  await within(1000, Promise.all([finished, written()]))
+  const left = Math.max(1000, deadline - performance.now())
+  const isWritten = await within(left, Promise.all([finished, written()]))
   listener.closeAllConnections()
   cutWebSockets()
   sandboxd?.cut()
   await within(1000, Promise.all([disconnected, finished]))
-  return isClean
+  return isOver && isWritten
 }
 
 /**
@@ -191,7 +196,7 @@ function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boole
     const isClosed = await close()
     const isDestroyed = await within(shutdownTimeout, sandbox.destroy())
     if (isClosed && isDestroyed) process.exit(0)
-    logger?.warn(`not everything ended within ${shutdownTimeout} ms`)
+    report(logger, 'warn', `not everything ended within ${shutdownTimeout} ms`)
     process.exit(code)
   }
   const handlers = (['SIGTERM', 'SIGINT'] as const).map((name) => {
@@ -199,7 +204,7 @@ function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boole
     const handler = () => {
       if (isEnding) process.exit(code)
       isEnding = true
-      logger?.info(`${name}: the server ends`)
+      report(logger, 'info', `${name}: the server ends`)
       void end(code)
     }
     process.on(name, handler)

@@ -22,10 +22,11 @@ import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
 import { Metrics } from './metrics.js'
 import { checkSandbox, planServer, type ServerPlan } from './options.js'
+import { Processes } from './processes.js'
 import { Requests } from './requests.js'
 import { definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
-import { whenSent } from './sent.js'
+import { trackSending, whenSent } from './sent.js'
 import { addSystem } from './system.js'
 import { Uploads } from './uploads.js'
 import { addCallers } from './v1/callers.js'
@@ -41,7 +42,7 @@ import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
 
 const INFO = {
-  openapi: '3.0.0',
+  openapi: '3.1.0',
   info: {
     title: 'nacre',
     version: '1',
@@ -65,6 +66,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     sandbox,
     metrics: new Metrics(sandbox),
     runs: new Runs(),
+    processes: new Processes(sandbox),
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
     instance: crypto().randomUUID(),
@@ -94,12 +96,12 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   addCallers(define, server)
   addUploads(define, server)
   // Created once: that takes as long as hundreds of requests.
-  let made: ReturnType<typeof app.getOpenAPIDocument> | undefined
+  let made: ReturnType<typeof app.getOpenAPI31Document> | undefined
   app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
   const ownHeader = { type: 'apiKey', in: 'header', name: 'X-Nacre-Token' } as const
   app.openAPIRegistry.registerComponent('securitySchemes', 'header', ownHeader)
   const document = () => {
-    made ??= app.getOpenAPIDocument(INFO)
+    made ??= app.getOpenAPI31Document(INFO)
     return made
   }
   app.get('/openapi.json', (c) => c.json(document()))
@@ -123,28 +125,49 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
   }
 }
 
+/** Probes ask this route. It needs neither a token nor room, since an orchestrator ends a server that it takes for dead. */
+const HEALTH = '/healthz'
+
 /** The checks that every request passes before its route. */
 function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan): void {
   const guard = new Guard(plan)
+  app.use(trackSending)
   if (server.logger !== undefined) app.use(accessLog(server.logger))
   app.use(async (c: Context, next: Next) => {
     server.metrics.request()
-    const leave = server.requests.enter()
-    try {
+    if (c.req.path === HEALTH) {
       await next()
-    } finally {
-      whenSent(c, leave)
+      return
     }
+    whenSent(c, server.requests.enter())
+    await next()
   })
   if (plan.allowedOrigins.length > 0)
     app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: [INSTANCE_HEADER] }))
   app.use(async (c: Context, next: Next) => {
     if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
-    if (c.req.path !== '/healthz') guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
+    if (c.req.path === HEALTH) {
+      await next()
+      return
+    }
+    guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
+    refuseUndecodable(c.req.url)
     const wanted = c.req.header(INSTANCE_HEADER)
     if (wanted !== undefined && wanted !== server.instance)
       throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
     if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
     await next()
   })
+}
+
+/** Hono would take an encoding that is not UTF-8 as it is written: for the name of another file. */
+function refuseUndecodable(url: string): void {
+  try {
+    decodeURIComponent(url)
+  } catch {
+    throw new Refusal(
+      'VALIDATION_FAILED',
+      'the percent-encoding of the URL is malformed, or is not UTF-8: send the name of such a file as pathBase64',
+    )
+  }
 }

@@ -53,7 +53,7 @@ export function events<T>(
   })
 }
 
-const HEADERS = {
+export const EVENT_HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-cache, no-transform',
   // Proxies that collect responses would hold events back.
@@ -63,23 +63,31 @@ const HEADERS = {
 const encoder = new TextEncoder()
 const COMMENT = encoder.encode(':\n\n')
 
-/**
- * The response. `gone` is aborted when the client disconnects: the body of a response that was never begun to be read is not
- * cancelled by that. `failed` makes the last event of an error. `onEnd` is called once, after the last byte.
- */
-export function eventResponse(
-  source: EventSource,
-  gone: AbortSignal,
-  heartbeatMs: number,
-  failed: (error: unknown) => object,
-  onEnd: () => void,
-): Response {
+export interface EventConnection {
+  /** Aborted when the client disconnects: the body of a response that was never begun to be read is not cancelled by that. */
+  gone: AbortSignal
+  /** Aborted when the server ends, and with it the source. */
+  closing: AbortSignal
+  /** Milliseconds after which a silent stream sends a comment. */
+  heartbeat: number
+  /** Makes the last event of an error. */
+  failed: (error: unknown) => object
+  /** Called once, when the response has all events. */
+  onEnd: () => void
+}
+
+/** The response. When the server ends, it takes the few events that are left: no client can hold up that end. */
+export function eventResponse(source: EventSource, connection: EventConnection): Response {
+  const { gone, closing, heartbeat, failed, onEnd } = connection
   let isWanted = false
   let isOpen = true
   let timer: NodeJS.Timeout | undefined
+  let pumping: Promise<void> | undefined
+  let ignoreClosing = () => {}
   const end = () => {
     isOpen = false
     ignore()
+    ignoreClosing()
     clearInterval(timer)
     onEnd()
   }
@@ -90,32 +98,48 @@ export function eventResponse(
   }
   const ignore = onAbort(gone, () => void leave().catch(() => {}))
   if (gone.aborted) void leave().catch(() => {})
+  const pump = async (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    do {
+      isWanted = true
+      const step = await next(source, failed)
+      isWanted = false
+      // The client may have disconnected meanwhile.
+      if (!isOpen) return
+      if (step.chunk !== undefined) controller.enqueue(step.chunk)
+      if (step.last) {
+        controller.close()
+        end()
+      }
+    } while (isOpen && closing.aborted)
+  }
+  const pumpOnce = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+    pumping ??= pump(controller).finally(() => {
+      pumping = undefined
+    })
+    return pumping
+  }
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
+        const drain = () =>
+          void pumpOnce(controller)
+            .catch(leave)
+            .catch(() => {})
+        ignoreClosing = onAbort(closing, drain)
+        if (closing.aborted) drain()
         timer = setInterval(() => {
           if (isOpen && isWanted) controller.enqueue(COMMENT)
-        }, heartbeatMs)
+        }, heartbeat)
         timer.unref()
         // Headers and this event go out immediately, so the client knows that its request was accepted.
         controller.enqueue(COMMENT)
       },
-      async pull(controller) {
-        isWanted = true
-        const step = await next(source, failed)
-        isWanted = false
-        // The client may have disconnected meanwhile.
-        if (!isOpen) return
-        if (step.chunk !== undefined) controller.enqueue(step.chunk)
-        if (!step.last) return
-        controller.close()
-        end()
-      },
+      pull: pumpOnce,
       cancel: leave,
     },
     { highWaterMark: 0 },
   )
-  return new Response(body, { headers: HEADERS })
+  return new Response(body, { headers: EVENT_HEADERS })
 }
 
 /** The next events as bytes; skips iterations without events. */

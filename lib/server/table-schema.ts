@@ -8,7 +8,7 @@ import { z } from '@hono/zod-openapi'
 import { OptionError } from '../base/errors.js'
 import type { About, JsonSchema, OptionTable, Reader } from '../options/option.js'
 import { sendable } from '../protocol/codec.js'
-import { commandSchema, dataSchema, envSchema, patternSchema, strictObject } from './schemas.js'
+import { commandSchema, dataSchema, envSchema, patternSchema, strictObject, stringList } from './schemas.js'
 
 const named = {
   Command: commandSchema,
@@ -56,8 +56,8 @@ function zodOf(schema: JsonSchema, error?: RefusalText): z.ZodType {
       return named[schema.name]
     case 'object':
       return strictObject(shapeOf(schema.table))
-    case 'list':
-      return z.array(zodOf(schema.of), { error })
+    case 'strings':
+      return stringList(error)
     case 'either':
       return z.union(
         schema.of.map((one) => zodOf(one)),

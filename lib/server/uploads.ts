@@ -5,6 +5,7 @@
  * by their offsets. A part that has arrived already is acknowledged again, and not written again. The file replaces the old
  * one at the end of the upload.
  */
+import { abortable } from '../base/abort.js'
 import { crypto } from '../base/builtin.js'
 import type { FileInfo } from '../public/index.js'
 import { Refusal } from './failure.js'
@@ -34,8 +35,8 @@ export class Uploads {
   }
 
   /** Resolves when the part is being written. Rejects with UPLOAD_NOT_FOUND, and with the error of the write. */
-  part(id: string, offset: number, data: Uint8Array): Promise<void> {
-    return this.#find(id).part(offset, data)
+  part(id: string, offset: number, data: Uint8Array, signal: AbortSignal): Promise<void> {
+    return this.#find(id).part(offset, data, signal)
   }
 
   /** Resolves with the file when all of it has been written. */
@@ -76,9 +77,11 @@ class Upload {
     this.#wait()
   }
 
-  part(offset: number, data: Uint8Array): Promise<void> {
-    const taken = this.#turn.then(() => this.#take(offset, data))
-    this.#turn = taken.catch(() => {})
+  /** A part whose request is aborted before its turn is dropped. */
+  part(offset: number, data: Uint8Array, signal: AbortSignal): Promise<void> {
+    const before = this.#turn
+    const taken = abortable(before, signal).then(() => this.#take(offset, data))
+    this.#turn = Promise.allSettled([before, taken])
     return this.#during(taken)
   }
 

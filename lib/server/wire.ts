@@ -17,7 +17,7 @@ import type {
   ProcessInfo,
   ProcessLogs,
 } from '../public/index.js'
-import { instanceOf } from './instance.js'
+import { instanceOf } from './processes.js'
 
 export function encodeData(data: Output<Encoding>): WireData {
   if (typeof data === 'string') return data

@@ -17,6 +17,7 @@ import { Begun } from './begun.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
+import { listOf } from './malformed.js'
 import type { ClientPlan } from './options.js'
 import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
 import { HttpProcess, processPath, type WireProcess } from './process.js'
@@ -106,7 +107,7 @@ export class HttpBackend implements Backend {
     if (status?.size === 0) return []
     const query = { status: status && [...status].join(','), sessionId }
     const { processes } = await this.#get<{ processes: WireProcess[] }>('/v1/processes', query)
-    return processes.map((info) => new HttpProcess(this.#connection, info))
+    return listOf(processes).map((info) => new HttpProcess(this.#connection, info))
   }
 
   async findProcess(id: string): Promise<ProcessBackend | null> {
@@ -155,7 +156,7 @@ export class HttpBackend implements Backend {
 
   async listSessions(): Promise<string[]> {
     const { sessions } = await this.#get<{ sessions: Array<{ id: string }> }>('/v1/sessions')
-    return sessions.map(({ id }) => id)
+    return listOf(sessions).map(({ id }) => id)
   }
 
   /** Leaves a session alone at the end. */
@@ -168,14 +169,19 @@ export class HttpBackend implements Backend {
   }
 
   async #deleteSession(id: string): Promise<void> {
-    await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
+    const turn = this.#turns.replace(id)
+    try {
+      await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
+    } finally {
+      turn.end()
+    }
     this.#begun.sessions.delete(id)
   }
 
   async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
     const path = `/v1/sessions/${sessionId}/history`
     const { commands } = await this.#get<{ commands: WireEntry[] }>(path, { limit })
-    return commands.map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
+    return listOf(commands).map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
   }
 
   files(sessionId: string): FilesBackend {
@@ -205,8 +211,8 @@ export class HttpBackend implements Backend {
       await this.#begun.settled()
       const running = await this.#begun.runningProcesses()
       await Promise.all([
-        ...running.map((id) =>
-          ignoring(this.process(id).kill(AS_STARTED), 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND'),
+        ...running.map((info) =>
+          ignoring(new HttpProcess(this.#connection, info).kill(AS_STARTED), 'SANDBOX_DESTROYED'),
         ),
         ...Array.from(this.#begun.sessions, (id) => ignoring(this.#deleteSession(id), 'SESSION_NOT_FOUND')),
       ])
@@ -261,6 +267,9 @@ export class HttpBackend implements Backend {
     try {
       if (turn.begins !== undefined) await turn.begins
       return await this.#connection.call<T>(request)
+    } catch (error) {
+      if (isCode(error, 'SESSION_DESTROYED')) turn.destroy()
+      throw error
     } finally {
       turn.end()
     }

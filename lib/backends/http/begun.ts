@@ -5,6 +5,7 @@
  * again.
  */
 import type { Connection } from './connection.js'
+import { listOf } from './malformed.js'
 import type { WireProcess } from './process.js'
 
 /** A shorter list is not pruned. */
@@ -59,7 +60,8 @@ export class Begun {
     // The reply may lack processes that are started meanwhile.
     const before = [...this.#processes.keys()]
     this.runningProcesses()
-      .then((running) => {
+      .then((processes) => {
+        const running = processes.map(({ id }) => id)
         for (const id of before) if (!running.includes(id)) this.#processes.delete(id)
       })
       // The server is unavailable: the next prune tries again.
@@ -69,14 +71,14 @@ export class Begun {
       })
   }
 
-  /** Ids of the processes that this client has started and that still run. */
-  async runningProcesses(): Promise<string[]> {
+  /** The processes that this client has started and that still run. */
+  async runningProcesses(): Promise<WireProcess[]> {
     if (this.#processes.size === 0) return []
     const { processes } = await this.#connection.call<{ processes: WireProcess[] }>({
       method: 'GET',
       path: '/v1/processes',
       query: { status: 'starting,running' },
     })
-    return processes.filter(({ id, instance }) => this.#processes.get(id) === instance).map(({ id }) => id)
+    return listOf(processes).filter(({ id, instance }) => this.#processes.get(id) === instance)
   }
 }

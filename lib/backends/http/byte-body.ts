@@ -6,8 +6,10 @@ export class ByteBody {
   readonly announced: number
   /** The version of the file, if the server names it. */
   readonly version: string | undefined
-  /** Whether it is the range that was requested. */
+  /** Whether it is a range of the file. */
   readonly isPartial: boolean
+  /** Its first byte in the file; NaN for a range that does not say. */
+  readonly first: number
   readonly #reader: ReadableStreamDefaultReader<Uint8Array> | undefined
   readonly #explain: (error: unknown) => Promise<unknown>
   readonly #signal: AbortSignal
@@ -27,6 +29,8 @@ export class ByteBody {
     this.announced = Math.max(0, Number(headers.get('content-length')) || 0)
     this.version = headers.get('etag') ?? undefined
     this.isPartial = status === 206
+    const [, first] = /^bytes (\d{1,15})-/i.exec(headers.get('content-range') ?? '') ?? []
+    this.first = this.isPartial ? Number(first ?? Number.NaN) : 0
     // A range beyond the end of the file is empty, and its body says so.
     this.#reader = status === 416 ? undefined : body?.getReader()
     this.#signal = signal

@@ -7,13 +7,14 @@ import { AbortError, engineError } from '../../base/errors.js'
 import type { LostSandbox } from '../../public/index.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
-import { connectionError, isOurs } from './failure.js'
+import { connectionError, isBusy, isOurs } from './failure.js'
 import { InstancePin } from './instance-pin.js'
+import { malformed } from './malformed.js'
 import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
 import { mayPass, repeated } from './repeat.js'
-import { isFromServer, readReply } from './reply.js'
+import { isFromServer, isOfEvents, readReply } from './reply.js'
 import { fetchOptions, queryOf, type Request } from './request.js'
 import type { LossError, Route } from './route.js'
 import type { Socket } from './socket.js'
@@ -134,6 +135,7 @@ export class Connection {
   }
 
   async #withLimits<T>(request: Request, perform: (limits: CallLimits) => Promise<T>): Promise<T> {
+    refuseAborted(request.signal, request.subject)
     const limits = this.#limits(request.signal, request.waits ? 0 : this.#plan.requestTimeout)
     try {
       return await perform(limits)
@@ -161,11 +163,9 @@ export class Connection {
     return new Watchdog(signal, this.#plan.reconnectTimeout, (limit) => this.#isThere(limit))
   }
 
+  /** A server that refuses for its load or its end is there. */
   #isThere(signal: AbortSignal): Promise<boolean> {
-    return this.#once({ method: 'GET', path: '/healthz', signal }).then(
-      () => true,
-      () => false,
-    )
+    return this.#once({ method: 'GET', path: '/healthz', signal }).then(() => true, isBusy)
   }
 
   /** The error of a call whose server has not answered in time: the sandbox may be lost. */
@@ -191,11 +191,13 @@ export class Connection {
     const watchdog = this.#watchdog(limits)
     const stop = watchdog?.signal ?? limits.signal
     try {
-      const response = await this.#send({ ...request, cut: stop }, limits)
-      if (response.body === null || !isFromServer(response)) {
+      const { onOpen, ...rest } = request
+      const response = await this.#send({ ...rest, cut: stop }, limits)
+      if (response.body === null || !isFromServer(response) || !isOfEvents(response)) {
         await this.#read(response, request, limits)
-        throw connectionError(`${request.path} was not answered with events`)
+        throw malformed()
       }
+      onOpen?.()
       yield* readEvents(response.body, stop)
       if (stop.aborted) throw stop.reason
     } catch (error) {
@@ -209,6 +211,7 @@ export class Connection {
 
   /** Makes a call whose reply is a body of bytes. Ends when the body is read, or cancelled. */
   async bytes(request: Request): Promise<ByteBody> {
+    refuseAborted(request.signal, request.subject)
     const limits = this.#limits(request.signal, 0)
     const release = () => {
       this.#open.delete(limits)
@@ -265,7 +268,7 @@ export class Connection {
       )
       if (!this.#pin.accepts(response)) this.lose('replaced')
       if (!isFarewell) this.check()
-      if (response.ok) onOpen?.()
+      if (isFromServer(response)) onOpen?.()
       return response
     } catch (error) {
       throw this.#explain(error, request, limits)

@@ -21,19 +21,23 @@ export class Download {
   /** Since the last bytes; undefined while the connection holds. */
   #reconnection: Reconnection | undefined
   #body: ByteBody
+  /** Where the reply begins in the file. */
   readonly #start: number
+  /** The bytes that were asked for: a server or a proxy may send the whole file instead. */
+  readonly #wanted: { start: number; end: number }
   #received = 0
 
   private constructor(
     connection: Connection,
     request: Request,
-    range: { start: number; last: number | '' },
+    wanted: { start: number; end: number },
     body: ByteBody,
   ) {
     this.#connection = connection
     this.#request = request
-    this.#start = range.start
-    this.#last = range.last
+    this.#wanted = wanted
+    this.#start = body.first
+    this.#last = lastOf(wanted)
     this.#body = body
     this.#version = body.version
     this.announced = body.announced
@@ -43,26 +47,39 @@ export class Download {
   static async begin(
     connection: Connection,
     request: Request,
-    { start, end }: { start: number; end: number },
+    wanted: { start: number; end: number },
   ): Promise<Download> {
-    const last = end === Number.POSITIVE_INFINITY ? '' : end - 1
+    const { start } = wanted
+    const last = lastOf(wanted)
     const headers = start === 0 && last === '' ? undefined : { range: `bytes=${start}-${last}` }
     const body = await connection.bytes({ ...request, ...(headers && { headers }) })
-    return new Download(connection, request, { start, last }, body)
+    if (body.isPartial && body.first !== start) {
+      body.close()
+      throw connectionError(`${request.path} was answered with another range of bytes than the one asked for`)
+    }
+    return new Download(connection, request, wanted, body)
   }
 
   /** The next piece; undefined at the end. */
   async read(): Promise<Uint8Array | undefined> {
     for (;;) {
+      if (this.#stop.signal.aborted) return undefined
       try {
         const piece = await this.#body.read()
         if (piece === undefined) {
           if (this.#received >= this.announced) return undefined
           throw connectionError('the download ended early')
         }
+        const position = this.#start + this.#received
         this.#received += piece.length
         this.#reconnection = undefined
-        return piece
+        const { start, end } = this.#wanted
+        const part = piece.subarray(Math.max(0, start - position), Math.max(0, end - position))
+        if (position + piece.length >= end) {
+          this.close()
+          return part.length > 0 ? part : undefined
+        }
+        if (part.length > 0) return part
       } catch (error) {
         if (!this.#mayContinue(error)) throw error
         this.#reconnection ??= new Reconnection(this.#connection)
@@ -87,8 +104,13 @@ export class Download {
     const range = `bytes=${this.#start + this.#received}-${this.#last}`
     const headers = { range, 'if-range': this.#version ?? '' }
     const body = await this.#connection.bytes({ ...this.#request, headers })
-    if (body.isPartial && body.version === this.#version) return body
+    const isNext = body.isPartial && body.first === this.#start + this.#received
+    if (isNext && body.version === this.#version) return body
     body.close()
     throw connectionError('the connection broke, and the file has changed since the download began')
   }
+}
+
+function lastOf({ end }: { end: number }): number | '' {
+  return end === Number.POSITIVE_INFINITY ? '' : end - 1
 }

@@ -4,6 +4,7 @@
 
 import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../public/index.js'
+import { malformed } from './malformed.js'
 import { resultOf, type WireResult } from './wire.js'
 
 export interface Envelope {
@@ -38,7 +39,12 @@ export function isEnvelope(value: unknown): value is Envelope {
   return typeof code === 'string' && typeof httpStatus === 'number'
 }
 
-export function errorOf(envelope: Envelope, { encoding = 'utf8', signal, subject }: Asked = {}): Error {
+/** `envelope`: as it was received. */
+export function errorOf(
+  envelope: Envelope | undefined,
+  { encoding = 'utf8', signal, subject }: Asked = {},
+): Error {
+  if (!isEnvelope(envelope)) return malformed()
   const { code, message } = envelope
   // A proxy's reply may only look like one of the server.
   const context = envelope.context ?? {}

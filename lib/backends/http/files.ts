@@ -16,6 +16,7 @@ import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { FileWatch } from './file-watch.js'
+import { listOf } from './malformed.js'
 import type { Request } from './request.js'
 import { chunksOf, Upload } from './upload-body.js'
 import { PART_BYTES, uploadInParts } from './upload-parts.js'
@@ -90,7 +91,7 @@ export class HttpFiles implements FilesBackend {
     const query = { ...queryOf(path), ...levels }
     const request = { method: 'GET', path: `${this.#path}/list`, query, waits: true } as const
     const { files } = await this.#connection.call<{ files: WireFile[] }>(request)
-    return files.map(fileOf)
+    return listOf(files).map(fileOf)
   }
 
   async stat(path: CheckedPath): Promise<FileInfo | null> {

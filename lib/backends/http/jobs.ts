@@ -8,6 +8,7 @@ import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../pub
 import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
+import { listOf } from './malformed.js'
 import type { Request } from './request.js'
 import { ResumingStream } from './resuming.js'
 import { jobInfoOf, jobReadOf, jobStatusOf, type WireJobInfo, type WireRead } from './wire.js'
@@ -70,7 +71,7 @@ export class HttpJobs implements JobsBackend {
 
   async list(): Promise<JobInfo[]> {
     const { jobs } = await this.#connection.call<{ jobs: WireJobInfo[] }>({ method: 'GET', path: '/v1/jobs' })
-    return jobs.map(jobInfoOf)
+    return listOf(jobs).map(jobInfoOf)
   }
 
   async remove(jobId: string): Promise<void> {

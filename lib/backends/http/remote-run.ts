@@ -5,7 +5,10 @@
  * wait for it. When the connection breaks, the server kills the command, since its result could not be delivered.
  */
 
-import { abortable, onAbort, refuseAborted } from '../../base/abort.js'
+import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
+import { AbortError, isCode, SandboxError } from '../../base/errors.js'
+import { failureText } from '../../base/failure-text.js'
+import { MAX_MILLISECONDS } from '../../options/numbers.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
@@ -19,6 +22,11 @@ import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
 
 /** Pieces that may wait for the consumer. Beyond that the connection is not read, and at last the command blocks. */
 const WINDOW = 16
+
+/** Milliseconds in which the server must answer an abort. */
+const ANSWER_MS = 2000
+/** Milliseconds that an aborted command may take to end, unless the call has a `forceKillAfterDelay`. */
+const FORCE_KILL_MS = 5000
 
 /** The observer of a run without callbacks. */
 export const SILENT: RunObserver = { start() {}, output: () => false, end() {} }
@@ -38,7 +46,12 @@ export class RemoteRun implements StreamRun {
   #proceed = () => {}
   /** The command is being killed: the rest of its output needs no permits. */
   #isStopping = false
+  #isSent = false
+  #isAnnounced = false
   #isOver = false
+  /** Aborted by `kill` while the run waits for its turn: then it is never sent. */
+  readonly #dropped = new AbortController()
+  #late: ReturnType<typeof setTimeout> | undefined
   #thrown: { value: unknown } | undefined
   readonly #cut = new AbortController()
 
@@ -71,6 +84,10 @@ export class RemoteRun implements StreamRun {
   async kill(signal: number | null): Promise<boolean> {
     if (this.#isOver) return this.#wasKilled()
     this.#stopWaiting()
+    if (!this.#isSent) {
+      this.#dropped.abort()
+      return this.#wasKilled()
+    }
     try {
       const body = signal === null ? {} : { signal }
       const reply = await this.#ask<{ killed: boolean }>('kill', body)
@@ -107,15 +124,41 @@ export class RemoteRun implements StreamRun {
         closeInput: () => void this.#give({ end: true }).catch((error) => this.#fail(error)),
         fail: (error) => this.#fail(error),
       })
-      if (this.#turn.begins !== undefined) await abortable(this.#turn.begins, signal)
+      if (this.#turn.begins !== undefined) {
+        await abortable(orAborted(this.#turn.begins, this.#dropped.signal), signal)
+        if (this.#dropped.signal.aborted) return this.#killedBefore()
+      }
+      this.#isSent = true
       return await this.#follow()
+    } catch (error) {
+      if (isCode(error, 'SESSION_DESTROYED')) this.#turn.destroy()
+      if (!this.#cut.signal.aborted) throw error
+      if (this.#thrown !== undefined) throw this.#thrown.value
+      throw signal?.aborted ? new AbortError(signal.reason) : error
     } finally {
       this.#isOver = true
+      clearTimeout(this.#late)
       this.#turn.end()
       release()
       feed?.close()
       this.#rejectId(connectionError('the run is over'))
     }
+  }
+
+  /** The end of a run that was killed in the queue, as a local one ends. */
+  #killedBefore(): Result {
+    const { shown, sessionId, encoding, values } = this.#request
+    const none = encoding === 'buffer' ? new Uint8Array() : ''
+    const result: Result = {
+      ...{ success: false, exitCode: null, signal: null, stdout: none, stderr: none, all: none },
+      ...{ command: shown, sessionId, cwd: values.cwd ?? '', duration: 0 },
+      ...{ timestamp: new Date().toISOString(), timedOut: false, isCanceled: true },
+      ...{ truncated: null, truncatedAt: null, sessionRestarted: false, denials: [] },
+    }
+    this.#notify(() => this.#observer.end())
+    if (!values.check) return result
+    const { message, shortMessage } = failureText(result, 'was killed before it started,')
+    throw new SandboxError('COMMAND_FAILED', message, { result, shortMessage })
   }
 
   async #follow(): Promise<Result> {
@@ -141,6 +184,7 @@ export class RemoteRun implements StreamRun {
     const { signal } = values
     switch (data.type) {
       case 'run':
+        this.#isAnnounced = true
         this.#resolveId(data.runId)
         this.#turn.end()
         return undefined
@@ -188,12 +232,22 @@ export class RemoteRun implements StreamRun {
     }
   }
 
-  /** Asks the server to abort. When that fails, closing the connection has the same effect. */
+  /**
+   * Asks the server to abort, for the result of what has run. Closing the connection has the same effect without a result:
+   * where the server has not announced the run, does not answer, or does not end the run in time.
+   */
   #abort(): void {
     this.#stopWaiting()
-    this.#ask('abort', undefined).catch(() => {
+    const cut = () => {
       if (!this.#isOver) this.#cut.abort()
-    })
+    }
+    if (!this.#isAnnounced) {
+      cut()
+      return
+    }
+    const { forceKillAfterDelay = FORCE_KILL_MS } = this.#request.values
+    this.#late ??= setTimeout(cut, Math.min(forceKillAfterDelay + 2 * ANSWER_MS, MAX_MILLISECONDS))
+    this.#ask('abort', undefined, AbortSignal.timeout(ANSWER_MS)).catch(cut)
   }
 
   #stopWaiting(): void {
@@ -207,8 +261,8 @@ export class RemoteRun implements StreamRun {
     })
   }
 
-  async #ask<T>(what: string, body: object | undefined): Promise<T> {
+  async #ask<T>(what: string, body: object | undefined, signal?: AbortSignal): Promise<T> {
     const id = await this.#id
-    return this.#connection.call<T>({ path: `/v1/runs/${id}/${what}`, body, waits: true })
+    return this.#connection.call<T>({ path: `/v1/runs/${id}/${what}`, body, signal, waits: true })
   }
 }

@@ -1,6 +1,7 @@
 /** A response whose body is JSON: the reply, or the error that it has instead. */
 import { INSTANCE_HEADER } from '../../protocol/headers.js'
 import { errorOf, isEnvelope, proxyError } from './failure.js'
+import { objectOf } from './malformed.js'
 import type { Request } from './request.js'
 
 /** A long reply begins with blanks, and may hold an error in spite of its status. `explain` makes the error of a broken one. */
@@ -19,12 +20,16 @@ export async function readReply(
   if (isEnvelope(reply)) throw errorOf(reply, request)
   if (!isFromServer(response)) throw proxyError(request.path, response.status, reply)
   if (reply === undefined) throw explain(new SyntaxError('the reply is not JSON, or was cut off'))
-  return reply
+  return objectOf(reply)
 }
 
 /** Whether it is a success of a nacre server. Another server may answer with anything, also JSON. */
 export function isFromServer({ ok, headers }: Response): boolean {
   return ok && headers.has(INSTANCE_HEADER)
+}
+
+export function isOfEvents({ headers }: Response): boolean {
+  return headers.get('content-type')?.startsWith('text/event-stream') ?? false
 }
 
 /** Undefined when it is not JSON. */

@@ -6,6 +6,7 @@
 
 import { createParser } from 'eventsource-parser'
 import { onAbort } from '../../base/abort.js'
+import { objectOf } from './malformed.js'
 
 export interface ServerEvent {
   id: string | undefined
@@ -23,7 +24,7 @@ export async function* readEvents(
   let events: ServerEvent[] = []
   const parser = createParser({
     onEvent({ id, data }) {
-      events.push({ id, data: JSON.parse(data) })
+      events.push({ id, data: objectOf(JSON.parse(data)) })
     },
   })
   try {

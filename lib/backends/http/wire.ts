@@ -14,6 +14,7 @@ import type {
   Output,
   ProcessLogs,
 } from '../../public/index.js'
+import { malformed, objectOf } from './malformed.js'
 
 type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }
 
@@ -38,17 +39,23 @@ export function encodeBytes(bytes: Uint8Array): WireData {
 }
 
 export function bytesOf(data: WireData): Uint8Array {
-  return typeof data === 'string' ? encoder.encode(data) : fromBase64(data.base64)
+  return typeof data === 'string' ? encoder.encode(data) : base64Of(data)
 }
 
 /** The output in the caller's encoding, whichever way it was sent. */
 function outputOf(data: WireData, encoding: Encoding): Output<Encoding> {
   if (encoding === 'buffer') return bytesOf(data)
-  return typeof data === 'string' ? data : decoder.decode(fromBase64(data.base64))
+  return typeof data === 'string' ? data : decoder.decode(base64Of(data))
+}
+
+function base64Of(data: { base64: string }): Uint8Array {
+  if (typeof objectOf(data).base64 !== 'string') throw malformed()
+  return fromBase64(data.base64)
 }
 
 /** `all` is only sent when it is not one of the two streams. */
 export function resultOf(wire: WireResult, encoding: Encoding): ExecResult<Encoding> {
+  objectOf(wire)
   const stdout = outputOf(wire.stdout, encoding)
   const stderr = outputOf(wire.stderr, encoding)
   const single = stdout.length > 0 ? stdout : stderr

@@ -2,6 +2,7 @@
  * The handlers of the service in the form of grpc-js: each call is counted, logged and answered exactly once.
  */
 import type { ServerUnaryCall, ServerWritableStream, sendUnaryData } from '@grpc/grpc-js'
+import { report } from '../../base/report.js'
 import type { Logger } from '../../public/index.js'
 import { type CallEnd, endOf } from './call-end.js'
 import { Refused, statusOf } from './status.js'
@@ -84,8 +85,8 @@ export class Calls {
       end.release()
       const status =
         error === 0 ? { code: 0, details: 'OK', isOurFault: false } : statusOf(end.reasonFor(error))
-      if (status.isOurFault) this.#logger?.error(`grpc ${name}: ${error}`)
-      this.#logger?.info(`grpc ${name} ${status.code} ${Math.round(performance.now() - begun)} ms`)
+      if (status.isOurFault) report(this.#logger, 'error', `grpc ${name}: ${error}`)
+      report(this.#logger, 'info', `grpc ${name} ${status.code} ${Math.round(performance.now() - begun)} ms`)
       return { code: status.code, details: status.details }
     }
   }

@@ -5,6 +5,8 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { report } from '../../base/report.js'
+import type { Logger } from '../../public/index.js'
 import { isLoopback, isLoopbackName } from '../guard.js'
 import { listenError } from '../listen-error.js'
 import { Requests } from '../requests.js'
@@ -24,7 +26,7 @@ export interface RestPlan {
   keepAliveTimeout: number
   maxHeaderBytes: number
   maxConnections: number
-  logger: { info(message: string): void; error(message: string): void } | undefined
+  logger: Logger | undefined
 }
 
 export interface RestListener {
@@ -75,7 +77,7 @@ function listen(server: Server, { host, port, logger }: RestPlan): Promise<void>
     server.once('error', fail)
     server.listen(port, host, () => {
       server.off('error', fail)
-      server.on('error', (error) => logger?.error(`the listener of sandboxd failed: ${error}`))
+      server.on('error', (error) => report(logger, 'error', `the listener of sandboxd failed: ${error}`))
       resolve()
     })
   })
@@ -100,7 +102,11 @@ async function handle(
   }
   const { route } = targetOf(incoming.url ?? '/')
   const milliseconds = Math.round(performance.now() - begun)
-  plan.logger?.info(`${incoming.method} ${route.slice(0, 300)} ${outgoing.statusCode} ${milliseconds} ms`)
+  report(
+    plan.logger,
+    'info',
+    `${incoming.method} ${route.slice(0, 300)} ${outgoing.statusCode} ${milliseconds} ms`,
+  )
 }
 
 /** Pages of browsers are refused: there is no other way to tell whether their users want these requests. */
@@ -123,7 +129,7 @@ async function send(incoming: IncomingMessage, outgoing: ServerResponse, reply: 
 
 function fail(outgoing: ServerResponse, error: unknown, { logger }: RestPlan): void {
   const { status, body, headers } = failureOf(error)
-  if (status === 500) logger?.error(`sandboxd: ${error}`)
+  if (status === 500) report(logger, 'error', `sandboxd: ${error}`)
   // What has begun must not look complete.
   if (outgoing.headersSent) return void outgoing.destroy()
   for (const [name, value] of Object.entries(headers)) outgoing.setHeader(name, value)

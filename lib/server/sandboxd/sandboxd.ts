@@ -4,6 +4,7 @@
 import { Sandbox as NativeSandbox } from '../../backends/native/sandbox.js'
 import { fs, path } from '../../base/builtin.js'
 import { OptionError } from '../../base/errors.js'
+import { report } from '../../base/report.js'
 import type { Sandbox } from '../../public/index.js'
 import { isLoopback } from '../guard.js'
 import { type GrpcListener, listenGrpc } from './grpc.js'
@@ -71,7 +72,9 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
       for (const listener of listeners) listener.cut()
     }
     if (!isLoopback(plan.host))
-      plan.logger?.warn(
+      report(
+        plan.logger,
+        'warn',
         `sandboxd has no authentication: whatever reaches ${plan.host}:${grpc.port} or :${rest.port} runs programs here`,
       )
     return {

@@ -126,9 +126,9 @@ export function addExec(define: Define, server: ServerContext): void {
     reply: z.object({}),
     errors: ['RUN_NOT_FOUND'],
     patient: true,
-    async handle({ params, body: { data, end } }) {
+    async handle({ params, body: { data, end }, signal }) {
       const { input } = runs.get(params.runId)
-      if (data !== undefined) await input?.push(decodeData(data))
+      if (data !== undefined) await input?.push(decodeData(data), signal)
       if (end) input?.end()
       return {}
     },

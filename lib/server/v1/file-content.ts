@@ -109,10 +109,12 @@ async function content(
     const message = `'${shown}' has ${size} bytes, more than maxBytes allows (${maxBytes})`
     throw new SandboxError('FILE_TOO_LARGE', message, { path: shown })
   }
-  // Files of /proc have no length; their content is sent to its end.
+  // Files of /proc have no length, and so no ranges: their whole content is sent, to its end.
   if (size === undefined || size === 0) {
-    if (range !== undefined && first === undefined) return unsatisfiable(rest, size ?? 0)
-    return { status: 200, headers: HEADERS, first, rest }
+    if (range === undefined) return { status: 200, headers: HEADERS, first, rest }
+    await rest.cancel()
+    const whole = await content(files, path, undefined, maxBytes, signal)
+    return whole.first === undefined && whole.rest !== undefined ? unsatisfiable(whole.rest, 0) : whole
   }
   const versioned = { ...HEADERS, ...(version !== undefined && { etag: `"${version}"` }) }
   if (range === undefined)

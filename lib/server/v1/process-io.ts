@@ -2,7 +2,8 @@
  * The input and output of processes, their resources, and the health of services.
  */
 import { z } from '@hono/zod-openapi'
-import type { LogEvent } from '../../public/index.js'
+import { abortable } from '../../base/abort.js'
+import type { LogEvent, Process } from '../../public/index.js'
 import { Service } from '../../sandbox/service.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
@@ -17,7 +18,6 @@ import {
 } from '../schemas.js'
 import { events } from '../sse.js'
 import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire.js'
-import { findProcess, findService } from './find.js'
 import { processSchema } from './processes.js'
 
 const outputQuery = strictObject({
@@ -41,7 +41,8 @@ const statsSchema = z.object({
 const tag = 'processes'
 const params = processParams
 
-export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
+export function addProcessIo(define: Define, { processes }: ServerContext): void {
+  const inputs = new Inputs()
   define({
     method: 'get',
     path: '/v1/processes/{processId}/logs',
@@ -51,7 +52,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
-      return encodeLogs(await (await findProcess(sandbox, processId)).getLogs(query))
+      return encodeLogs(await (await processes.find(processId)).getLogs(query))
     },
   })
   define({
@@ -64,7 +65,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query, lastEventId, signal }) {
-      const process = await findProcess(sandbox, processId)
+      const process = await processes.find(processId)
       const { pid = process.pid, ...options } = query
       const since = lastEventId === undefined ? query.since : cursorOf(lastEventId)
       const output = pid === process.pid ? process.output({ ...options, since, signal }) : nothing()
@@ -85,7 +86,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
-      const service = await findService(sandbox, processId)
+      const service = await processes.findService(processId)
       const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
       return events(
         Service.successors(service, after, signal),
@@ -104,9 +105,9 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({}),
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
     patient: true,
-    async handle({ params: { processId }, body: { data, end } }) {
-      const process = await findProcess(sandbox, processId)
-      if (data !== undefined) await process.write(decodeData(data))
+    async handle({ params: { processId }, body: { data, end }, signal }) {
+      const process = await processes.find(processId)
+      if (data !== undefined) await inputs.write(process, decodeData(data), signal)
       if (end) await process.closeStdin()
       return {}
     },
@@ -120,7 +121,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: z.object({ resized: z.boolean() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {
-      return { resized: await (await findProcess(sandbox, processId)).resize(cols, rows) }
+      return { resized: await (await processes.find(processId)).resize(cols, rows) }
     },
   })
   define({
@@ -131,7 +132,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     reply: statsSchema,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      return (await findProcess(sandbox, processId)).stats()
+      return (await processes.find(processId)).stats()
     },
   })
   define({
@@ -147,7 +148,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      const { lastFailure, ...health } = await (await findService(sandbox, processId)).getHealth()
+      const { lastFailure, ...health } = await (await processes.findService(processId)).getHealth()
       return { ...health, ...(lastFailure && { lastFailure }) }
     },
   })
@@ -160,7 +161,7 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
     patient: true,
     async handle({ params: { processId } }) {
-      const service = await findService(sandbox, processId)
+      const service = await processes.findService(processId)
       await service.restart()
       return encodeProcess(service)
     },
@@ -170,4 +171,19 @@ export function addProcessIo(define: Define, { sandbox }: ServerContext): void {
 async function* nothing(): AsyncGenerator<LogEvent, undefined> {
   yield* []
   return undefined
+}
+
+/**
+ * Writes to processes, one at a time for each. A write that has begun cannot be taken back, and a process may never read:
+ * so the writes behind it wait here, and those whose clients disconnect are dropped.
+ */
+class Inputs {
+  readonly #last = new WeakMap<Process, Promise<unknown>>()
+
+  async write(process: Process, data: string | Uint8Array, signal: AbortSignal): Promise<void> {
+    const before = this.#last.get(process) ?? Promise.resolve()
+    const written = abortable(before, signal).then(() => process.write(data))
+    this.#last.set(process, Promise.allSettled([before, written]))
+    await written
+  }
 }

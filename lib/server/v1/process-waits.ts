@@ -8,7 +8,6 @@ import type { Define } from '../route.js'
 import { patternSchema, processParams, strictObject } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { encodeProcess, optionsOf } from '../wire.js'
-import { findProcess } from './find.js'
 import { processSchema } from './processes.js'
 import { patternOf } from './values.js'
 
@@ -17,7 +16,7 @@ const params = processParams
 const patient = true
 const errors = ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY']
 
-export function addProcessWaits(define: Define, { sandbox }: ServerContext): void {
+export function addProcessWaits(define: Define, { processes }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/processes/{processId}/wait',
@@ -33,7 +32,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
       process: processSchema,
     }),
     async handle({ params: { processId }, body, signal }) {
-      const process = await findProcess(sandbox, processId)
+      const process = await processes.find(processId)
       const exit = await process.wait({ ...optionsOf(waitOptions, body), signal })
       return { exit, process: encodeProcess(process) }
     },
@@ -46,7 +45,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     body: strictObject({ pattern: patternSchema, ...shapeOf(waitForLogOptions) }),
     reply: z.object({ line: z.string() }),
     async handle({ params: { processId }, body: { pattern, ...rest }, signal }) {
-      const process = await findProcess(sandbox, processId)
+      const process = await processes.find(processId)
       const { line } = await process.waitForLog(patternOf(pattern), {
         ...optionsOf(waitForLogOptions, rest),
         signal,
@@ -62,7 +61,7 @@ export function addProcessWaits(define: Define, { sandbox }: ServerContext): voi
     body: strictObject({ port: z.number(), ...shapeOf(waitForPortOptions) }),
     reply: z.object({}),
     async handle({ params: { processId }, body: { port, ...rest }, signal }) {
-      const process = await findProcess(sandbox, processId)
+      const process = await processes.find(processId)
       await process.waitForPort(port, { ...optionsOf(waitForPortOptions, rest), signal })
       return {}
     },

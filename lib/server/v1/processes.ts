@@ -27,7 +27,6 @@ import {
 } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { encodeProcess, optionsOf } from '../wire.js'
-import { findProcess } from './find.js'
 import { patternOf } from './values.js'
 
 export const processSchema = z
@@ -79,7 +78,7 @@ const errors = [
   'SPAWN_FAILED',
 ]
 
-export function addV1Processes(define: Define, { sandbox, metrics }: ServerContext): void {
+export function addV1Processes(define: Define, { sandbox, metrics, processes }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/processes',
@@ -92,7 +91,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     async handle({ body: { command, ...rest } }) {
       const process = await sandbox.startProcess(command, processOptionsOf(processOptions, ownOnly(rest)))
       metrics.process(process)
-      return encodeProcess(process)
+      return encodeProcess(processes.show(process))
     },
   })
   define({
@@ -118,7 +117,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
           healthCheck: given as HealthCheck,
         })
         metrics.process(service)
-        return encodeProcess(service)
+        return encodeProcess(processes.show(service))
       } finally {
         signal.removeEventListener('abort', abandon)
       }
@@ -136,8 +135,8 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     reply: z.object({ processes: z.array(processSchema) }),
     async handle({ query: { status, sessionId } }) {
       const wanted = status?.split(',') as ProcessStatus[] | undefined
-      const processes = await sandbox.listProcesses({ status: wanted, sessionId })
-      return { processes: processes.map((process) => encodeProcess(process)) }
+      const found = await sandbox.listProcesses({ status: wanted, sessionId })
+      return { processes: found.map((process) => encodeProcess(processes.show(process))) }
     },
   })
   define({
@@ -149,7 +148,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     reply: processSchema,
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
     async handle({ params }) {
-      return encodeProcess(await findProcess(sandbox, params.processId))
+      return encodeProcess(processes.show(await processes.find(params.processId)))
     },
   })
   define({
@@ -184,7 +183,7 @@ export function addV1Processes(define: Define, { sandbox, metrics }: ServerConte
     errors: ['PROCESS_NOT_FOUND'],
     patient: true,
     async handle({ params, body: { signal, ...rest } }) {
-      const process = await findProcess(sandbox, params.processId)
+      const process = await processes.find(params.processId)
       const killed = await process.kill(signal as Signal, optionsOf(killOptions, rest))
       return { killed, process: encodeProcess(process) }
     },

@@ -4,22 +4,28 @@
  * With `acknowledge`, each binary message of the client is answered once the terminal has taken it, in the same order.
  *
  * Buffers are bounded in both directions. Output is read from the log of the process when the socket has taken the earlier
- * output, and the socket is not read while the terminal takes no input.
+ * output. While the terminal takes no input, a little more is read from the socket, so that a client which types or waits
+ * is still answered its pings and its close.
  */
 import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
 import { onAbort } from '../../base/abort.js'
 import { isCode, OptionError } from '../../base/errors.js'
+import { report } from '../../base/report.js'
 import type { Process, ProcessExit } from '../../public/index.js'
 import { Process as SandboxProcess } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
 import { processParams, queryFlag, queryNumber, strictObject } from '../schemas.js'
 import { SocketSession } from '../socket-session.js'
-import { findProcess } from './find.js'
 
 /** Bytes that the socket may hold before the next piece of the log is read; a piece has at most 256 KiB. */
 const MOST_BUFFERED_BYTES = 256 * 1024
+
+/** Bytes of input that wait for the terminal while the socket is read. A message has at most 1 MiB. */
+const MOST_WAITING_BYTES = 1024 * 1024
+/** What a message takes besides its bytes: there can be many empty ones. */
+const MESSAGE_BYTES = 256
 
 /** Codes of RFC 6455. */
 const NORMAL = 1000
@@ -50,7 +56,7 @@ export function addTerminal(define: Define, server: ServerContext): void {
     reply: 'socket',
     errors: ['PROCESS_NOT_FOUND', 'UPGRADE_REQUIRED'],
     async handle({ params: { processId }, query, signal }) {
-      const process = await findProcess(server.sandbox, processId)
+      const process = await server.processes.find(processId)
       if (!SandboxProcess.hasTerminal(process))
         throw new OptionError('INVALID_OPTION', `process '${process.id}' was not started with pty`)
       return new SocketSession((socket, closed) => {
@@ -66,9 +72,9 @@ class Terminal {
   readonly #socket: WebSocket
   readonly #server: ServerContext
   readonly #query: TerminalQuery
-  /** Input that the terminal has not taken; bounded, since the socket is paused meanwhile. */
+  /** Input that the terminal has not taken; bounded, since the socket is paused above the bound. */
   #input: Promise<void> = Promise.resolve()
-  #pending = 0
+  #waiting = 0
 
   constructor(process: Process, socket: WebSocket, server: ServerContext, query: TerminalQuery) {
     this.#process = process
@@ -124,8 +130,9 @@ class Terminal {
   }
 
   #write(data: Uint8Array): void {
-    this.#pending++
-    this.#socket.pause()
+    const bytes = data.length + MESSAGE_BYTES
+    this.#waiting += bytes
+    if (this.#waiting > MOST_WAITING_BYTES) this.#socket.pause()
     this.#input = this.#input
       .then(() => this.#process.write(data))
       .then(
@@ -133,7 +140,8 @@ class Terminal {
         (error) => this.#refuse(error),
       )
       .finally(() => {
-        if (--this.#pending === 0) this.#socket.resume()
+        this.#waiting -= bytes
+        if (this.#waiting <= MOST_WAITING_BYTES) this.#socket.resume()
       })
   }
 
@@ -162,7 +170,7 @@ class Terminal {
   }
 
   #fail(error: unknown): void {
-    this.#server.logger?.error(`a terminal failed: ${error}`)
+    report(this.#server.logger, 'error', `a terminal failed: ${error}`)
     this.#close(INTERNAL_ERROR, 'an internal error')
   }
 

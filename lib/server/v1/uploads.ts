@@ -50,8 +50,9 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
     upload: true,
     patient: true,
     reply: z.object({}),
-    async handle({ params: { uploadId }, query: { offset }, upload }) {
-      await uploads.part(uploadId, offset, await collect(upload ?? [], MOST_PART_BYTES, tooLarge))
+    async handle({ params: { uploadId }, query: { offset }, upload, signal }) {
+      const data = await collect(upload ?? [], MOST_PART_BYTES, tooLarge)
+      await uploads.part(uploadId, offset, data, signal)
       return {}
     },
   })
