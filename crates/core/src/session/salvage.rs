@@ -40,10 +40,25 @@ const BLIND: Duration = Duration::from_millis(50);
 /// What a supervisor may leave behind when it ends.
 #[derive(Clone)]
 pub(super) struct Remains {
-    /// The supervisor, which may also live on.
-    pub(super) supervisor: PidHold,
-    /// The session's control group, if groups are used and the supervisor could create it.
-    pub(super) group: Option<Group>,
+    supervisor: PidHold,
+    group: Option<Group>,
+}
+
+impl Remains {
+    /// Those of a supervisor, which may also live on, and of the session's control group, if the supervisor creates one.
+    pub(super) fn new(supervisor: PidHold, group: Option<Group>) -> Self {
+        Self { supervisor, group }
+    }
+
+    /// The supervisor.
+    pub(super) fn supervisor(&self) -> &PidHold {
+        &self.supervisor
+    }
+
+    /// The session's control group.
+    pub(super) fn group(&self) -> Option<&Group> {
+        self.group.as_ref()
+    }
 }
 
 /// Starts the task; it reports [`Internal::Salvaged`].

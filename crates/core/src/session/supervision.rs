@@ -45,7 +45,7 @@ impl Supervision {
 
     /// Uses a supervisor that was just started, and will create this group, if groups are used.
     pub(super) fn begin(&mut self, supervisor: Supervisor, group: Option<Group>) {
-        self.last = Some(Remains { supervisor: supervisor.hold_pid(), group });
+        self.last = Some(Remains::new(supervisor.hold_pid(), group));
         self.supervisor = Some(supervisor);
     }
 
@@ -75,7 +75,7 @@ impl Supervision {
 
     /// The last supervisor, until the processes that it left behind have ended.
     pub(super) fn last(&self) -> Option<&PidHold> {
-        self.last.as_ref().map(|last| &last.supervisor)
+        self.last.as_ref().map(Remains::supervisor)
     }
 
     /// What the last supervisor may leave behind, until it has ended.
@@ -120,7 +120,7 @@ impl Supervision {
 
     /// The session's group, if groups are used. It does not exist if the supervisor could not create it.
     pub(super) fn session_group(&self) -> Option<&Group> {
-        self.last.as_ref()?.group.as_ref()
+        self.last.as_ref().and_then(Remains::group)
     }
 
     pub(super) fn set_foreground_group(&mut self, directory: Option<String>) {

@@ -20,6 +20,7 @@ mod place;
 mod remove;
 mod temporary;
 mod watch;
+mod watch_events;
 mod watched_file;
 mod watched_tree;
 mod way;

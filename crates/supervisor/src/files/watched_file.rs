@@ -4,7 +4,7 @@
 use super::connection::Connection;
 use super::failure::{Stop, below};
 use super::place::MAX_LINKS;
-use super::watch::{Happened, send, wait};
+use super::watch_events::{Happened, send, wait};
 use super::watched_tree::CHANGES;
 use nacre_protocol::files::{Change, Event, Reply};
 use nix::poll::PollTimeout;
