@@ -1543,7 +1543,8 @@ export interface Jobs {
    * whatever reason, the job either exists completely or not at all.
    *
    * Rejects with OptionError, or SandboxError: JOB_ALREADY_EXISTS, CWD_NOT_FOUND, LIMIT_UNSUPPORTED,
-   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains.
+   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains. JOB_NOT_FOUND if
+   * another program has removed the job already, after its end.
    */
   start(options: JobStartOptions): Promise<JobHandle>
   status(job: JobHandle | string): Promise<JobStatus>

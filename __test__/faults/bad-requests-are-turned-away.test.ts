@@ -196,7 +196,7 @@ describe('callers', () => {
       expect(variables.body.context.issues).toEqual(
         Array.from({ length: 10 }, (_, index) => ({
           path: `env.A${index}`,
-          message: 'must be a string, or null to unset it',
+          message: 'must be a string, or null to unset the variable',
         })),
       )
       const keys = await post('/v1/exec', { command: 'true', ...many((index) => `odd${index}`, 1) })

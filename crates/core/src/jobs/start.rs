@@ -70,8 +70,8 @@ impl Store {
     /// Starts a job. Returns when its command may execute.
     ///
     /// # Errors
-    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`.
-    /// After an error, nothing runs and no directory remains.
+    /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an
+    /// error, nothing runs and no directory remains. `JOB_NOT_FOUND` if another program has removed the job after its end.
     pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
         let spawn_failed = |error: io::Error| {
@@ -90,7 +90,7 @@ impl Store {
             Some(Answer::Started { guard, .. }) => {
                 orphan::adopt(guard, engine);
                 job.meta()?.ok_or_else(|| {
-                    Error::new(Code::EngineError, format!("job '{}' was removed during its start", job.id))
+                    Error::new(Code::JobNotFound, format!("job '{}' has ended and was removed already", job.id))
                 })
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
