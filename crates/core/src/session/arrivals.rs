@@ -46,9 +46,12 @@ impl Session {
         match received {
             Received::Closed { unread } => {
                 if self.shell.channel().is_some_and(|channel| channel.is_flooded()) {
+                    // The shell lives and may have read its request, so nothing is lost that could run again.
+                    self.shell.close();
                     self.order(&Order::KillShell);
+                } else {
+                    self.shell.closed(unread);
                 }
-                self.shell.closed(unread);
                 // A report of the supervisor or a new connection will show whether the shell is dead.
                 self.await_report(SHELL_DEATH);
             }

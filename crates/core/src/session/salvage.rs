@@ -195,7 +195,11 @@ async fn await_helper(supervisor: &PidHold) {
 /// The remaining processes of the session, without the supervisor.
 fn members(supervisor: &PidHold, group: Option<&Group>) -> io::Result<Vec<Identity>> {
     let listed: HashSet<Pid> = match group {
-        Some(group) => group.members_below()?.into_iter().collect(),
+        Some(group) => match group.members_below() {
+            Err(error) if is_blind(&error) => return Err(error),
+            // Those that belong to the session by its number are still found.
+            listed => listed.unwrap_or_default().into_iter().collect(),
+        },
         None => HashSet::new(),
     };
     let mut all = proc_table::scan()?;

@@ -66,8 +66,11 @@ impl Cursor {
         }
         let mut current = Arc::clone(&self.start);
         for (name, known) in &self.below {
-            let inner = enter(&current, name).and_then(|inner| expect(inner, *known)).map_err(|_| Errno::STALE)?;
-            current = Arc::new(inner);
+            let inner = enter(&current, name).and_then(|inner| expect(inner, *known));
+            current = Arc::new(inner.map_err(|errno| match errno {
+                Errno::NOENT | Errno::NOTDIR | Errno::LOOP => Errno::STALE,
+                errno => errno,
+            })?);
         }
         self.current = current;
         Ok(())
@@ -76,7 +79,11 @@ impl Cursor {
     /// The names in this directory. None if it has been removed.
     pub fn names(&self) -> Result<std::vec::IntoIter<Vec<u8>>, Errno> {
         let mut names = Vec::new();
-        for entry in Dir::read_from(self.current.as_fd())? {
+        let entries = match Dir::read_from(self.current.as_fd()) {
+            Err(Errno::NOENT) => return Ok(names.into_iter()),
+            entries => entries?,
+        };
+        for entry in entries {
             let entry = match entry {
                 Err(Errno::NOENT) => break,
                 entry => entry?,

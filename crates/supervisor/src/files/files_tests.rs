@@ -34,6 +34,10 @@ impl Helper {
         self.directory.path().join(name)
     }
 
+    pub(super) fn signal(&self, signal: i32) {
+        nacre_containment::signal::send_to_child(self.pid, signal).unwrap();
+    }
+
     /// Starts a call.
     pub(super) fn call(&self, call: Call) -> OwnedFd {
         let (ours, theirs) = socket::pair().unwrap();
@@ -156,7 +160,7 @@ fn the_end_of_the_helper_leaves_no_temporary_file() {
         let connections: Vec<OwnedFd> = (0..5).map(|number| helper.call(write(&format!("d/{number}")))).collect();
         connections.iter().for_each(|connection| drop(reply(connection)));
         assert_eq!(names(&helper.path("d")).len(), 5);
-        nacre_containment::signal::send_to_child(helper.pid, libc::SIGTERM).unwrap();
+        helper.signal(libc::SIGTERM);
         assert!(message::receive::<Reply>(connections[0].as_fd()).unwrap().is_none(), "end of file");
         assert!(names(&helper.path("d")).is_empty());
     });

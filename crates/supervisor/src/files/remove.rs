@@ -7,9 +7,9 @@ use super::info::{identity, kind_of};
 use super::place::open_directory;
 use super::way::{Start, place_of};
 use nacre_protocol::files::{Failure, Kind, Reason};
-use rustix::fs::{AtFlags, CWD, Mode, chmodat, fchmod, statat, unlinkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, chmod, fchmod, openat, statat, unlinkat};
 use rustix::io::Errno;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Removes a file, a symlink or a directory. Refuses `.`, `..`, the root, and a directory that contains the session's
 /// directory. `rm -r` refuses most of them too, and a session without its directory is useless.
@@ -50,10 +50,12 @@ pub fn remove_tree(
     forced: bool,
     check: &dyn Fn() -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    if forced {
-        chmodat(&parent, name, Mode::RWXU, AtFlags::empty()).map_err(about(shown))?;
+    let mut cursor = Cursor::open_exactly(&parent, name);
+    if matches!(cursor, Err(Errno::ACCESS)) && forced {
+        make_readable(parent.as_fd(), name).map_err(about(shown))?;
+        cursor = Cursor::open_exactly(&parent, name);
     }
-    let mut cursor = Cursor::open_exactly(&parent, name).map_err(about(shown))?;
+    let mut cursor = cursor.map_err(about(shown))?;
     let mut levels = vec![(Vec::new(), cursor.names().map_err(about(shown))?)];
     let path_of = |levels: &[(Vec<u8>, _)], name: &[u8]| -> Vec<u8> {
         levels
@@ -94,8 +96,7 @@ pub fn remove_tree(
             Err(Errno::ISDIR | Errno::PERM) => {
                 let mut entered = cursor.enter(&entry);
                 if entered == Err(Errno::ACCESS) && forced {
-                    let made_readable = chmodat(&cursor, &entry[..], Mode::RWXU, AtFlags::empty());
-                    entered = made_readable.and_then(|()| cursor.enter(&entry));
+                    entered = make_readable(cursor_fd(&cursor), &entry).and_then(|()| cursor.enter(&entry));
                 }
                 match entered.and_then(|()| cursor.names()) {
                     Ok(names) => levels.push((entry, names)),
@@ -114,6 +115,13 @@ fn fail(path: &[u8], errno: Errno) -> Stop {
     // A file that cannot be removed and is not a directory: the first error was the reason.
     let errno = if errno == Errno::NOTDIR { Errno::PERM } else { errno };
     Stop::Failed(Failure { reason: Reason::System(errno.raw_os_error()), path: path.to_vec() })
+}
+
+/// Gives the owner all permissions for a directory. Follows no link, as chmod(2) by name would.
+fn make_readable(parent: BorrowedFd<'_>, name: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(parent, name, flags, Mode::empty())?;
+    chmod(format!("/proc/self/fd/{}", directory.as_raw_fd()), Mode::RWXU)
 }
 
 fn cursor_fd(cursor: &Cursor) -> BorrowedFd<'_> {

@@ -12,7 +12,7 @@ use super::place::Origin;
 use super::temporary::is_temporary;
 use super::watch_events::{Happened, send, wait};
 use super::watched_file::WatchedFile;
-use super::watched_tree::{Entry, Place, WatchedTree};
+use super::watched_tree::{Entry, Found, Place, WatchedTree};
 use nacre_protocol::files::{Change, Event, Failure, Kind, Reason, Reply};
 use nix::poll::PollTimeout;
 use rustix::fs::inotify::ReadFlags;
@@ -21,17 +21,27 @@ use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
 /// Time limit for the second half of a rename.
-const PAIRING_MS: u16 = 5;
+const PAIRING: Duration = Duration::from_millis(5);
 
 /// How long a tree may be in doubt while events come without a pause.
 const DOUBT: Duration = Duration::from_millis(200);
 
+/// The longest pause between two comparisons.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
 /// The first half of a rename.
 struct Moved {
+    at: Instant,
     cookie: u32,
     from: Place,
     /// `None` if nothing was known to be there.
     entry: Option<Entry>,
+}
+
+/// Since when a tree is in doubt, or when it was compared last, and how long it then stays so.
+struct Doubts {
+    since: Instant,
+    pause: Duration,
 }
 
 struct Watch {
@@ -39,7 +49,7 @@ struct Watch {
     moved: Vec<Moved>,
     /// The last rename onto a name that was known: from and to. If the next one goes back, the two were exchanged.
     replaced: Option<(Place, Place)>,
-    doubted_since: Option<Instant>,
+    doubts: Option<Doubts>,
     events: Vec<Event>,
     is_over: bool,
 }
@@ -62,19 +72,14 @@ pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) 
 
 fn watch_tree(connection: &Connection, tree: WatchedTree, failed: &dyn Fn(Errno) -> Failure) -> Result<(), Stop> {
     connection.send(&Reply::Done)?;
-    let mut watch =
-        Watch { tree, moved: Vec::new(), replaced: None, doubted_since: None, events: Vec::new(), is_over: false };
+    let mut watch = Watch { tree, moved: Vec::new(), replaced: None, doubts: None, events: Vec::new(), is_over: false };
     loop {
-        let is_settled = watch.moved.is_empty() && !watch.tree.is_in_doubt;
-        let limit = if is_settled { PollTimeout::NONE } else { PollTimeout::from(PAIRING_MS) };
-        let happened = wait(connection, &watch.tree.inotify, limit)?;
+        let happened = wait(connection, &watch.tree.inotify, watch.limit())?;
         let is_quiet = happened.is_none();
         for event in happened.unwrap_or_default() {
             watch.take(event).map_err(failed)?;
         }
-        if is_quiet {
-            watch.part(|_, _| true);
-        }
+        watch.part(|_, moved| moved.at.elapsed() >= PAIRING);
         watch.settle_doubts(is_quiet).map_err(failed)?;
         send(connection, std::mem::take(&mut watch.events))?;
         if watch.is_over {
@@ -84,13 +89,27 @@ fn watch_tree(connection: &Connection, tree: WatchedTree, failed: &dyn Fn(Errno)
 }
 
 impl Watch {
+    /// How long to wait for events.
+    fn limit(&self) -> PollTimeout {
+        let pause = self.doubts.as_ref().map_or(PAIRING, |doubts| doubts.pause);
+        let limit = match (self.moved.is_empty(), self.tree.is_in_doubt) {
+            (false, _) => PAIRING,
+            (true, true) => pause,
+            (true, false) => return PollTimeout::NONE,
+        };
+        PollTimeout::from(limit.as_millis() as u16)
+    }
+
     fn take(&mut self, Happened { watch, flags, cookie, name }: Happened) -> Result<(), Errno> {
         if flags.contains(ReadFlags::QUEUE_OVERFLOW) {
-            self.start_over();
+            self.event(Change::Overflow, Vec::new(), None);
+            self.tree.is_in_doubt = true;
             return Ok(());
         }
         let gone = ReadFlags::DELETE_SELF | ReadFlags::MOVE_SELF | ReadFlags::IGNORED | ReadFlags::UNMOUNT;
         if flags.intersects(gone) {
+            // Below a mount, there is another directory.
+            self.tree.is_in_doubt |= flags.contains(ReadFlags::UNMOUNT);
             if self.tree.is_root(watch) && !self.is_over {
                 self.is_over = true;
                 self.event(Change::Deleted, Vec::new(), None);
@@ -122,16 +141,22 @@ impl Watch {
             self.deleted(place, entry);
         } else if flags.contains(ReadFlags::MOVED_FROM) {
             let entry = self.tree.take(&place);
-            self.moved.push(Moved { cookie, from: place, entry });
+            self.moved.push(Moved { at: Instant::now(), cookie, from: place, entry });
         } else if flags.contains(ReadFlags::MOVED_TO) {
             return self.moved_to(cookie, place, is_directory);
-        } else {
+        } else if let Some(entry) = self.tree.entry(&place) {
+            // Not for a file without a name (O_TMPFILE), which the kernel reports by its inode.
             self.about(Change::Modified, &place);
+            // It may be readable now.
+            return if self.tree.is_watched(entry) { Ok(()) } else { self.look(entry) };
         }
         Ok(())
     }
 
     fn created(&mut self, place: Place, is_directory: bool) -> Result<(), Errno> {
+        if self.tree.is_full() {
+            return self.unless_full(Err(Errno::NOSPC));
+        }
         let entry = self.tree.create(&place, is_directory);
         self.about(Change::Created, &place);
         self.look(entry)
@@ -194,9 +219,9 @@ impl Watch {
         let Entry::Directory(id) = entry else { return Ok(()) };
         // What has left it must be reported before what a look finds in it.
         self.part(|tree, moved| tree.is_inside(&moved.from, entry));
-        let mut found = Vec::new();
+        let mut found = Found::default();
         let looked = self.tree.look(id, &mut found);
-        self.events.append(&mut found);
+        self.report(found);
         self.unless_full(looked)
     }
 
@@ -209,31 +234,29 @@ impl Watch {
         Ok(())
     }
 
-    /// Compares a tree that is in doubt with what is there.
+    /// Compares a tree that is in doubt with what is there. Where that leaves doubts, the next time comes later each time.
     fn settle_doubts(&mut self, is_quiet: bool) -> Result<(), Errno> {
         if !self.tree.is_in_doubt {
-            self.doubted_since = None;
+            self.doubts = None;
             return Ok(());
         }
-        let since = *self.doubted_since.get_or_insert_with(Instant::now);
-        if !is_quiet && since.elapsed() < DOUBT {
+        let doubts = self.doubts.get_or_insert_with(|| Doubts { since: Instant::now(), pause: PAIRING });
+        let patience = if is_quiet { doubts.pause } else { doubts.pause.max(DOUBT) };
+        if doubts.since.elapsed() < patience {
             return Ok(());
         }
-        self.doubted_since = None;
+        *doubts = Doubts { since: Instant::now(), pause: (doubts.pause * 2).min(LONGEST_PAUSE) };
         self.part(|_, _| true);
-        let mut found = Vec::new();
+        let mut found = Found::default();
         let compared = self.tree.compare(&mut found);
-        self.events.append(&mut found);
+        self.report(found);
         self.unless_full(compared)
     }
 
-    /// Starts over after events were lost.
-    fn start_over(&mut self) {
-        self.moved.clear();
-        self.replaced = None;
-        self.event(Change::Overflow, Vec::new(), None);
-        // A watch ends with its root.
-        self.is_over = self.tree.renew().is_err();
+    fn report(&mut self, found: Found) {
+        for Event { change, path, old_path } in found.take() {
+            self.event(change, path, old_path);
+        }
     }
 
     /// Reports these first halves of renames, which have no second half, as deletions.
@@ -253,10 +276,11 @@ impl Watch {
         }
     }
 
-    /// Adds an event, merging consecutive changes of one file.
+    /// Adds an event, merging consecutive changes of one file, and overflows.
     fn event(&mut self, change: Change, path: Vec<u8>, old_path: Option<Vec<u8>>) {
         let event = Event { change, path, old_path };
-        if change != Change::Modified || self.events.last() != Some(&event) {
+        let merges = matches!(change, Change::Modified | Change::Overflow);
+        if !merges || self.events.last() != Some(&event) {
             self.events.push(event);
         }
     }

@@ -283,3 +283,81 @@ fn a_watch_of_a_file_follows_links_and_ends_with_the_file() {
         });
     });
 }
+
+#[test]
+fn a_file_whose_directory_was_exchanged_by_a_link_is_watched_at_its_new_place() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        for version in ["v1", "v2"] {
+            fs::create_dir(helper.path(version)).unwrap();
+            fs::write(helper.path(version).join("f"), "").unwrap();
+        }
+        symlink("v1", helper.path("current")).unwrap();
+        let mut watched = Watched::start(&helper, "current/f");
+        symlink("v2", helper.path("next")).unwrap();
+        fs::rename(helper.path("next"), helper.path("current")).unwrap();
+        // Nothing is known of links to directories until the old file ends.
+        fs::remove_file(helper.path("v1/f")).unwrap();
+        let mut seen = Vec::new();
+        let mut until_seen = |watched: &mut Watched, changes: &[Change]| {
+            until("the changes are seen", || {
+                watched.take();
+                seen.extend(watched.seen.drain(..).map(|event| event.change));
+                seen.ends_with(changes)
+            });
+        };
+        until_seen(&mut watched, &[Change::Deleted, Change::Created]);
+        fs::write(helper.path("v2/f"), "new").unwrap();
+        until_seen(&mut watched, &[Change::Modified]);
+    });
+}
+
+#[test]
+fn after_an_overflow_the_watch_knows_the_tree_again() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        let root = helper.path("root");
+        fs::create_dir(&root).unwrap();
+        let mut watched = Watched::start(&helper, "root");
+        let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
+        let most: usize = most.trim().parse().unwrap();
+        helper.signal(libc::SIGSTOP);
+        for number in 0..most / 2 + 10 {
+            fs::write(root.join("x"), "").unwrap();
+            fs::remove_file(root.join("x")).unwrap();
+            if number % 1000 == 0 {
+                fs::create_dir_all(root.join(format!("d{number}/inner"))).unwrap();
+            }
+        }
+        fs::create_dir_all(root.join("late/inner")).unwrap();
+        helper.signal(libc::SIGCONT);
+        until("the overflow is seen", || {
+            watched.take();
+            watched.has_overflown
+        });
+        watched.agree(&root, "the tree");
+        fs::write(root.join("late/inner/f"), "").unwrap();
+        fs::write(root.join("d0/inner/f"), "").unwrap();
+        watched.agree(&root, "the files in it");
+    });
+}
+
+#[test]
+fn files_without_a_name_are_no_changes() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        let root = helper.path("root");
+        fs::create_dir(&root).unwrap();
+        let mut watched = Watched::start(&helper, "root");
+        let unnamed = rustix::fs::openat(
+            CWD,
+            &root,
+            rustix::fs::OFlags::RDWR | rustix::fs::OFlags::TMPFILE,
+            rustix::fs::Mode::from_raw_mode(0o600),
+        );
+        rustix::io::write(unnamed.unwrap(), b"text").unwrap();
+        fs::write(root.join("f"), "").unwrap();
+        watched.agree(&root, "the file");
+        assert_eq!(watched.seen[0].path, b"f", "{:?}", watched.seen);
+    });
+}

@@ -69,42 +69,53 @@ impl WatchedFile {
             let limit = left.map_or(PollTimeout::NONE, |left| PollTimeout::from(left.as_millis() as u16));
             let happened = wait(connection, &self.inotify, limit)?.unwrap_or_default();
             let mut changes = Vec::new();
-            for event in &happened {
-                let before = missing_since.is_none();
-                let Some(exists) = self.exists_after(event) else { continue };
-                missing_since = if exists { None } else { missing_since.or_else(|| Some(Instant::now())) };
-                changes.extend(match (before, exists) {
-                    _ if event.flags.contains(ReadFlags::QUEUE_OVERFLOW) => Some(Change::Overflow),
+            let mut found = |exists: bool| {
+                changes.extend(match (missing_since.is_none(), exists) {
                     (true, true) if changes.last() == Some(&Change::Modified) => None,
                     (true, true) => Some(Change::Modified),
                     (true, false) => Some(Change::Deleted),
                     (false, true) => Some(Change::Created),
                     (false, false) => None,
                 });
+                missing_since = if exists { None } else { missing_since.or_else(|| Some(Instant::now())) };
+            };
+            for event in happened.iter().filter(|event| self.is_about_the_file(event)) {
+                found(!event.flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM));
+            }
+            let has_led_elsewhere = happened.iter().any(|event| self.changes_the_way(event));
+            if has_led_elsewhere {
+                // Before the report: whoever reads the file then misses no later change.
+                found(self.renew());
+            }
+            let is_long_missing = missing_since.is_some_and(|since| since.elapsed() >= REPLACING);
+            let is_over = is_long_missing && !self.renew();
+            if is_long_missing && !is_over {
+                changes.push(Change::Created);
+                missing_since = None;
+            }
+            if happened.iter().any(|event| event.flags.contains(ReadFlags::QUEUE_OVERFLOW)) {
+                changes.push(Change::Overflow);
             }
             let event = |change| Event { change, path: Vec::new(), old_path: None };
             send(connection, changes.into_iter().map(event).collect())?;
-            if happened.iter().any(|event| self.changes_the_way(event)) {
-                match Self::new(std::mem::take(&mut self.path)) {
-                    Ok(renewed) => self = renewed,
-                    // A directory on the way is missing.
-                    Err(_) => return connection.send(&Reply::Done),
-                }
-            }
-            if missing_since.is_some_and(|since| since.elapsed() >= REPLACING) && !self.exists() {
+            if is_over {
                 return connection.send(&Reply::Done);
             }
         }
     }
 
-    /// Whether the file exists after an event; `None` if the event is not about it.
-    fn exists_after(&self, event: &Happened) -> Option<bool> {
-        if self.changes_the_way(event) {
-            return Some(self.exists());
+    /// Looks anew where the path leads. Whether there is a file.
+    fn renew(&mut self) -> bool {
+        match Self::new(self.path.clone()) {
+            Ok(renewed) => *self = renewed,
+            // A directory on the way is missing.
+            Err(_) => return false,
         }
-        let file = self.places.last()?;
-        (file.directory == event.watch && file.name == event.name)
-            .then(|| !event.flags.intersects(ReadFlags::DELETE | ReadFlags::MOVED_FROM))
+        self.exists()
+    }
+
+    fn is_about_the_file(&self, Happened { watch, name, .. }: &Happened) -> bool {
+        self.places.last().is_some_and(|file| file.directory == *watch && file.name == *name)
     }
 
     /// Whether the path may lead elsewhere now: a link has changed, or a directory.

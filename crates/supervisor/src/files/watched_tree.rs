@@ -65,6 +65,32 @@ struct Directory {
     entries: HashMap<Vec<u8>, Entry>,
 }
 
+/// Bytes of events that one look may find. Deep trees have long paths.
+const MOST_FOUND_BYTES: usize = 64 * 1024 * 1024;
+
+/// The events of a look: an overflow if they are too many.
+#[derive(Default)]
+pub struct Found {
+    events: Vec<Event>,
+    bytes: usize,
+}
+
+impl Found {
+    fn push(&mut self, event: Event) {
+        self.bytes += size_of::<Event>() + event.path.len();
+        self.events.push(event);
+        if self.bytes > MOST_FOUND_BYTES {
+            self.events = vec![Event { change: Change::Overflow, path: Vec::new(), old_path: None }];
+            self.bytes = 0;
+        }
+    }
+
+    /// The events.
+    pub fn take(self) -> Vec<Event> {
+        self.events
+    }
+}
+
 /// See the module.
 pub struct WatchedTree {
     /// The queue of events.
@@ -98,41 +124,46 @@ impl WatchedTree {
             recursive,
             is_in_doubt: false,
         };
-        tree.compare(&mut Vec::new())?;
+        tree.compare(&mut Found::default())?;
         Ok(tree)
-    }
-
-    /// Starts over after events were lost.
-    pub fn renew(&mut self) -> Result<(), Errno> {
-        *self = Self::new(std::mem::take(&mut self.path), self.recursive)?;
-        Ok(())
     }
 
     /// Compares the whole tree with what is there, and reports the differences. Where another directory has come, its
     /// files count as modified.
-    pub fn compare(&mut self, events: &mut Vec<Event>) -> Result<(), Errno> {
+    pub fn compare(&mut self, events: &mut Found) -> Result<(), Errno> {
         self.is_in_doubt = false;
         let before = std::mem::take(&mut self.by_watch);
         let mut waiting = vec![ROOT];
+        let mut is_limited = false;
+        let mut within_limits = |result| match result {
+            Err(Errno::NOSPC) => {
+                is_limited = true;
+                Ok(None)
+            }
+            result => result,
+        };
         while let Some(id) = waiting.pop() {
             let Some(full) = self.full(id) else { continue };
             let known = self.directories.get(&id).and_then(|directory| directory.watch);
-            let watch = if id == ROOT { known } else { self.watch(&full)? };
+            let watch = if id == ROOT { known } else { within_limits(self.watch(&full))? };
             // A mount can show a directory twice.
             let watch = watch.filter(|watch| !self.by_watch.contains_key(watch));
             self.attach(id, watch);
             if watch.is_some() {
-                waiting.extend(self.read(id, &full, known != watch, events)?);
-                self.is_in_doubt |= id != ROOT && self.watch(&full)? != watch;
+                match self.read(id, &full, known != watch, events) {
+                    Err(Errno::NOSPC) => drop(within_limits(Err(Errno::NOSPC))),
+                    below => waiting.extend(below?),
+                }
+                self.is_in_doubt |= id != ROOT && within_limits(self.watch(&full))? != watch;
             }
         }
         let left: HashSet<i32> = self.by_watch.keys().copied().collect();
         before.into_keys().filter(|watch| !left.contains(watch)).for_each(|watch| self.unwatch(watch));
-        Ok(())
+        if is_limited { Err(Errno::NOSPC) } else { Ok(()) }
     }
 
     /// Watches a directory and those below it, unless that is done. Reports files found there as created.
-    pub fn look(&mut self, id: Id, events: &mut Vec<Event>) -> Result<(), Errno> {
+    pub fn look(&mut self, id: Id, events: &mut Found) -> Result<(), Errno> {
         if !self.is_there(self.parent(id))? {
             self.is_in_doubt = true;
             return Ok(());
@@ -159,8 +190,11 @@ impl WatchedTree {
     }
 
     /// Compares the entries of a directory with those that are there. Returns the directories among them.
-    fn read(&mut self, id: Id, full: &[u8], is_other: bool, events: &mut Vec<Event>) -> Result<Vec<Id>, Errno> {
+    fn read(&mut self, id: Id, full: &[u8], is_other: bool, events: &mut Found) -> Result<Vec<Id>, Errno> {
         let Some(listed) = self.list(full) else { return Ok(Vec::new()) };
+        if listed.len() > MAX_ENTRIES {
+            return Err(Errno::NOSPC);
+        }
         let entries = self.directories.get(&id).map(|directory| directory.entries.keys().cloned().collect());
         let entries: Vec<Vec<u8>> = entries.unwrap_or_default();
         for name in entries.into_iter().filter(|name| !listed.contains_key(name)) {
@@ -178,7 +212,7 @@ impl WatchedTree {
                 self.report(Change::Modified, &place, events);
             }
             if !is_same {
-                if self.known == MAX_ENTRIES {
+                if self.is_full() {
                     return Err(Errno::NOSPC);
                 }
                 self.create(&place, is_directory);
@@ -191,14 +225,14 @@ impl WatchedTree {
         Ok(directories)
     }
 
-    fn delete(&mut self, place: Place, events: &mut Vec<Event>) {
+    fn delete(&mut self, place: Place, events: &mut Found) {
         self.report(Change::Deleted, &place, events);
         if let Some(entry) = self.take(&place) {
             self.forget(entry);
         }
     }
 
-    fn report(&self, change: Change, place: &Place, events: &mut Vec<Event>) {
+    fn report(&self, change: Change, place: &Place, events: &mut Found) {
         if let Some(path) = self.path_of(place).filter(|_| !is_temporary(&place.name)) {
             events.push(Event { change, path, old_path: None });
         }
@@ -207,7 +241,8 @@ impl WatchedTree {
     /// Watches the directory at a path; `None` if there is none, or it cannot be read.
     fn watch(&self, full: &[u8]) -> Result<Option<i32>, Errno> {
         match inotify::add_watch(&self.inotify, full, CHANGES | WatchFlags::DONT_FOLLOW) {
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(None),
+            // Or its path is too long for the kernel.
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NAMETOOLONG) => Ok(None),
             added => added.map(Some),
         }
     }
@@ -227,7 +262,13 @@ impl WatchedTree {
         let entries = directory.flatten().map(|entry| (entry.file_name().to_bytes().to_vec(), entry.file_type()));
         let named = entries.filter(|(name, _)| name != b"." && name != b"..");
         let kinds = named.map(|(name, kind)| {
-            let is_directory = kind == FileType::Directory && self.would_watch(&name);
+            let is_directory = || match kind {
+                // Not every file system says it.
+                FileType::Unknown => statat(CWD, &below(path, &name)[..], AtFlags::SYMLINK_NOFOLLOW)
+                    .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Directory),
+                kind => kind == FileType::Directory,
+            };
+            let is_directory = self.would_watch(&name) && is_directory();
             (name, is_directory)
         });
         Some(kinds.take(MAX_ENTRIES + 1).collect())
@@ -251,6 +292,17 @@ impl WatchedTree {
             directory.watch = watch;
             self.by_watch.extend(watch.map(|watch| (watch, id)));
         }
+    }
+
+    /// Whether no more names can be recorded.
+    pub fn is_full(&self) -> bool {
+        self.known >= MAX_ENTRIES
+    }
+
+    /// Whether a directory is watched; true for a file.
+    pub fn is_watched(&self, entry: Entry) -> bool {
+        let Entry::Directory(id) = entry else { return true };
+        self.directories.get(&id).is_none_or(|directory| directory.watch.is_some())
     }
 
     /// Whether a watch is that of the root.

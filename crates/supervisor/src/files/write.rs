@@ -7,7 +7,7 @@
 use super::change::regular_at;
 use super::connection::Connection;
 use super::failure::{Stop, about};
-use super::info::{info, permissions};
+use super::info::{identity, info, permissions};
 use super::place::Place;
 use super::temporary::Temporary;
 use super::way::{Start, target_of};
@@ -85,12 +85,17 @@ fn add(connection: &Connection, place: &Place, old: Option<&Stat>, path: &[u8], 
     }
     let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let open = |flags| openat(&place.parent, &place.name[..], flags, Mode::from_raw_mode(0o666));
-    let is_new = open(flags | OFlags::CREATE | OFlags::EXCL);
-    let was_made = is_new.is_ok();
-    let file = is_new.or_else(|_| open(flags)).map_err(about(path))?;
+    let (file, was_made) = match open(flags | OFlags::CREATE | OFlags::EXCL) {
+        Err(Errno::EXIST) => (open(flags).map_err(about(path))?, false),
+        made => (made.map_err(about(path))?, true),
+    };
     let added = add_to(&file, &addition, path, mode, &|| connection.check());
-    if added.is_err() && was_made && fstat(&file).is_ok_and(|now| now.st_size == 0) {
-        let _ = unlinkat(&place.parent, &place.name[..], AtFlags::empty());
+    if added.is_err() && was_made {
+        let there = statat(&place.parent, &place.name[..], AtFlags::SYMLINK_NOFOLLOW);
+        let is_empty = |made: Stat| made.st_size == 0 && there.is_ok_and(|there| identity(&there) == identity(&made));
+        if fstat(&file).is_ok_and(is_empty) {
+            let _ = unlinkat(&place.parent, &place.name[..], AtFlags::empty());
+        }
     }
     added?;
     let written = fstat(&file).map_err(about(path))?;
@@ -120,12 +125,16 @@ fn add_to(
     mode: Option<u32>,
     check: &dyn Fn() -> Result<(), Stop>,
 ) -> Result<(), Stop> {
-    regular_at(&fstat(file).map_err(about(path))?, path)?;
+    let before = fstat(file).map_err(about(path))?;
+    regular_at(&before, path)?;
     if let Some(mode) = mode {
         fchmod(file, Mode::from_raw_mode(mode)).map_err(about(path))?;
     }
     let mut added = Added::default();
     let result = copy_all(file, addition, &mut added, path, check);
+    if result.is_err() && mode.is_some() {
+        let _ = fchmod(file, Mode::from_raw_mode(permissions(&before)));
+    }
     if result.is_err() && added.end > added.start && fstat(file).is_ok_and(|now| now.st_size as u64 == added.end) {
         let _ = ftruncate(file, added.start);
     }
