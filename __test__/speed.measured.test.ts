@@ -113,7 +113,7 @@ it('many events of a call cost no more each than few', async () => {
         : { done: true as const, value: undefined },
     return: async () => ({ done: true as const, value: undefined }),
   }
-  const events = new EventLog(source, () => ({})).after(0)
+  const events = new EventLog(source, () => ({})).after(0, new AbortController().signal)
   // A search through all kept events for each event would take a hundred times as long.
   const read = async () => {
     while (!(await events.next()).done);

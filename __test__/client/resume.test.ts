@@ -33,6 +33,18 @@ describe('a client that resumes calls', () => {
       { token },
     ))
 
+  it('has the events of commands that end at once', () =>
+    withServer(async ({ url }) => {
+      const client = new SandboxClient({ url, resume: true })
+      await client.exec('true')
+      for (let round = 0; round < 200; round++) {
+        const types: string[] = []
+        for await (const { type } of client.execStream('echo x')) types.push(type)
+        expect(types).toEqual(['start', 'stdout', 'complete'])
+      }
+      await client.destroy()
+    }))
+
   it('ends its commands when it is destroyed', () =>
     withServer(async ({ url, directory, post }) => {
       const client = new SandboxClient({ url, resume: true })

@@ -8,7 +8,14 @@
 
 import { Sandbox } from '../backends/native/sandbox.js'
 import { OptionError } from '../base/errors.js'
-import type { Command, Encoding, ExecOptions, ExecStream, Sandbox as PublicSandbox } from '../public/index.js'
+import type {
+  Command,
+  Encoding,
+  ExecEvent,
+  ExecOptions,
+  ExecStream,
+  Sandbox as PublicSandbox,
+} from '../public/index.js'
 
 /** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
 const WINDOW = 4
@@ -53,6 +60,27 @@ export function streamToConnection<E extends Encoding>(
     wholeResult ? boundReply(sandbox, options) : options,
     bounds,
   )
+}
+
+/**
+ * The events of a stream whose result is awaited, too. Reading begins now: the stream of a quick command would drop its
+ * output before the connection asks for the first event.
+ */
+export function eventsOf<E extends Encoding>(stream: ExecStream<E>): AsyncIterator<ExecEvent<E>, unknown> {
+  const values = stream[Symbol.asyncIterator]()
+  let first: Promise<IteratorResult<ExecEvent<E>, unknown>> | undefined = values.next()
+  first.catch(() => {})
+  return {
+    next() {
+      const step = first ?? values.next()
+      first = undefined
+      return step
+    },
+    async return() {
+      await values.return?.()
+      return { done: true, value: undefined }
+    },
+  }
 }
 
 /** The options of exec with the bound of a reply. An instance of another class has its own. */

@@ -71,6 +71,7 @@ export function byteResponse(
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
+        if (!isOpen) return
         // A client that reads nothing would hold up the end of the server.
         const cut = () => void breakOff(controller, new AbortError(closing.reason))
         ignoreClosing = onAbort(closing, cut)

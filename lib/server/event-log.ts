@@ -36,8 +36,11 @@ export class EventLog {
     return this.#isOver
   }
 
-  /** The events after a number, for one response. Throws a Refusal when they have been dropped. */
-  after(received: number): EventSource {
+  /**
+   * The events after a number, for one response. Throws a Refusal when they have been dropped. Once `closing` is aborted,
+   * there is no next response, so this one takes all of them.
+   */
+  after(received: number, closing: AbortSignal): EventSource {
     this.#events = this.#events.filter(({ id }) => id > received)
     const first = this.#events[0]?.id ?? this.#last + 1
     if (received + 1 !== first)
@@ -49,7 +52,7 @@ export class EventLog {
     return {
       next: async () => {
         for (;;) {
-          if (!isOpen || sent >= SEGMENT_BYTES) return over
+          if (!isOpen || (sent >= SEGMENT_BYTES && !closing.aborted)) return over
           // Ids are consecutive.
           const ready = this.#events.slice(Math.max(0, position - this.#last + this.#events.length))
           for (const { id, data } of ready) {

@@ -156,7 +156,7 @@ async function answer(
       const failed = (error: unknown) => errorEvent(server, error, dialectOf(c.req.path), subject, gone)
       const begin = async () => ((await work()) as EventStream).source
       const log = await kept?.events(async () => new EventLog(await begin(), failed))
-      const source = log?.after(cursorOf(given.lastEventId ?? '0')) ?? (await begin())
+      const source = log?.after(cursorOf(given.lastEventId ?? '0'), server.closing) ?? (await begin())
       if (given.method === 'HEAD') {
         // Nothing reads its body.
         await source.return()

@@ -60,6 +60,9 @@ export const EVENT_HEADERS = {
   'x-accel-buffering': 'no',
 }
 
+/** Bytes that a stream may have left when the server ends: a segment of a kept call, and more. */
+const MOST_BYTES_AT_END = 8 * 1024 * 1024
+
 const encoder = new TextEncoder()
 const COMMENT = encoder.encode(':\n\n')
 
@@ -81,6 +84,7 @@ export function eventResponse(source: EventSource, connection: EventConnection):
   const { gone, closing, heartbeat, failed, onEnd } = connection
   let isWanted = false
   let isOpen = true
+  let left = MOST_BYTES_AT_END
   let timer: NodeJS.Timeout | undefined
   let pumping: Promise<void> | undefined
   let ignoreClosing = () => {}
@@ -110,6 +114,11 @@ export function eventResponse(source: EventSource, connection: EventConnection):
         controller.close()
         end()
       }
+      if (closing.aborted) left -= step.chunk?.length ?? 0
+      if (isOpen && left < 0) {
+        controller.error(new Error('the server has ended, and the client has not read what was left'))
+        await leave()
+      }
     } while (isOpen && closing.aborted)
   }
   const pumpOnce = (controller: ReadableStreamDefaultController<Uint8Array>) => {
@@ -121,6 +130,7 @@ export function eventResponse(source: EventSource, connection: EventConnection):
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
+        if (!isOpen) return
         const drain = () =>
           void pumpOnce(controller)
             .catch(leave)

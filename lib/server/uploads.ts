@@ -81,7 +81,8 @@ class Upload {
   part(offset: number, data: Uint8Array, signal: AbortSignal): Promise<void> {
     const before = this.#turn
     const taken = abortable(before, signal).then(() => this.#take(offset, data))
-    this.#turn = Promise.allSettled([before, taken])
+    // Without a value: each would hold the one before.
+    this.#turn = Promise.allSettled([before, taken]).then(() => {})
     return this.#during(taken)
   }
 

@@ -63,7 +63,11 @@ export class Download {
   /** The next piece; undefined at the end. */
   async read(): Promise<Uint8Array | undefined> {
     for (;;) {
-      if (this.#stop.signal.aborted) return undefined
+      if (this.#stop.signal.aborted) {
+        // It may have come after the download was closed.
+        this.#body.close()
+        return undefined
+      }
       try {
         const piece = await this.#body.read()
         if (piece === undefined) {

@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
 import type { ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
-import { boundReply, streamToConnection } from '../bounds.js'
+import { boundReply, eventsOf, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { errorEvent } from '../route.js'
@@ -115,8 +115,9 @@ export function addExecute(define: Define, server: ServerContext): void {
         maxBuffer: 0,
         signal,
       })
+      const output = eventsOf(stream)
       metrics.command(stream.result).catch(() => {})
-      return events(stream[Symbol.asyncIterator](), (event) => translateEvent(server, event, body))
+      return events(output, (event) => translateEvent(server, event, body))
     },
   })
 }

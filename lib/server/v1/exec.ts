@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import { execOptions } from '../../protocol/exec-options.js'
 import type { Encoding, ExecEvent, Signal } from '../../public/index.js'
-import { boundReply, streamToConnection } from '../bounds.js'
+import { boundReply, eventsOf, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
 import { commandSchema, dataSchema, runParams, signalSchema, strictObject } from '../schemas.js'
@@ -106,14 +106,13 @@ export function addExec(define: Define, server: ServerContext): void {
         )
       })
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
+      const output = eventsOf(run.stream)
       metrics
         .command(run.stream.result)
         .catch(() => {})
         .finally(() => runs.remove(id))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
-      return events(run.stream[Symbol.asyncIterator](), (event) => [encodeEvent(server, event)], [
-        { data: first },
-      ])
+      return events(output, (event) => [encodeEvent(server, event)], [{ data: first }])
     },
   })
   define({
@@ -129,7 +128,8 @@ export function addExec(define: Define, server: ServerContext): void {
     async handle({ params, body: { data, end }, signal }) {
       const { input } = runs.get(params.runId)
       if (data !== undefined) await input?.push(decodeData(data), signal)
-      if (end) input?.end()
+      // After a disconnection, the command must not take a part of its input for all of it.
+      if (end && !signal.aborted) input?.end()
       return {}
     },
   })

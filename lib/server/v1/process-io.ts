@@ -107,8 +107,10 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     patient: true,
     async handle({ params: { processId }, body: { data, end }, signal }) {
       const process = await processes.find(processId)
-      if (data !== undefined) await inputs.write(process, decodeData(data), signal)
-      if (end) await process.closeStdin()
+      await Promise.all([
+        data !== undefined && inputs.add(process, () => process.write(decodeData(data)), signal),
+        end && inputs.add(process, () => process.closeStdin(), signal),
+      ])
       return {}
     },
   })
@@ -180,10 +182,12 @@ async function* nothing(): AsyncGenerator<LogEvent, undefined> {
 class Inputs {
   readonly #last = new WeakMap<Process, Promise<unknown>>()
 
-  async write(process: Process, data: string | Uint8Array, signal: AbortSignal): Promise<void> {
+  async add(process: Process, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
     const before = this.#last.get(process) ?? Promise.resolve()
-    const written = abortable(before, signal).then(() => process.write(data))
-    this.#last.set(process, Promise.allSettled([before, written]))
+    const written = abortable(before, signal).then(write)
+    // Without a value: each would hold the one before.
+    const turn = Promise.allSettled([before, written]).then(() => {})
+    this.#last.set(process, turn)
     await written
   }
 }
