@@ -84,7 +84,7 @@ impl WatchedFile {
             }
             let has_led_elsewhere = happened.iter().any(|event| self.changes_the_way(event));
             if has_led_elsewhere {
-                // Before the report: whoever reads the file then misses no later change.
+                // Watch the new file before reporting, so that no later change is missed.
                 found(self.renew());
             }
             let is_long_missing = missing_since.is_some_and(|since| since.elapsed() >= REPLACING);
