@@ -5,10 +5,10 @@
  * by their offsets. A part that has arrived already is acknowledged again, and not written again. The file replaces the old
  * one at the end of the upload.
  */
-import { abortable } from '../base/abort.js'
 import { crypto } from '../base/builtin.js'
 import type { FileInfo } from '../public/index.js'
 import { Refusal } from './failure.js'
+import { InTurn } from './in-turn.js'
 import { InputQueue } from './input-queue.js'
 
 const MOST_UPLOADS = 1000
@@ -65,7 +65,7 @@ class Upload {
   readonly #file: Promise<FileInfo>
   #received = 0
   /** One part at a time: a repeated one may arrive while its first request waits for the disk. */
-  #turn: Promise<unknown> = Promise.resolve()
+  readonly #turns = new InTurn()
   #requests = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -79,15 +79,11 @@ class Upload {
 
   /** A part whose request is aborted before its turn is dropped. */
   part(offset: number, data: Uint8Array, signal: AbortSignal): Promise<void> {
-    const before = this.#turn
-    const taken = abortable(before, signal).then(() => this.#take(offset, data))
-    // Without a value: each would hold the one before.
-    this.#turn = Promise.allSettled([before, taken]).then(() => {})
-    return this.#during(taken)
+    return this.#during(this.#turns.take(() => this.#take(offset, data), signal))
   }
 
   end(): Promise<FileInfo> {
-    const written = this.#turn.then(() => {
+    const written = this.#turns.idle.then(() => {
       this.#queue.end()
       return this.#file
     })

@@ -2,10 +2,10 @@
  * The input and output of processes, their resources, and the health of services.
  */
 import { z } from '@hono/zod-openapi'
-import { abortable } from '../../base/abort.js'
 import type { LogEvent, Process } from '../../public/index.js'
 import { Service } from '../../sandbox/service.js'
 import type { ServerContext } from '../context.js'
+import { InTurn } from '../in-turn.js'
 import type { Define } from '../route.js'
 import {
   cursorOf,
@@ -175,19 +175,13 @@ async function* nothing(): AsyncGenerator<LogEvent, undefined> {
   return undefined
 }
 
-/**
- * Writes to processes, one at a time for each. A write that has begun cannot be taken back, and a process may never read:
- * so the writes behind it wait here, and those whose clients disconnect are dropped.
- */
+/** Writes to processes, one at a time for each: a process may never read, and its client may be gone by then. */
 class Inputs {
-  readonly #last = new WeakMap<Process, Promise<unknown>>()
+  readonly #turns = new WeakMap<Process, InTurn>()
 
-  async add(process: Process, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
-    const before = this.#last.get(process) ?? Promise.resolve()
-    const written = abortable(before, signal).then(write)
-    // Without a value: each would hold the one before.
-    const turn = Promise.allSettled([before, written]).then(() => {})
-    this.#last.set(process, turn)
-    await written
+  add(process: Process, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    const turns = this.#turns.get(process) ?? new InTurn()
+    this.#turns.set(process, turns)
+    return turns.take(write, signal)
   }
 }

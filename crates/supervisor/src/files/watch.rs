@@ -219,10 +219,7 @@ impl Watch {
         let Entry::Directory(id) = entry else { return Ok(()) };
         // What has left it must be reported before what a look finds in it.
         self.part(|tree, moved| tree.is_inside(&moved.from, entry));
-        let mut found = Found::default();
-        let looked = self.tree.look(id, &mut found);
-        self.report(found);
-        self.unless_full(looked)
+        self.find(|tree, found| tree.look(id, found))
     }
 
     /// If the limit of watches or names is reached, changes will not be seen.
@@ -247,16 +244,17 @@ impl Watch {
         }
         *doubts = Doubts { since: Instant::now(), pause: (doubts.pause * 2).min(LONGEST_PAUSE) };
         self.part(|_, _| true);
-        let mut found = Found::default();
-        let compared = self.tree.compare(&mut found);
-        self.report(found);
-        self.unless_full(compared)
+        self.find(WatchedTree::compare)
     }
 
-    fn report(&mut self, found: Found) {
+    /// Reports what is found in the tree.
+    fn find(&mut self, by: impl FnOnce(&mut WatchedTree, &mut Found) -> Result<(), Errno>) -> Result<(), Errno> {
+        let mut found = Found::default();
+        let done = by(&mut self.tree, &mut found);
         for Event { change, path, old_path } in found.take() {
             self.event(change, path, old_path);
         }
+        self.unless_full(done)
     }
 
     /// Reports these first halves of renames, which have no second half, as deletions.

@@ -41,6 +41,16 @@ impl Watched {
         }
     }
 
+    /// Waits for changes, from this call on.
+    fn until_seen(&mut self, are_these: impl Fn(&[Change]) -> bool) {
+        let mut seen = Vec::new();
+        until("the changes are seen", || {
+            self.take();
+            seen.extend(self.seen.drain(..).map(|event| event.change));
+            are_these(&seen)
+        });
+    }
+
     fn apply(&mut self, event: Event) {
         let text = |path: &[u8]| String::from_utf8(path.to_vec()).unwrap();
         let path = text(&event.path);
@@ -254,14 +264,7 @@ fn a_watch_of_a_file_follows_links_and_ends_with_the_file() {
         symlink("one", helper.path("d/current")).unwrap();
         symlink("d/current", helper.path("link")).unwrap();
         let mut watched = Watched::start(&helper, "link");
-        let expect = |watched: &mut Watched, change: Change| {
-            let mut seen = Vec::new();
-            until("the change is seen", || {
-                watched.take();
-                seen.extend(watched.seen.drain(..).map(|event| event.change));
-                seen.contains(&change)
-            });
-        };
+        let expect = |watched: &mut Watched, change| watched.until_seen(|seen| seen.contains(&change));
         fs::write(helper.path("d/other"), "").unwrap();
         fs::write(helper.path("d/one"), "1").unwrap();
         expect(&mut watched, Change::Modified);
@@ -298,17 +301,9 @@ fn a_file_whose_directory_was_exchanged_by_a_link_is_watched_at_its_new_place() 
         fs::rename(helper.path("next"), helper.path("current")).unwrap();
         // Nothing is known of links to directories until the old file ends.
         fs::remove_file(helper.path("v1/f")).unwrap();
-        let mut seen = Vec::new();
-        let mut until_seen = |watched: &mut Watched, changes: &[Change]| {
-            until("the changes are seen", || {
-                watched.take();
-                seen.extend(watched.seen.drain(..).map(|event| event.change));
-                seen.ends_with(changes)
-            });
-        };
-        until_seen(&mut watched, &[Change::Deleted, Change::Created]);
+        watched.until_seen(|seen| seen.ends_with(&[Change::Deleted, Change::Created]));
         fs::write(helper.path("v2/f"), "new").unwrap();
-        until_seen(&mut watched, &[Change::Modified]);
+        watched.until_seen(|seen| seen.ends_with(&[Change::Modified]));
     });
 }
 

@@ -135,26 +135,16 @@ impl WatchedTree {
         let before = std::mem::take(&mut self.by_watch);
         let mut waiting = vec![ROOT];
         let mut is_limited = false;
-        let mut within_limits = |result| match result {
-            Err(Errno::NOSPC) => {
-                is_limited = true;
-                Ok(None)
-            }
-            result => result,
-        };
         while let Some(id) = waiting.pop() {
             let Some(full) = self.full(id) else { continue };
             let known = self.directories.get(&id).and_then(|directory| directory.watch);
-            let watch = if id == ROOT { known } else { within_limits(self.watch(&full))? };
+            let watch = if id == ROOT { known } else { unless_full(self.watch(&full), &mut is_limited)? };
             // A mount can show a directory twice.
             let watch = watch.filter(|watch| !self.by_watch.contains_key(watch));
             self.attach(id, watch);
             if watch.is_some() {
-                match self.read(id, &full, known != watch, events) {
-                    Err(Errno::NOSPC) => drop(within_limits(Err(Errno::NOSPC))),
-                    below => waiting.extend(below?),
-                }
-                self.is_in_doubt |= id != ROOT && within_limits(self.watch(&full))? != watch;
+                waiting.extend(unless_full(self.read(id, &full, known != watch, events), &mut is_limited)?);
+                self.is_in_doubt |= id != ROOT && unless_full(self.watch(&full), &mut is_limited)? != watch;
             }
         }
         let left: HashSet<i32> = self.by_watch.keys().copied().collect();
@@ -422,5 +412,16 @@ impl WatchedTree {
             Some(place) => self.path_of(place).map(|path| below(&self.path, &path)),
             None => Some(self.path.clone()),
         }
+    }
+}
+
+/// Notes that a limit is reached, and goes on without what is beyond it.
+fn unless_full<T: Default>(result: Result<T, Errno>, is_limited: &mut bool) -> Result<T, Errno> {
+    match result {
+        Err(Errno::NOSPC) => {
+            *is_limited = true;
+            Ok(T::default())
+        }
+        result => result,
     }
 }
