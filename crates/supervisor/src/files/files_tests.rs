@@ -38,6 +38,10 @@ impl Helper {
         nacre_containment::signal::send_to_child(self.pid, signal).unwrap();
     }
 
+    pub(super) fn is_stopped(&self) -> bool {
+        nacre_containment::proc_table::Stat::read(self.pid).is_some_and(|stat| stat.state == b'T')
+    }
+
     /// Starts a call.
     pub(super) fn call(&self, call: Call) -> OwnedFd {
         let (ours, theirs) = socket::pair().unwrap();

@@ -317,6 +317,8 @@ fn after_an_overflow_the_watch_knows_the_tree_again() {
         let most = fs::read_to_string("/proc/sys/fs/inotify/max_queued_events").unwrap();
         let most: usize = most.trim().parse().unwrap();
         helper.signal(libc::SIGSTOP);
+        // Until then, it takes events from the queue.
+        until("the helper is stopped", || helper.is_stopped());
         for number in 0..most / 2 + 10 {
             fs::write(root.join("x"), "").unwrap();
             fs::remove_file(root.join("x")).unwrap();
