@@ -1,5 +1,5 @@
 /** Starting, reading, waiting: what every program does with jobs. */
-import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
@@ -45,6 +45,24 @@ describe('a command', () => {
         'nacre: nacre-no-such-program: command not found\n',
       )
       expect(await output(['/etc'])).toBe('nacre: the program cannot be executed\n')
+      for (const text of ['-x', '+x', '--version', '-c'])
+        expect(await output(text)).toMatch(`${text}: command not found`)
+    }))
+
+  it('is also a script without #!, as in a shell', () =>
+    withJobs(async ({ jobs, sandbox, base }) => {
+      const run = async (command: string[]) => {
+        const job = await jobs.start({ command, cwd: base })
+        return [(await jobs.wait(job)).exitCode, (await jobs.read(job)).raw]
+      }
+      for (const name of ['script', '-x']) {
+        writeFileSync(path.join(base, name), 'echo "$0 $1"; exit 5', { mode: 0o755 })
+        const { stdout, exitCode } = await sandbox.exec([`./${name}`, 'a b'], { cwd: base })
+        expect([exitCode, stdout]).toEqual([5, `./${name} a b\n`])
+        expect(await run([`./${name}`, 'a b'])).toEqual([exitCode, stdout])
+      }
+      writeFileSync(path.join(base, 'binary'), '\0\0\0\0', { mode: 0o755 })
+      expect((await run(['./binary']))[0]).toBe(126)
     }))
 
   it('has the directory and the environment of the sandbox, with changes, and nothing of a session', () =>

@@ -1,5 +1,5 @@
 /** Starting, reading, waiting in a remote sandbox: the same as with local jobs. */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
 import { everyShell, inEveryShell, isMain, itRemotely } from '../../helpers/remote-jobs.js'
@@ -22,6 +22,23 @@ inEveryShell(
       expect(readFileSync(job.exitFile, 'utf8').trim()).toBe('3')
       expect(statSync(job.dir).mode & 0o777).toBe(0o700)
     })
+
+    itRemotely(
+      shell,
+      'a text is no option of the shell, and a script needs no #!',
+      async ({ jobs, root }) => {
+        for (const command of ['-x', '+x', '-c']) {
+          const job = await jobs.start({ command })
+          expect(await jobs.wait(job)).toMatchObject({ exitCode: 127 })
+          expect((await jobs.read(job)).raw).toMatch(/[-+][xc]: (command )?not found/)
+        }
+        const cwd = path.dirname(root)
+        writeFileSync(path.join(cwd, 'script'), 'echo "$0 $1"; exit 5', { mode: 0o755 })
+        const job = await jobs.start({ command: ['./script', 'a b'], cwd })
+        expect(await jobs.wait(job)).toMatchObject({ exitCode: 5 })
+        expect((await jobs.read(job)).raw).toBe('./script a b\n')
+      },
+    )
 
     itRemotely(shell, 'an exit code above 128 is not mistaken for a signal', async ({ jobs }) => {
       const ends = await Promise.all(

@@ -10,7 +10,7 @@ use nacre_isolation::confined::Confined;
 use nacre_protocol::supervisor::StartStep;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -109,6 +109,8 @@ impl Waiting {
 struct Gate<'a> {
     wait: OwnedFd,
     go: &'a OwnedFd,
+    /// Runs a program that is a script without `#!`, as in a shell.
+    shell: &'a CStr,
 }
 
 /// Descriptors are moved above the numbers that they will get, and above those that scripts use.
@@ -125,11 +127,11 @@ impl Plan<'_> {
     }
 
     /// Like [`Plan::start`], but the child waits before it executes the program. If it cannot execute it, it prints why
-    /// and exits like a shell: 127 if there is no such program, else 126.
-    pub fn prepare(&self) -> Result<Waiting, Failure> {
+    /// and exits like a shell: 127 if there is no such program, else 126. A script without `#!` is run by `shell`.
+    pub fn prepare(&self, shell: &CStr) -> Result<Waiting, Failure> {
         let pipe = pipe().and_then(|(wait, go)| Ok((aside(wait)?, go)));
         let (wait, go) = pipe.map_err(|error| Failure::new(StartStep::Prepare, &error))?;
-        let pid = self.fork(Some(&Gate { wait, go: &go }))?;
+        let pid = self.fork(Some(&Gate { wait, go: &go, shell }))?;
         Ok(Waiting { pid, go })
     }
 
@@ -253,6 +255,11 @@ impl Plan<'_> {
             for program in &self.programs {
                 libc::execve(program.as_ptr(), argv.as_ptr(), environment.as_ptr());
                 let failed = errno();
+                if let (libc::ENOEXEC, Some(gate)) = (failed, gate) {
+                    let mut words = vec![c"bash".as_ptr(), c"--".as_ptr(), program.as_ptr()];
+                    words.extend(argv.iter().skip(1));
+                    libc::execve(gate.shell.as_ptr(), words.as_ptr(), environment.as_ptr());
+                }
                 // A PATH directory that this user cannot enter cannot provide the program.
                 let provides =
                     !matches!(failed, libc::ENOENT | libc::ENOTDIR) && libc::access(program.as_ptr(), libc::F_OK) == 0;

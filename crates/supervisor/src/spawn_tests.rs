@@ -194,11 +194,11 @@ fn a_terminal_becomes_the_controlling_terminal() {
 fn a_waiting_child_executes_its_program_only_when_released() {
     in_own_process(|| {
         let basics = Basics::new();
-        let waiting = basics.plan("echo early").prepare().unwrap();
+        let waiting = basics.plan("echo early").prepare(c"/bin/bash").unwrap();
         let program = std::fs::read_link(format!("/proc/{}/exe", waiting.pid)).unwrap();
         assert_eq!(program, std::env::current_exe().unwrap());
         waiting.dismiss();
-        let pid = basics.plan("echo ran; exit 7").prepare().unwrap().release();
+        let pid = basics.plan("echo ran; exit 7").prepare(c"/bin/bash").unwrap().release();
         assert_eq!((read_line(&basics.output).as_str(), wait(pid)), ("ran", WaitStatus::Exited(nix_pid(pid), 7)));
         assert!(nix::sys::wait::waitpid(None, None).is_err(), "the dismissed child is reaped");
     });
@@ -216,12 +216,12 @@ fn a_waiting_child_tries_every_path_and_prints_why_none_can_be_executed() {
             let mut plan = basics.plan("echo ran");
             plan.programs = programs.iter().map(|path| c_string(path.as_bytes())).collect();
             plan.descriptors.push(basics.end.as_fd());
-            let pid = plan.prepare().unwrap().release();
+            let pid = plan.prepare(c"/bin/bash").unwrap().release();
             assert_eq!((read_line(&basics.output).as_str(), wait(pid)), (line, WaitStatus::Exited(nix_pid(pid), code)));
         }
         let mut plan = basics.plan("");
         plan.cwd = Path::new("/missing");
-        assert!(matches!(plan.prepare(), Err(Failure { step: StartStep::Cwd, errno: libc::ENOENT, .. })));
+        assert!(matches!(plan.prepare(c"/bin/bash"), Err(Failure { step: StartStep::Cwd, errno: libc::ENOENT, .. })));
     });
 }
 
@@ -247,7 +247,7 @@ fn a_child_that_is_killed_before_it_waits_is_no_failure_of_its_group() {
         });
         let mut plan = basics.plan("");
         plan.group = Some(&group);
-        let failure = plan.prepare().err().unwrap();
+        let failure = plan.prepare(c"/bin/bash").err().unwrap();
         assert_eq!((failure.step, failure.detail.as_str()), (StartStep::Prepare, "it was killed"));
         killer.join().unwrap();
     });

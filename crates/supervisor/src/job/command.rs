@@ -28,14 +28,16 @@ pub fn prepare(
     confined: Option<&Confined>,
     [input, output]: [BorrowedFd<'_>; 2],
 ) -> Result<Waiting, Failure> {
-    let shell = || vec![c_string(request.shell.as_os_str().as_bytes())];
+    let shell = c_string(request.shell.as_os_str().as_bytes());
     let words = |list: &[&str]| list.iter().map(|word| c_string(word.as_bytes())).collect();
     let mut long_text = None;
     let (programs, argv) = match &request.program {
-        Program::Text(text) if text.len() <= LONGEST_ARGUMENT => (shell(), words(&["bash", "-c", text])),
+        Program::Text(text) if text.len() <= LONGEST_ARGUMENT => {
+            (vec![shell.clone()], words(&["bash", "-c", "--", text]))
+        }
         Program::Text(text) => {
             long_text = Some(memory_file(text).map_err(|error| Failure::new(StartStep::Prepare, &error))?);
-            (shell(), words(&["bash", "-c", RUN_TEXT]))
+            (vec![shell.clone()], words(&["bash", "-c", "--", RUN_TEXT]))
         }
         Program::Argv(list) => {
             let list: Vec<&str> = list.iter().map(String::as_str).collect();
@@ -53,7 +55,7 @@ pub fn prepare(
         descriptors: [input, output, output].into_iter().chain(long_text.as_ref().map(AsFd::as_fd)).collect(),
         tie: Tie::Dependent,
     };
-    plan.prepare()
+    plan.prepare(&shell)
 }
 
 fn memory_file(text: &str) -> io::Result<File> {

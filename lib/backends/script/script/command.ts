@@ -7,7 +7,7 @@ guard() {
   trap : HUP INT QUIT PIPE TERM USR1 USR2 ALRM
   exec 6<"$stage/life" 3>&-
   [ ! -f "$stage/$id/stdin" ] || input=$stage/$id/stdin
-  setsid sh "$self" "$root" run "$stage" "$files" 6<&- <"$input" >>"$stage/$id/output.log" 2>&1 &
+  setsid sh "$self" "$root" run "$stage" "$files" 6<&- 9<&- <"$input" >>"$stage/$id/output.log" 2>&1 &
   command=$!
   exec 8<&-
   while read -r word <&6; do
@@ -39,7 +39,7 @@ run() {
     if [ "$(wc -c <"$stage/command")" -lt 100000 ]; then
       # The x preserves trailing newlines.
       text=$(cat "$stage/command" && echo x)
-      set -- "$@" "$shell" -c "\${text%x}" "\${shell##*/}"
+      set -- "$@" "$shell" -c -- "\${text%x}" "\${shell##*/}"
     else
       # One argument cannot be longer than 128 KiB.
       exec 9<"$stage/command"
