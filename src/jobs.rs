@@ -82,7 +82,7 @@ impl NativeSandbox {
     pub fn attach_job(&self, id: u32, job_id: String) -> Result<()> {
         self.on_disk(id, move |store| {
             let found = match store.find(&job_id) {
-                Ok(job) => list::attach(&job),
+                Ok(job) => list::attach(&job)?,
                 Err(error) if error.code == Code::JobNotFound => None,
                 Err(error) => return Err(error),
             };

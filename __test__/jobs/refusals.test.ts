@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { type JobStartOptions, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { groupsOf, itWithJobs, withJobs } from '../helpers/jobs.js'
+import { groupsOf, withJobs } from '../helpers/jobs.js'
 import { rejectionOf } from '../helpers/thrown.js'
 
 const isRoot = process.getuid?.() === 0
@@ -148,25 +148,3 @@ if (isRoot) {
       { user: { uid: 65534, gid: 65534 }, cwd: '/' },
     ))
 }
-
-itWithJobs(
-  'a start and a removal of one id at the same time do not meet in one directory',
-  async ({ jobs }) => {
-    const codes = new Set<string>()
-    const note = (error: { code: string }) => void codes.add(error.code)
-    for (let round = 0; round < 40; round++) {
-      const job = await jobs.start({ jobId: 'one', command: 'echo first' })
-      await jobs.wait(job)
-      const start = jobs.start({ jobId: 'one', command: 'echo second' }).catch(note)
-      await Promise.all([jobs.remove('one').catch(note), jobs.remove('one').catch(note), start])
-      await start
-      // The second removal may have followed the start.
-      const status = await jobs.wait('one').catch(note)
-      if (status) expect(status.exitCode).toBe(0)
-      const output = status && (await jobs.read('one').catch(note))
-      if (output) expect(output.raw).toMatch(/^(first|second)\n$/)
-      await jobs.remove('one').catch(note)
-    }
-    for (const code of codes) expect(['JOB_ALREADY_EXISTS', 'JOB_NOT_FOUND', 'JOB_RUNNING']).toContain(code)
-  },
-)

@@ -1,4 +1,6 @@
 /** Cancel and timeout of remote jobs, and what their commands leave behind. */
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
 import { expect } from 'vitest'
 import { expectNoProcess, timedOut, untilStopped } from '../../helpers/jobs.js'
 import * as proc from '../../helpers/proc.js'
@@ -35,6 +37,22 @@ inEveryShell('the end of a remote job', (shell) => {
     expect(await jobs.status(cancelled)).toMatchObject({ exitCode: 7, reason: 'cancelled' })
     const late = await timedOut(jobs, { command }, 0.5)
     expect(late.status).toMatchObject({ exitCode: 7, reason: 'timeout' })
+  })
+
+  itRemotely(shell, 'cancel finds a process whose name has a newline', async ({ jobs, root }) => {
+    const pid = path.join(path.dirname(root), 'pid')
+    const loop = 'printf "a\\nb" >/proc/$$/comm; echo $$ >"$0"; while :; do sleep 0.1; done'
+    const job = await jobs.start({
+      command: `env -i PATH="$PATH" sh -c '${loop}' '${pid.replaceAll("'", "'\\''")}' & wait`,
+    })
+    const process = Number(
+      await until(
+        () => (existsSync(pid) && readFileSync(pid, 'utf8').trim()) || undefined,
+        () => 'it does not start',
+      ),
+    )
+    await jobs.cancel(job, { graceMs: 100 })
+    expect(proc.isAlive(process)).toBe(false)
   })
 
   itRemotely(shell, 'cancel wakes a stopped process', async ({ jobs }) => {

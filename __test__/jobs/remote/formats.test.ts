@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { createSandboxJobs, type Jobs } from 'nacre'
+import { createSandboxJobs, type Jobs, Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
 import { closedGate, type JobPlace, UNKNOWN, untilPrinted, withJobs } from '../../helpers/jobs.js'
 import * as proc from '../../helpers/proc.js'
@@ -68,6 +68,37 @@ it('a job of the script is followed and ended by the native side', () =>
     await expect(remote.start({ command: 'true', jobId: running.jobId })).rejects.toMatchObject({
       code: 'JOB_ALREADY_EXISTS',
     })
+  }))
+
+it('each side ends a job of the other with a shorter grace time than that of its start', () =>
+  onOneRoot(async (place) => {
+    const { sandbox, root, tag } = place
+    const patient = { forceKillAfterDelay: 2_000_000 }
+    const native = new Sandbox({ jobsRoot: root, cwd: '/tmp', env: { NACRE_TEST_TAG: tag }, ...patient })
+    const remote = createSandboxJobs(standIn(shells[0] as (typeof shells)[0], tag), {
+      jobsRoot: root,
+      cwd: '/tmp',
+      ...patient,
+    })
+    const command = `trap '' TERM; (setsid env -i sleep ${proc.uniqueSleep().slice(6)} &); echo up; while :; do sleep 0.1; done`
+    for (const [starter, canceller] of [
+      [native.jobs, remote],
+      [remote, sandbox.jobs],
+    ] as const) {
+      const job = await starter.start({
+        command: starter === remote ? command.replace('env -i ', '') : command,
+      })
+      await untilPrinted(place, job, 'up')
+      await canceller.cancel(job, { graceMs: 50 })
+      expect(await canceller.status(job)).toMatchObject({
+        state: 'exited',
+        signal: 'SIGKILL',
+        reason: 'cancelled',
+        alive: false,
+      })
+      await canceller.remove(job)
+    }
+    await native.destroy()
   }))
 
 /** What an existing package leaves: a shell that leads its own group, whose output goes to the file and then its code. */

@@ -4,7 +4,8 @@
 //! belong to this user or to root and be writable only by its owner. It must not be a symlink, because the owner of the
 //! link can redirect it at any time. The check changes nothing, and never a mode.
 
-use std::fs::{self, DirBuilder, Metadata};
+use nacre_containment::job::lock;
+use std::fs::{self, DirBuilder, File, Metadata};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -46,6 +47,20 @@ pub fn check(path: &Path) -> Result<bool, Refused> {
     match fs::symlink_metadata(without_slash(path)) {
         Ok(info) => judge(&info).map(|()| true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens the directory; `None` if it does not exist.
+///
+/// # Errors
+/// See [`Refused`].
+pub fn open(path: &Path) -> Result<Option<File>, Refused> {
+    match lock::open(&without_slash(path)) {
+        Ok(directory) => judge(&directory.metadata()?).map(|()| Some(directory)),
+        // What is in its place says why.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => check(path).map(|_| None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
     }
 }

@@ -6,8 +6,8 @@
 
 use crate::confinement::Confinement;
 use crate::standing::{ResourceLimits, RunAs};
+use nacre_containment::job::meta::Meta;
 use nacre_containment::limits::Limits;
-use nacre_containment::pid::Pid;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -75,14 +75,12 @@ pub enum Refusal {
 /// The answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Answer {
-    /// The job runs. Its `meta.json` has the details.
+    /// The job runs.
     Started {
-        /// The supervisor, and its process group.
-        pid: Pid,
-        /// Its parent process, which a caller that is init or a subreaper has to reap.
+        /// The supervisor's parent process, which a caller that is init or a subreaper has to reap.
         guard: i32,
-        /// Directory of the control group.
-        cgroup: Option<PathBuf>,
+        /// The content of its `meta.json`.
+        meta: Box<Meta>,
     },
     /// Nothing runs and no directory is left.
     Refused {

@@ -14,6 +14,11 @@ pub const END: &str = "end.json";
 pub const EXIT_ROOM: &str = "exit.tmp";
 /// See [`EXIT_ROOM`].
 pub const END_ROOM: &str = "end.json.tmp";
+/// The grace time of a cancel, in hundredths of a second. Written before the SIGTERM by callers that cannot send a value
+/// with a signal, and for supervisors that cannot receive one.
+pub const GRACE: &str = "cancel";
+/// [`GRACE`], until it is complete.
+pub const GRACE_ROOM: &str = "cancel.tmp";
 /// The command's standard input, if it was given any.
 pub const STDIN: &str = "stdin";
 
@@ -31,6 +36,11 @@ pub fn is_id(text: &str) -> bool {
 /// The directory in which a job is prepared before it gets its final name.
 pub fn unfinished(root: &Path, id: &str) -> PathBuf {
     root.join(format!("{UNFINISHED}{id}"))
+}
+
+/// The directory that is being removed under a name that no other has: the inode of a directory is its own.
+pub fn removed(root: &Path, inode: u64) -> PathBuf {
+    unfinished(root, &format!("removed-{inode}"))
 }
 
 /// True for the name of an unfinished directory.

@@ -1,8 +1,10 @@
-//! The lock on a job's directory (flock(2)): held by the job's supervisor for as long as it lives.
+//! The lock on a job's directory (flock(2)): held while anything of the job can run.
 //!
-//! The kernel releases it when the process ends, in whatever way. So the lock distinguishes a directory in preparation
-//! from a leftover, and a live job from a dead one where `meta.json` cannot be used: because it was damaged, or because
-//! it comes from another pid namespace.
+//! The guard takes it before it forks the supervisor, and both share it. The kernel releases it when both have ended, in
+//! whatever way. So the lock distinguishes a directory in preparation from a leftover, and a live job from a dead one
+//! where `meta.json` cannot be used: because it was damaged, or because it comes from another pid namespace.
+//!
+//! A removal holds the lock of the root instead, so that a reader never takes it for the job.
 
 use std::fs::File;
 use std::io;
@@ -10,24 +12,47 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+/// Opens a directory. Refuses anything else without opening it: a FIFO would block.
+///
+/// # Errors
+/// Those of open(2).
+pub fn open(directory: &Path) -> io::Result<File> {
+    File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_NONBLOCK).open(directory)
+}
+
 /// Takes the exclusive lock of a directory; `None` when another process holds it.
+///
+/// # Errors
+/// Those of open(2) and flock(2).
 pub fn take(directory: &Path) -> io::Result<Option<File>> {
     let file = open(directory)?;
-    Ok(flock(&file, libc::LOCK_EX)?.then_some(file))
+    Ok(try_lock(&file)?.then_some(file))
 }
 
-/// True when a supervisor holds the lock. Callers take a shared lock for a moment, so they never see each other as one.
-pub fn is_held(directory: &Path) -> bool {
-    let Ok(file) = open(directory) else { return false };
-    let taken = flock(&file, libc::LOCK_SH);
-    // A child that another thread is just forking holds the lock too, until it runs its program.
-    let _ = flock(&file, libc::LOCK_UN);
-    matches!(taken, Ok(false))
+/// Takes the exclusive lock of an open directory; false when another process holds it.
+///
+/// # Errors
+/// Those of flock(2).
+pub fn try_lock(directory: &File) -> io::Result<bool> {
+    flock(directory, libc::LOCK_EX)
 }
 
-/// Refuses anything but a directory without opening it: a FIFO would block.
-fn open(directory: &Path) -> io::Result<File> {
-    File::options().read(true).custom_flags(libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_NONBLOCK).open(directory)
+/// Releases the lock for every process that shares it: a child that another thread is just forking shares it too.
+pub fn release(directory: &File) {
+    let _ = flock(directory, libc::LOCK_UN);
+}
+
+/// True while another process holds the lock. Callers take a shared lock for a moment, so they never see each other as
+/// the holder.
+///
+/// # Errors
+/// Those of flock(2): nothing is known.
+pub fn is_held(directory: &File) -> io::Result<bool> {
+    let taken = flock(directory, libc::LOCK_SH)?;
+    if taken {
+        release(directory);
+    }
+    Ok(!taken)
 }
 
 fn flock(file: &File, kind: i32) -> io::Result<bool> {
@@ -48,11 +73,12 @@ mod tests {
     #[test]
     fn it_is_held_until_the_holder_is_gone() {
         let directory = tempfile::tempdir().unwrap();
-        assert!(!is_held(directory.path()));
+        let looked = open(directory.path()).unwrap();
+        assert!(!is_held(&looked).unwrap());
         let held = take(directory.path()).unwrap().unwrap();
-        assert!(is_held(directory.path()) && take(directory.path()).unwrap().is_none());
-        flock(&held, libc::LOCK_UN).unwrap();
-        assert!(!is_held(directory.path()));
+        assert!(is_held(&looked).unwrap() && take(directory.path()).unwrap().is_none());
+        release(&held);
+        assert!(!is_held(&looked).unwrap());
     }
 
     #[test]
@@ -61,6 +87,6 @@ mod tests {
         let (fifo, link) = (directory.path().join("fifo"), directory.path().join("link"));
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
         std::os::unix::fs::symlink(directory.path(), &link).unwrap();
-        assert!(take(&fifo).is_err() && take(&link).is_err() && !is_held(&fifo));
+        assert!(take(&fifo).is_err() && take(&link).is_err());
     }
 }

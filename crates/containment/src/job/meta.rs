@@ -6,7 +6,9 @@ use super::{file, layout};
 use crate::limits::Limits;
 use crate::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The version of the format that is written here.
@@ -54,6 +56,9 @@ pub struct Own {
     pub pid_namespace: String,
     /// The command itself, a child of the supervisor.
     pub command_pid: Pid,
+    /// Marks the processes of a script's job in their environment. A native supervisor has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mark: Option<String>,
     /// Directory of the control group, when one is used.
     pub cgroup: Option<PathBuf>,
     /// As shown.
@@ -78,14 +83,13 @@ impl Meta {
         (meta.job_id == id).then_some(meta)
     }
 
-    /// Reads the file from a job's directory. `None` when it is missing or damaged.
+    /// Reads the file from the directory of the job `id`. `None` when it is missing or damaged.
     ///
     /// # Errors
     /// See [`file::Unreadable`].
-    pub fn read(directory: &Path) -> Result<Option<Self>, file::Unreadable> {
+    pub fn read(directory: &File, id: &str) -> Result<Option<Self>, file::Unreadable> {
         let text = file::read(directory, layout::META, file::MOST_META_BYTES)?;
-        let id = directory.file_name().and_then(|name| name.to_str());
-        Ok(text.zip(id).and_then(|(text, id)| Self::parse(&text, id)))
+        Ok(text.and_then(|text| Self::parse(&text, id)))
     }
 }
 
@@ -96,8 +100,11 @@ impl Own {
     }
 
     /// True when the pids were assigned since this system booted.
-    pub fn is_of_this_boot(&self) -> bool {
-        self.boot_id == boot_id()
+    ///
+    /// # Errors
+    /// See [`boot_id`].
+    pub fn is_of_this_boot(&self) -> io::Result<bool> {
+        Ok(self.boot_id == boot_id()?)
     }
 
     /// True when the pids are valid in this process's pid namespace.
@@ -106,13 +113,22 @@ impl Own {
     }
 }
 
-/// Identifies this boot of the system (random(4)); empty if it cannot be read.
-pub fn boot_id() -> &'static str {
+/// Identifies this boot of the system (random(4)); empty where the system has no such file.
+///
+/// # Errors
+/// It cannot be read now, for example without a descriptor.
+pub fn boot_id() -> io::Result<&'static str> {
     static ID: OnceLock<String> = OnceLock::new();
-    ID.get_or_init(|| {
-        let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        text.trim().to_string()
-    })
+    if let Some(id) = ID.get() {
+        return Ok(id);
+    }
+    let text = match std::fs::read_to_string("/proc/sys/kernel/random/boot_id") {
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            String::new()
+        }
+        text => text?,
+    };
+    Ok(ID.get_or_init(|| text.trim().into()))
 }
 
 /// Identifies the pid namespace of this process (namespaces(7)), for example `pid:[4026531836]`.
@@ -140,9 +156,10 @@ mod tests {
             own: Some(Own {
                 pid: Pid::new(40).unwrap(),
                 start_time: 7,
-                boot_id: boot_id().into(),
+                boot_id: boot_id().unwrap().into(),
                 pid_namespace: pid_namespace().into(),
                 command_pid: Pid::new(41).unwrap(),
+                mark: None,
                 cgroup: None,
                 command: "make".into(),
                 cwd: "/".into(),
@@ -162,7 +179,7 @@ mod tests {
             assert!(text.contains(&format!("\"{name}\":")), "{name} in {text}");
         }
         assert_eq!(Meta::parse(text.as_bytes(), "j"), Some(sample()));
-        assert!(sample().own.unwrap().is_of_this_boot());
+        assert!(sample().own.unwrap().is_of_this_boot().unwrap());
     }
 
     #[test]

@@ -1,23 +1,28 @@
 //! Ends a job from any process: signals its supervisor and waits until it has exited.
 //!
 //! The signal carries the grace time (sigqueue(3)). No file is written, so a full disk or a read-only directory cannot
-//! keep a job alive. The supervisor exits when no process is left and the control group is removed.
+//! keep a job alive. Only a supervisor that is a script reads the grace time from a file, since a shell does not get the
+//! value. The supervisor exits when no process is left and the control group is removed. If it is killed, its guard holds
+//! the job's lock until nothing is left.
 
 use super::foreign;
 use super::overrun;
 use super::status::status;
-use super::store::Job;
+use super::store::{Job, unknown};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use nacre_containment::cgroup::Group;
-use nacre_containment::job::CANCEL;
+use nacre_containment::job::layout::{GRACE, GRACE_ROOM};
 use nacre_containment::job::meta::Own;
+use nacre_containment::job::{CANCEL, leftover, lock};
 use nacre_containment::pid::Identity;
-use nacre_containment::{pidfd, proc_table, signal};
+use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::{pidfd, signal};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -43,17 +48,20 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let grace = grace.unwrap_or(Duration::from_millis(default));
     let gone = match &meta.own {
         None => foreign::end(job, &meta, grace, UNKILLABLE).await?,
-        Some(own) if !own.is_of_this_boot() => true,
-        Some(own) if !own.is_of_this_namespace() && before.alive => {
-            return Err(failed(job, "it runs in another pid namespace"));
-        }
+        Some(own) if !before.alive => sweep(job, own).await?,
+        Some(own) if !own.is_of_this_namespace() => return Err(failed(job, "it runs in another pid namespace")),
         Some(own) => {
             let reason = |error: io::Error| failed(job, &error.to_string());
-            let mut ended = end(own.identity(), grace).await.map_err(reason)?;
+            if own.mark.is_some() {
+                let asked = job.clone();
+                // Without the file, the supervisor takes the time given at the start, and is overrun before.
+                let _ = blocking(move || write_grace(&asked, grace).map_err(|error| unknown(&asked.id, &error))).await;
+            }
+            let mut ended = end(own, grace).await.map_err(reason)?;
             if !ended {
                 let (named, known) = (job.clone(), own.clone());
-                let group = blocking(move || Ok(group_of(&named, &known))).await?;
-                ended = overrun::end(own.identity(), group, UNKILLABLE).await.map_err(reason)?;
+                let group = blocking(move || group_of(&named, &known)).await?;
+                ended = overrun::end(own, group, UNKILLABLE).await.map_err(reason)?;
             }
             ended && sweep(job, own).await?
         }
@@ -65,12 +73,24 @@ fn failed(job: &Job, why: &str) -> Error {
     Error::new(Code::EngineError, format!("job '{}' cannot be cancelled: {why}", job.id))
 }
 
+/// Writes the grace time where a script looks for it, in hundredths of a second.
+fn write_grace(job: &Job, grace: Duration) -> io::Result<()> {
+    let [temporary, path] = [GRACE_ROOM, GRACE].map(|name| leftover::within(&job.directory, name));
+    let _ = fs::remove_file(&temporary);
+    let mut file = File::options().write(true).create_new(true).mode(0o600).open(&temporary)?;
+    writeln!(file, "{}", grace.as_millis().div_ceil(10))?;
+    fs::rename(temporary, path)
+}
+
 /// Signals the supervisor and waits for its end. False if it is overdue.
 ///
 /// The race with a reused pid: the pidfd is opened first and the identity checked afterwards, so the signal can only reach
 /// the checked process. Without pidfds a window of microseconds remains.
-async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
-    let give_up = Instant::now() + grace + OVERDUE;
+async fn end(own: &Own, grace: Duration) -> io::Result<bool> {
+    let supervisor = own.identity();
+    // A script polls, and looks for processes by starting programs.
+    let overdue = if own.mark.is_some() { UNKILLABLE } else { OVERDUE };
+    let give_up = Instant::now() + grace + overdue;
     let held = match pidfd::open(supervisor.pid) {
         Ok(fd) => Some(fd),
         Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(true),
@@ -82,7 +102,7 @@ async fn end(supervisor: Identity, grace: Duration) -> io::Result<bool> {
     send_signal(held.as_ref(), supervisor, CANCEL, grace)?;
     send_signal(held.as_ref(), supervisor, libc::SIGCONT, grace)?;
     // A stopped guard would not notice that the supervisor ends.
-    if let Some(guard) = overrun::guard_of(supervisor) {
+    if let Some(guard) = overrun::guard_of(own) {
         signal::send_to(guard, libc::SIGCONT)?;
     }
     let watched = held.map(crate::sys::watch).transpose()?;
@@ -124,7 +144,8 @@ fn send_signal(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duratio
     }
 }
 
-/// Ends the processes of a killed supervisor's control group, if its guard was killed too. True once all have exited.
+/// Ends what a killed supervisor has left, if its guard was killed too: the processes of its control group, or those with
+/// the mark of a script. True once all have exited.
 ///
 /// # Errors
 /// `ENGINE_ERROR` if the work on its files fails.
@@ -133,7 +154,18 @@ pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
     loop {
         let (job, own) = (job.clone(), own.clone());
         let is_gone = blocking(move || {
-            let Some(path) = group_of(&job, &own) else { return Ok(true) };
+            let failed = |error| unknown(&job.id, &error);
+            if !own.is_of_this_boot().map_err(failed)? {
+                return Ok(true);
+            }
+            // A guard that is at work kills and reaps these processes itself.
+            if lock::is_held(&job.directory).map_err(failed)? {
+                return Ok(false);
+            }
+            if let Some(mark) = &own.mark {
+                return kill_marked(mark).map_err(failed);
+            }
+            let Some(path) = group_of(&job, &own)? else { return Ok(true) };
             let group = Group::at(&path);
             let _ = group.kill();
             Ok(group.remove().is_ok())
@@ -148,15 +180,38 @@ pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
     }
 }
 
+/// Kills the processes that a script's supervisor has marked in their environment. True if there are none.
+fn kill_marked(mark: &str) -> io::Result<bool> {
+    let entry = format!("NACRE_JOB={mark}");
+    let is_marked = |stat: &Stat| {
+        // That of another user's process cannot be read.
+        let environment = proc_table::read_file(format!("/proc/{}/environ", stat.identity.pid)).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
+    };
+    let mut found = proc_table::scan()?;
+    found.retain(|stat| stat.is_running() && is_marked(stat));
+    for stat in &found {
+        signal::send_to(stat.identity, libc::SIGKILL)?;
+    }
+    Ok(found.is_empty())
+}
+
 /// The control group of a job, if it has one.
 ///
 /// Its path comes from a file, so three checks precede any write: the path is in a control group hierarchy, no
 /// symlink leads elsewhere, and the name is the one that the job's supervisor gave the group.
-fn group_of(job: &Job, own: &Own) -> Option<PathBuf> {
-    let path = fs::canonicalize(own.cgroup.as_ref()?).ok()?;
+///
+/// # Errors
+/// `ENGINE_ERROR` if that cannot be looked up.
+fn group_of(job: &Job, own: &Own) -> Result<Option<PathBuf>, Error> {
+    let Some(path) = &own.cgroup else { return Ok(None) };
+    let found = match fs::canonicalize(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        found => found.and_then(|path| Ok((statfs(&path)?.filesystem_type() == CGROUP2_SUPER_MAGIC, path))),
+    };
+    let (is_group, path) = found.map_err(|error| unknown(&job.id, &error))?;
     let name = format!("nacre-job-{}-{}", own.pid, job.id);
-    let is_group = || statfs(&path).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC);
-    (path.file_name().is_some_and(|last| last == name.as_str()) && is_group()).then_some(path)
+    Ok((path.file_name().is_some_and(|last| last == name.as_str()) && is_group).then_some(path))
 }
 
 #[cfg(test)]
@@ -171,9 +226,10 @@ mod tests {
         Own {
             pid,
             start_time: 7,
-            boot_id: boot_id().into(),
+            boot_id: boot_id().unwrap().into(),
             pid_namespace: pid_namespace().into(),
             command_pid: pid,
+            mark: None,
             cgroup: Some(cgroup),
             command: "make".into(),
             cwd: "/".into(),
@@ -188,7 +244,7 @@ mod tests {
     #[tokio::test]
     async fn a_directory_that_is_no_control_group_is_left_alone() {
         let root = tempfile::tempdir().unwrap();
-        let job = Job { id: "j".into(), directory: root.path().join("j") };
+        let job = Job::at(root.path());
         let forged = root.path().join("nacre-job-40-j");
         fs::create_dir(&forged).unwrap();
         nix::unistd::mkfifo(&forged.join("cgroup.kill"), nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -197,6 +253,6 @@ mod tests {
         let link = root.path().join("elsewhere/nacre-job-40-j");
         fs::create_dir(root.path().join("elsewhere")).unwrap();
         symlink("/sys/fs/cgroup", &link).unwrap();
-        assert_eq!(group_of(&job, &own(link)), None);
+        assert_eq!(group_of(&job, &own(link)).unwrap(), None);
     }
 }

@@ -10,6 +10,7 @@ use super::store::Job;
 use crate::blocking::blocking;
 use crate::error::Error;
 use crate::sys::{self, OwnsDescriptor};
+use nacre_containment::job::leftover;
 use nacre_containment::pidfd;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
@@ -21,7 +22,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 /// The longest wait without notifications, beyond max_user_instances of inotify(7).
 const BLIND_WAIT: Duration = Duration::from_millis(100);
 
-/// Resolves when the job has ended or its output is longer than `cursor`. Without a cursor, only the end counts.
+/// Resolves when the output is longer than `cursor` or no process of the job is left to write more. Without a cursor, when
+/// the command has ended.
 ///
 /// # Errors
 /// `JOB_NOT_FOUND`, also if the job is removed meanwhile.
@@ -30,9 +32,11 @@ pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
     let (watched, meta) = blocking(move || Ok((watch(&looked, cursor.is_some()), looked.meta()?))).await?;
     let changes = watched.and_then(|inotify| Some(Changes(sys::watch(Watched(inotify)).ok()?)));
     let supervisor = meta.and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
-    let mut supervisor = Supervisor(supervisor.and_then(|fd| sys::watch(fd).ok()));
+    let mut supervisor = Supervisor { watched: supervisor.and_then(|fd| sys::watch(fd).ok()), has_ended: false };
     while !has_news(job, cursor).await? {
-        let longest = if changes.is_some() { LONGEST_WAIT } else { BLIND_WAIT };
+        // Nothing reports when the guard of a killed supervisor has ended the rest.
+        let is_blind = changes.is_none() || supervisor.has_ended;
+        let longest = if is_blind { BLIND_WAIT } else { LONGEST_WAIT };
         tokio::select! {
             () = changed(changes.as_ref()) => {}
             () = supervisor.ended() => {}
@@ -44,7 +48,14 @@ pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
 
 async fn has_news(job: &Job, cursor: Option<u64>) -> Result<bool, Error> {
     let job = job.clone();
-    blocking(move || Ok(status(&job)?.is_over() || cursor.is_some_and(|cursor| reader::size(&job) > cursor))).await
+    let look = move || {
+        let status = status(&job)?;
+        match cursor {
+            Some(cursor) => Ok(!status.alive || reader::size(&job)? > cursor),
+            None => Ok(status.is_over()),
+        }
+    };
+    blocking(look).await
 }
 
 struct Changes(AsyncFd<Watched>);
@@ -65,9 +76,9 @@ fn watch(job: &Job, output: bool) -> Option<Inotify> {
     let inotify = Inotify::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK).ok()?;
     let kinds = AddWatchFlags::IN_MOVED_TO | AddWatchFlags::IN_CREATE | AddWatchFlags::IN_CLOSE_WRITE;
     let mut kinds = kinds | AddWatchFlags::IN_DELETE | AddWatchFlags::IN_MOVE_SELF;
-    kinds |= AddWatchFlags::IN_ONLYDIR | AddWatchFlags::IN_DONT_FOLLOW;
+    kinds |= AddWatchFlags::IN_ONLYDIR;
     kinds.set(AddWatchFlags::IN_MODIFY, output);
-    inotify.add_watch(&job.directory, kinds).ok()?;
+    inotify.add_watch(&leftover::within(&job.directory, ""), kinds).ok()?;
     Some(inotify)
 }
 
@@ -80,14 +91,18 @@ async fn changed(changes: Option<&Changes>) {
 }
 
 /// The process with the supervisor's pid. In another pid namespace, it may be a stranger.
-struct Supervisor(Option<AsyncFd<OwnedFd>>);
+struct Supervisor {
+    watched: Option<AsyncFd<OwnedFd>>,
+    has_ended: bool,
+}
 
 impl Supervisor {
-    /// Resolves once, when the process has exited. By then its lock on the job is released.
+    /// Resolves once, when the process has exited.
     async fn ended(&mut self) {
-        let Some(fd) = &self.0 else { return std::future::pending().await };
+        let Some(fd) = &self.watched else { return std::future::pending().await };
         let _ = fd.readable().await;
-        self.0 = None;
+        self.watched = None;
+        self.has_ended = true;
     }
 }
 
@@ -100,7 +115,7 @@ mod tests {
     async fn the_end_of_a_process_wakes_a_follower_only_once() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let fd = pidfd::open(Pid::new(child.id() as i32).unwrap()).unwrap();
-        let mut supervisor = Supervisor(Some(sys::watch(fd).unwrap()));
+        let mut supervisor = Supervisor { watched: Some(sys::watch(fd).unwrap()), has_ended: false };
         child.wait().unwrap();
         supervisor.ended().await;
         let again = tokio::time::timeout(Duration::from_millis(50), supervisor.ended());

@@ -4,19 +4,20 @@
 //! job's output open, or it is the group's leader and started no later than the directory's date allows. Without
 //! evidence, the job may be reported as crashed, but no other process is ever signalled.
 
-use super::store::Job;
+use super::store::{Job, unknown};
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::job::clock;
-use nacre_containment::job::file;
+use nacre_containment::job::file::{self, Unreadable};
 use nacre_containment::job::layout::OUTPUT;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::ladder::Ladder;
 use nacre_containment::proc_table::{self, Stat};
+use nix::sys::stat::FileStat;
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The maximum delay between the directory and the start of its leader, in ms.
@@ -24,24 +25,38 @@ const SLACK_MS: u64 = 2000;
 
 /// The running processes of the job's group and their descendants, if the group is the job's. `directory` is the
 /// actual directory of the job, whatever its `meta.json` claims.
-pub fn members(meta: &Meta, directory: &Path) -> Vec<Stat> {
-    let mut group = proc_table::scan().unwrap_or_default();
+///
+/// # Errors
+/// This process cannot look.
+pub fn members(meta: &Meta, directory: &File) -> io::Result<Vec<Stat>> {
+    let mut group = proc_table::scan()?;
     group.retain(|stat| stat.group == meta.pgid.raw() && stat.is_running());
-    if !group.iter().any(|stat| is_leader_in_time(stat, meta) || has_output_open(stat, directory)) {
-        return Vec::new();
+    let output = match file::stat(directory, OUTPUT) {
+        Err(Unreadable::Io(error)) => return Err(error),
+        // Something else in its place is no evidence.
+        output => output.unwrap_or(None),
+    };
+    let is_evidence =
+        |stat: &Stat| is_leader_in_time(stat, meta) || output.is_some_and(|output| has_output_open(stat, &output));
+    if !group.iter().any(is_evidence) {
+        return Ok(Vec::new());
     }
     let roots: Vec<_> = group.iter().map(|stat| stat.identity.pid).collect();
     let below = proc_table::descendants(&roots, &HashSet::new());
-    group.into_iter().chain(below.into_iter().filter(Stat::is_running)).collect()
+    Ok(group.into_iter().chain(below.into_iter().filter(Stat::is_running)).collect())
 }
 
 /// Ends the group: SIGTERM, and SIGKILL after the grace time. True once all processes have exited.
+///
+/// # Errors
+/// `ENGINE_ERROR` if this process cannot look.
 pub async fn end(job: &Job, meta: &Meta, grace: Duration, unkillable: Duration) -> Result<bool, Error> {
     let give_up = Instant::now() + grace + unkillable;
     let mut ladder = Ladder::new(libc::SIGTERM, grace);
     loop {
-        let (known, directory) = (meta.clone(), job.directory.clone());
-        let left = blocking(move || Ok(members(&known, &directory))).await?;
+        let (known, looked) = (meta.clone(), job.clone());
+        let left = blocking(move || members(&known, &looked.directory).map_err(|error| unknown(&looked.id, &error)));
+        let left = left.await?;
         if left.is_empty() || Instant::now() > give_up {
             return Ok(left.is_empty());
         }
@@ -66,8 +81,7 @@ fn boot_ms() -> Option<u64> {
     now.checked_sub(up.tv_sec() as u64 * 1000 + up.tv_nsec() as u64 / 1_000_000)
 }
 
-fn has_output_open(stat: &Stat, directory: &Path) -> bool {
-    let Some(output) = file::stat(directory, OUTPUT) else { return false };
+fn has_output_open(stat: &Stat, output: &FileStat) -> bool {
     [1, 2].into_iter().any(|number| {
         let open = fs::metadata(format!("/proc/{}/fd/{number}", stat.identity.pid));
         open.is_ok_and(|open| (open.dev(), open.ino()) == (output.st_dev, output.st_ino))
@@ -78,13 +92,9 @@ fn has_output_open(stat: &Stat, directory: &Path) -> bool {
 mod tests {
     use super::*;
     use nacre_containment::pid::Pid;
-    use std::fs::File;
     use std::os::unix::process::CommandExt;
+    use std::path::Path;
     use std::process::Command;
-
-    fn job(directory: &Path) -> Job {
-        Job { id: "j".into(), directory: directory.into() }
-    }
 
     fn meta(directory: &Path, group: i32, created_at: String) -> Meta {
         let text = format!(
@@ -97,18 +107,18 @@ mod tests {
     #[tokio::test]
     async fn a_group_counts_by_its_age_or_by_the_output_it_has_open_and_never_otherwise() {
         let directory = tempfile::tempdir().unwrap();
+        let job = Job::at(directory.path());
         let output = File::create(directory.path().join(OUTPUT)).unwrap();
         let mut stranger = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
         let mut own = Command::new("sleep").arg("60").process_group(0).stdout(output).spawn().unwrap();
         let long_ago = "2001-01-01T00:00:00.000Z".to_string();
         let (strange, known) = (stranger.id() as i32, own.id() as i32);
-        assert!(members(&meta(directory.path(), strange, long_ago.clone()), directory.path()).is_empty());
-        assert!(members(&meta(directory.path(), strange, "nonsense".into()), directory.path()).is_empty());
-        assert_eq!(members(&meta(directory.path(), strange, clock::now()), directory.path()).len(), 1);
+        assert!(members(&meta(directory.path(), strange, long_ago.clone()), &job.directory).unwrap().is_empty());
+        assert!(members(&meta(directory.path(), strange, "nonsense".into()), &job.directory).unwrap().is_empty());
+        assert_eq!(members(&meta(directory.path(), strange, clock::now()), &job.directory).unwrap().len(), 1);
         let found = meta(directory.path(), known, long_ago.clone());
-        assert_eq!(members(&found, directory.path())[0].identity.pid, Pid::new(known).unwrap());
+        assert_eq!(members(&found, &job.directory).unwrap()[0].identity.pid, Pid::new(known).unwrap());
         let second = Duration::from_secs(1);
-        let job = job(directory.path());
         let (gone, _) = tokio::join!(end(&job, &found, second, second), async {
             tokio::task::spawn_blocking(move || own.wait()).await
         });

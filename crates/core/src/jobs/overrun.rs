@@ -5,6 +5,7 @@
 //! its guard, which could not clean up either.
 
 use nacre_containment::cgroup::Group;
+use nacre_containment::job::meta::Own;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
@@ -22,9 +23,9 @@ const RECORD: Duration = Duration::from_secs(4);
 ///
 /// # Errors
 /// This process cannot look up or signal processes.
-pub async fn end(supervisor: Identity, group: Option<PathBuf>, unkillable: Duration) -> io::Result<bool> {
+pub async fn end(own: &Own, group: Option<PathBuf>, unkillable: Duration) -> io::Result<bool> {
     let begun = Instant::now();
-    let guard = guard_of(supervisor);
+    let (supervisor, guard) = (own.identity(), guard_of(own));
     loop {
         let path = group.clone();
         let waited = begun.elapsed();
@@ -75,8 +76,12 @@ fn step(supervisor: Identity, guard: Option<Identity>, group: Option<PathBuf>, w
 }
 
 /// The guard: the supervisor's parent, if it runs the same program and leads another session. A supervisor whose guard
-/// was killed has another parent, which must not be signalled.
-pub fn guard_of(supervisor: Identity) -> Option<Identity> {
+/// was killed has another parent, which must not be signalled. The guard of a script is below its supervisor.
+pub fn guard_of(own: &Own) -> Option<Identity> {
+    let supervisor = own.identity();
+    if own.mark.is_some() {
+        return None;
+    }
     let stat = Stat::read(supervisor.pid).filter(|stat| stat.identity == supervisor)?;
     let parent = Stat::read(Pid::new(stat.parent)?)?;
     let program = |pid: Pid| {

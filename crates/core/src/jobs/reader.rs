@@ -1,7 +1,7 @@
 //! Reads a job's output, starting at a cursor.
 //!
-//! The status is read before the file. If the job has ended and a slice reaches the end of the file, no more output
-//! follows. In the other order, output printed in between could be missed.
+//! The status is read before the file. If no process of the job is left and a slice reaches the end of the file, no more
+//! output follows. In the other order, output printed in between could be missed.
 
 use super::status::{Status, status};
 use super::store::Job;
@@ -25,10 +25,12 @@ pub struct Slice {
 /// Reads at most `most` bytes; returns none beyond the end.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND`, also if the output is not a regular file; `ENGINE_ERROR` if the disk fails.
+/// `JOB_NOT_FOUND`, also if the job is removed meanwhile or the output is not a regular file; `ENGINE_ERROR` if it
+/// cannot be read.
 pub fn read(job: &Job, cursor: u64, most: usize) -> Result<Slice, Error> {
     let status = status(job)?;
     let (bytes, at_end) = slice(job, cursor, most).map_err(|reason| job.unreadable(OUTPUT, &reason))?;
+    job.still_there()?;
     Ok(Slice { status, bytes, at_end })
 }
 
@@ -48,8 +50,11 @@ fn part(file: &File, cursor: u64, most: usize) -> io::Result<(Vec<u8>, bool)> {
 }
 
 /// The length of the output in bytes.
-pub fn size(job: &Job) -> u64 {
-    file::size(&job.directory, OUTPUT)
+///
+/// # Errors
+/// As for [`read`].
+pub fn size(job: &Job) -> Result<u64, Error> {
+    file::size(&job.directory, OUTPUT).map_err(|reason| job.unreadable(OUTPUT, &reason))
 }
 
 #[cfg(test)]
@@ -60,7 +65,7 @@ mod tests {
     #[test]
     fn gives_what_is_behind_the_cursor_and_says_whether_that_is_all() {
         let root = tempfile::tempdir().unwrap();
-        let job = Job { id: "j".into(), directory: root.path().into() };
+        let job = Job::at(root.path());
         assert_eq!(slice(&job, 0, 9).unwrap(), (vec![], true));
         fs::write(root.path().join(OUTPUT), b"0123456789").unwrap();
         assert_eq!(slice(&job, 0, 4).unwrap(), (b"0123".to_vec(), false));
@@ -68,6 +73,6 @@ mod tests {
         assert_eq!(slice(&job, 8, 99).unwrap(), (b"89".to_vec(), true));
         assert_eq!(slice(&job, 10, 4).unwrap(), (vec![], true));
         assert_eq!(slice(&job, u64::MAX, 4).unwrap(), (vec![], true));
-        assert_eq!(size(&job), 10);
+        assert_eq!(size(&job).unwrap(), 10);
     }
 }

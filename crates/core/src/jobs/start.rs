@@ -4,7 +4,7 @@
 //! creates the job.
 
 use super::orphan;
-use super::store::{Job, Store};
+use super::store::Store;
 use crate::error::{Code, Error};
 use crate::limits::{Enforcement, Limits};
 use crate::sys;
@@ -12,10 +12,11 @@ use crate::user::User;
 use crate::variables::EnvChange;
 use crate::variables::changed;
 use nacre_containment::job::meta::Meta;
+use nacre_containment::job::{layout, lock};
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::job::{Answer, Program, Refusal, Request};
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, Write};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -71,7 +72,7 @@ impl Store {
     ///
     /// # Errors
     /// `JOB_ALREADY_EXISTS`, `CWD_NOT_FOUND`, `LIMIT_UNSUPPORTED`, `STATE_DIR_UNAVAILABLE`, `SPAWN_FAILED`. After an
-    /// error, nothing runs and no directory remains. `JOB_NOT_FOUND` if another program has removed the job after its end.
+    /// error, nothing runs and no directory remains.
     pub fn start(&self, new: NewJob, launch: Launch, engine: &Handle) -> Result<Meta, Error> {
         self.create_root()?;
         let spawn_failed = |error: io::Error| {
@@ -84,21 +85,27 @@ impl Store {
         let request = request(self, new, launch);
         let text = serde_json::to_vec(&request).map_err(io::Error::from).map_err(spawn_failed)?;
         let text = memory_file(&text).map_err(spawn_failed)?;
-        let job = Job { directory: self.root().join(&id), id };
-        let existed = job.directory.symlink_metadata().is_ok();
+        let existed = self.root().join(&id).symlink_metadata().is_ok();
         match ask(&supervisor, env, text, stdin).map_err(spawn_failed)? {
-            Some(Answer::Started { guard, .. }) => {
+            Some(Answer::Started { guard, meta }) => {
                 orphan::adopt(guard, engine);
-                job.meta()?.ok_or_else(|| {
-                    Error::new(Code::JobNotFound, format!("job '{}' has ended and was removed already", job.id))
-                })
+                Ok(*meta)
             }
             Some(Answer::Refused { kind, message }) => Err(Error::new(code_of(kind), message)),
             // The supervisor was killed after the job had become visible, so the job exists and has crashed.
-            None => job
-                .meta()?
-                .filter(|_| !existed)
-                .ok_or_else(|| spawn_failed(io::Error::other("it was killed before it could reply"))),
+            None => match self.find(&id).and_then(|job| job.meta()) {
+                Ok(Some(meta)) if !existed => Ok(meta),
+                Err(error) if error.code != Code::JobNotFound => Err(error),
+                _ => {
+                    // Its guard may have been killed before it marked the directory, which is then empty.
+                    let unfinished = layout::unfinished(self.root(), &id);
+                    if let Ok(Some(lock)) = lock::take(&unfinished) {
+                        let _ = fs::remove_dir(&unfinished);
+                        lock::release(&lock);
+                    }
+                    Err(spawn_failed(io::Error::other("it was killed before it could reply")))
+                }
+            },
         }
     }
 }

@@ -1,18 +1,19 @@
 //! The state of a job, determined from its record and its supervisor.
 //!
-//! The record is read, the supervisor is looked up, and the record is read again. If a job ends between the first two
-//! steps, the third finds its record. `crashed` is therefore reported only if the supervisor died without a record,
+//! The record is read, the lock is tested, and the record is read again. If a job ends between the first two steps, the
+//! third finds its record. `crashed` is therefore reported only if the supervisor died without a record,
 //! never if it ended normally.
+//!
+//! At last, the directory must still be in its place: then the job was complete for as long as it was read.
 
 use super::foreign;
-use super::store::{Job, not_found};
-use crate::error::{Code, Error};
+use super::store::{Job, not_found, unknown};
+use crate::error::Error;
 use nacre_containment::job::file;
 use nacre_containment::job::layout::{END, EXIT, META};
 use nacre_containment::job::lock;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, parse_exit};
-use nacre_containment::proc_table;
 use std::io;
 
 /// The recorded end of a job.
@@ -24,10 +25,10 @@ pub struct Record {
     pub end: Option<End>,
 }
 
-/// Whether the supervisor is alive.
+/// Whether the supervisor, or the guard of a killed one, is alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// The supervisor is running.
+    /// It is running.
     Alive,
     /// The supervisor was killed.
     Died,
@@ -65,20 +66,25 @@ impl Status {
 /// Reads the current status.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` for a directory whose start did not finish, and if another kind of file is in place of a
-/// job file.
+/// `JOB_NOT_FOUND` for a directory whose start did not finish, for a job that is removed meanwhile, and if another kind
+/// of file is in place of a job file; `ENGINE_ERROR` if anything cannot be read.
 pub fn status(job: &Job) -> Result<Status, Error> {
+    let found = look(job)?;
+    job.still_there()?;
+    Ok(found)
+}
+
+fn look(job: &Job) -> Result<Status, Error> {
     let first = read_record(job)?;
     if let Some(record) = first.as_ref().filter(|record| record.end.as_ref().is_some_and(|end| !end.left_behind)) {
         return Ok(Status { state: State::Exited(record.clone()), alive: false });
     }
     let meta = job.meta()?;
-    if meta.is_none() && first.is_none() && file::stat(&job.directory, META).is_none() {
+    let has_meta = || file::stat(&job.directory, META).map_err(|reason| job.unreadable(META, &reason));
+    if meta.is_none() && first.is_none() && has_meta()?.is_none() {
         return Err(not_found(&job.id));
     }
-    let life = life(job, meta.as_ref()).map_err(|error| {
-        Error::new(Code::EngineError, format!("the supervisor of job '{}' cannot be looked up: {error}", job.id))
-    })?;
+    let life = life(job, meta.as_ref()).map_err(|error| unknown(&job.id, &error))?;
     decide(first, life, || read_record(job))
 }
 
@@ -106,25 +112,18 @@ fn read_record(job: &Job) -> Result<Option<Record>, Error> {
     Ok(Some(Record { exit, end }))
 }
 
-/// Whether the supervisor is alive: by its identity if that can be looked up, otherwise by the lock. It cannot be
-/// looked up if `meta.json` is damaged or from another pid namespace, or if `/proc` hides processes of other users.
+/// Whether the job is alive: by its lock, which its supervisor and its guard share. So it also counts as alive while the
+/// guard of a killed supervisor ends what is left.
 ///
 /// # Errors
-/// Nothing is known, because this process has no descriptor left.
+/// Nothing is known, for example because this process has no descriptor left.
 fn life(job: &Job, meta: Option<&Meta>) -> io::Result<Life> {
-    let by_lock = || if lock::is_held(&job.directory) { Life::Alive } else { Life::Died };
-    Ok(match meta.map(|meta| (meta, meta.own.as_ref())) {
-        Some((_, Some(own))) if !own.is_of_this_boot() => Life::Rebooted,
-        Some((_, Some(own))) if own.is_of_this_namespace() && proc_table::is_alive(own.identity())? => Life::Alive,
-        Some((meta, None)) => {
-            if foreign::members(meta, &job.directory).is_empty() {
-                Life::Died
-            } else {
-                Life::Alive
-            }
-        }
-        Some((_, Some(_))) | None => by_lock(),
-    })
+    let is_alive = match meta.map(|meta| (meta, meta.own.as_ref())) {
+        Some((_, Some(own))) if !own.is_of_this_boot()? => return Ok(Life::Rebooted),
+        Some((meta, None)) => !foreign::members(meta, &job.directory)?.is_empty(),
+        Some((_, Some(_))) | None => lock::is_held(&job.directory)?,
+    };
+    Ok(if is_alive { Life::Alive } else { Life::Died })
 }
 
 #[cfg(test)]
@@ -155,19 +154,20 @@ mod tests {
     #[test]
     fn a_damaged_meta_leaves_the_record_and_the_lock() {
         let root = tempfile::tempdir().unwrap();
-        let job = Job { id: "j".into(), directory: root.path().join("j") };
-        fs::create_dir(&job.directory).unwrap();
+        let path = root.path().join("j");
+        fs::create_dir(&path).unwrap();
+        let job = Job::at(&path);
         assert!(status(&job).is_err());
-        fs::write(job.directory.join(META), "{\"jobId\":\"j\",\"pgi").unwrap();
+        fs::write(path.join(META), "{\"jobId\":\"j\",\"pgi").unwrap();
         assert_eq!(status(&job).unwrap().state, State::Crashed(Life::Died));
-        let held = lock::take(&job.directory).unwrap();
+        let held = lock::take(&path).unwrap().unwrap();
         assert_eq!(status(&job).unwrap().state, State::Running);
-        fs::write(job.directory.join(EXIT), "").unwrap();
+        fs::write(path.join(EXIT), "").unwrap();
         assert_eq!(status(&job).unwrap().state, State::Running);
-        fs::write(job.directory.join(EXIT), "7\n").unwrap();
+        fs::write(path.join(EXIT), "7\n").unwrap();
         assert_eq!(status(&job).unwrap().state, State::Exited(record(7)));
         // Also while a parallel test forks.
-        held.unwrap().unlock().unwrap();
+        lock::release(&held);
         assert_eq!(status(&job).unwrap(), Status { state: State::Exited(record(7)), alive: false });
     }
 }

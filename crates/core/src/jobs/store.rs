@@ -3,9 +3,12 @@
 use crate::error::{Code, Error};
 use crate::private_directory::{self, Refused};
 use nacre_containment::job::file::Unreadable;
-use nacre_containment::job::layout;
 use nacre_containment::job::meta::Meta;
+use nacre_containment::job::{layout, leftover};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The root directory of all jobs.
 #[derive(Clone, Debug)]
@@ -13,13 +16,15 @@ pub struct Store {
     root: PathBuf,
 }
 
-/// An existing directory of a job.
+/// The directory of a job, opened once: a later job with this id has another one.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The job's id, which is the directory's name.
     pub id: String,
-    /// The directory's path.
-    pub directory: PathBuf,
+    /// The directory.
+    pub directory: Arc<File>,
+    /// Where it was opened.
+    pub path: PathBuf,
 }
 
 impl Store {
@@ -45,15 +50,16 @@ impl Store {
     ///
     /// # Errors
     /// `JOB_NOT_FOUND`, also for an invalid id; `STATE_DIR_UNAVAILABLE` if other users can change the root or the
-    /// directory of the job.
+    /// directory of the job; `ENGINE_ERROR` if it cannot be opened now.
     pub fn find(&self, id: &str) -> Result<Job, Error> {
         if !layout::is_id(id) || !self.exists()? {
             return Err(not_found(id));
         }
-        let directory = self.root.join(id);
-        match private_directory::check(&directory) {
-            Ok(true) => Ok(Job { id: id.into(), directory }),
-            Ok(false) | Err(Refused::Symlink | Refused::NotDirectory) => Err(not_found(id)),
+        let path = self.root.join(id);
+        match private_directory::open(&path) {
+            Ok(Some(directory)) => Ok(Job { id: id.into(), directory: Arc::new(directory), path }),
+            Ok(None) | Err(Refused::Symlink | Refused::NotDirectory) => Err(not_found(id)),
+            Err(Refused::Io(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(unknown(id, &error)),
             Err(reason) => {
                 let message = format!("the directory of job '{id}' in jobsRoot cannot be used: {reason}");
                 Err(Error::new(Code::StateDirUnavailable, message))
@@ -69,7 +75,8 @@ impl Store {
         private_directory::create(&self.root).map_err(|reason| self.refused(&reason))
     }
 
-    fn refused(&self, reason: &Refused) -> Error {
+    /// The error for a root that cannot be used.
+    pub fn refused(&self, reason: &Refused) -> Error {
         Error::new(Code::StateDirUnavailable, format!("jobsRoot '{}' cannot be used: {reason}", self.root.display()))
     }
 }
@@ -80,7 +87,20 @@ impl Job {
     /// # Errors
     /// See [`Job::unreadable`].
     pub fn meta(&self) -> Result<Option<Meta>, Error> {
-        Meta::read(&self.directory).map_err(|reason| self.unreadable(layout::META, &reason))
+        Meta::read(&self.directory, &self.id).map_err(|reason| self.unreadable(layout::META, &reason))
+    }
+
+    /// Checks that the job has not been removed. What was read before then belongs to a complete job: a removal renames
+    /// the directory first.
+    ///
+    /// # Errors
+    /// `JOB_NOT_FOUND`.
+    pub fn still_there(&self) -> Result<(), Error> {
+        match leftover::is_same(&self.directory, &self.path) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(not_found(&self.id)),
+            Err(error) => Err(unknown(&self.id, &error)),
+        }
     }
 
     /// The error for an unreadable file: `JOB_NOT_FOUND` if it is of another kind, which nacre never writes, and
@@ -91,9 +111,23 @@ impl Job {
     }
 }
 
+/// The error for a job of which nothing is known: this process cannot look, for example without a descriptor.
+pub fn unknown(id: &str, error: &io::Error) -> Error {
+    Error::new(Code::EngineError, format!("job '{id}' cannot be looked up: {error}"))
+}
+
 /// The error for an unknown id.
 pub fn not_found(id: &str) -> Error {
     Error::new(Code::JobNotFound, format!("there is no job '{id}'"))
+}
+
+#[cfg(test)]
+impl Job {
+    /// The job `j` in a directory.
+    pub fn at(path: &Path) -> Self {
+        let directory = Arc::new(File::open(path).unwrap());
+        Self { id: "j".into(), directory, path: path.into() }
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use super::hold::Room;
 use nacre_containment::job::file;
-use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, META, OUTPUT, STDIN, unfinished};
+use nacre_containment::job::layout::{END, END_ROOM, EXIT, EXIT_ROOM, GRACE, META, OUTPUT, STDIN, unfinished};
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, ROOM_BYTES};
 use nacre_containment::job::{leftover, lock};
@@ -20,11 +20,28 @@ use std::time::{Duration, Instant};
 /// Why a job was not started.
 pub type Refused = (Refusal, String);
 
+/// An empty directory that is locked and marked as unfinished. The guard makes it and shares it with the supervisor, so
+/// the lock is held until both have ended.
+pub struct Claimed {
+    /// The open directory.
+    open: File,
+    /// Its path until the job is published.
+    path: PathBuf,
+}
+
+impl Claimed {
+    /// Removes the directory, unless the job was published.
+    pub fn discard(&self) {
+        if let Ok(true) = leftover::is_same(&self.open, &self.path) {
+            let _ = leftover::remove(&self.open, &self.path);
+        }
+    }
+}
+
 /// See the module.
 pub struct Directory {
     root: PathBuf,
-    /// Its current path.
-    path: PathBuf,
+    claimed: Claimed,
     /// Its path once it is published.
     place: PathBuf,
     /// Space reserved for the records.
@@ -32,29 +49,23 @@ pub struct Directory {
     end: Record,
     /// Open for appending: standard output and standard error.
     pub output: File,
-    /// This directory, open, with its lock. Held until this process exits.
-    locked: File,
 }
 
 impl Directory {
-    /// Creates the directory with everything except `meta.json`.
-    pub fn begin(request: &Request) -> Result<Self, Refused> {
+    /// Creates everything in the directory except `meta.json`.
+    pub fn begin(claimed: Claimed, request: &Request) -> Result<Self, Refused> {
         let place = request.root.join(&request.id);
-        let path = unfinished(&request.root, &request.id);
-        let lock = claim(&path, &place, &request.id)?;
         let files = || -> io::Result<(Record, Record, File)> {
-            let output = private_file().append(true).open(path.join(OUTPUT))?;
+            let at = |name| leftover::within(&claimed.open, name);
+            let output = private_file().append(true).open(at(OUTPUT))?;
             own(&output, request)?;
-            Ok((room(&path.join(EXIT_ROOM))?, room(&path.join(END_ROOM))?, output))
+            Ok((room(&at(EXIT_ROOM))?, room(&at(END_ROOM))?, output))
         };
         match files() {
-            Ok((exit, end, output)) => {
-                Ok(Self { root: request.root.clone(), path, place, exit, end, output, locked: lock })
-            }
+            Ok((exit, end, output)) => Ok(Self { root: request.root.clone(), claimed, place, exit, end, output }),
             Err(error) => {
-                let refused = unwritable(&place, &error);
-                let _ = leftover::remove(&path);
-                Err(refused)
+                claimed.discard();
+                Err(unwritable(&place, &error))
             }
         }
     }
@@ -62,14 +73,30 @@ impl Directory {
     /// Stores the command's standard input in the directory and opens it for reading.
     pub fn keep_stdin(&self, source: &OwnedFd, request: &Request) -> Result<OwnedFd, Refused> {
         let keep = || -> io::Result<File> {
-            let path = self.path.join(STDIN);
-            let mut file = private_file().write(true).open(&path)?;
+            let mut file = private_file().write(true).open(self.at(STDIN))?;
             io::copy(&mut File::open(format!("/proc/self/fd/{}", source.as_raw_fd()))?, &mut file)?;
             own(&file, request)?;
-            let kept = file::open(&self.path, STDIN).map_err(io::Error::other)?;
+            let kept = file::open(&self.claimed.open, STDIN).map_err(io::Error::other)?;
             kept.ok_or_else(|| io::ErrorKind::NotFound.into())
         };
         keep().map(OwnedFd::from).map_err(|error| unwritable(&self.place, &error))
+    }
+
+    /// The path of a file in the directory, wherever that is now.
+    fn at(&self, name: &str) -> PathBuf {
+        leftover::within(&self.claimed.open, name)
+    }
+
+    /// The grace time of a caller that cannot send it with its signal.
+    pub fn wanted_grace(&self) -> Option<Duration> {
+        let text = file::read(&self.claimed.open, GRACE, file::MOST_RECORD_BYTES).ok()??;
+        let hundredths: u64 = std::str::from_utf8(&text).ok()?.trim().parse().ok()?;
+        Some(Duration::from_millis(hundredths.saturating_mul(10)))
+    }
+
+    /// Releases the lock: nothing of the job is left.
+    pub fn release(&self) {
+        lock::release(&self.claimed.open);
     }
 
     /// The path of the published job.
@@ -81,13 +108,13 @@ impl Directory {
     pub fn places(&self) -> (PathBuf, PathBuf) {
         let root = self.root.canonicalize().unwrap_or_else(|_| self.root.clone());
         let without_links = |path: &Path| root.join(path.file_name().unwrap_or_default());
-        (without_links(&self.path), without_links(&self.place))
+        (without_links(&self.claimed.path), without_links(&self.place))
     }
 
-    /// Writes `meta.json` and renames the directory: from now on the job exists.
-    pub fn publish(&mut self, meta: &Meta) -> Result<(), Refused> {
+    /// Writes `meta.json` and renames the directory: from now on the job exists. If that fails, nothing is left.
+    pub fn publish(&self, meta: &Meta) -> Result<(), Refused> {
         let write = || -> io::Result<()> {
-            let temporary = self.path.join("meta.json.tmp");
+            let temporary = self.at("meta.json.tmp");
             let mut file = private_file().write(true).open(&temporary)?;
             let text = serde_json::to_vec(meta)?;
             if text.len() as u64 > file::MOST_META_BYTES {
@@ -95,23 +122,20 @@ impl Directory {
             }
             file.write_all(&text)?;
             file.sync_all()?;
-            fs::rename(&temporary, self.path.join(META))?;
-            fs::rename(&self.path, &self.place)?;
-            leftover::unmark(&self.place);
-            // One commit of the file system's journal for everything; the second call then has nothing to do.
-            File::open(&self.place)?.sync_all()?;
-            File::open(&self.root)?.sync_all()
+            fs::rename(&temporary, self.at(META))?;
+            // Before the job is visible, so that no reader ever sees a job whose start fails.
+            self.claimed.open.sync_all()?;
+            fs::rename(&self.claimed.path, &self.place)
         };
-        let written = write();
-        if !self.path.exists() {
-            self.path.clone_from(&self.place);
-        }
-        written.map_err(|error| unwritable(&self.place, &error))
+        write().map_err(|error| unwritable(&self.place, &error))?;
+        leftover::unmark(&self.claimed.open);
+        let _ = File::open(&self.root).and_then(|root| root.sync_all());
+        Ok(())
     }
 
-    /// Removes the directory.
+    /// Removes the directory of a job that was not published.
     pub fn discard(&self) {
-        let _ = leftover::remove(&self.path);
+        self.claimed.discard();
     }
 
     /// Records the end: first `end.json`, then `exit`, which marks the job as ended. Each is written into its
@@ -122,9 +146,9 @@ impl Directory {
             [(&self.end, END_ROOM, END, words.as_slice()), (&self.exit, EXIT_ROOM, EXIT, end.exit_text().as_bytes())]
         {
             record.write(text);
-            let _ = fs::rename(self.path.join(room), self.path.join(name));
+            let _ = fs::rename(self.at(room), self.at(name));
         }
-        let _ = self.locked.sync_all();
+        let _ = self.claimed.open.sync_all();
     }
 
     /// True if the disk has no room for more output. Checked by reserving a block after the end of the file, which
@@ -138,55 +162,58 @@ impl Directory {
     }
 }
 
-/// How long to wait for another process that starts or removes a job with this id.
+/// How long to wait for another process that starts a job with this id.
 const BUSY: Duration = Duration::from_secs(1);
 
-/// Creates an empty directory at `path`, locks it and marks it as unfinished.
+/// Creates an empty directory, locks it and marks it as unfinished.
 ///
 /// An existing directory that is locked belongs to a start in progress. An unlocked directory that was marked is a
 /// leftover, and is removed. An empty directory was left before it was marked, and is reused. Any other directory is
 /// not nacre's, and stays.
-fn claim(path: &Path, place: &Path, id: &str) -> Result<File, Refused> {
+pub fn claim(request: &Request) -> Result<Claimed, Refused> {
+    let id = &request.id;
+    let (path, place) = (unfinished(&request.root, id), request.root.join(id));
     let exists = |why: &str| Err((Refusal::Exists, format!("job '{id}' {why}")));
     let begun = Instant::now();
     loop {
-        match DirBuilder::new().mode(0o700).create(path) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(unwritable(place, &error)),
+        match DirBuilder::new().mode(0o700).create(&path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(unwritable(&place, &error)),
             _ => {}
         }
-        let lock = match lock::take(path) {
-            Ok(Some(lock)) => lock,
-            // Another start publishes its job soon, and a removal ends soon.
+        let open = match lock::take(&path) {
+            Ok(Some(open)) => open,
+            // Another start publishes its job soon.
             Ok(None) if begun.elapsed() < BUSY => {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
             Ok(None) => return exists("is already being started"),
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(in_the_way(path, &error)),
+            Err(error) => return Err(in_the_way(&path, &error)),
         };
-        if !leftover::is_same(&lock, path) {
+        let look = |error: io::Error| unwritable(&place, &error);
+        if !leftover::is_same(&open, &path).map_err(look)? {
             continue;
         }
-        if leftover::is_marked(path) {
-            leftover::remove(path).map_err(|error| unwritable(place, &error))?;
+        if leftover::is_marked(&open).map_err(look)? {
+            leftover::remove(&open, &path).map_err(look)?;
             continue;
         }
-        check_fresh(&lock, path).map_err(|error| in_the_way(path, &error))?;
+        check_fresh(&open).map_err(|error| in_the_way(&path, &error))?;
         if place.symlink_metadata().is_ok() {
-            let _ = fs::remove_dir(path);
+            let _ = fs::remove_dir(&path);
             return exists("already exists");
         }
-        leftover::mark(path).map_err(|error| unwritable(place, &error))?;
-        return Ok(lock);
+        leftover::mark(&open).map_err(look)?;
+        return Ok(Claimed { open, path });
     }
 }
 
 /// Checks that a directory is in its initial state: empty, and owned by this user alone.
-fn check_fresh(directory: &File, path: &Path) -> io::Result<()> {
+fn check_fresh(directory: &File) -> io::Result<()> {
     let info = directory.metadata()?;
     let is_private = info.uid() == nix::unistd::geteuid().as_raw() && info.mode() & 0o077 == 0;
-    if is_private && fs::read_dir(path)?.next().is_none() {
+    if is_private && fs::read_dir(leftover::within(directory, ""))?.next().is_none() {
         return Ok(());
     }
     Err(io::Error::other("nacre did not create it"))

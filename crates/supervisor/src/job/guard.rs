@@ -4,17 +4,20 @@
 //! command itself, and only a control group tracks the others. So the guard is also a subreaper. When the supervisor
 //! dies, its children become the guard's, which kills and reaps them until none is left. The guard waits in one
 //! system call, shares its memory with the supervisor, and is in a process group that is not published.
+//!
+//! The guard makes the job's directory, with its lock, before it forks the supervisor. So the lock is held until nothing of
+//! the job is left, also after the death of the supervisor.
 
+use super::directory::{self, Claimed};
 use super::{Channels, life, ready};
 use crate::own_limits::Limits;
 use crate::process_setup;
 use crate::reap::{self, Childless};
 use nacre_containment::cgroup::Group;
-use nacre_containment::job::{layout, leftover, lock};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
 use nacre_containment::signal;
-use nacre_protocol::job::Request;
+use nacre_protocol::job::{Answer, Request};
 use nix::errno::Errno;
 use nix::sys::wait::{WaitStatus, waitpid};
 use std::collections::HashSet;
@@ -35,20 +38,28 @@ pub fn run(request: Request, channels: Channels) -> ! {
         ready::refuse(&channels, &error);
         std::process::exit(1);
     }
+    let claimed = match directory::claim(&request) {
+        Ok(claimed) => claimed,
+        Err((kind, message)) => {
+            ready::answer(channels.answer, &Answer::Refused { kind, message });
+            std::process::exit(0);
+        }
+    };
     // SAFETY: this process has one thread, so the child may do anything.
     match unsafe { libc::fork() } {
-        0 => life::run(request, channels),
+        0 => life::run(request, channels, claimed),
         child if child < 0 => {
             ready::refuse(&channels, &std::io::Error::last_os_error());
+            claimed.discard();
             std::process::exit(1);
         }
         // The guard keeps the pipe to the starter open. So once the starter reads end of file, which means a failed
         // start, everything that the supervisor created has been removed.
-        child => watch(child, &request, channels),
+        child => watch(child, &request, channels, &claimed),
     }
 }
 
-fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
+fn watch(supervisor: i32, request: &Request, channels: Channels, claimed: &Claimed) -> ! {
     let Channels { answer: _answer, stdin, null: _ } = channels;
     drop(stdin);
     let limits = Limits::current();
@@ -78,14 +89,8 @@ fn watch(supervisor: i32, request: &Request, channels: Channels) -> ! {
         std::thread::sleep(Duration::from_millis(1));
     }
     life::clear_remains(request);
-    // An interrupted start: the supervisor's death released its lock.
-    let unfinished = layout::unfinished(&request.root, &request.id);
-    if !leftover::sweep(&unfinished).unwrap_or(false)
-        && let Ok(Some(_lock)) = lock::take(&unfinished)
-    {
-        // The supervisor was killed before it marked the directory, which is therefore empty.
-        let _ = std::fs::remove_dir(&unfinished);
-    }
+    // An interrupted start.
+    claimed.discard();
     std::process::exit(0);
 }
 

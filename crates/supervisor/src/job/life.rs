@@ -1,7 +1,7 @@
 //! The life of a job in its supervisor: start, ended children, cancel, timeout, record, end.
 
 use super::command;
-use super::directory::{Directory, Refused};
+use super::directory::{Claimed, Directory, Refused};
 use super::hold::Kill;
 use super::meta;
 use super::{Channels, ready};
@@ -9,6 +9,7 @@ use crate::own_limits::Limits;
 use crate::process_setup;
 use crate::reap::{self, Childless};
 use nacre_containment::cgroup::Group;
+use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, Reason};
 use nacre_containment::job::{CANCEL, clock};
 use nacre_containment::ladder::Ladder;
@@ -64,7 +65,7 @@ struct Ended {
 }
 
 /// Runs the job. Never returns.
-pub fn run(request: Request, channels: Channels) -> ! {
+pub fn run(request: Request, channels: Channels, claimed: Claimed) -> ! {
     let set_up = || -> std::io::Result<SignalFd> {
         nix::unistd::setsid()?;
         nix::sys::prctl::set_child_subreaper(true)?;
@@ -74,16 +75,16 @@ pub fn run(request: Request, channels: Channels) -> ! {
         Ok(signals) => signals,
         Err(error) => {
             ready::refuse(&channels, &error);
+            claimed.discard();
             std::process::exit(0);
         }
     };
     let Channels { answer, stdin, null } = channels;
     let stdin = if request.has_stdin { Some(stdin) } else { None };
-    match start(&request, stdin, null.into()) {
-        Ok(job) => {
-            let cgroup = job.group.as_ref().map(|group| group.path().to_path_buf());
+    match start(&request, claimed, stdin, null.into()) {
+        Ok((job, meta)) => {
             let guard = nix::unistd::getppid().as_raw();
-            ready::answer(answer, &Answer::Started { pid: job.own, guard, cgroup });
+            ready::answer(answer, &Answer::Started { guard, meta: Box::new(meta) });
             drop(request);
             job.watch(&signals)
         }
@@ -96,13 +97,13 @@ pub fn run(request: Request, channels: Channels) -> ! {
 
 type Fd = std::os::fd::OwnedFd;
 
-fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused> {
-    let mut directory = Directory::begin(request)?;
+fn start(request: &Request, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Result<(Job, Meta), Refused> {
+    let directory = Directory::begin(claimed, request)?;
     let confined = confine(request, &directory).inspect_err(|_| directory.discard())?;
     let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
     let mut group = make_group(own, request);
     let kill = Kill::open(group.as_ref());
-    let begin = |directory: &mut Directory| -> Result<Pid, Refused> {
+    let begin = || -> Result<(Pid, Meta), Refused> {
         if let Some(group) = &group {
             let limit =
                 |error| (Refusal::Limit, format!("the job's control group does not accept its limits: {error}"));
@@ -121,8 +122,10 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
             prepared = command::prepare(request, None, confined.as_ref(), streams);
         }
         let waiting = prepared.map_err(|failure| command::refused(&failure, &request.cwd))?;
-        match directory.publish(&meta::of(request, own, group.as_ref(), waiting.pid, directory)) {
-            Ok(()) => Ok(waiting.release()),
+        let described = meta::of(request, own, group.as_ref(), waiting.pid, &directory)
+            .map_err(|error| (Refusal::Spawn, format!("the job cannot be described: {error}")));
+        match described.and_then(|meta| directory.publish(&meta).map(|()| meta)) {
+            Ok(meta) => Ok((waiting.release(), meta)),
             Err(refused) => {
                 waiting.dismiss();
                 Err(refused)
@@ -132,24 +135,28 @@ fn start(request: &Request, stdin: Option<Fd>, null: Fd) -> Result<Job, Refused>
     // Before the command runs.
     let own_limits = Limits::current();
     let started = Instant::now();
-    match begin(&mut directory) {
-        Ok(command) => Ok(Job {
-            _hold: group.as_ref().and_then(|group| group.hold().ok().flatten()),
-            own,
-            confined,
-            directory,
-            group,
-            command: Some(command),
-            started,
-            timeout: request.timeout_ms.map(|ms| started + Duration::from_millis(ms)),
-            grace: Duration::from_millis(request.grace_ms),
-            killing: None,
-            kill,
-            limits: own_limits,
-            output_lost: false,
-            disk_seen: started,
-            ended: None,
-        }),
+    let begun = begin();
+    match begun {
+        Ok((command, meta)) => {
+            let job = Job {
+                _hold: group.as_ref().and_then(|group| group.hold().ok().flatten()),
+                own,
+                confined,
+                directory,
+                group,
+                command: Some(command),
+                started,
+                timeout: request.timeout_ms.map(|ms| started + Duration::from_millis(ms)),
+                grace: Duration::from_millis(request.grace_ms),
+                killing: None,
+                kill,
+                limits: own_limits,
+                output_lost: false,
+                disk_seen: started,
+                ended: None,
+            };
+            Ok((job, meta))
+        }
         Err(refused) => {
             directory.discard();
             confined.iter().for_each(Confined::clear);
@@ -204,15 +211,16 @@ impl Job {
             self.wait(signals);
             self.limits.restore();
             while let Ok(Some(signal)) = signals.read_signal() {
+                let sent = || grace_of(signal.ssi_code, signal.ssi_int);
                 match signal.ssi_signo as i32 {
-                    CANCEL => self.end(Reason::Cancelled, grace_of(signal.ssi_code, signal.ssi_int, self.grace)),
-                    libc::SIGTERM => self.end(Reason::Cancelled, self.grace),
+                    CANCEL => self.end(Reason::Cancelled, sent()),
+                    libc::SIGTERM => self.end(Reason::Cancelled, self.directory.wanted_grace()),
                     _ => {}
                 }
             }
             if self.timeout.is_some_and(|at| Instant::now() >= at) {
                 self.timeout = None;
-                self.end(Reason::Timeout, self.grace);
+                self.end(Reason::Timeout, None);
             }
             self.look_at_disk();
             let childless = self.reap();
@@ -222,14 +230,16 @@ impl Job {
             }
             self.record(childless);
             if childless {
+                self.directory.release();
                 std::process::exit(0);
             }
             self.signal_members();
         }
     }
 
-    /// Starts the kill ladder, or shortens the time until SIGKILL.
-    fn end(&mut self, reason: Reason, grace: Duration) {
+    /// Starts the kill ladder, or shortens the time until SIGKILL: the job's own, unless another is given.
+    fn end(&mut self, reason: Reason, grace: Option<Duration>) {
+        let grace = grace.unwrap_or(self.grace);
         match &mut self.killing {
             Some((_, ladder)) => ladder.hasten(grace),
             None => self.killing = Some((reason, Ladder::new(libc::SIGTERM, grace))),
@@ -306,8 +316,7 @@ impl Job {
     }
 }
 
-/// The grace time that the signal carried, or the job's own.
-fn grace_of(code: i32, value: i32, default: Duration) -> Duration {
-    let given = u64::try_from(value).ok().filter(|_| code == libc::SI_QUEUE);
-    given.map_or(default, Duration::from_millis)
+/// The grace time that the signal carried, if it did.
+fn grace_of(code: i32, value: i32) -> Option<Duration> {
+    u64::try_from(value).ok().filter(|_| code == libc::SI_QUEUE).map(Duration::from_millis)
 }

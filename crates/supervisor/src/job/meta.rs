@@ -8,15 +8,25 @@ use nacre_containment::job::meta::{Meta, Own, VERSION, boot_id, pid_namespace};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 use nacre_protocol::job::Request;
+use std::io;
 
 /// Maximum bytes of the command in `meta.json`. JSON needs at most six bytes for each.
 const MOST_SHOWN_BYTES: usize = 1024 * 1024;
 
 /// Describes a job that is ready to run: `group` is its control group, `command_pid` the child that waits for its
 /// program.
-pub fn of(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, directory: &Directory) -> Meta {
+///
+/// # Errors
+/// This process cannot be described.
+pub fn of(
+    request: &Request,
+    own: Pid,
+    group: Option<&Group>,
+    command_pid: Pid,
+    directory: &Directory,
+) -> io::Result<Meta> {
     let place = directory.place();
-    Meta {
+    Ok(Meta {
         job_id: request.id.clone(),
         pgid: own,
         process_name: request.process_name.clone(),
@@ -28,9 +38,10 @@ pub fn of(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, 
         own: Some(Own {
             pid: own,
             start_time: Stat::read(own).map_or(0, |stat| stat.identity.start_ticks),
-            boot_id: boot_id().into(),
+            boot_id: boot_id()?.into(),
             pid_namespace: pid_namespace().into(),
             command_pid,
+            mark: None,
             cgroup: group.map(|group| group.path().to_path_buf()),
             command: shown(&request.command),
             cwd: request.cwd.clone(),
@@ -39,7 +50,7 @@ pub fn of(request: &Request, own: Pid, group: Option<&Group>, command_pid: Pid, 
             limits: request.limits.clone(),
             open_files: request.resources.open_files,
         }),
-    }
+    })
 }
 
 /// The command as stored in `meta.json`: complete, unless that exceeds the length that readers accept.

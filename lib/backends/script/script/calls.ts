@@ -6,34 +6,42 @@
 const MOST_META_BYTES = 8 * 1024 * 1024
 const MOST_RECORD_BYTES = 4096
 
-export const CALLS = `# The other calls: each reads the job's directory and keeps no state.
+export const CALLS = `# The other calls: each enters the job's directory once, reads it by relative paths and keeps no state. So it never reaches
+# a later job with the same id. A removal renames the directory first: what a call has read belongs to a complete job if
+# the directory is still in its place afterwards.
 
 # Reports job $1, with all of meta.json if $2 is whole: the record, then the live processes, then the record again. The
 # caller decides what that means. So a job that ends meanwhile does not count as killed: its record exists before its
 # processes exit.
 report_job() {
   directory=$root/$1
-  if [ ! -d "$directory" ] || [ -L "$directory" ]; then
+  if [ -L "$directory" ] || ! cd -P "$directory"; then
     echo 'refused JOB_NOT_FOUND'
     return 1
   fi
+  exec 9<.
   echo "job $1"
   report_record first
   recorded=$?
-  read_meta "$directory"
-  if [ "$2" = whole ]; then echo meta $(beginning ${MOST_META_BYTES} "$directory/meta.json" | base64); elif [ -n "$meta" ]; then echo meta; fi
+  read_meta .
+  if [ "$2" = whole ]; then echo meta $(beginning ${MOST_META_BYTES} meta.json | base64); elif [ -n "$meta" ]; then echo meta; fi
   find_life
   echo "life $life"
   [ "$recorded" = 0 ] || report_record second
-  return 0
+  is_in_place
+}
+
+# Refuses a job that has been removed meanwhile.
+is_in_place() {
+  [ . -ef "$directory" ] || { echo 'refused JOB_NOT_FOUND' && return 1; }
 }
 
 # The record, under the name $1. An exit file without a number is still being written, by a program that does not rename.
 report_record() {
-  text=$(beginning ${MOST_RECORD_BYTES} "$directory/exit")
+  text=$(beginning ${MOST_RECORD_BYTES} exit)
   case $text in
   '' | *[!0-9]*) false ;;
-  *) echo "$1 $text" $(beginning ${MOST_RECORD_BYTES} "$directory/end.json" | base64) ;;
+  *) echo "$1 $text" $(beginning ${MOST_RECORD_BYTES} end.json | base64) ;;
   esac
 }
 
@@ -67,7 +75,20 @@ text() {
   echo "\${value%%\\"*}"
 }
 
-# Sets life: alive, dead, or reboot; own: whether nacre's supervisor runs the job; and the input of find_members.
+# True while the supervisor of the job or its guard runs: one of them holds the lock of the directory. Only a machine
+# without flock(1) has no such jobs. If the lock cannot be checked, nothing is known, and the reply stays incomplete.
+is_held() {
+  flock -n -s 9
+  case $? in
+  0) ! flock -u 9 ;;
+  127) false ;;
+  1) ;;
+  *) exit 1 ;;
+  esac
+}
+
+# Sets life: alive, dead, or reboot; own: whether nacre's supervisor runs the job; and the input of find_members. A job is
+# also alive while the guard of a killed supervisor ends what is left.
 find_life() {
   own='' keeper='' command='' guard='' mark='' life=dead
   keeper=$(number pid) && began=$(number startTime) && booted=$(text bootId) && space=$(text pidNamespace)
@@ -76,12 +97,17 @@ find_life() {
     mark=$(text mark)
     if [ "$booted" != "$boot" ]; then
       life=reboot mark=
-    elif [ "$space" != "$(readlink /proc/self/ns/pid)" ]; then
+      return
+    fi
+    ! is_held || life=alive
+    if [ "$space" != "$(readlink /proc/self/ns/pid)" ]; then
       own=elsewhere mark=
-      find_writer && life=alive
-    elif is_alive "$keeper" "$began"; then
+    elif [ "$keeper" -gt 1 ] && is_alive "$keeper" "$began"; then
       command=$(number commandPid)
-      life=alive
+      # Init, and what the kernel has started, belong to no job.
+      [ "\${command:-0}" -gt 1 ] || command=
+    else
+      keeper=
     fi
     return
   fi
@@ -91,7 +117,7 @@ find_life() {
   group=$(number pgid)
   if [ -z "$group" ]; then
     own=damaged
-    find_writer && life=alive
+    ! is_held || life=alive
   elif [ "$group" -gt 1 ] && command=$group && find_members; then
     for pid in $members; do has_output "$pid" && life=alive && return; done
     command=
@@ -100,24 +126,17 @@ find_life() {
   fi
 }
 
-# True when any process writes the output of the job.
-find_writer() {
-  for process in /proc/[0-9]*; do
-    has_output "\${process#/proc/}" && return
-  done
-  return 1
-}
-
 # Prints the status, then at most $3 bytes from $2 on. dd seeks to the block without reading the data before it.
 read_output() {
   report_job "$1" || return
-  if [ -e "$directory/output.log" ] && ! is_plain "$directory/output.log"; then
+  if [ -e output.log ] && ! is_plain output.log; then
     echo 'refused JOB_NOT_FOUND strange-output'
     return
   fi
   echo data
-  dd if="$directory/output.log" bs=65536 skip=$(($2 / 65536)) count=$(($3 / 65536 + 2)) 2>/dev/null |
+  dd if=output.log bs=65536 skip=$(($2 / 65536)) count=$(($3 / 65536 + 2)) 2>/dev/null |
     tail -c "+$(($2 % 65536 + 1))" | head -c "$3" | base64
+  is_in_place
 }
 
 # Reports all jobs. Removes leftovers of unfinished calls after a day. Their names contain a mark, 32 hexadecimal digits,
@@ -127,7 +146,8 @@ list() {
   find "$root" -maxdepth 1 \\( -name "@new-$any" -o -name "@part-$any" -o -name "@gone-$any" \\) -mtime +0 \\
     -exec rm -rf {} + 2>/dev/null
   for directory in "$root"/* "$root"/.[!.]* "$root"/..?*; do
-    ! is_plain "$directory/meta.json" || case \${directory##*/} in *[!A-Za-z0-9._-]*) ;; *) report_job "\${directory##*/}" whole ;; esac
+    case \${directory##*/} in *[!A-Za-z0-9._-]*) continue ;; esac
+    ! is_plain "$directory/meta.json" || { report=$(report_job "\${directory##*/}" whole) && printf '%s\\n' "$report"; }
   done
 }
 
@@ -135,8 +155,8 @@ list() {
 # Waits up to a second, then reports whether any process is left.
 cancel() {
   report_job "$1" whole || return
-  if [ ! -O "$directory" ]; then
-    set -- "$1" "$2" "$3" $(ls -ldn "$directory")
+  if [ ! -O . ]; then
+    set -- "$1" "$2" "$3" $(ls -ldn .)
     [ "$6" = 0 ] || { echo 'refused STATE_DIR_UNAVAILABLE not-ours' && return; }
   fi
   if [ "$life" = alive ]; then
@@ -147,8 +167,8 @@ cancel() {
   fi
   case $life$own$2 in
   aliveyesask)
-    [ "$3" = - ] || { echo "$3" >"$directory/cancel.tmp" && mv "$directory/cancel.tmp" "$directory/cancel"; } 2>/dev/null
-    kill -s TERM "$keeper" && kill -s CONT "$keeper"
+    [ "$3" = - ] || { rm -f cancel.tmp && echo "$3" >cancel.tmp && mv cancel.tmp cancel; } 2>/dev/null
+    is_alive "$keeper" "$began" && kill -s TERM "$keeper" && kill -s CONT "$keeper"
     ;;
   aliveask) find_members && signal_members TERM && signal_members CONT ;;
   alive*kill) find_members && signal_members KILL ;;
@@ -162,9 +182,9 @@ cancel() {
   is_left && echo 'left yes' || echo 'left no'
 }
 
-# True if the supervisor or any process of the job still exists.
+# True if the supervisor, its guard or any process of the job still exists.
 is_left() {
-  [ "$life$own" = aliveyes ] && is_alive "$keeper" "$began" && return
+  [ "$own" = yes ] && is_held && return
   [ -n "$command$mark" ] && find_members
 }
 
@@ -173,20 +193,32 @@ remove() {
   report_job "$1" || return
   # A supervisor that has recorded the end takes a moment to exit.
   tries=0
-  while [ "$life$own" = aliveyes ] && [ "$tries" -lt 20 ] && report_record now >/dev/null && ! find_members; do
+  while [ "$tries" -lt 40 ] && is_leaving; do
     tries=$((tries + 1))
     sleep 0.05
-    is_alive "$keeper" "$began" || life=dead
+    find_life
   done
   if [ "$life" = alive ]; then
     echo 'refused JOB_RUNNING'
     return
   fi
   [ -z "$mark" ] || ! find_members || signal_members KILL
-  if mv "$directory" "$root/@gone-$2" 2>/dev/null && rm -rf "$root/@gone-$2"; then
-    echo removed
-  elif [ -d "$directory" ]; then
-    echo 'refused STATE_DIR_UNAVAILABLE'
-  fi
+  # Removals take turns by the lock of the root: the path leads to a new job once another removal has renamed this one.
+  exec 8<"$root"
+  tries=0
+  until flock -n 8; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 100 ] || { echo 'refused STATE_DIR_UNAVAILABLE' && return; }
+    sleep 0.05
+  done
+  is_in_place || return
+  mv "$directory" "$root/@gone-$2" || { echo 'refused STATE_DIR_UNAVAILABLE' && return; }
+  flock -u 8
+  cd / && rm -rf "$root/@gone-$2" && echo removed || echo 'refused STATE_DIR_UNAVAILABLE'
+}
+
+# True if only the supervisor or its guard still exists.
+is_leaving() {
+  [ "$life$own" = aliveyes ] && report_record now >/dev/null && ! find_members
 }
 `

@@ -19,7 +19,8 @@ firmly() {
   return "$status"
 }
 
-# Inspects process $1: sets state, started and code (its status for wait(2), known once it is a zombie). The shell reads the
+# Inspects process $1: sets state, started, code (its status for wait(2), known once it is a zombie), and handled and
+# blocked, not 0 if it ignores or catches SIGTERM, or blocks it. The shell reads the
 # file itself, without another process, since this is done often.
 look() {
   stat=
@@ -27,7 +28,7 @@ look() {
   case $stat in *') '*) ;; *) return 1 ;; esac
   # The name of the program is in parentheses and can be anything; the fields after the last one are numbers.
   set -- \${stat##*) }
-  state=$1 started=\${20} code=\${50}
+  state=$1 started=\${20} code=\${50} handled=$(((\${31} | \${32}) & 16384)) blocked=$((\${30} & 16384))
 }
 
 # True if process $1 is the one that started at tick $2, and not a zombie.
@@ -36,26 +37,34 @@ is_alive() {
 }
 
 # Sets members to all running processes of a job: those with $mark in their environment, those in the session or group of
-# $command, if set, and all of their descendants.
+# $command, if set, and all of their descendants. Without a mark, also all descendants of $keeper, if it is alive: a native
+# supervisor is their subreaper.
 find_members() {
   members=' '
-  if [ -n "$mark" ]; then
+  if [ -z "$mark" ]; then
+    ! is_alive "$keeper" "$began" || members=" $keeper "
+  else
     while marked=$(grep -lszF "NACRE_JOB=$mark" /proc/[0-9]*/environ); is_killed $?; do :; done
     for file in $marked; do
       file=\${file#/proc/}
-      members="$members\${file%/environ} "
+      [ "\${file%/environ}" -eq 1 ] || members="$members\${file%/environ} "
     done
   fi
-  while table=$(cat /proc/[0-9]*/stat 2>/dev/null); is_killed $?; do :; done
+  while table=$(LC_ALL=C grep -sH '' /proc/[0-9]*/stat); is_killed $?; do :; done
   more=yes dead=' '
+  set -f
   while [ -n "$more" ]; do
     more=
     IFS='
 '
     for line in $table; do
       IFS=' '
-      pid=\${line%% *}
+      pid=\${line#/proc/}
+      pid=\${pid%%/*}
       set -- \${line##*) }
+      # The beginning of a name that has a newline is too short to pass for the fields. Init is no member, and so nothing
+      # becomes one as its child.
+      [ $# -gt 20 ] && [ "$pid" -gt 1 ] || continue
       case $1 in Z | X) dead="$dead$pid " && continue ;; esac
       case $members in *" $pid "*) continue ;; esac
       belongs=no
@@ -66,6 +75,7 @@ find_members() {
     done
     IFS=$blanks
   done
+  set +f
   found=$members members=' '
   for pid in $found; do
     case "$dead$keeper $guard $$ " in *" $pid "*) ;; *) members="$members$pid " ;; esac
@@ -78,9 +88,9 @@ signal_members() {
   for pid in $members; do kill -s "$1" "$pid" 2>/dev/null; done
 }
 
-# True if process $1 has the job's output as its standard output or error.
+# True if process $1 has the output of the current directory's job as its standard output or error.
 has_output() {
-  [ "/proc/$1/fd/1" -ef "$directory/output.log" ] || [ "/proc/$1/fd/2" -ef "$directory/output.log" ]
+  [ "/proc/$1/fd/1" -ef output.log ] || [ "/proc/$1/fd/2" -ef output.log ]
 }
 
 # Sets now to the time since boot in hundredths of a second. The wall clock is not used, since it can be set.

@@ -14,7 +14,7 @@ start() {
   shift 9
   files=$1
   stage=$root/@new-$mark directory=$root/@new-$mark/$id
-  for tool in base64 cat date dd env find grep head mkfifo mv readlink rm sed setsid sleep tail tr wc; do
+  for tool in base64 cat date dd env find flock grep head mkfifo mv readlink rm sed setsid sleep tail tr wc; do
     command -v "$tool" >/dev/null || { echo "refused SPAWN_FAILED missing-tool $tool" && return; }
   done
   [ ! -e "$root/$id" ] || { echo 'refused JOB_ALREADY_EXISTS' && return; }
@@ -61,7 +61,7 @@ take() {
 # The supervisor.
 supervise() {
   stage=$1 id=$2 timeout=$3 grace=$4 files=$5 directory=$1/$2
-  mark=\${stage##*@new-} keeper=$$ cancelled='' ended='' deadline='' why='' asked=' ' ticks=0
+  mark=\${stage##*@new-} keeper=$$ cancelled='' ended='' deadline='' why='' reached='' survives='' asked=' ' ticks=0
   # SIGTERM is a cancel, and so is the signal that a native reader sends. Other signals must not end the supervisor. They
   # must not be ignored either, since the command would inherit that.
   trap 'cancelled=yes' TERM 36
@@ -69,6 +69,8 @@ supervise() {
   : >"$directory/output.log"
   # Space for the two records: newlines are no part of a number and none of JSON.
   make_room 4 "$directory/exit.tmp" && make_room 512 "$directory/end.json.tmp" || refuse STATE_DIR_UNAVAILABLE no-room
+  # Held by this process and its guard, so until nothing of the job is left, and by nothing that they start.
+  exec 9<"$directory" && flock -n 9 || refuse STATE_DIR_UNAVAILABLE no-room
   # The guard detects the end of this process by end of file on the first pipe, so no other process may hold that pipe for
   # long. The guard replies on the second. The command waits at the third.
   mkfifo "$stage/life" "$stage/word" "$stage/gate" || refuse STATE_DIR_UNAVAILABLE no-room
@@ -90,6 +92,7 @@ supervise() {
   while watch; do
     nap & wait $!
   done
+  flock -u 9
   echo bye >&3
 }
 

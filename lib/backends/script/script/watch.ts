@@ -86,7 +86,7 @@ crash() {
 
 # Waits a little: briefly while a job is young or being ended, longer when it is old. The guard's pipe is not kept open.
 nap() {
-  exec 3>&- 5<&-
+  exec 3>&- 5<&- 9<&-
   if [ "$ticks" -lt 20 ]; then exec sleep 0.02; fi
   if [ "$ticks" -lt 60 ]; then exec sleep 0.1; fi
   exec sleep 0.5
