@@ -1437,8 +1437,8 @@ export interface JobStatus {
    */
   reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
   /**
-   * Whether any process of the job is running. Can be true after 'exited', while processes that the command left behind
-   * run.
+   * Whether any process of the job is running and may print more. Can be true after 'exited', while processes that the
+   * command left behind run.
    */
   alive: boolean
   /** When the command ended; null if unknown. */
@@ -1477,8 +1477,8 @@ export interface JobReadOptions<E extends Encoding = 'utf8'> {
   /** Maximum bytes per read, 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
   maxBytes?: number
   /**
-   * Whether to end the output at its last newline. An unterminated line is returned when the job has ended, or when it
-   * is as long as `maxBytes`. Default: false.
+   * Whether to end the output at its last newline. An unterminated line is returned when the job is not `alive` any
+   * more, or when it is as long as `maxBytes`. Default: false.
    */
   lines?: boolean
   /** Default: 'utf8'. */
@@ -1524,7 +1524,7 @@ export interface JobRead<E extends Encoding = 'utf8'> {
   cursor: number
   /** Number of output bytes in `raw`. */
   bytesFetched: number
-  /** The status just before the output was read. If the job has ended and the read is empty, no output is left. */
+  /** The status just before the output was read. If it is not `alive` and the read is empty, no output is left. */
   status: JobStatus
 }
 /**
@@ -1533,7 +1533,8 @@ export interface JobRead<E extends Encoding = 'utf8'> {
  * The directory of a job holds its whole state; docs/jobs.md describes the format. A job starts with the sandbox's
  * directory and environment, not with the state of a session. It stays, with its output, until `remove` or `prune`.
  * Methods take an id or a handle. They use only the `jobId` of a handle, so a handle cannot lead outside
- * {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND.
+ * {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND, and so does a call whose job is removed meanwhile. If a job
+ * cannot be looked up, for example without a free file descriptor, calls reject with ENGINE_ERROR.
  */
 export interface Jobs {
   /** The directory of all jobs. */
@@ -1543,8 +1544,7 @@ export interface Jobs {
    * whatever reason, the job either exists completely or not at all.
    *
    * Rejects with OptionError, or SandboxError: JOB_ALREADY_EXISTS, CWD_NOT_FOUND, LIMIT_UNSUPPORTED,
-   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains. JOB_NOT_FOUND if
-   * another program has removed the job already, after its end.
+   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains.
    */
   start(options: JobStartOptions): Promise<JobHandle>
   status(job: JobHandle | string): Promise<JobStatus>
@@ -1554,13 +1554,19 @@ export interface Jobs {
     cursor?: number,
     options?: JobReadOptions<E>,
   ): Promise<JobRead<E>>
-  /** Iterates over the output from `cursor` (default: 0) on, also new output, until the job ends. No chunk is empty. */
+  /**
+   * Iterates over the output from `cursor` (default: 0) on, also new output, until the job is not `alive` any more:
+   * background processes of an ended command may still print. No chunk is empty.
+   */
   follow<E extends Encoding = 'utf8'>(
     job: JobHandle | string,
     cursor?: number,
     options?: JobFollowOptions<E>,
   ): AsyncIterableIterator<JobRead<E>>
-  /** Waits until the job ends. Rejects with an {@link AbortError} if the signal is aborted. */
+  /**
+   * Waits until the command has ended, not for background processes that it left behind. Rejects with an
+   * {@link AbortError} if the signal is aborted.
+   */
   wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
   /**
    * Kills all processes of a job, including those that left its session or group: SIGTERM, then SIGKILL after

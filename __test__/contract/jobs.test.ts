@@ -1,5 +1,8 @@
 /** Durable jobs are the same here and over HTTP. */
 import { getEventListeners } from 'node:events'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
 import type { Jobs } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
@@ -119,6 +122,30 @@ describe('jobs', () => {
       expect(await jobs.wait(stubborn)).toMatchObject({ signal: 'SIGKILL', reason: 'cancelled' })
     }
   })
+
+  itHolds(
+    'are read without splitting while processes outlive the command, and followed until these end',
+    async (jobs) => {
+      const gates = mkdtempSync(path.join(tmpdir(), 'nacre-gates-'))
+      const pass = (gate: string) => `until [ -e ${gates}/${gate} ]; do sleep 0.01; done`
+      const command = `{ ${pass('one')}; printf '\\204\\nc'; ${pass('two')}; echo d; } & printf 'a\\nb\\303'; exit 4`
+      const job = await jobs.start({ command })
+      expect(await jobs.wait(job)).toMatchObject({ state: 'exited', exitCode: 4, alive: true })
+      expect(await jobs.read(job)).toMatchObject({ raw: 'a\nb', cursor: 3, status: { alive: true } })
+      expect(await jobs.read(job, 0, { lines: true })).toMatchObject({ raw: 'a\n', cursor: 2 })
+      const pieces = jobs.follow(job, 0, { lines: true })
+      expect((await pieces.next()).value?.raw).toBe('a\n')
+      writeFileSync(`${gates}/one`, '')
+      expect((await pieces.next()).value?.raw).toBe('bÄ\n')
+      writeFileSync(`${gates}/two`, '')
+      expect((await all(pieces)).map(({ raw }) => raw)).toEqual(['cd\n'])
+      expect(await jobs.read(job)).toMatchObject({
+        raw: 'a\nbÄ\ncd\n',
+        status: { exitCode: 4, alive: false },
+      })
+      rmSync(gates, { recursive: true })
+    },
+  )
 
   itHolds('refuse an option together with its other name', async (jobs) => {
     const message = (names: string) => `${names} exclude each other`

@@ -48,6 +48,20 @@ describe('logs', () => {
     40_000,
   )
 
+  it('are not split while processes outlive the command, and followed until these end', () =>
+    withQueue(async ({ queue, worker, base }) => {
+      await worker('one')
+      const late = `{ until [[ -e ${base}/go ]]; do sleep 0.02; done; printf '\\204\\n'; }`
+      await queue.add({ id: 'late', command: `${late} & printf 'a\\303'` })
+      await ended(queue, 'late')
+      const pieces = queue.logs('late', { follow: true })
+      expect((await pieces.next()).value?.raw).toBe('a')
+      mkdirSync(`${base}/go`)
+      let rest = ''
+      for await (const { raw } of pieces) rest += raw
+      expect(rest).toBe('Ä\n')
+    }))
+
   it(
     'survive a restart of the worker and of Redis while they are followed',
     () =>

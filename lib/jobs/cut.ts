@@ -11,7 +11,7 @@ export interface Window {
   bytes: Uint8Array
   /** Nothing follows it. */
   atEnd: boolean
-  /** The job was over before the read. */
+  /** No process of the job was left before the read. */
   ended: boolean
   /** It has the maximum length. */
   full: boolean

@@ -1,5 +1,5 @@
 /**
- * A job's output from a cursor on, and new output until the job's end.
+ * A job's output from a cursor on, and new output until no process of the job is left to write more.
  */
 
 import { onAbort, refuseAborted } from '../base/abort.js'
@@ -9,7 +9,7 @@ import type { Reading } from './read.js'
 /** What a backend provides for that. */
 export interface Source {
   read: (cursor: number) => Promise<Reading>
-  /** Resolves when there may be output beyond `seen`, when the job is over, or when `stop` is aborted. */
+  /** Resolves when there may be output beyond `seen`, when no process of the job is left, or when `stop` is aborted. */
   news: (seen: number, stop: AbortSignal) => Promise<void>
 }
 
@@ -71,7 +71,7 @@ async function* read(
     if (piece.bytesFetched > 0) {
       place = piece.cursor
       yield piece
-    } else if (piece.status.state === 'running') {
+    } else if (piece.status.alive) {
       await source.news(seen, stop)
     } else {
       return undefined

@@ -47,7 +47,8 @@ export async function readJob(fetch: Fetch, cursor: number, plan: JobReadPlan): 
   }
 
   function cut(): number {
-    const ended = fetched.status.state !== 'running'
+    // Processes that outlive the command may still write.
+    const ended = !fetched.status.alive
     const full = fetched.bytes.length >= maxBytes
     return deliverable({ bytes: fetched.bytes, atEnd: fetched.atEnd, ended, full }, { lines, text })
   }

@@ -1,5 +1,7 @@
 /** Reading remote jobs: exact bytes through a reply that is text, by offset, in one call each. */
 import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { expect, it } from 'vitest'
 import { withRandom } from '../../helpers/random.js'
 import {
@@ -44,6 +46,19 @@ inEveryShell('reading a remote job', (shell) => {
     const lines = (await all(jobs.follow(pieces, 0, { lines: true }))).map(({ raw }) => raw)
     expect(lines.join('')).toBe('a\nbc\nde')
     for (const line of lines.slice(0, -1)) expect(line.endsWith('\n')).toBe(true)
+  })
+
+  itRemotely(shell, 'follow goes on while processes outlive the command', async ({ jobs, root }) => {
+    const gate = path.join(path.dirname(root), 'gate')
+    const job = await jobs.start({
+      command: `{ until [ -e '${gate}' ]; do sleep 0.01; done; printf '\\204\\n'; } & printf 'a\\303'`,
+    })
+    expect(await jobs.wait(job)).toMatchObject({ state: 'exited', alive: true })
+    expect(await jobs.read(job)).toMatchObject({ raw: 'a', cursor: 1 })
+    const pieces = jobs.follow(job)
+    expect((await pieces.next()).value?.raw).toBe('a')
+    writeFileSync(gate, '')
+    expect((await all(pieces)).map(({ raw }) => raw).join('')).toBe('Ä\n')
   })
 
   itRemotely(

@@ -14,8 +14,8 @@ export class JobWaits {
   }
 
   /**
-   * Resolves when the job has more than `cursor` bytes of output or has ended; for null, only when it has ended. Also
-   * resolves when `stop` is aborted.
+   * Resolves when the job has more than `cursor` bytes of output or no process is left; for null, when the command has
+   * ended. Also resolves when `stop` is aborted.
    */
   async news(jobId: string, cursor: number | null, stop: AbortSignal): Promise<void> {
     if (stop.aborted) return
