@@ -1,8 +1,10 @@
 /** Cancel and timeout: the ladder, which processes belong to the job, and the status afterwards. */
 import { spawnSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
+import path from 'node:path'
 import { expect, it } from 'vitest'
 import {
+  closedGate,
   expectNoProcess,
   itWithJobs,
   timedOut,
@@ -11,6 +13,7 @@ import {
   withJobs,
 } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 itWithJobs(
   'cancel ends children that called setsid or double-forked, and removes the control group',
@@ -154,3 +157,47 @@ itWithJobs('a real-time signal ends a job like every other signal', async ({ job
   expect(status).toMatchObject({ state: 'exited', exitCode: null, reason: 'signal' })
   expect(status.signal).not.toBeNull()
 })
+
+for (const kind of ['cancel', 'timeout'] as const) {
+  itWithJobs(`a command that has ended by itself before a ${kind} keeps its own end`, async (place) => {
+    const { jobs } = place
+    const gate = closedGate(place)
+    const timeout = kind === 'timeout' ? 3000 : 0
+    const job = await jobs.start({ command: `echo up; ${gate.passed}; exit 3`, timeout })
+    const begun = performance.now()
+    await untilPrinted(place, job, 'up')
+    const { commandPid } = JSON.parse(readFileSync(path.join(job.dir, 'meta.json'), 'utf8'))
+    process.kill(job.pgid, 'SIGSTOP')
+    await proc.untilStopped(job.pgid)
+    gate.open()
+    await until(
+      () => !proc.isAlive(commandPid) || undefined,
+      () => 'the command does not end',
+    )
+    await until(
+      () => performance.now() > begun + timeout || undefined,
+      () => 'the clock stands still',
+    )
+    if (kind === 'cancel') await jobs.cancel(job)
+    else process.kill(job.pgid, 'SIGCONT')
+    expect(await jobs.wait(job)).toMatchObject({ exitCode: 3, reason: 'exit' })
+  })
+}
+
+it('a command that ends at the moment of a cancel or a timeout is not said to have been ended', () =>
+  withJobs(async (place) => {
+    const { jobs } = place
+    for (let round = 0; round < 100; round++) {
+      const gate = closedGate(place)
+      const timeout = round % 2 === 0 ? 0 : 40
+      const job = await jobs.start({ command: `${gate.passed}; exit 3`, timeout })
+      gate.open()
+      if (timeout === 0) await jobs.cancel(job)
+      const status = await jobs.wait(job)
+      // bash without a trap dies by SIGTERM, so it has this code only if it has ended by itself.
+      if (status.exitCode === 3) expect(status.reason).toBe('exit')
+      else expect(status.signal).toBe('SIGTERM')
+      await jobs.cancel(job)
+      await jobs.remove(job)
+    }
+  }))

@@ -21,7 +21,9 @@ pub struct Stat {
     pub session: i32,
     /// Processor time used, in user and kernel mode, in clock ticks.
     pub cpu_ticks: u64,
-    /// The ignored signals between 1 and 31: signal n is bit n-1.
+    /// The signals between 1 and 31 that the first thread blocks: signal n is bit n-1.
+    pub blocked: u32,
+    /// The ignored signals, in the same form.
     pub ignored: u32,
     /// The caught signals, in the same form.
     pub caught: u32,
@@ -78,6 +80,7 @@ impl Stat {
             session: fields.get(3)?.parse().ok()?,
             cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
             // Not every /proc has these fields.
+            blocked: fields.get(29).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             ignored: fields.get(30).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             caught: fields.get(31).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             name,
@@ -92,6 +95,11 @@ impl Stat {
     /// True when the process catches a signal between 1 and 31.
     pub fn catches(&self, signal: i32) -> bool {
         holds(self.caught, signal)
+    }
+
+    /// True when the first thread of the process blocks a signal between 1 and 31.
+    pub fn blocks(&self, signal: i32) -> bool {
+        holds(self.blocked, signal)
     }
 
     /// False for zombies, which have ended and wait to be reaped.
@@ -242,6 +250,7 @@ mod tests {
         assert_eq!(&stat.name[..9], b"a) (b c\0\0");
         assert!(stat.ignores(libc::SIGINT) && stat.ignores(libc::SIGQUIT) && !stat.ignores(libc::SIGTERM));
         assert!(stat.catches(libc::SIGTERM) && !stat.catches(libc::SIGINT) && !stat.catches(64));
+        assert!(!stat.blocks(libc::SIGTERM));
     }
 
     /// The kernel prints the signal sets in two files. `stat`, which is read anyway, must agree with `status`.

@@ -61,10 +61,19 @@ pub struct Childless;
 
 /// Finds a child that has ended, without reaping it.
 fn peek() -> Result<Option<i32>, Childless> {
+    peek_at(libc::P_ALL, 0)
+}
+
+/// True for a child that has ended and is not reaped yet.
+pub fn has_ended(child: Pid) -> bool {
+    matches!(peek_at(libc::P_PID, child.raw().cast_unsigned()), Ok(Some(_)))
+}
+
+fn peek_at(kind: libc::idtype_t, id: libc::id_t) -> Result<Option<i32>, Childless> {
     // SAFETY: all zeros are a valid siginfo_t, and waitid stores one through the pointer.
     let (found, info) = unsafe {
         let mut info: libc::siginfo_t = std::mem::zeroed();
-        let found = libc::waitid(libc::P_ALL, 0, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT);
+        let found = libc::waitid(kind, id, &raw mut info, libc::WEXITED | libc::WNOHANG | libc::WNOWAIT);
         (found, info)
     };
     // SAFETY: waitid has filled in the fields of SIGCHLD, or left zeros.

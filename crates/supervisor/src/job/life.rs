@@ -50,6 +50,9 @@ struct Job {
     grace: Duration,
     /// Why everything is being ended, once it is.
     killing: Option<(Reason, Ladder)>,
+    /// The command got a signal of the kill ladder, and may have handled SIGTERM.
+    is_reached: bool,
+    may_survive: bool,
     kill: Kill,
     limits: Limits,
     output_lost: bool,
@@ -149,6 +152,8 @@ fn start(request: &Request, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Re
                 timeout: request.timeout_ms.map(|ms| started + Duration::from_millis(ms)),
                 grace: Duration::from_millis(request.grace_ms),
                 killing: None,
+                is_reached: false,
+                may_survive: false,
                 kill,
                 limits: own_limits,
                 output_lost: false,
@@ -210,6 +215,18 @@ impl Job {
         loop {
             self.wait(signals);
             self.limits.restore();
+            self.look_at_disk();
+            // First: a command that has ended by itself was not ended by a signal or a timeout that is due now.
+            let childless = self.reap();
+            if childless {
+                self.group.iter().for_each(remove_group);
+                self.confined.iter().for_each(Confined::clear);
+            }
+            self.record(childless);
+            if childless {
+                self.directory.release();
+                std::process::exit(0);
+            }
             while let Ok(Some(signal)) = signals.read_signal() {
                 let sent = || grace_of(signal.ssi_code, signal.ssi_int);
                 match signal.ssi_signo as i32 {
@@ -221,17 +238,6 @@ impl Job {
             if self.timeout.is_some_and(|at| Instant::now() >= at) {
                 self.timeout = None;
                 self.end(Reason::Timeout, None);
-            }
-            self.look_at_disk();
-            let childless = self.reap();
-            if childless {
-                self.group.iter().for_each(remove_group);
-                self.confined.iter().for_each(Confined::clear);
-            }
-            self.record(childless);
-            if childless {
-                self.directory.release();
-                std::process::exit(0);
             }
             self.signal_members();
         }
@@ -249,11 +255,20 @@ impl Job {
     /// Takes the next look of the kill ladder.
     fn signal_members(&mut self) {
         let Some((_, ladder)) = &mut self.killing else { return };
+        let members = members(self.own, self.group.as_ref());
+        // Immediately before the signals. What cannot be looked up is taken for a command that may handle them.
+        let reached = self.command.filter(|command| !reap::has_ended(*command));
+        let look = || reached.map(|command| Stat::look(command).ok().flatten());
+        let handles = |stat: Stat| stat.catches(libc::SIGTERM) || stat.ignores(libc::SIGTERM);
+        self.is_reached |= reached.is_some();
+        self.may_survive |= look().is_some_and(|stat| stat.is_none_or(handles));
         if ladder.is_overdue() {
             ladder.kill();
             self.kill.send();
         }
-        ladder.step(&members(self.own, self.group.as_ref()), self.command, None);
+        ladder.step(&members, self.command, None);
+        // After the signals: a shell blocks them for a moment before.
+        self.may_survive |= look().flatten().is_some_and(|stat| stat.blocks(libc::SIGTERM));
     }
 
     fn wait(&self, signals: &SignalFd) {
@@ -291,11 +306,13 @@ impl Job {
         let init = self.confined.as_ref().and_then(Confined::init);
         let is_other = |stat: &Stat| Some(stat.identity.pid.raw()) != init;
         let left_behind = !childless && (init.is_none() || members(self.own, None).iter().any(is_other));
+        let is_of_ladder = matches!(signal, Some(libc::SIGTERM | libc::SIGKILL));
         let reason = match &self.killing {
-            Some((reason, _)) => *reason,
-            None if signal.is_some() && out_of_memory => Reason::Oom,
-            None if signal.is_some() => Reason::Signal,
-            None => Reason::Exit,
+            // Otherwise it has ended by itself. An exit takes a moment, in which a signal has no effect.
+            Some((reason, _)) if self.is_reached && (self.may_survive || is_of_ladder) => *reason,
+            _ if signal.is_some() && out_of_memory => Reason::Oom,
+            _ if signal.is_some() => Reason::Signal,
+            _ => Reason::Exit,
         };
         self.directory.record(&End {
             exit_code,

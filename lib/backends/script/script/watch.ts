@@ -41,15 +41,26 @@ climb() {
     return
   fi
   if [ "$now" -ge "$deadline" ]; then
+    reach
     signal_members KILL
     return 0
   fi
   for pid in $members; do
     case $asked in *" $pid "*) continue ;; esac
     asked="$asked$pid "
+    [ "$pid" != "$command" ] || reach
     kill -s TERM "$pid" && kill -s CONT "$pid"
+    # Not before: a shell blocks signals for a moment.
+    [ "$pid" != "$command" ] || ! look "$pid" || [ "$blocked" = 0 ] || survives=yes
   done 2>/dev/null
   return 0
+}
+
+# Called immediately before a signal of the ladder to the command.
+reach() {
+  look "$command" && [ "$state" != Z ] || return 0
+  reached=yes
+  [ "$handled" = 0 ] || survives=yes
 }
 
 # Records how the command ended. For a signal, a shell gets 128 plus the signal's number, which could also be an exit code.
@@ -60,7 +71,11 @@ record() {
   echo wait >&3
   # A trap that runs meanwhile ends the read.
   until read -r reported <&5; do look "$guard" && [ "$state" != Z ] || crash; done
-  exit_code=$reported signal=null reason=\${why:-exit}
+  exit_code=$reported signal=null
+  # A command that the ladder did not reach has ended by itself. So has one that could not survive SIGTERM, and ended in
+  # another way than by a signal of the ladder: an exit takes a moment, in which a signal has no effect.
+  case $reached$survives$reported in yesyes* | yes143 | yes137) ;; *) why= ;; esac
+  reason=\${why:-exit}
   if [ "$truth" != unknown ] && [ $((truth & 127)) -gt 0 ] && [ "$reported" -eq $((128 + (truth & 127))) ]; then
     exit_code=null signal=$((truth & 127)) reason=\${why:-signal}
   fi
