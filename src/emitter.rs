@@ -125,6 +125,7 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         dropped_stdout: (outcome.dropped.0 > 0).then_some(outcome.dropped.0 as f64),
         dropped_stderr: (outcome.dropped.1 > 0).then_some(outcome.dropped.1 as f64),
         session_restarted: outcome.restarted.then_some(true),
+        lost_state: (!outcome.lost_state.is_empty()).then(|| outcome.lost_state.into_iter().map(Into::into).collect()),
         denials: (!outcome.denials.is_empty()).then_some(outcome.denials),
     }
 }

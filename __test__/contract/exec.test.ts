@@ -34,6 +34,14 @@ describe('exec', () => {
     expect((await sandbox.exec('kill -9 $$')).sessionRestarted).toBe(true)
   })
 
+  itHolds('names what could not be restored', async ({ sandbox }) => {
+    // bash prints this function in a form that it cannot read.
+    await sandbox.exec('f() { cat <<A && cat <<B && cat <<C\n1\nA\n2\nB\n3\nC\n}')
+    await rejectionOf(sandbox.exec('kill -9 $PPID; sleep 60'))
+    const { lostState } = await sandbox.exec('true')
+    expect(lostState).toEqual([{ kind: 'function', name: 'f', reason: expect.any(String) }])
+  })
+
   itHolds('shows the line of the call in the stack of an error', async ({ sandbox }) => {
     const session = await sandbox.createSession()
     const calls: Array<[code: string, call: () => PromiseLike<unknown>]> = [

@@ -5,6 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
+import { killAtOnce, prepare } from '../helpers/family.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
@@ -19,51 +20,8 @@ const seen = '1 q r\nf\non\nu\n/usr\n'
 const { isolation, cgroup } = new Sandbox().capabilities()
 const hasPidNamespaces = isolation.processes === 'namespace'
 
-interface Pids {
-  shell: number
-  supervisor: number
-  standby: number
-}
-
-/**
- * Prints the pids of everything below the shell, then of the supervisor's children. In this order: an older standby may
- * just be on its way from the one to the other, as its parent ends.
- */
-const list = `
-  below() { local pid; for pid in $(</proc/$1/task/$1/children); do below $pid; echo $pid; done 2>/dev/null; }
-  below $$; unset -f below; echo $(</proc/$PPID/task/$PPID/children)
-`
-
-/** Makes some state and waits until there is a standby that was forked after it, and the shell has reported it. */
-async function prepare({ sandbox }: Workplace, text = state): Promise<Pids> {
-  const { stdout } = await sandbox.exec(`${text}; echo $$ $PPID; ${list}`)
-  const [shell = 0, supervisor = 0, ...older] = stdout.split(/\s+/).map(Number)
-  const isStandby = (pid: number) => !older.includes(pid) && proc.isReceiving(pid)
-  const standby = await until(
-    () => proc.children(supervisor).find(isStandby),
-    () => `no standby was forked: ${proc.descendants(supervisor).map(proc.show)}`,
-  )
-  await until(
-    () => proc.isReceiving(shell) || undefined,
-    () => 'the shell does not wait',
-  )
-  return { shell, supervisor, standby }
-}
-
-/**
- * Kills a process and comes back in the very moment in which it, and those that die with it, are dead, without a turn of
- * the event loop: the engine cannot have heard of it yet.
- */
-function killAtOnce(pid: number, ...others: number[]): void {
-  proc.kill(pid)
-  const deadline = performance.now() + 10_000
-  while ([pid, ...others].some(proc.isAlive)) {
-    if (performance.now() > deadline) throw new Error(`${pid} lives on`)
-  }
-}
-
 itInEveryMode('a shell killed while idle comes back with its state', async (place) => {
-  const { shell } = await prepare(place)
+  const { shell } = await prepare(place, state)
   killAtOnce(shell)
   const { stdout, sessionRestarted } = await place.sandbox.exec(look)
   expect(stdout).toBe(seen)
@@ -73,7 +31,7 @@ itInEveryMode('a shell killed while idle comes back with its state', async (plac
 
 itInEveryMode('a shell killed while a command runs: the call reports it, the state stays', async (place) => {
   const { sandbox } = place
-  const { shell } = await prepare(place)
+  const { shell } = await prepare(place, state)
   const nap = proc.uniqueSleep()
   const run = sandbox.exec(`x=2; echo out; ${nap}`)
   const queued = sandbox.exec(look)
@@ -100,7 +58,7 @@ itInEveryMode(
     // Without a control group a process that has made a session of its own is out of reach once its supervisor is dead.
     const leaves = sandbox.capabilities().cgroup === 'v2' && process.env.NACRE_CONTAINMENT === undefined
     await sandbox.exec(leaves ? `${nap} & setsid ${nap} &` : `${nap} &`)
-    const { shell, supervisor } = await prepare(place)
+    const { shell, supervisor } = await prepare(place, state)
     killAtOnce(supervisor, shell)
     const { stdout, sessionRestarted } = await sandbox.exec(look)
     expect(stdout).toBe(seen)
@@ -113,7 +71,7 @@ itInEveryMode(
   'a supervisor killed while a command runs: the call rejects immediately and names what died',
   async (place) => {
     const { sandbox } = place
-    const { supervisor } = await prepare(place)
+    const { supervisor } = await prepare(place, state)
     const nap = proc.uniqueSleep()
     const run = rejectionOf(sandbox.exec(`x=2; echo out; ${nap}`))
     const queued = sandbox.exec(look)
@@ -145,7 +103,7 @@ it.each([...modes, ...plain])(
 
 itInEveryMode('a standby killed, and the shell after it: the session lives', async (place) => {
   const { sandbox } = place
-  const { shell, standby } = await prepare(place)
+  const { shell, standby } = await prepare(place, state)
   proc.kill(standby)
   proc.kill(shell)
   await sandbox.exec('true')
@@ -153,7 +111,7 @@ itInEveryMode('a standby killed, and the shell after it: the session lives', asy
 })
 
 itInEveryMode('a stopped standby is continued when it becomes the shell', async (place) => {
-  const { shell, standby } = await prepare(place)
+  const { shell, standby } = await prepare(place, state)
   process.kill(standby, 'SIGSTOP')
   killAtOnce(shell)
   expect(await place.sandbox.exec(look)).toMatchObject({ stdout: seen, sessionRestarted: true })
@@ -161,7 +119,7 @@ itInEveryMode('a stopped standby is continued when it becomes the shell', async 
 
 itInEveryMode('a stopped standby is continued when a process is forked from it', async (place) => {
   const { sandbox, directory } = place
-  const { standby } = await prepare(place)
+  const { standby } = await prepare(place, state)
   process.kill(standby, 'SIGSTOP')
   const command = sandbox.exec(`: >${directory}/begun; until [ -e ${directory}/end ]; do sleep 0.01; done`)
   await made(directory, 'begun')
@@ -204,7 +162,7 @@ itInEveryMode(
 itInEveryMode('an idle shell that is stopped is continued when variables are set', async (place) => {
   const { sandbox } = place
   // With a standby that has its state, nothing else is asked of the shell.
-  const { shell } = await prepare(place)
+  const { shell } = await prepare(place, state)
   process.kill(shell, 'SIGSTOP')
   await sandbox.setEnvVars({ SET: 'yes' })
   expect((await sandbox.exec('echo $SET')).stdout).toBe('yes\n')
@@ -228,7 +186,7 @@ it.skipIf(!hasPidNamespaces)('a session whose processes are all stopped continue
 
 it.skipIf(cgroup !== 'v2')('a standby that cannot become the shell is killed, and a new shell starts', () =>
   withSandbox(async (place) => {
-    const { shell, standby } = await prepare(place)
+    const { shell, standby } = await prepare(place, state)
     const freeze = path.join(proc.groupOf(standby) ?? '', 'cgroup.freeze')
     writeFileSync(freeze, '1')
     killAtOnce(shell)
@@ -250,7 +208,7 @@ itInEveryMode('a standby that is stopped while it receives a request is continue
   const load = await sandbox.startProcess(
     `until [ -e begun ]; do sleep 0.01; done; : >busy; taskset --cpu-list ${cpu} bash -c 'while :; do :; done'`,
   )
-  const { standby } = await prepare(place)
+  const { standby } = await prepare(place, state)
   execFileSync('chrt', ['--idle', '--pid', '0', String(standby)], { stdio: 'ignore' })
   execFileSync('taskset', ['--cpu-list', '--pid', cpu, String(standby)], { stdio: 'ignore' })
   const command = sandbox.exec(`cd ${directory}; : >begun; until [ -e end ]; do sleep 0.01; done`)
@@ -280,7 +238,7 @@ it('processes of a session whose shell cannot be started again have ended', () =
   withOwnBash(async (workplace, bash) => {
     const nap = proc.uniqueSleep()
     const process = await workplace.sandbox.startProcess(nap)
-    const { shell, standby } = await prepare(workplace)
+    const { shell, standby } = await prepare(workplace, state)
     rmSync(bash)
     proc.kill(standby)
     proc.kill(shell)
@@ -300,7 +258,7 @@ it('processes of a session whose shells die as they start end with the next star
     const { sandbox } = workplace
     const nap = proc.uniqueSleep()
     const process = await sandbox.startProcess(nap)
-    const { shell, standby } = await prepare(workplace)
+    const { shell, standby } = await prepare(workplace, state)
     rmSync(bash)
     writeFileSync(bash, '#!/bin/sh\nkill -9 $$\n', { mode: 0o755 })
     proc.kill(standby)

@@ -46,7 +46,7 @@ pub fn files(data: &[u8]) {
 }
 
 /// A shell's state as it wrote it down: the script stays in proportion and is one that bash can take.
-pub fn checkpoint(data: &[u8]) {
+pub fn plain_state(data: &[u8]) {
     let Some(script) = restore_text(data) else { return };
     assert!(!script.contains(&0), "bash ends a script at NUL");
     assert!(script.len() <= 8 * data.len() + 4096, "{} bytes from {}", script.len(), data.len());

@@ -50,5 +50,7 @@ export interface NativeResult {
   droppedStderr?: number
   sessionRestarted?: boolean
   /** Absent when there are none. */
+  lostState?: { kind: string; name: string; reason: string }[]
+  /** Absent when there are none. */
   denials?: string[]
 }

@@ -145,10 +145,24 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    */
   sessionRestarted: boolean
   /**
+   * Items of the session's state that could not be restored before the command: after shell and standby had both died,
+   * or in plain mode. Absent if there are none.
+   */
+  lostState?: LostState[]
+  /**
    * Connections that `isolation.network` refused while the command ran, at most 100, including those of background
    * processes of the session.
    */
   denials: Denial[]
+}
+
+/** An item of a session's state that was lost: a variable, a function, the directory, ... */
+export interface LostState {
+  /** What it is, such as `variable`, `function`, `completion`, `limit` or `directory`. */
+  kind: string
+  name: string
+  /** Why it could not be restored, in English. */
+  reason: string
 }
 
 /**

@@ -45,10 +45,12 @@ export function encodeResult(result: ExecResult<Encoding>): object {
   const { success, exitCode, signal, stdout, stderr, command, sessionId, cwd } = result
   const { duration, timestamp, timedOut, isCanceled, truncated, truncatedAt, sessionRestarted, denials } =
     result
+  const { lostState } = result
   const isMixed = stdout.length > 0 && stderr.length > 0
   return {
     ...{ success, exitCode, signal, command, sessionId, cwd, duration, timestamp },
     ...{ timedOut, isCanceled, truncated, truncatedAt, sessionRestarted, denials },
+    ...(lostState && { lostState }),
     stdout: encodeData(stdout),
     stderr: encodeData(stderr),
     ...(isMixed && { all: encodeData(result.all) }),

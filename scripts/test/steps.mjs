@@ -74,6 +74,7 @@ export const steps = [
     run: [
       script('fuzz.mjs', '--seconds', '30'),
       script('chaos.mjs', '--seconds', '30'),
+      script('states.mjs', '--states', '60'),
       script('job-storm.mjs', '--seconds', '60'),
       ['env', 'NACRE_ROUNDS=120', 'cargo', 'test', '--locked', '-p', 'nacre-supervisor', 'watch_tests'],
     ],

@@ -1,5 +1,6 @@
 //! A foreground command and its result.
 
+use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
 
@@ -29,6 +30,23 @@ pub struct NativeExecExtras {
     pub events: bool,
     /// Maximum unconsumed output events; `WINDOW` by default.
     pub window: Option<u32>,
+}
+
+/// An item of a session's state that was lost.
+#[napi(object, object_from_js = false)]
+pub struct NativeLostState {
+    /// What it is.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Why it is lost.
+    pub reason: String,
+}
+
+impl From<Lost> for NativeLostState {
+    fn from(Lost { kind, name, reason }: Lost) -> Self {
+        Self { kind, name, reason }
+    }
 }
 
 /// The result of a command. Rare properties are only present if set: each property costs time.
@@ -62,6 +80,8 @@ pub struct NativeResult {
     pub dropped_stderr: Option<f64>,
     /// Whether the shell died and was replaced.
     pub session_restarted: Option<bool>,
+    /// Items of the session's state that were lost before the command.
+    pub lost_state: Option<Vec<NativeLostState>>,
     /// Destinations that the session's proxy refused.
     pub denials: Option<Vec<String>>,
 }

@@ -1,4 +1,10 @@
 //! Private functions for the fuzz targets in `fuzz/`.
 
 pub use crate::process_log::bounded_log;
-pub use crate::shell::checkpoint::restore_text;
+use crate::shell::plain_state::{Report, Scope, Snapshot};
+
+/// The script that restores a dumped state in plain mode; `None` if the dump is incomplete.
+pub fn restore_text(dump: &[u8]) -> Option<Vec<u8>> {
+    let state = Snapshot::after(Report::parse(dump)?, None, &Scope::default());
+    Some([state.restore(), state.options().concat()].concat())
+}

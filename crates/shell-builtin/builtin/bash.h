@@ -109,6 +109,7 @@ typedef struct command {
     struct connection *Connection;
     struct simple_com *Simple;
     struct subshell_com *Subshell;
+    struct function_def *Function_def;
   } value;
 } COMMAND;
 
@@ -125,6 +126,16 @@ typedef struct simple_com {
   WORD_LIST *words;
   REDIRECT *redirects;
 } SIMPLE_COM;
+
+typedef struct function_def {
+  int flags;
+  int line;
+  WORD_DESC *name;
+  COMMAND *command;
+  char *source_file;
+} FUNCTION_DEF;
+
+enum { FUNC_MULTILINE = 1 };
 
 WORD_DESC *make_bare_word(const char *text);
 WORD_LIST *make_word_list(WORD_DESC *word, WORD_LIST *next);
@@ -157,7 +168,20 @@ typedef struct var_context {
   HASH_TABLE *table;
 } VAR_CONTEXT;
 
-enum { att_exported = 0x1, att_readonly = 0x2, att_array = 0x4 };
+enum {
+  att_exported = 0x1,
+  att_readonly = 0x2,
+  att_array = 0x4,
+  att_integer = 0x10,
+  att_assoc = 0x40,
+  att_trace = 0x80,
+  att_uppercase = 0x100,
+  att_lowercase = 0x200,
+  att_capcase = 0x400,
+  att_nameref = 0x800,
+  att_invisible = 0x1000, /* declared, without a value */
+  att_nounset = 0x2000    /* cannot be unset */
+};
 
 typedef struct variable {
   char *name;
@@ -173,6 +197,7 @@ typedef struct array ARRAY;
 typedef struct array_element ARRAY_ELEMENT;
 
 extern VAR_CONTEXT *global_variables, *shell_variables;
+extern HASH_TABLE *shell_functions;
 extern HASH_TABLE *temporary_env;
 extern HASH_TABLE *hashed_filenames; /* what `hash` lists; NULL while empty */
 extern int variable_context;         /* depth of functions */
@@ -190,13 +215,54 @@ void stupidly_hack_special_variables(char *name); /* what bash does after an ass
 void sv_ifs(char *name);
 ARRAY_ELEMENT *array_shift(ARRAY *array, int count, int flags);
 void array_dispose_element(ARRAY_ELEMENT *element);
+int array_insert(ARRAY *array, intmax_t index, char *value);       /* a copy of the value */
+int assoc_insert(HASH_TABLE *table, char *key, char *value);       /* keeps the key, a copy of the value */
+WORD_LIST *array_keys_to_word_list(ARRAY *array), *array_to_word_list(ARRAY *array);
+SHELL_VAR *make_new_array_variable(char *name), *make_new_assoc_variable(char *name);
+SHELL_VAR *bind_function(const char *name, COMMAND *body); /* a copy of the body */
+int unbind_func(const char *name);
+char *named_function_string(char *name, COMMAND *body, int flags); /* the same buffer each time */
+
+enum { HASH_NOSRCH = 1 }; /* the key is known to be new */
 
 BUCKET_CONTENTS *hash_search(const char *key, HASH_TABLE *table, int flags);
 BUCKET_CONTENTS *hash_insert(char *key, HASH_TABLE *table, int flags); /* keeps the key */
 BUCKET_CONTENTS *hash_remove(const char *key, HASH_TABLE *table, int flags);
+HASH_TABLE *hash_create(int buckets); /* a power of 2 */
 void hash_flush(HASH_TABLE *table, void (*dispose)(void *));
 void hash_dispose(HASH_TABLE *table);
+
+struct path_data {
+  char *path;
+  int flags;
+};
+
+enum { HASH_CHKDOT = 2 };
+
 void phash_flush(void);
+void phash_insert(char *name, char *path, int check_dot, int times_found);
+
+struct alias {
+  char *name;
+  char *value;
+  char flags;
+};
+
+extern HASH_TABLE *aliases;
+void add_alias(char *name, char *value);
+
+enum { COMPSPEC_TEXTS = 8 };
+
+struct compspec {
+  int refcount;
+  unsigned long actions, options;
+  char *texts[COMPSPEC_TEXTS];
+};
+
+/* A bash may have been built without programmable completion. */
+WEAK extern HASH_TABLE *prog_completes;
+WEAK struct compspec *compspec_create(void);
+WEAK int progcomp_insert(char *name, struct compspec *completion);
 
 /* ---- Builtins ---- */
 
@@ -217,10 +283,11 @@ extern struct builtin *shell_builtins;
 extern int num_shell_builtins;
 extern BUILTIN_FUNCTION *this_shell_builtin;
 struct builtin *builtin_address_internal(const char *name, int disabled_too);
-BUILTIN_FUNCTION exec_builtin, exit_builtin, trap_builtin;
+BUILTIN_FUNCTION exec_builtin, exit_builtin, pushd_builtin, shopt_builtin, trap_builtin;
 int get_exitstat(WORD_LIST *words);
 int number_of_args(void);
-WORD_LIST *list_rest_of_args(void);         /* a copy */
+WORD_LIST *list_rest_of_args(void);        /* a copy */
+void remember_args(WORD_LIST *arguments, int all); /* a copy; `all`: also $1 to $9 */
 WORD_LIST *get_directory_stack(int flags); /* a copy */
 extern char *dollar_vars[];
 
@@ -271,11 +338,20 @@ void set_pipestatus_from_exit(int status);
 extern int read_but_dont_execute;       /* set -n */
 extern int exit_immediately_on_error; /* set -e */
 extern int just_one_command;            /* set -t */
+extern int mark_modified_vars;          /* set -a */
 extern int echo_command_at_execute;     /* set -x */
 extern int job_control;                 /* set -m */
 extern int place_keywords_in_env;       /* set -k */
 extern int lastpipe_opt;                /* shopt -s lastpipe */
 extern int posixly_correct, no_symbolic_links;
+extern int extended_glob;  /* shopt -s extglob */
+extern int expand_aliases; /* shopt -s expand_aliases */
+WEAK extern int restricted; /* set -r */
+char **get_minus_o_opts(void), **get_shopt_options(void); /* the names */
+int minus_o_option_value(char *name);
+int set_minus_o_option(int sign, char *name); /* '-': on, '+': off */
+void set_shellopts(void); /* assigns SHELLOPTS */
+int shopt_setopt(char *name, int on);
 int set_job_control(int on);
 
 /* ---- Signals and traps ---- */
@@ -319,6 +395,7 @@ void without_job_control(void);
 void clear_fifo_list(void);
 void set_ppid(void);
 WEAK void seedrand(void); /* since 5.1 */
+WEAK void coproc_flush(void); /* forgets the coprocess, with its variables */
 
 /* ---- Paths and memory ---- */
 

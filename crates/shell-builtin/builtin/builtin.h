@@ -49,6 +49,7 @@ void adopt_channel(int fd);
 void close_channel(void);
 void remember_listener(const char *name, size_t length);
 void send_reply(struct reply *reply, const char *text);
+void send_reply_bytes(struct reply *reply, const char *text, size_t length);
 
 /* Waits for the next request, with descriptors 0 to 2 closed. */
 void receive(struct message *message);
@@ -57,6 +58,7 @@ void release_payload(struct message *message);
 /* Moves a descriptor above the numbers that scripts use. */
 int move_high(int fd);
 void close_streams(void);
+void open_null_streams(void);
 
 /* ---- signals.c ---- */
 
@@ -122,6 +124,7 @@ void prepare_traps(void);
 /* Saves the traps, whose texts a failing `exec` frees. */
 void copy_traps(void);
 void restore_traps_after_exec(void);
+void ignore_again(int trap);
 
 /* ---- unwind.c ---- */
 
@@ -174,9 +177,27 @@ void forget_directory(void);
 /* Finds the variable itself: a nameref is not followed. */
 SHELL_VAR *global_variable(const char *name);
 
+/* Updates what bash derives from some variables: IFS, PATH, LC_ALL, TZ, POSIXLY_CORRECT and others. */
+void apply_variable(const char *name);
+
 /* Replaces a variable by an exported string, or removes it if the value is NULL. Returns the former variable. */
 SHELL_VAR *replace_variable(const char *name, const char *value, int exported);
 void put_back_variable(const char *name, SHELL_VAR *former);
+
+/* ---- options.c ---- */
+
+int shopt_is_on(const char *name);
+void set_option(char *name, int on);
+void set_shopt(char *name, int on);
+
+/* Returns 1 if bash changes options when it is set. */
+int changes_options(const char *name);
+
+/* To be called before such a variable of a command is set, and when all are set. */
+void save_options(void);
+void note_changed_options(void);
+void restore_options(void (*put_variables_back)(void));
+void forget_options(void);
 
 /* ---- state_kept.c ---- */
 
@@ -193,5 +214,15 @@ void note_idle_trap(void);
 void fork_request(struct message *message);
 void warm_pages(void);
 void write_checkpoint(int fd) __attribute__((noreturn));
+
+/* Items that could not be restored, each as kind, name and reason with a NUL after each. The text may lack some. */
+struct lost_items {
+  int count;
+  size_t length;
+  char text[LONGEST_REPLY];
+};
+
+/* Restores what `write_checkpoint` has written, in a new shell. */
+const struct lost_items *restore_checkpoint(char *items, size_t length);
 
 #endif

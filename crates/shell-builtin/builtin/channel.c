@@ -89,7 +89,11 @@ static void reconnect(void) {
 }
 
 void send_reply(struct reply *reply, const char *text) {
-  reply->text_length = strlen(text);
+  send_reply_bytes(reply, text, strlen(text));
+}
+
+void send_reply_bytes(struct reply *reply, const char *text, size_t length) {
+  reply->text_length = length;
   if (!channel_is_ours()) reconnect();
   if (write_reply(reply, text)) return;
   if (errno == EPIPE || errno == ECONNRESET) _exit(CHANNEL_LOST);
@@ -104,7 +108,7 @@ void close_streams(void) {
   for (int fd = 0; fd <= 2; fd++) close(fd);
 }
 
-static void open_null_streams(void) {
+void open_null_streams(void) {
   close_streams();
   if (open("/dev/null", O_RDWR) == 0 && dup(0) == 1) (void)!dup(0);
 }
@@ -182,7 +186,7 @@ static char *map_payload(struct message *message) {
   struct stat status;
   void *payload = MAP_FAILED;
   if (fstat(fd, &status) == 0 && (size_t)status.st_size >= length && length > 0) {
-    payload = mmap(NULL, length, PROT_READ, MAP_PRIVATE, fd, 0);
+    payload = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
   }
   close(fd);
   return payload == MAP_FAILED ? NULL : payload;

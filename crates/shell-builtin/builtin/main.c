@@ -53,7 +53,7 @@ static void report(uint64_t id, const struct outcome *outcome) {
                         .status = last_command_exit_value,
                         .signal = outcome->signal,
                         .forks = fork_count};
-  const char *directory = get_string_value("PWD");
+  const char *directory = the_current_working_directory;
   char *physical = NULL;
   if (!directory || *directory != '/' || strlen(directory) > LONGEST_REPLY) {
     physical = getcwd(NULL, 0);
@@ -132,6 +132,25 @@ static void promote(const struct request *request) {
   send_reply(&promoted, "");
 }
 
+/* The id is `$?` of the last command. */
+static void restore(struct message *message) {
+  if (!message->payload) {
+    struct refusal_report no_files = {REFUSED_STREAMS, EMFILE, ""};
+    refuse(message->request->id, &no_files);
+    return;
+  }
+  struct reply restored = {.kind = RESTORED, .id = message->request->id, .pid = own_pid};
+  open_null_streams();
+  const struct lost_items *lost = restore_checkpoint(message->payload, message->request->text_length);
+  fflush(stdout);
+  fflush(stderr);
+  close_streams();
+  release_payload(message);
+  last_command_exit_value = (int)message->request->id;
+  restored.status = lost->count;
+  send_reply_bytes(&restored, lost->text, lost->length);
+}
+
 static void close_descriptors(const struct message *message) {
   for (int i = 0; i < message->count; i++) close(message->descriptors[i]);
 }
@@ -147,6 +166,10 @@ static void serve(struct message *message) {
     case PROMOTE:
       close_descriptors(message);
       promote(message->request);
+      break;
+    case RESTORE:
+      close_descriptors(message);
+      restore(message);
       break;
     case LISTENER:
       if (message->payload) remember_listener(message->payload, message->request->text_length);

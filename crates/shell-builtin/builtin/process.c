@@ -36,6 +36,7 @@ void become_shell(void) {
   set_ppid();
   without_job_control(); /* the jobs are children of another process */
   clear_fifo_list();
+  if (coproc_flush) coproc_flush();
   subshell_environment = 0;
   original_pgrp = terminal_pgrp = -1;
   shell_pgrp = getpgrp();

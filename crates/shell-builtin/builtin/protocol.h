@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum request_kind { RUN = 1, FORK = 2, PROMOTE = 3, LISTENER = 4 };
+enum request_kind { RUN = 1, FORK = 2, PROMOTE = 3, LISTENER = 4, RESTORE = 5 };
 
 enum request_flag {
   PAYLOAD_IN_FILE = 1 << 0, /* the payload is in a file, the last descriptor */
@@ -37,7 +37,7 @@ struct request {
   char payload[];
 };
 
-enum reply_kind { HELLO = 1, DONE = 2, REFUSED = 3, FORKED = 4, BEGUN = 5, PROMOTED = 6, ENDING = 7 };
+enum reply_kind { HELLO = 1, DONE = 2, REFUSED = 3, FORKED = 4, BEGUN = 5, PROMOTED = 6, ENDING = 7, RESTORED = 8 };
 
 enum done_flag {
   EXITED = 1,           /* the command ended the shell: `exit`, errexit, a failed `exec`, a terminating signal */

@@ -126,8 +126,10 @@ static int enter_environment(const char *entries, size_t length, struct refusal_
       return 0;
     }
     hooks_are_harmless = hooks_are_harmless && is_harmless(name);
+    if (changes_options(name)) save_options();
     replace(name, name_length, equals ? equals + 1 : NULL, 1);
   }
+  note_changed_options();
   return 1;
 }
 
@@ -180,7 +182,7 @@ int enter_scope(const struct message *message, struct refusal_report *refused) {
 void leave_scope(void) {
   if (limits_are_set) leave_limits();
   limits_are_set = 0;
-  put_all_back();
+  restore_options(put_all_back);
   if (directory_is_saved) restore_directory();
   directory_is_saved = 0;
 }
@@ -195,6 +197,7 @@ void keep_scope(void) {
   }
   if (programs_are_saved && saved_programs) hash_dispose(saved_programs);
   programs_are_saved = 0;
+  forget_options();
   forget_directory();
   directory_is_saved = limits_are_set = files_are_set = processes_are_set = 0;
 }

@@ -45,7 +45,7 @@ void prepare_traps(void) {
 }
 
 /* An ignored EXIT, DEBUG, ERR or RETURN loses only the mark that it is trapped: `ignore_signal` does nothing then. */
-static void ignore_again(int trap) {
+void ignore_again(int trap) {
   set_signal(trap, ignored);
   ignore_signal(trap);
 }

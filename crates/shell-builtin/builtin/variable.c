@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-enum { HASH_NOSRCH = 1 };
-
 SHELL_VAR *global_variable(const char *name) {
   BUCKET_CONTENTS *bucket = hash_search(name, global_variables->table, 0);
   return bucket ? bucket->data : NULL;
@@ -24,8 +22,7 @@ static SHELL_VAR *take_out(const char *name) {
   return variable;
 }
 
-/* bash derives internal state from some variables: IFS, PATH, LC_ALL, TZ, POSIXLY_CORRECT and others. */
-static void apply(const char *name) {
+void apply_variable(const char *name) {
   array_needs_making = 1;
   stupidly_hack_special_variables((char *)name);
 }
@@ -36,7 +33,7 @@ SHELL_VAR *replace_variable(const char *name, const char *value, int exported) {
     SHELL_VAR *variable = bind_variable(name, (char *)value, 0);
     if (variable && exported) variable->attributes |= att_exported;
   }
-  apply(name);
+  apply_variable(name);
   return former;
 }
 
@@ -47,5 +44,5 @@ void put_back_variable(const char *name, SHELL_VAR *former) {
     char *key = strcpy(xmalloc(strlen(name) + 1), name);
     hash_insert(key, global_variables->table, HASH_NOSRCH)->data = former;
   }
-  apply(name);
+  apply_variable(name);
 }

@@ -94,6 +94,7 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
     isCanceled,
     ...truncation(out, err),
     sessionRestarted,
+    ...(native.lostState && { lostState: native.lostState }),
     denials: native.denials?.map((target) => ({ target, rule: 'network' as const })) ?? [],
     all: strip(stdout.length > 0 ? stdout : stderr),
   }

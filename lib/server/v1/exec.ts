@@ -50,6 +50,10 @@ const resultSchema = z
       .nullable()
       .openapi({ description: 'Number of bytes before the gap in each stream.' }),
     sessionRestarted: z.boolean(),
+    lostState: z
+      .array(z.object({ kind: z.string(), name: z.string(), reason: z.string() }))
+      .optional()
+      .openapi({ description: 'Items of the state that could not be restored before the command.' }),
     denials: z.array(z.object({ target: z.string(), rule: z.literal('network') })),
   })
   .openapi('Result')

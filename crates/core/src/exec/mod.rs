@@ -2,6 +2,7 @@
 
 pub mod outcome;
 
+pub use nacre_protocol::shell::Lost;
 pub use outcome::Outcome;
 
 use crate::error::Error;

@@ -1,5 +1,6 @@
 //! The result of a foreground command.
 
+use nacre_protocol::shell::Lost;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
@@ -32,6 +33,8 @@ pub struct Outcome {
     pub output_limited: bool,
     /// The shell died and was replaced.
     pub restarted: bool,
+    /// Items of the session's state that were lost before the command.
+    pub lost_state: Vec<Lost>,
     /// Hosts and ports that the session's proxy refused while the command ran.
     pub denials: Vec<String>,
 }

@@ -197,8 +197,11 @@ impl Session {
             Internal::Process(key, received) => self.process_reported(key, received),
             // Refers to an earlier supervisor: the session has started again, or was swept twice.
             Internal::Salvaged { of, .. } if of != self.supervision.last().map(PidHold::pid) => {}
-            Internal::Salvaged { checkpoint, .. } => {
+            Internal::Salvaged { checkpoint, has_lost, .. } => {
                 self.supervision.release();
+                if has_lost {
+                    self.lose_state("it could not be saved; the session has an earlier one");
+                }
                 self.checkpoint = checkpoint.or(self.checkpoint.take());
                 self.events.push_back(Event::Salvaged);
             }

@@ -60,6 +60,14 @@ impl Session {
                 self.fail(error);
             }
             Received::Reply(Reply::Begun { .. } | Reply::Ending { .. }) if self.shell.is_setting_up() => {}
+            Received::Reply(Reply::Restored(lost)) => {
+                if self.shell.is_setting_up() {
+                    self.set_up_ended();
+                    self.restores = 0;
+                    lost.into_iter().for_each(|one| self.lose(one));
+                    self.events.push_back(Event::SetUp);
+                }
+            }
             Received::Reply(Reply::Hello { version, .. }) => {
                 if !version.is_empty() {
                     self.version = version;
@@ -90,10 +98,8 @@ impl Session {
 
     pub(super) fn command_done(&mut self, done: Done) {
         if self.shell.is_setting_up() {
-            if self.shell.set_up_one() {
-                self.events.push_back(Event::SetUp);
-            }
-            return;
+            self.set_up_ended();
+            return self.events.push_back(Event::SetUp);
         }
         let Some(ticket) = self.take_owed() else { return };
         if let Some(command) = self.foreground.command() {

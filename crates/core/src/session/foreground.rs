@@ -125,12 +125,12 @@ impl Foreground {
         }
     }
 
-    /// Keeps `$?` of the command during which the shell died.
+    /// Keeps `$?` of the last command.
     pub(super) fn keep_status(&mut self, status: i32) {
         self.status = status as u64;
     }
 
-    /// `$?` of the command during which the shell died.
+    /// `$?` of the last command, which a new shell and a standby that takes over begin with.
     pub(super) fn status(&self) -> u64 {
         self.status
     }

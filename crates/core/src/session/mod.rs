@@ -52,6 +52,7 @@ use loan::Sent;
 use mailbox::{Sender, WeakSender, mailbox};
 use nacre_containment::pid::Pid;
 use nacre_protocol::confinement::Confinement;
+use nacre_protocol::shell::Lost;
 use nacre_protocol::standing::ResourceLimits;
 use numbers::Numbers;
 use plain::Plain;
@@ -296,6 +297,8 @@ enum Internal {
         of: Option<Pid>,
         /// The saved state, if it could be saved.
         checkpoint: Option<Vec<u8>>,
+        /// There was a standby, but it has not saved the state.
+        has_lost: bool,
     },
     /// How the session is to be confined.
     Isolated(Box<Result<Isolated, Error>>),
@@ -328,8 +331,12 @@ struct Session {
     cwd: PathBuf,
     /// `$BASH_VERSION`; empty until the shell has started once.
     version: String,
-    /// The state that a new shell starts with, as text.
+    /// The state that a new shell starts with.
     checkpoint: Option<Vec<u8>>,
+    /// How often the checkpoint has been sent to a new shell without a reply.
+    restores: u32,
+    /// What could not be restored, until the result of the next command tells it.
+    lost_state: Vec<Lost>,
     /// Why there is no shell.
     failure: Option<Error>,
     closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
@@ -364,6 +371,8 @@ impl Session {
             reconnects,
             version: String::new(),
             checkpoint: None,
+            restores: 0,
+            lost_state: Vec::new(),
             failure: None,
             closing: None,
         }

@@ -7,8 +7,8 @@ use super::{Opened, Session};
 use crate::capabilities::Engine;
 use crate::error::{Code, Error};
 use crate::exec::Outcome;
-use crate::shell::checkpoint::ReadOnly;
 use crate::shell::event::{Answer, Refusal};
+use crate::shell::plain_state::ReadOnly;
 use crate::shell::state::{Cause, End, Kill, Ticket};
 use nacre_protocol::shell::Refusal as ShellRefusal;
 use std::path::Path;
@@ -17,7 +17,8 @@ use tokio::time::Instant;
 impl Session {
     /// The result of a command that has ended.
     pub(super) fn conclude(&mut self, command: Running, end: End, kill: Option<Kill>, restarted: bool) {
-        let outcome = Outcome { restarted, cwd: self.cwd.clone(), ..Outcome::default() };
+        let lost_state = std::mem::take(&mut self.lost_state);
+        let outcome = Outcome { restarted, lost_state, cwd: self.cwd.clone(), ..Outcome::default() };
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
         let Remains { request, mut outcome, pipes, died } = command.finish(outcome, is_held);
         self.calls.answered(request.id);
@@ -128,9 +129,12 @@ impl Session {
             self.clear_command_timers(ticket);
             self.pace.command_ended(command.elapsed());
             if let Answer::Ended { end, kill, restarted } = answer {
-                if let (End::Died, Some(status)) = (end, command.status_of_death()) {
-                    self.foreground.keep_status(status);
-                }
+                let status = match end {
+                    End::Done { status, .. } => Some(status),
+                    End::Died => command.status_of_death(),
+                    _ => None,
+                };
+                status.into_iter().for_each(|status| self.foreground.keep_status(status));
                 return self.conclude(command, end, kill, restarted);
             }
         }

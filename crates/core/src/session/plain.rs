@@ -16,13 +16,13 @@ use crate::error::{Code, Error};
 use crate::exec::Command;
 use crate::outbox::Descriptor;
 use crate::shell::channel::Received;
-use crate::shell::checkpoint::{ReadOnly, Report as Dump, Scope, Snapshot};
 use crate::shell::event::{Action, Event};
 use crate::shell::plain_script::{self, Plan};
+use crate::shell::plain_state::{ReadOnly, Report as Dump, Scope, Snapshot};
 use crate::shell::state::Ticket;
 use crate::supervisor::WITHHELD;
 use crate::sys;
-use nacre_protocol::shell::{Refusal, Reply};
+use nacre_protocol::shell::{Lost, Refusal, Reply};
 use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
 use std::ffi::OsString;
 use std::io;
@@ -281,6 +281,10 @@ impl Session {
             return self.events.push_back(Event::ShellDied { unread: false });
         };
         let exited = dump.exited;
+        let reason = "the new bash refuses it";
+        let lost =
+            dump.lost.iter().map(|(kind, name)| Lost { kind: kind.clone(), name: name.clone(), reason: reason.into() });
+        lost.for_each(|one| self.lose(one));
         if !dump.unparsed {
             let state = Snapshot::after(dump, self.plain.state.as_ref(), &scope);
             self.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
@@ -315,7 +319,7 @@ impl Session {
 }
 
 pub(super) fn quoted(text: &str) -> String {
-    String::from_utf8_lossy(&crate::shell::checkpoint::quote(text.as_bytes())).into_owned()
+    String::from_utf8_lossy(&crate::shell::plain_state::quote(text.as_bytes())).into_owned()
 }
 
 pub(super) fn not_started(error: io::Error) -> Error {

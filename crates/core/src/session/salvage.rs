@@ -1,13 +1,12 @@
 //! Recovery after the supervisor's death: saves the last state and kills the remaining processes of the session.
 //!
 //! The shell dies with the supervisor (parent-death signal). The standby does not, and has the state: a fork of it
-//! writes the state as text. Then everything that belongs to the session is killed, awaited and, if no other process
+//! writes the state to a file. Then everything that belongs to the session is killed, awaited and, if no other process
 //! does it, reaped.
 
 use super::Internal;
 use super::background::Lost;
 use crate::shell::channel::{Channel, Received};
-use crate::shell::checkpoint;
 use crate::supervisor::PidHold;
 use crate::sys;
 use nacre_containment::cgroup::Group;
@@ -15,14 +14,16 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_protocol::files::HELPER_NAME;
-use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
+use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind, is_whole};
 use std::collections::HashSet;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::time::Duration;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Time limit for the standby to write the state. A large state takes 0.1 s.
+/// How long saving the state may make no progress. A usual state takes 1 ms, one of 100,000 variables 0.1 s.
 const SAVING: Duration = Duration::from_secs(2);
 /// Maximum time for SIGKILL to take effect, including writeback and unmapping.
 const DYING: Duration = Duration::from_secs(2);
@@ -70,16 +71,17 @@ pub(super) fn start(
 ) {
     tokio::spawn(async move {
         let saved = match &standby {
-            Some((channel, _)) => timeout(SAVING, save(channel)).await.ok().flatten(),
+            Some((channel, _)) => save(channel).await,
             None => None,
         };
+        let has_lost = standby.is_some() && saved.is_none();
         drop(standby);
         let of = remains.as_ref().map(|remains| remains.supervisor.pid());
         if let Some(remains) = remains {
             sweep(remains).await;
         }
         drop(lost);
-        let _ = report.send(Internal::Salvaged { of, checkpoint: saved });
+        let _ = report.send(Internal::Salvaged { of, checkpoint: saved, has_lost });
     });
 }
 
@@ -90,24 +92,45 @@ pub(super) async fn await_end(remains: Remains) {
     sweep(remains).await;
 }
 
-/// The state of an idle bash process, as text that restores it.
+/// The state of an idle bash process. `None` if it dies or makes no progress.
 pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
-    let file = sys::memory_file().ok()?;
-    let (child, theirs) = Channel::pair().ok()?;
+    // Not a file, which a limit of the session (`ulimit -f`) would cut.
+    let (reader, writer) = sys::output_pipe().ok()?;
+    let reader = sys::watch(reader).ok()?;
+    let (_child, theirs) = Channel::pair().ok()?;
     let request = Request {
         flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM,
         ..Request::new(RequestKind::Fork, u64::MAX)
     };
-    channel.send(&request, vec![theirs.into(), file.try_clone().ok()?.into()]).ok()?;
+    channel.send(&request, vec![theirs.into(), writer.into()]).ok()?;
+    let forked = async {
+        loop {
+            match channel.receive().await {
+                Received::Reply(Reply::Forked { id: u64::MAX, result, .. }) => return result.is_ok(),
+                Received::Closed { .. } => return false,
+                Received::Reply(_) => {}
+            }
+        }
+    };
+    if !timeout(SAVING, forked).await.ok()? {
+        return None;
+    }
+    let mut state = Vec::new();
+    while timeout(SAVING, read_some(&reader, &mut state)).await.ok()?.ok()? > 0 {}
+    is_whole(&state).then_some(state)
+}
+
+/// Reads what has arrived; 0 at the end.
+async fn read_some(reader: &AsyncFd<OwnedFd>, into: &mut Vec<u8>) -> io::Result<usize> {
     loop {
-        match channel.receive().await {
-            Received::Reply(Reply::Forked { id: u64::MAX, result: Ok(_), .. }) => break,
-            Received::Reply(Reply::Forked { id: u64::MAX, .. }) | Received::Closed { .. } => return None,
-            Received::Reply(_) => {}
+        into.reserve(64 * 1024);
+        let mut guard = reader.readable().await?;
+        match guard.try_io(|reader| sys::read_spare(reader.get_ref(), into, usize::MAX)) {
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(read) => return read,
+            Err(_would_block) => {}
         }
     }
-    while !matches!(child.receive().await, Received::Closed { .. }) {}
-    checkpoint::restore_text(&sys::contents(&file).ok()?)
 }
 
 /// Kills the members of the session's control group, and whatever still belongs to the session that the supervisor

@@ -14,8 +14,8 @@ pub(super) struct ShellLink {
     said_hello: bool,
     /// The channel closed before the shell read the last request.
     lost_request: bool,
-    /// Number of setup requests whose end is pending.
-    setting_up: usize,
+    /// It has a setup request.
+    setting_up: bool,
 }
 
 impl ShellLink {
@@ -58,7 +58,7 @@ impl ShellLink {
 
     /// Records the end of the shell's process. Its channel may still tell whether it has read its last request.
     pub(super) fn ended(&mut self) {
-        (self.pid, self.setting_up) = (None, 0);
+        (self.pid, self.setting_up) = (None, false);
     }
 
     /// Records the channel's end of file. Either the shell is dead, or a command closed its end. A command that a
@@ -94,19 +94,13 @@ impl ShellLink {
         self.take_lost_request() || lost
     }
 
-    /// Expects the ends of so many setup requests.
-    pub(super) fn expect_set_up(&mut self, requests: usize) {
-        self.setting_up = requests;
+    /// Records that a setup request was sent, or has ended.
+    pub(super) fn set_up(&mut self, is_running: bool) {
+        self.setting_up = is_running;
     }
 
     pub(super) fn is_setting_up(&self) -> bool {
-        self.setting_up > 0
-    }
-
-    /// Records the end of a setup request. True if it was the last one.
-    pub(super) fn set_up_one(&mut self) -> bool {
-        self.setting_up -= 1;
-        self.setting_up == 0
+        self.setting_up
     }
 
     /// The next report that has already arrived.

@@ -13,14 +13,16 @@ use crate::shell::state::Shell;
 use crate::shell::{launch, listener};
 use crate::supervisor::{Supervisor, WITHHELD};
 use nacre_containment::cgroup::Group;
-use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use nacre_protocol::shell::{Lost, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Time limit for a shell's handshake.
+/// Time limit for a shell's handshake, and for its set-up.
 pub(super) const HELLO: Duration = Duration::from_secs(20);
+/// After so many shells that died while they restored a state, the next one starts without it.
+const MOST_RESTORES: u32 = 2;
 
 impl Session {
     pub(super) fn start_session(&mut self) {
@@ -158,37 +160,61 @@ impl Session {
         }
     }
 
+    /// Notes a lost item for the result of the next command.
+    pub(super) fn lose(&mut self, item: Lost) {
+        if !self.lost_state.contains(&item) {
+            self.lost_state.push(item);
+        }
+    }
+
+    pub(super) fn lose_state(&mut self, reason: &str) {
+        self.lose(Lost { kind: "state".into(), name: String::new(), reason: reason.into() });
+    }
+
+    pub(super) fn set_up_ended(&mut self) {
+        self.shell.set_up(false);
+        self.timers.clear(Timer::Hello);
+    }
+
     pub(super) fn set_up(&mut self) {
-        let mut requests = Vec::new();
-        let mut env = Vec::new();
-        if let Some((name, value)) = self.config.env.iter().rfind(|(name, _)| name == WITHHELD) {
-            env = [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat();
+        if self.restores == MOST_RESTORES {
+            self.checkpoint = None;
+            self.restores = 0;
+            self.lose_state("shells died while it was restored");
         }
-        if !env.is_empty() {
-            requests.push((RequestFlags::KEEP_SCOPE | RequestFlags::ENGINE, Vec::new(), env));
-        }
-        if let Some(checkpoint) = &self.checkpoint {
-            requests.push((RequestFlags::ENGINE, checkpoint.clone(), Vec::new()));
-        }
+        let withheld = self.config.env.iter().rfind(|(name, _)| name == WITHHELD);
+        let env =
+            withheld.map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat());
+        let request = match (&self.checkpoint, &env) {
+            (Some(text), _) => {
+                Some((Request { text, ..Request::new(RequestKind::Restore, self.foreground.status()) }, Ok(Vec::new())))
+            }
+            (None, Some(env)) => {
+                let flags = RequestFlags::KEEP_SCOPE | RequestFlags::ENGINE;
+                Some((Request { env, flags, ..Request::new(RequestKind::Run, 0) }, null_streams()))
+            }
+            (None, None) => None,
+        };
+        let has_request = request.is_some();
         let name = listener::name().unwrap_or_default().as_bytes();
         // A dead shell needs no set-up: its death is being reported.
         let Some(shell) = self.shell.channel().cloned() else { return };
         self.timers.clear(Timer::Hello);
         let send = || {
             shell.send(&Request { text: name, ..Request::new(RequestKind::Listener, 0) }, Vec::new())?;
-            for (flags, text, env) in &requests {
-                shell.send(
-                    &Request { text, env, flags: *flags, ..Request::new(RequestKind::Run, 0) },
-                    null_streams()?,
-                )?;
+            if let Some((request, streams)) = request {
+                shell.send(&request, streams?)?;
             }
             Ok::<(), io::Error>(())
         };
         if let Err(error) = send() {
             return self.fail(spawn_failed("set the shell up", &error));
         }
-        self.shell.expect_set_up(requests.len());
-        if requests.is_empty() {
+        self.shell.set_up(has_request);
+        if has_request {
+            self.restores += u32::from(self.checkpoint.is_some());
+            self.timers.set(Timer::Hello, Instant::now() + HELLO);
+        } else {
             self.events.push_back(Event::SetUp);
         }
     }

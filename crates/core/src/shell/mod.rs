@@ -1,13 +1,13 @@
 //! The session's shell: its state machine, and the messages to its processes.
 
 pub mod channel;
-pub mod checkpoint;
 mod commands;
 mod deaths;
 pub mod event;
 pub mod launch;
 pub mod listener;
 pub mod plain_script;
+pub mod plain_state;
 pub mod state;
 mod step;
 pub mod transition;

@@ -5,7 +5,7 @@
 //! command's own. [`arguments`] make bash read and evaluate the parts. The prefix sets everything that would act on the
 //! engine's own words, such as tracing and the DEBUG trap.
 
-use super::checkpoint::{Snapshot, quote};
+use super::plain_state::{LOST, NOWHERE, Snapshot, quote};
 use crate::exec::Command;
 use std::path::Path;
 
@@ -20,6 +20,19 @@ pub const CANNOT_LIMIT_FILES: u8 = b'F';
 pub const CANNOT_LIMIT_PROCESSES: u8 = b'P';
 /// Written by a background process right before its command begins.
 pub const BEGINS: u8 = b'B';
+
+/// Enters a directory that does not exist, in place of a session's directory that is gone: a command must not act in a
+/// third one. `cd` has printed why. Where none can be made, the command is refused.
+fn nowhere() -> String {
+    let attempts = ["/tmp", "/var/tmp", "/dev/shm"].map(|parent| {
+        format!(
+            "{{ __nacre_nowhere=$(\\builtin command -p mktemp -d {parent}{NOWHERE}XXXXXX 2>/dev/null) && \
+             \\builtin cd -- \"$__nacre_nowhere\" && \\builtin command -p rmdir -- \"$__nacre_nowhere\"; }}"
+        )
+    });
+    let refuse = format!("{{ \\builtin printf {} >&{REPORT}; \\builtin exit 126; }}", CANNOT_ENTER as char);
+    format!(" || {} || {refuse}\n", attempts.join(" || "))
+}
 
 /// The parts of a script.
 #[derive(Default)]
@@ -72,44 +85,51 @@ const OWN_STATUS: &str = "__nacre_status=$?";
 const NORMAL_END: &str = "${__nacre_text+unparsed}";
 const EXIT: &str = "exit${FUNCNAME+ function}";
 
+/// Builtins that the dump needs, which the user may have disabled.
+const NEEDED: &str = "alias compgen complete declare eval exit hash printf pwd set shopt trap umask";
+
 /// The text that dumps the state. `flags` is the last section.
 ///
 /// The user's DEBUG trap still fires for the first commands, whose output is that of the group around them. In a
 /// function, not all visible variables are global; setting an attribute on the global variable shows which are. The
-/// dump runs in a fork, because touching PATH empties the hash table.
+/// dump runs in a fork, because touching PATH empties the hash table. The history is turned off, because bash would write
+/// it to its file at the end of each command.
 fn dump(flags: &str) -> String {
     let end = "\\builtin printf '\\0'";
     let sections = [
-        "",
         "\\builtin set +o",
         "\\builtin set +eu; [[ ${__nacre_shopt-} != *expand_aliases* ]] || \\builtin shopt -s expand_aliases; \\builtin shopt -p",
         "\\builtin pwd",
-        "\\builtin set +fvxC +o posix; \\builtin umask -p",
+        "\\builtin set +vxC +o posix +o history -f; \\builtin umask -p",
         "\\builtin declare -p",
         "if [[ ${FUNCNAME-} ]]; then ( IFS=$' \\n'; for __nacre_name in $(\\builtin compgen -v); do \
          \\builtin declare -gt \"$__nacre_name\"; \\builtin eval \"__nacre_seen=\\${$__nacre_name@a}\\${$__nacre_name[*]@a}\"; \
          [[ $__nacre_seen == *t* ]] || \\builtin printf '%s\\n' \"$__nacre_name\"; done ) fi",
-        "\\builtin declare -f",
         "\\builtin declare -F",
         "\\builtin alias -p",
-        "\\builtin printf '%q ' \"$0\" \"$#\" \"$@\"",
+        // Bash splits these words where IFS is a control character.
+        "\\builtin unset -v IFS; \\builtin printf '%q ' \"$0\" \"$#\" \"$@\"",
         "\\builtin printf '%q ' \"${DIRSTACK[@]}\"",
         "\\builtin complete -p",
         "\\builtin hash -l",
-        "\\builtin enable -n",
     ];
-    let sections: Vec<String> =
-        sections.iter().map(|section| [section, end].join(if section.is_empty() { "" } else { "; " })).collect();
-    let sections = sections.join("; ");
+    let sections = sections.map(|section| [section, end].join("; ")).join("; ");
+    // `declare -F` prints three words for each function. IFS is unset here.
+    let functions = "__nacre_count=0; for __nacre_name in $(\\builtin declare -F); do if (( ++__nacre_count % 3 == 0 )); then \
+         \\builtin printf '%s\\0' \"$__nacre_name\"; \\builtin declare -f -- \"$__nacre_name\"; \\builtin printf '\\0'; fi; done";
     format!(
-        "\\builtin trap -p >&{REPORT}; \\builtin trap - EXIT DEBUG ERR RETURN CHLD; \
-         {{ {sections}; \\builtin printf '%s\\0END\\0' \"{flags}\"; }} >&{REPORT}"
+        "\\builtin enable -n >&{REPORT} || [[ x ]]; \\builtin enable {NEEDED} 2>/dev/null || [[ x ]]; \\builtin printf '\\0' >&{REPORT}; \
+         \\builtin trap -p >&{REPORT}; \\builtin trap - EXIT DEBUG ERR RETURN CHLD; \
+         {{ {end}; {sections}; \\builtin printf '%s\\0' \"{flags}\"; {functions}; \\builtin printf 'END\\0'; }} >&{REPORT}"
     )
 }
 
 /// The script of a foreground command.
 pub fn command(plan: &Plan<'_>, command: &Command) -> Vec<u8> {
     let mut setup = plan.setup();
+    setup.extend(
+        format!("\\builtin printf '%s\\0' \"${{{LOST}[@]}}\" BEGIN >&{REPORT}; \\builtin unset -v {LOST}\n").as_bytes(),
+    );
     setup.extend(exit_trap(plan.state.and_then(Snapshot::exit_trap)));
     setup.extend(plan.last_words());
     plan.script(setup, command)
@@ -122,7 +142,7 @@ pub fn process(plan: &Plan<'_>, command: &Command, has_terminal: bool) -> Vec<u8
         // Bash sets a missing terminal type to `dumb`.
         setup.extend(b"[[ ${TERM:-dumb} != dumb ]] || \\builtin export TERM=xterm-256color\n");
     }
-    setup.extend(format!("\\builtin printf {} >&{REPORT}\n", BEGINS as char).as_bytes());
+    setup.extend(format!("\\builtin unset -v {LOST}; \\builtin printf {} >&{REPORT}\n", BEGINS as char).as_bytes());
     setup.extend(plan.last_words());
     plan.script(setup, command)
 }
@@ -140,7 +160,7 @@ fn exit_trap(user: Option<&[u8]>) -> Vec<u8> {
         None => text.extend(format!("{{ {dump}; }} >/dev/null 2>&1\n").as_bytes()),
         Some(user) => {
             let fork = format!(
-                "( {dump} ) >/dev/null 2>&1\n[[ $__nacre_shopt != *expand_aliases* ]] || \\builtin shopt -s expand_aliases\n\
+                "( {dump} ) >/dev/null 2>&1\n\\builtin set +o history\n[[ $__nacre_shopt != *expand_aliases* ]] || \\builtin shopt -s expand_aliases\n\
                  {{ ( \\builtin exit \"$__nacre_status\" ) && :; }}\n"
             );
             text.extend(fork.as_bytes());
@@ -166,7 +186,7 @@ impl Plan<'_> {
     fn setup(&self) -> Vec<u8> {
         let mut text = Vec::new();
         if let Some(state) = self.state {
-            text.extend([b"\\builtin cd -- ".as_slice(), &quote(state.cwd()), b"\n"].concat());
+            text.extend([b"\\builtin cd -- ".as_slice(), &quote(state.cwd()), nowhere().as_bytes()].concat());
         }
         text.push(0);
         if let Some(state) = self.state {
@@ -178,7 +198,7 @@ impl Plan<'_> {
             }
             text.extend(state.restore());
         }
-        text.extend(b"\0\\builtin unset -v __nacre_first __nacre_state __nacre_setup\n");
+        text.extend(b"\0\\builtin unset -v __nacre_first __nacre_state __nacre_setup __nacre_nowhere\n");
         let refuse = |text: &mut Vec<u8>, what: &[u8], letter: u8| {
             text.extend(what);
             let report =
@@ -212,9 +232,20 @@ impl Plan<'_> {
             let line = [b"\\builtin trap -- ".as_slice(), &quote(trap), b" ", signal.as_bytes(), b"\n"].concat();
             if is_late { &mut late } else { &mut text }.extend(line);
         }
+        if !text.is_empty() {
+            // A read-only variable can make bash complain about an option.
+            text = [b"{\n".as_slice(), &text, b"} 2>/dev/null\n"].concat();
+        }
         text.extend(b"__nacre_go() {\n\\builtin unset -v __nacre_text\n\\builtin unset -f __nacre_go\n");
         text.extend(late);
-        text.extend(format!("\\builtin return {}\n}}\n", self.status).as_bytes());
+        let disabled = self.state.map(Snapshot::disabled).unwrap_or_default();
+        if disabled.is_empty() {
+            text.extend(format!("\\builtin return {}\n}}\n", self.status).as_bytes());
+        } else {
+            // `return` may be one of them.
+            text.extend([b"\\builtin enable -n", disabled.as_slice(), b"\n"].concat());
+            text.extend(format!("( \\builtin enable exit; \\builtin exit {} )\n}}\n", self.status).as_bytes());
+        }
         text
     }
 

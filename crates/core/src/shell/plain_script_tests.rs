@@ -1,7 +1,7 @@
 //! Tests of the scripts on a real bash.
 
 use super::*;
-use crate::shell::checkpoint::{Report, Scope};
+use crate::shell::plain_state::{Report, Scope};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command as Process, Output};

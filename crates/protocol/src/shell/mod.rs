@@ -11,6 +11,15 @@ mod request;
 pub use reply::*;
 pub use request::*;
 
+/// The kind of a checkpoint's last item; `checkpoint.c` describes the format.
+const LAST_ITEM: u32 = 0x454e_444e;
+
+/// True for a checkpoint that was written to its end.
+pub fn is_whole(checkpoint: &[u8]) -> bool {
+    // The header of an item has 16 bytes. Two empty texts follow, each with a NUL.
+    checkpoint.last_chunk::<18>().is_some_and(|last| last[..4] == LAST_ITEM.to_ne_bytes())
+}
+
 /// The signal that interrupts a running command. glibc hides it from bash, so that no trap can block it.
 pub const INTERRUPT_SIGNAL: i32 = 33;
 

@@ -136,6 +136,19 @@ pub enum Reply {
         /// The request's id.
         id: u64,
     },
+    /// A checkpoint has been restored, except for these items.
+    Restored(Vec<Lost>),
+}
+
+/// An item of a shell's state that could not be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// What it is: `variable`, `function`, `directory`, ...
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// Why it is lost.
+    pub reason: String,
 }
 
 /// The result of a command.
@@ -181,9 +194,24 @@ impl Reply {
             5 => Self::Begun { id, pid },
             6 => Self::Promoted { pid },
             7 => Self::Ending { id },
+            8 => Self::Restored(lost(text, status)),
             _ => return None,
         })
     }
+}
+
+/// The items in the text of a reply: three texts each. There may be more than it has room for.
+fn lost(text: &[u8], count: i32) -> Vec<Lost> {
+    let texts: Vec<String> =
+        text.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned()).collect();
+    let (items, _) = texts.as_chunks();
+    let mut lost: Vec<Lost> = items.iter().cloned().map(|[kind, name, reason]| Lost { kind, name, reason }).collect();
+    let unnamed = usize::try_from(count).unwrap_or_default().saturating_sub(lost.len());
+    if unnamed > 0 {
+        let name = format!("{unnamed} more");
+        lost.push(Lost { kind: "state".into(), name, reason: "there is no room for more names".into() });
+    }
+    lost
 }
 
 impl ReplyHeader {

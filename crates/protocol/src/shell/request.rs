@@ -47,6 +47,8 @@ pub enum RequestKind {
     Promote = 3,
     /// The abstract address, as the text, where a shell reopens a lost channel.
     Listener = 4,
+    /// Restore a checkpoint, the text, in a shell that has not run anything yet. The request's id becomes `$?`.
+    Restore = 5,
 }
 
 flags! {

@@ -14,6 +14,39 @@ pub fn statements(text: &[u8]) -> Vec<&[u8]> {
     found
 }
 
+/// Splits a text into words, without the blanks between them.
+pub fn words(text: &[u8]) -> Vec<&[u8]> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (word, after) = split_word(rest);
+        found.push(word);
+        rest = after;
+    }
+    found
+}
+
+/// True if bash expands nothing in a text, and executes nothing of it but its first word. Before 5.2, bash prints some
+/// words without quotes.
+pub fn is_literal(text: &[u8]) -> bool {
+    let mut at = 0;
+    while at < text.len() {
+        match text[at] {
+            b'\\' => at += 2,
+            b'\'' => at = closing(text, at + 1, b'\'', false),
+            b'$' if text.get(at + 1) == Some(&b'\'') => at = closing(text, at + 2, b'\'', true),
+            byte if byte.is_ascii_alphanumeric() || byte >= 0x80 || b" ./_-+:,@%=".contains(&byte) => at += 1,
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// Splits a text into its last word and what precedes it, with the blank.
+pub fn split_last_word(text: &[u8]) -> (&[u8], &[u8]) {
+    text.split_at(text.len() - words(text).last().map_or(0, |word| word.len()))
+}
+
 /// Splits a text into its first word and the rest after the blank.
 pub fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = end_of(text, |byte| byte == b' ');
@@ -94,6 +127,22 @@ mod tests {
         let found: Vec<_> = statements(text).iter().map(|one| String::from_utf8_lossy(one).into_owned()).collect();
         assert_eq!(found.len(), 4, "{found:?}");
         assert!(found[3].ends_with("3\")"));
+    }
+
+    #[test]
+    fn only_quoted_or_harmless_words_are_literal() {
+        for text in [
+            "hash -p /usr/bin/ls ls",
+            "complete -W 'a $(b)' -- 'it'\\''s'",
+            "umask 0022",
+            "hash -p $'a\\'`' b",
+            "a\\$b",
+        ] {
+            assert!(is_literal(text.as_bytes()), "{text}");
+        }
+        for text in ["hash -p /tmp/$(x) a", "complete -F f \"a\"", "a;b", "a\nb", "a`b`", "a>b", "*", "a&b"] {
+            assert!(!is_literal(text.as_bytes()), "{text}");
+        }
     }
 
     #[test]

@@ -33,27 +33,24 @@ impl<'a> Declaration<'a> {
         self.flags.contains(&attribute)
     }
 
-    /// Text that declares the variable in a shell without it.
+    /// A statement that declares the variable in a shell without it.
     ///
-    /// Bash parses `name=(...)` only as a separate assignment or after a literal `declare`, not after
-    /// `builtin declare`. A literal `declare` may be a function of the user. An array is therefore restored in three
-    /// steps: declare, assign, set the attributes such as `readonly`.
+    /// The attributes follow the value, since `-i` would evaluate it and `-l` convert it. Bash parses `name=(...)` only
+    /// as a separate assignment or after a literal `declare`, not after `builtin declare`. A literal `declare` may be a
+    /// function of the user. An array is therefore declared first, which fails for a variable that cannot be assigned.
+    /// The value of a nameref is checked only if it is declared as one.
     pub fn restore(&self) -> Vec<u8> {
-        let mut text = Vec::new();
-        let mut line = |parts: &[&[u8]]| {
-            parts.iter().for_each(|part| text.extend_from_slice(part));
-            text.push(b'\n');
-        };
+        let declare = b"\\builtin declare ".as_slice();
+        let attributes = [declare, self.flags, b" ", self.name].concat();
         match self.value {
             Some(value) if value.starts_with(b"(") => {
-                line(&[b"\\builtin declare ", if self.has(b'A') { b"-A " } else { b"-a " }, self.name]);
-                line(&[self.name, b"=", value]);
-                line(&[b"\\builtin declare ", self.flags, b" ", self.name]);
+                let kind = if self.has(b'A') { b"-A ".as_slice() } else { b"-a " };
+                [declare, kind, self.name, b" && ", self.name, b"=", value, b" && ", &attributes].concat()
             }
-            Some(value) => line(&[b"\\builtin declare ", self.flags, b" ", self.name, b"=", value]),
-            None => line(&[b"\\builtin declare ", self.flags, b" ", self.name]),
+            Some(value) if self.has(b'n') => [&attributes, b"=".as_slice(), value].concat(),
+            Some(value) => [declare, b"-- ", self.name, b"=", value, b" && ", &attributes].concat(),
+            None => attributes,
         }
-        text
     }
 }
 
@@ -86,7 +83,7 @@ mod tests {
         let printed = bash(script.as_bytes());
         let mut restore: Vec<u8> = super::super::statements::statements(&printed)
             .into_iter()
-            .flat_map(|statement| Declaration::parse(statement).unwrap().restore())
+            .flat_map(|statement| [Declaration::parse(statement).unwrap().restore(), b"\n".to_vec()].concat())
             .collect();
         restore.extend_from_slice(b"declare -p a m n r e low unset_array ref s");
         assert_eq!(String::from_utf8_lossy(&bash(&restore)), String::from_utf8_lossy(&printed));

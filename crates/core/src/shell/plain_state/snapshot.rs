@@ -2,7 +2,7 @@
 //! that command only.
 
 use super::declaration::Declaration;
-use super::dump::{Dump, SECTIONS, Section};
+use super::dump::{Dump, Section};
 use super::quote::quote;
 use super::statements::{parse_traps, statements};
 
@@ -12,10 +12,24 @@ pub type EnvChanges = [(String, Option<String>)];
 /// The prefix of the engine's own variables, and of its EXIT trap.
 pub const OWN: &str = "__nacre_";
 
+/// In the name of the directory that stands for one that is gone.
+pub const NOWHERE: &str = "/nacre-nowhere.";
+
 /// The name of a variable that is read-only in the session.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the variable {0} is read-only in the session and cannot be changed")]
 pub struct ReadOnly(pub String);
+
+/// Options that bash changes when a variable is set. They belong to the command that had the variable.
+const CHANGED_OPTIONS: [(&str, &[&str]); 4] = [
+    (
+        "POSIXLY_CORRECT",
+        &["posix", "expand_aliases", "inherit_errexit", "interactive_comments", "shift_verbose", "sourcepath"],
+    ),
+    ("GLOBIGNORE", &["dotglob"]),
+    ("IGNOREEOF", &["ignoreeof"]),
+    ("ignoreeof", &["ignoreeof"]),
+];
 
 /// Settings that applied to one command only.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +44,10 @@ pub struct Scope {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     sections: Vec<Vec<u8>>,
+    /// Names and definitions.
+    functions: Vec<Vec<u8>>,
+    /// Kind and name of each item that the shell could not restore.
+    pub lost: Vec<(String, String)>,
     traps: Vec<(Vec<u8>, String)>,
     /// Whether the command ended the shell.
     pub exited: bool,
@@ -42,6 +60,8 @@ pub struct Report {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Snapshot {
     sections: Vec<Vec<u8>>,
+    /// Names and definitions.
+    functions: Vec<Vec<u8>>,
     /// Text and signal of each trap except EXIT.
     traps: Vec<(Vec<u8>, String)>,
     exit_trap: Option<Vec<u8>>,
@@ -51,14 +71,16 @@ impl Report {
     /// Parses a dump; `None` if the shell died before the end of it.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let dump = Dump::parse(bytes)?;
-        let flags = dump.section(Section::InFunction);
+        let flags = dump.section(Section::Flags);
         let has = |flag: &[u8]| flags.split(|byte| *byte == b' ').any(|word| word == flag);
         Some(Self {
             traps: parse_traps(dump.section(Section::Traps)),
             exited: has(b"exit"),
             in_function: has(b"function"),
             unparsed: has(b"unparsed"),
-            sections: dump.sections[..SECTIONS].iter().map(|section| section.to_vec()).collect(),
+            lost: dump.lost.chunks_exact(2).map(|item| (text(item[0]), text(item[1]))).collect(),
+            sections: owned(&dump.sections),
+            functions: owned(&dump.functions),
         })
     }
 
@@ -82,14 +104,24 @@ impl Snapshot {
         let mut sections = report.sections.clone();
         sections[Section::Variables as usize] = report.variables_with(&kept, previous);
         sections[Section::Locals as usize].clear();
-        sections[Section::InFunction as usize].clear();
+        sections[Section::Flags as usize].clear();
         let cwd = &mut sections[Section::Cwd as usize];
         if cwd.ends_with(b"\n") {
             cwd.pop();
         }
+        // It was somewhere else, because its own directory was gone.
+        let was_nowhere = cwd.is_empty() || cwd.windows(NOWHERE.len()).any(|part| part == NOWHERE.as_bytes());
         if let Some(previous) = previous {
+            for (name, options) in CHANGED_OPTIONS {
+                if scope.names.iter().any(|one| one == name) {
+                    for section in [Section::Options, Section::Shopt] {
+                        let section = section as usize;
+                        sections[section] = options_with(&sections[section], options, &previous.sections[section]);
+                    }
+                }
+            }
             let mut keep = |section| sections[section as usize].clone_from(&previous.sections[section as usize]);
-            if scope.cwd {
+            if scope.cwd || was_nowhere {
                 keep(Section::Cwd);
             }
             if report.in_function {
@@ -116,7 +148,7 @@ impl Snapshot {
             Some((text, _)) if own(&text) => before(),
             Some((text, _)) => Some(text),
         };
-        Self { sections, traps, exit_trap }
+        Self { sections, functions: report.functions, traps, exit_trap }
     }
 
     /// The state after changing exported variables.
@@ -161,13 +193,18 @@ impl Snapshot {
         self.dump().restore()
     }
 
-    /// Lines that restore the options of `set`, and the disabled builtins.
+    /// Lines that restore the options of `set`.
     pub fn options(&self) -> Vec<Vec<u8>> {
         self.dump().options().split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect()
     }
 
+    /// The disabled builtins, each after a blank.
+    pub fn disabled(&self) -> Vec<u8> {
+        self.dump().disabled()
+    }
+
     fn dump(&self) -> Dump<'_> {
-        Dump { sections: self.sections.iter().map(Vec::as_slice).collect() }
+        Dump { lost: Vec::new(), sections: slices(&self.sections), functions: slices(&self.functions) }
     }
 
     fn variables(&self) -> &[u8] {
@@ -193,6 +230,26 @@ impl Report {
     }
 }
 
+fn owned(parts: &[&[u8]]) -> Vec<Vec<u8>> {
+    parts.iter().map(|part| part.to_vec()).collect()
+}
+
+fn slices(parts: &[Vec<u8>]) -> Vec<&[u8]> {
+    parts.iter().map(Vec::as_slice).collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Lines of `set +o` or `shopt -p`, where these options have their previous values.
+fn options_with(lines: &[u8], options: &[&str], previous: &[u8]) -> Vec<u8> {
+    let is_one =
+        |line: &&[u8]| options.iter().any(|option| line.rsplit(|byte| *byte == b' ').next() == Some(option.as_bytes()));
+    let kept = statements(lines).into_iter().filter(|line| !is_one(line));
+    kept.chain(statements(previous).into_iter().filter(is_one)).flat_map(|line| [line, b"\n"].concat()).collect()
+}
+
 fn name_of(statement: &[u8]) -> Option<&str> {
     std::str::from_utf8(Declaration::parse(statement)?.name).ok()
 }
@@ -216,6 +273,7 @@ fn without(variables: &[u8], names: &[&str]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::dump::SECTIONS;
     use super::*;
 
     fn report(variables: &str, traps: &str, locals: &str, flags: &str) -> Report {
@@ -223,9 +281,9 @@ mod tests {
         sections[Section::Variables as usize] = variables;
         sections[Section::Traps as usize] = traps;
         sections[Section::Locals as usize] = locals;
-        sections[Section::InFunction as usize] = flags;
+        sections[Section::Flags as usize] = flags;
         sections[Section::Cwd as usize] = "/tmp\n";
-        Report::parse(format!("{}\0END\0", sections.join("\0")).as_bytes()).unwrap()
+        Report::parse(format!("BEGIN\0{}\0END\0", sections.join("\0")).as_bytes()).unwrap()
     }
 
     fn variables(snapshot: &Snapshot) -> &str {

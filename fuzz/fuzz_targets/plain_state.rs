@@ -1,0 +1,9 @@
+//! Fuzzes `bodies::plain_state`.
+
+#![no_main]
+
+#[path = "../src/bodies.rs"]
+#[allow(dead_code)]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::plain_state(data));
