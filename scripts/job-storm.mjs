@@ -9,22 +9,14 @@
  * be left: no process, no directory, no control group. Prints what is wrong, and exits with 1.
  */
 import { execFileSync, spawn } from 'node:child_process'
-import {
-  appendFileSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-} from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { createRandom } from './fuzz/random.mjs'
+import { carries, entries, entriesOfGroup, numbers, read } from './fuzz/world.mjs'
 
 process.env.NACRE_NATIVE ??= 'debug'
 const { createSandboxJobs, Sandbox } = await import('nacre')
@@ -129,17 +121,13 @@ function killSupervisor(directory, base) {
 }
 
 function leftovers(base, tag) {
-  const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
-  const group = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1] ?? ''
-  const mounts = read('/proc/self/mountinfo').split('\n')
-  const mount = mounts.find((line) => line.includes(' - cgroup2 '))?.split(' ')[4] ?? '/none'
   return [
-    ...pids
-      .filter((pid) => read(`/proc/${pid}/environ`).includes(tag))
+    ...numbers('/proc')
+      .filter((pid) => carries(tag, pid))
       .map((pid) => `process ${pid} ${read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ')}`),
     // The script leaves parts of interrupted calls for a day.
     ...entries(path.join(base, 'jobs')).filter((name) => !name.startsWith('@')),
-    ...entries(path.join(mount, group)).filter((name) => name.includes(tag)),
+    ...entriesOfGroup().filter((name) => name.includes(tag)),
   ].map((name) => `left behind: ${name}`)
 }
 
@@ -287,22 +275,6 @@ function kill(pid) {
     process.kill(pid, 'SIGKILL')
   } catch (error) {
     if (error.code !== 'ESRCH') throw error
-  }
-}
-
-function read(file) {
-  try {
-    return readFileSync(file, 'latin1')
-  } catch {
-    return ''
-  }
-}
-
-function entries(directory) {
-  try {
-    return readdirSync(directory)
-  } catch {
-    return []
   }
 }
 

@@ -100,7 +100,7 @@ function surplus(kind, now, before) {
   ]
 }
 
-function carries(tag, pid) {
+export function carries(tag, pid) {
   return pid !== process.pid && read(`/proc/${pid}/environ`).includes(tag)
 }
 
@@ -121,17 +121,22 @@ function engineThreads() {
 
 /** cgroups next to this process's that were created for its sandboxes. */
 function groups() {
+  const name = new RegExp(`^nacre-(.*-)?${process.pid}(-|$)`)
+  return entriesOfGroup().filter((entry) => name.test(entry))
+}
+
+/** The entries of this process's cgroup. */
+export function entriesOfGroup() {
   const own = /^0::(.*)$/m.exec(read('/proc/self/cgroup'))?.[1]
   const mount = read('/proc/self/mountinfo')
     .split('\n')
     .find((line) => line.includes(' - cgroup2 '))
     ?.split(' ')[4]
   if (own === undefined || mount === undefined) return []
-  const name = new RegExp(`^nacre-(.*-)?${process.pid}(-|$)`)
-  return entries(path.join(mount, own)).filter((entry) => name.test(entry))
+  return entries(path.join(mount, own))
 }
 
-function entries(directory) {
+export function entries(directory) {
   try {
     return readdirSync(directory)
   } catch {
@@ -139,13 +144,13 @@ function entries(directory) {
   }
 }
 
-function numbers(directory) {
+export function numbers(directory) {
   return entries(directory)
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
 }
 
-function read(file) {
+export function read(file) {
   try {
     return readFileSync(file, 'latin1')
   } catch {

@@ -178,6 +178,18 @@ pub fn watch<T: AsRawFd + OwnsDescriptor>(fd: T) -> io::Result<AsyncFd<T>> {
     unsafe { AsyncFd::register(fd) }.map_err(|error| error.into_parts().1)
 }
 
+/// Waits for bytes and reads at most `most` of them into the vector's spare capacity. Returns 0 at the end.
+pub async fn read_next(fd: &AsyncFd<OwnedFd>, buffer: &mut Vec<u8>, most: usize) -> io::Result<usize> {
+    loop {
+        let mut guard = fd.readable().await?;
+        match guard.try_io(|fd| read_spare(fd.get_ref(), buffer, most)) {
+            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Ok(read) => return read,
+            Err(_would_block) => {}
+        }
+    }
+}
+
 /// Values that keep their descriptor open and unchanged until dropped.
 pub trait OwnsDescriptor {}
 impl OwnsDescriptor for OwnedFd {}

@@ -5,6 +5,13 @@
 #include "bash.h"
 #include "protocol.h"
 
+#include <string.h>
+
+/* In bash's own memory, which bash may free. NULL stays NULL. */
+static inline char *copy_of(const char *text) {
+  return text ? strcpy(xmalloc(strlen(text) + 1), text) : NULL;
+}
+
 /* ---- layout.c ---- */
 
 /* Returns 1 if the running bash is known and its structures match `bash.h`. */
@@ -163,8 +170,12 @@ int scope_keeps_state(void);
 
 /* ---- directory.c ---- */
 
-/* Changes directory like `cd`, but without its variables. Returns 0 with errno. */
+/* Returns 1 if the name is one of the current directory. */
+int leads_here(const char *name);
+
 void repair_directory_names(void);
+
+/* Changes directory like `cd`, but without its variables. Returns 0 with errno. */
 int change_directory(const char *path);
 
 /* Saves the directory and bash's name for it, to return there whatever happens to the name. Returns 0 with errno. */

@@ -5,7 +5,7 @@
  * bash's own commands. So nothing of a value is evaluated, neither options, functions, aliases nor traps of the user
  * have an effect, and what cannot be restored loses no other item. The host stores the list without reading it.
  *
- * bash computes some variables, like RANDOM. Only their attributes are kept, and whether they have been unset.
+ * bash computes some variables, like RANDOM. Of these, it is kept whether they are exported, read-only, traced or unset.
  */
 #include "builtin.h"
 
@@ -22,9 +22,9 @@ enum kind {
   VARIABLE = 1, /* attributes, name, and the value of a string, or the size of an associative array's table */
   ELEMENT,      /* of the array before it: key and value */
   ALIAS,        /* name and text */
-  FUNCTION,     /* attributes, name, and a definition under the name FUNCTION_NAME */
-  COMPLETION,   /* number: flags; name: the command; value: `struct compspec` without its texts */
-  COMPLETION_TEXT,
+  FUNCTION,     /* attributes, name, and a definition under the name of `function_name` */
+  COMPLETION,   /* name: the command; value: `struct compspec`, whose texts follow as items */
+  COMPLETION_TEXT, /* number: which one */
   PUSHED,       /* a directory of the stack, the last one first */
   ARGUMENT,     /* $0, then the others */
   PROGRAM,      /* of the hash table: number: flags; name, path */
@@ -171,12 +171,6 @@ static void write_options(void) {
   }
 }
 
-static int leads_here(const char *name) {
-  struct stat here, there;
-  return name && stat(".", &here) == 0 && stat(name, &there) == 0 && here.st_dev == there.st_dev &&
-         here.st_ino == there.st_ino;
-}
-
 static void write_directory(void) {
   const char *logical = the_current_working_directory, *physical = getcwd(NULL, 0);
   if (!physical) return write_text(DIRECTORY, 0, logical ? logical : "", "");
@@ -253,10 +247,6 @@ static void lose(const char *kind, const char *name, const char *reason) {
     strcpy(lost.text + lost.length, texts[i]);
     lost.length += strlen(texts[i]) + 1;
   }
-}
-
-static char *copy_of(const char *text) {
-  return strcpy(xmalloc(strlen(text) + 1), text);
 }
 
 /* Empties the new shell, whose variables and functions came from its environment. Variables that bash computes wait in
@@ -434,11 +424,6 @@ static void restore_argument(const char *value) {
   restoring.next_argument = &(*restoring.next_argument)->next;
 }
 
-static void name_directory(const char *name) {
-  xfree(the_current_working_directory);
-  the_current_working_directory = copy_of(name);
-}
-
 /* A removed directory is replaced by another one that does not exist: a command must not act in a third one. Where none
  * can be made, nothing can be changed in the shell's directory in /proc. */
 static void enter_nowhere(void) {
@@ -454,12 +439,12 @@ static void enter_nowhere(void) {
   if (chdir("/proc/self/fdinfo") < 0) lose("directory", "", "it does not exist, and the shell is in another one");
 }
 
-static void restore_directory_names(const char *logical, const char *physical) {
-  if (*physical && chdir(logical) == 0) return name_directory(logical);
-  if (*physical && chdir(physical) == 0) return name_directory(physical);
+static void restore_directory_names(char *logical, char *physical) {
+  if (*physical && chdir(logical) == 0) return set_working_directory(logical);
+  if (*physical && chdir(physical) == 0) return set_working_directory(physical);
   if (*physical) lose("directory", physical, strerror(errno));
   enter_nowhere();
-  name_directory(logical);
+  set_working_directory(logical);
 }
 
 /* The option `history` would read the file that HISTFILE names. */

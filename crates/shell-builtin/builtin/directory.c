@@ -18,10 +18,6 @@ static dev_t saved_device;
 static ino_t saved_inode;
 static char *saved_idea;
 
-static char *copy_of(const char *text) {
-  return text ? strcpy(xmalloc(strlen(text) + 1), text) : NULL;
-}
-
 int save_directory(void) {
   struct stat status;
   int fd = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -68,16 +64,17 @@ static void set_directory_name(const char *variable_name, const char *path) {
   if (!variable || !(variable->attributes & att_readonly)) bind_variable(variable_name, (char *)path, 0);
 }
 
+int leads_here(const char *name) {
+  struct stat here, there;
+  return name && stat(".", &here) == 0 && stat(name, &there) == 0 && here.st_dev == there.st_dev &&
+         here.st_ino == there.st_ino;
+}
+
 /* Repairs `PWD` and `OLDPWD` (the former `PWD`): an interrupted `cd` may have changed the directory but not these
  * names. */
 void repair_directory_names(void) {
-  struct stat here, named;
   const char *name = get_string_value("PWD");
-  if (stat(".", &here) < 0) return;
-  if (name && stat(name, &named) == 0 && here.st_dev == named.st_dev && here.st_ino == named.st_ino &&
-      the_current_working_directory && strcmp(name, the_current_working_directory) == 0) {
-    return;
-  }
+  if (leads_here(name) && the_current_working_directory && strcmp(name, the_current_working_directory) == 0) return;
   char *physical = getcwd(NULL, 0);
   if (!physical) return;
   set_working_directory(physical);

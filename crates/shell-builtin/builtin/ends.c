@@ -68,7 +68,7 @@ static void set_exit_trap_again(const char *text) {
 
 static char *exit_trap_text(void) {
   char *text = signal_is_ignored(EXIT_TRAP) ? NULL : trap_list[EXIT_TRAP];
-  return text ? strcpy(xmalloc(strlen(text) + 1), text) : NULL;
+  return copy_of(text);
 }
 
 /* Runs the trap, which remains set unless it removes itself. */

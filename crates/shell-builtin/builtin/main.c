@@ -75,7 +75,7 @@ static void take_terminal(void) {
   ioctl(STDIN_FILENO, TIOCSCTTY, 0);
   const char *type = get_string_value("TERM");
   const char *own = type && *type && strcmp(type, "dumb") != 0 ? type : "xterm-256color";
-  SHELL_VAR *variable = bind_variable("TERM", strcpy(xmalloc(strlen(own) + 1), own), 0);
+  SHELL_VAR *variable = bind_variable("TERM", copy_of(own), 0);
   if (variable) variable->attributes |= att_exported;
   array_needs_making = 1;
 }

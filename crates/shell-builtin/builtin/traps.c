@@ -26,7 +26,7 @@ void copy_traps(void) {
   for (int trap = 0; trap < NSIG; trap++) {
     char *text = signal_is_trapped(trap) ? text_of(trap) : NULL;
     if (copies[trap] != ignored) xfree(copies[trap]);
-    copies[trap] = text && text != ignored ? strcpy(xmalloc(strlen(text) + 1), text) : text;
+    copies[trap] = text == ignored ? text : copy_of(text);
   }
 }
 

@@ -20,10 +20,6 @@ static int base_depth;
 static int everything_unwound;
 static char *base_traps[SPECIAL_TRAPS];
 
-static char *copy_of(const char *text) {
-  return strcpy(xmalloc(strlen(text) + 1), text);
-}
-
 static void note_unwound(void *unused) {
   (void)unused;
   everything_unwound = 1;

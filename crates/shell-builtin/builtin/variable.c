@@ -41,7 +41,7 @@ void put_back_variable(const char *name, SHELL_VAR *former) {
   SHELL_VAR *temporary = take_out(name);
   if (temporary) dispose_variable(temporary);
   if (former) {
-    char *key = strcpy(xmalloc(strlen(name) + 1), name);
+    char *key = copy_of(name);
     hash_insert(key, global_variables->table, HASH_NOSRCH)->data = former;
   }
   apply_variable(name);

@@ -336,13 +336,7 @@ pub(super) fn read_dump(dump: &OwnedFd) -> Vec<u8> {
 pub(super) async fn first_letter(ready: OwnedFd) -> Received {
     let mut letter = Vec::with_capacity(1);
     if let Ok(ready) = sys::watch(ready) {
-        while let Ok(mut guard) = ready.readable().await {
-            match guard.try_io(|ready| sys::read_spare(ready.get_ref(), &mut letter, 1)) {
-                Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-                Ok(_) => break,
-                Err(_would_block) => {}
-            }
-        }
+        let _ = sys::read_next(&ready, &mut letter, 1).await;
     }
     let refused =
         |reason, about: &str| Received::Reply(Reply::Refused { id: 0, reason, errno: 0, about: about.into() });

@@ -17,14 +17,14 @@ use nacre_protocol::files::HELPER_NAME;
 use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind, is_whole};
 use std::collections::HashSet;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::Duration;
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
 
 /// How long saving the state may make no progress. A usual state takes 1 ms, one of 100,000 variables 0.1 s.
 const SAVING: Duration = Duration::from_secs(2);
+/// Least room for each read of the state, in bytes.
+const PART: usize = 64 * 1024;
 /// Maximum time for SIGKILL to take effect, including writeback and unmapping.
 const DYING: Duration = Duration::from_secs(2);
 /// How long to wait until a group whose last member has ended can be removed.
@@ -116,19 +116,10 @@ pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
         return None;
     }
     let mut state = Vec::new();
-    while timeout(SAVING, read_some(&reader, &mut state)).await.ok()?.ok()? > 0 {}
-    is_whole(&state).then_some(state)
-}
-
-/// Reads what has arrived; 0 at the end.
-async fn read_some(reader: &AsyncFd<OwnedFd>, into: &mut Vec<u8>) -> io::Result<usize> {
     loop {
-        into.reserve(64 * 1024);
-        let mut guard = reader.readable().await?;
-        match guard.try_io(|reader| sys::read_spare(reader.get_ref(), into, usize::MAX)) {
-            Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
-            Ok(read) => return read,
-            Err(_would_block) => {}
+        state.reserve(PART);
+        if timeout(SAVING, sys::read_next(&reader, &mut state, usize::MAX)).await.ok()?.ok()? == 0 {
+            return is_whole(&state).then_some(state);
         }
     }
 }

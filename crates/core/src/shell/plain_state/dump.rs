@@ -136,19 +136,25 @@ impl<'a> Dump<'a> {
     /// Text that restores everything but options and traps, and enters no directory.
     pub(super) fn restore(&self) -> Vec<u8> {
         let mut out = Script::default();
-        let variables = self.variables();
+        let declared: Vec<Declaration<'_>> =
+            statements(self.section(Section::Variables)).into_iter().filter_map(Declaration::parse).collect();
+        let variables: Vec<&Declaration<'_>> = declared.iter().filter(|variable| !is_special(variable)).collect();
         // The environment can set options, with SHELLOPTS.
         out.line(b"\\builtin set +aefku");
         // It would read the file that HISTFILE names.
         statements(self.section(Section::Options)).into_iter().filter(is_history).for_each(|line| out.builtin(line));
         out.line(b"\\builtin unset -v OLDPWD HISTFILE");
-        for name in INTEGERS.iter().filter(|name| !self.is_computed(name)) {
+        let is_computed = |name: &str| {
+            let own = declared.iter().find(|variable| variable.name == name.as_bytes());
+            own.is_some_and(|own| own.has(b'i') || own.value.is_none_or(is_number))
+        };
+        for name in INTEGERS.iter().filter(|name| !is_computed(name)) {
             out.words(["\\builtin", "unset", "-v", name].into_iter());
         }
         let missing = DEFAULTS.iter().filter(|name| !variables.iter().any(|variable| variable.name == name.as_bytes()));
         out.words(["\\builtin", "unset", "-v", "BASH_EXECUTION_STRING"].into_iter().chain(missing.copied()));
         let is_late = |variable: &&Declaration<'_>| LATE.iter().any(|late| late.as_bytes() == variable.name);
-        let (late, early): (Vec<_>, Vec<_>) = variables.iter().partition(is_late);
+        let (late, early): (Vec<_>, Vec<_>) = variables.into_iter().partition(is_late);
         // A nameref follows its target, because declaring the nameref would otherwise declare the target.
         let (references, plain): (Vec<_>, Vec<_>) =
             early.into_iter().partition(|variable: &&Declaration<'_>| variable.has(b'n'));
@@ -234,25 +240,6 @@ impl<'a> Dump<'a> {
         lines.filter_map(|line| line.strip_prefix(b"enable -n")).collect::<Vec<_>>().concat()
     }
 
-    fn declarations(&self) -> impl Iterator<Item = Declaration<'a>> {
-        statements(self.section(Section::Variables)).into_iter().filter_map(Declaration::parse)
-    }
-
-    fn is_computed(&self, name: &str) -> bool {
-        self.declarations().any(|variable| {
-            variable.name == name.as_bytes() && (variable.has(b'i') || variable.value.is_none_or(is_number))
-        })
-    }
-
-    /// Those that bash does not maintain itself.
-    fn variables(&self) -> Vec<Declaration<'a>> {
-        let is_special = |variable: &Declaration<'_>| {
-            SPECIAL.iter().any(|special| special.as_bytes() == variable.name)
-                && (variable.name != b"RANDOM" || variable.has(b'i'))
-        };
-        self.declarations().filter(|variable| !is_special(variable)).collect()
-    }
-
     fn directories_and_arguments(&self, out: &mut Script) {
         let mut directories = words(self.section(Section::Directories));
         // The first one is the current directory.
@@ -270,6 +257,12 @@ impl<'a> Dump<'a> {
         let own = if count == b"0" { Vec::new() } else { own.join(&b' ') };
         out.line(&[b"\\builtin set -- ".as_slice(), &own].concat());
     }
+}
+
+/// True for a variable that bash maintains itself. A RANDOM that was unset is an ordinary one.
+fn is_special(variable: &Declaration<'_>) -> bool {
+    SPECIAL.iter().any(|special| special.as_bytes() == variable.name)
+        && (variable.name != b"RANDOM" || variable.has(b'i'))
 }
 
 /// True for a number in double quotes.
@@ -323,32 +316,15 @@ impl Script {
 mod tests {
     use super::*;
 
-    fn sections(change: impl Fn(Section) -> &'static str) -> Vec<u8> {
-        use Section::*;
-        let order = [
-            Disabled,
-            Traps,
-            Options,
-            Shopt,
-            Cwd,
-            Umask,
-            Variables,
-            Locals,
-            FunctionAttributes,
-            Aliases,
-            Arguments,
-            Directories,
-            Completions,
-            Hashes,
-            Flags,
-        ];
-        let parts = order.iter().flat_map(|section| [change(*section).as_bytes(), b"\0"].concat());
-        b"BEGIN\0".iter().copied().chain(parts).chain(*b"END\0").collect()
+    fn dump_with(texts: &[(Section, &str)]) -> Vec<u8> {
+        let mut sections = [""; SECTIONS];
+        texts.iter().for_each(|(section, text)| sections[*section as usize] = text);
+        format!("BEGIN\0{}\0END\0", sections.join("\0")).into_bytes()
     }
 
     #[test]
     fn an_unfinished_dump_is_refused() {
-        let bytes = sections(|_| "");
+        let bytes = dump_with(&[]);
         assert!(Dump::parse(&bytes).is_some());
         assert!(Dump::parse(&bytes[..bytes.len() - 1]).is_none());
         assert!(Dump::parse(b"").is_none());
@@ -356,13 +332,9 @@ mod tests {
 
     #[test]
     fn keeps_user_variables_and_drops_special_ones() {
-        let bytes = sections(|section| match section {
-            Section::Variables => {
-                "declare -n ref=\"x\"\ndeclare -- x=\"1\"\ndeclare -ir UID=\"0\"\ndeclare -x BASH_ENV=\"/e\"\n"
-            }
-            Section::Options => "set -o errexit\nset -o noexec\n",
-            _ => "",
-        });
+        let variables = "declare -n ref=\"x\"\ndeclare -- x=\"1\"\ndeclare -ir UID=\"0\"\ndeclare -x BASH_ENV=\"/e\"\n";
+        let options = "set -o errexit\nset -o noexec\n";
+        let bytes = dump_with(&[(Section::Variables, variables), (Section::Options, options)]);
         let dump = Dump::parse(&bytes).unwrap();
         let text = String::from_utf8([dump.restore(), dump.options()].concat()).unwrap();
         assert!(text.find("declare -- x").unwrap() < text.find("declare -n ref").unwrap());
