@@ -4,7 +4,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
-import { type Isolation, Sandbox } from 'nacre'
+import { type Isolation, Sandbox, type SandboxOptions } from 'nacre'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
@@ -14,7 +14,10 @@ import { until } from '../helpers/until.js'
 
 const strict: Isolation = { filesystem: { write: ['.'] }, network: 'none', processes: 'own' }
 
-function isolated(isolation: Isolation, test: (sandbox: Sandbox, directory: string) => Promise<void>) {
+function isolated(
+  isolation: SandboxOptions['isolation'],
+  test: (sandbox: Sandbox, directory: string) => Promise<void>,
+) {
   return () => withSandbox(({ sandbox, directory }) => test(sandbox, directory), { options: { isolation } })
 }
 
@@ -35,6 +38,20 @@ beforeAll(async () => {
 })
 
 describe('isolation', () => {
+  it(
+    'reports a missing directory as without isolation',
+    isolated('workspace', async (sandbox, directory) => {
+      const cwd = path.join(directory, 'missing')
+      const missing = { code: 'CWD_NOT_FOUND', message: `the working directory '${cwd}' does not exist` }
+      expect(await rejectionOf(sandbox.createSession({ cwd }))).toMatchObject(missing)
+      expect(await rejectionOf(sandbox.jobs.start({ command: 'true', cwd }))).toMatchObject(missing)
+      await using other = new Sandbox({ cwd, isolation: 'workspace' })
+      expect(await rejectionOf(other.exec('true'))).toMatchObject(missing)
+      mkdirSync(cwd)
+      expect(await other.exec('pwd')).toMatchObject({ stdout: `${cwd}\n` })
+    }),
+  )
+
   it(
     'holds after exit, a syntax error, exec, kill -9 and the death of the supervisor',
     isolated(strict, async (sandbox, directory) => {

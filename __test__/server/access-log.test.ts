@@ -51,6 +51,19 @@ describe('the access log', () => {
     )
   })
 
+  it('logs a path as it was sent, without what could drive a terminal', () => {
+    const { logger, lines } = collectingLogger()
+    return withServer(
+      async ({ get }) => {
+        await get('/v1/runs/%0AGET%20%2Fforged%20200%1B%5B2J%C2%9B/x')
+        expect(lines.info.map(withoutTime)).toEqual([
+          'GET /v1/runs/%0AGET%20%2Fforged%20200%1B%5B2J%C2%9B/x 404 N ms',
+        ])
+      },
+      { logger },
+    )
+  })
+
   it('answers requests even when the logger throws', () => {
     const { logger } = collectingLogger()
     const info = () => {

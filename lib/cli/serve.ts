@@ -7,6 +7,7 @@ import type { Preset } from '../options/isolation.js'
 import type { SandboxdOptions, ServingSandboxd } from '../public/server.js'
 import { checkSandbox } from './check-sandbox.js'
 import { withExamples } from './examples.js'
+import { stderrLogger } from './terminal.js'
 import { existingDirectory, isolationOption } from './values.js'
 
 interface Options {
@@ -126,12 +127,4 @@ function describeSandboxd({ host, grpcPort, restPort, root }: ServingSandboxd): 
 function wholeNumber(text: string): number {
   if (/^\d{1,5}$/.test(text)) return Number(text)
   throw new InvalidArgumentError('It must be a whole number.')
-}
-
-/** Standard output is for the address alone. */
-const stderrLogger = {
-  debug() {},
-  info: (message: string) => console.error(message),
-  warn: (message: string) => console.error(message),
-  error: (message: string) => console.error(message),
 }

@@ -4,6 +4,7 @@
 import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import pc from 'picocolors'
+import type { Logger } from '../public/index.js'
 
 /** The colours for a stream; without a terminal, or with NO_COLOR, the same functions that change nothing. */
 export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typeof pc.createColors> {
@@ -32,6 +33,18 @@ export function note(text: string): void {
 
 export async function printJson(value: unknown): Promise<void> {
   await printLine(JSON.stringify(value))
+}
+
+/** Writes the log to standard error: standard output is for what was asked for. A message may have text of a client. */
+export const stderrLogger: Logger = {
+  debug() {},
+  info: logLine,
+  warn: logLine,
+  error: logLine,
+}
+
+function logLine(message: string): void {
+  console.error(printableLines(message))
 }
 
 /** The exit code after the reader has exited: as after SIGPIPE. */

@@ -9,6 +9,7 @@ import { withExamples } from './examples.js'
 import { whole } from './queue/add.js'
 import { connectionOf, loadQueue, type QueueOptions, withConnection } from './queue/connection.js'
 import { onSignals } from './signals.js'
+import { stderrLogger } from './terminal.js'
 import { duration, existingDirectory, isolationOption } from './values.js'
 
 interface Options extends QueueOptions {
@@ -83,7 +84,7 @@ async function run(options: Options): Promise<void> {
     ...settings,
     lockDuration: lock,
     stalledInterval: lock,
-    logger,
+    logger: stderrLogger,
   })
   let isAsked = false
   const ignore = onSignals(() => {
@@ -108,12 +109,4 @@ function limit(text: string): { max: number; duration: number } {
   const [, max, time] = /^(\d{1,9})\/(.+)$/.exec(text) ?? []
   if (max === undefined || time === undefined) throw new InvalidArgumentError('It must be like 10/1s.')
   return { max: Number(max), duration: duration(time) }
-}
-
-/** Standard output is for the start alone. */
-const logger = {
-  debug() {},
-  info: (message: string) => console.error(message),
-  warn: (message: string) => console.error(message),
-  error: (message: string) => console.error(message),
 }

@@ -4,11 +4,12 @@
 import { OptionError } from '../base/errors.js'
 import { describe } from './read.js'
 
-const ID = /^[A-Za-z0-9._-]{1,128}$/
+/** The form of an id, for the OpenAPI document too. */
+export const ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/
 
 /** 1 to 128 characters of A-Z a-z 0-9 . _ - but neither '.' nor '..'. */
 export function identifier(value: unknown, name: string): string {
-  if (typeof value === 'string' && ID.test(value) && value !== '.' && value !== '..') return value
+  if (typeof value === 'string' && ID.test(value)) return value
   throw new OptionError(
     'INVALID_ID',
     `${name} must be 1 to 128 characters of A-Z a-z 0-9 . _ - and not '.' or '..', not ${describe(value)}`,

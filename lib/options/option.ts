@@ -12,7 +12,8 @@ export type Reader<T> = (value: unknown, name: string) => T
 /** The JSON type of a value. */
 export type JsonSchema =
   | { type: 'number' | 'integer'; minimum?: number; maximum?: number; exclusiveMinimum?: number }
-  | { type: 'string' | 'boolean' }
+  | { type: 'string'; pattern?: string }
+  | { type: 'boolean' }
   | { type: 'enum'; values: readonly string[] }
   /** A schema with its own name in the OpenAPI document. */
   | { type: 'named'; name: 'Command' | 'Data' | 'Env' | 'Pattern' }

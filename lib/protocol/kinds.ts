@@ -4,7 +4,7 @@
 
 import { type CheckedCommand, readCommand } from '../options/command.js'
 import { type EnvLists, envChanges } from '../options/env.js'
-import { identifier } from '../options/ids.js'
+import { ID, identifier } from '../options/ids.js'
 import { type CheckedInput, commandInput, inputBytes } from '../options/input.js'
 import {
   byteCount,
@@ -52,7 +52,7 @@ export const ownFlag: Kind<boolean> = { read: readFlag, bounds: flag.bounds }
 
 export const id: Kind<string> = {
   read: identifier,
-  json: { schema: { type: 'string' } },
+  json: { schema: { type: 'string', pattern: ID.source } },
   bounds: '1 to 128 of A-Z a-z 0-9 . _ -',
 }
 

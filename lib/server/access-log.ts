@@ -32,7 +32,9 @@ function statusOf(c: Context, isGone: boolean): number {
 }
 
 function accessLine(c: Context, milliseconds: number): string {
-  const { method, path, raw } = c.req
+  const { method, raw } = c.req
+  // As it was sent: decoded, it could have line breaks and codes for a terminal.
+  const { pathname } = new URL(raw.url)
   const status = statusOf(c, raw.signal.aborted)
-  return `${method} ${path.slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`
+  return `${method} ${pathname.slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`
 }

@@ -35,6 +35,9 @@ import { upgradeOf } from './upgrade.js'
 type Schema = z.ZodType
 
 const BYTES = z.string().openapi({ format: 'binary' })
+
+/** Some tools take the schema for that of the whole text, others for that of one event: it restricts neither. */
+const EVENTS = z.unknown().openapi({ description: 'server-sent events; the data of each is JSON' })
 type Output<S> = S extends Schema ? z.output<S> : undefined
 
 /** A checked request. */
@@ -329,7 +332,7 @@ function ok(description: string, reply: 'bytes', status: number) {
 
 function contentOf(reply: Schema | 'bytes' | 'events' | 'text'): Record<string, { schema: Schema }> {
   if (reply === 'bytes') return { 'application/octet-stream': { schema: BYTES } }
-  if (reply === 'events') return { 'text/event-stream': { schema: z.string() } }
+  if (reply === 'events') return { 'text/event-stream': { schema: EVENTS } }
   if (reply === 'text') return { 'text/plain': { schema: z.string() } }
   return { 'application/json': { schema: reply } }
 }

@@ -3,6 +3,7 @@
  * every caller, so the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
+import { ID } from '../options/ids.js'
 import { unknownOption } from '../options/read.js'
 import { Refusal } from './failure.js'
 
@@ -125,9 +126,12 @@ export function cursorOf(lastEventId: string): number {
 /** A flag in a query string. */
 export const queryFlag = z.enum(['true', 'false']).transform((text) => text === 'true')
 
-export const sessionParams = z.object({ sessionId: z.string() })
+/** An id. Only the document has its form: nacre checks it in the same place for every caller. */
+export const idSchema = z.string().openapi({ pattern: ID.source })
+
+export const sessionParams = z.object({ sessionId: idSchema })
 export const processParams = z.object({
   processId: z.string().openapi({ description: 'The id of a process, or `id~instance`.' }),
 })
-export const jobParams = z.object({ jobId: z.string() })
+export const jobParams = z.object({ jobId: idSchema })
 export const runParams = z.object({ runId: z.string() })

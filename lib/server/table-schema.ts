@@ -47,7 +47,7 @@ function zodOf(schema: JsonSchema, error?: RefusalText): z.ZodType {
     case 'integer':
       return z.number({ error }).openapi({ ...schema })
     case 'string':
-      return z.string({ error })
+      return z.string({ error }).openapi({ ...schema })
     case 'boolean':
       return z.boolean({ error })
     case 'enum':

@@ -1,6 +1,8 @@
 //! The errors of all calls, as one table.
 
 use crate::exec::Outcome;
+use std::io;
+use std::path::Path;
 
 /// The codes that JavaScript sees as `error.code`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,5 +135,16 @@ impl Error {
     /// The error for a session that was deleted during the call.
     pub fn session_destroyed(id: &str) -> Self {
         Self::new(Code::SessionDestroyed, format!("session '{id}' was deleted"))
+    }
+
+    /// The error for a directory in which nothing can run. The directory is not looked at: that can block.
+    pub fn cwd(directory: &Path, errno: i32) -> Self {
+        let reason = match errno {
+            0 => "does not exist, or cannot be entered".to_string(),
+            libc::ENOENT => "does not exist".to_string(),
+            libc::ENOTDIR => "is not a directory".to_string(),
+            _ => format!("cannot be entered: {}", io::Error::from_raw_os_error(errno)),
+        };
+        Self::new(Code::CwdNotFound, format!("the working directory '{}' {reason}", directory.display()))
     }
 }

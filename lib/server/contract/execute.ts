@@ -8,13 +8,13 @@ import { boundReply, eventsOf, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { errorEvent } from '../route.js'
-import { envSchema, timestamp } from '../schemas.js'
+import { envSchema, idSchema, timestamp } from '../schemas.js'
 import { events, type ServerEvent } from '../sse.js'
 import { exitCodeOf, givenVariables, now, startedSchema } from './values.js'
 
 const executeBody = z.object({
   command: z.string(),
-  sessionId: z.string().optional(),
+  sessionId: idSchema.optional(),
   background: z.boolean().optional(),
   timeoutMs: z.number().optional(),
   env: envSchema.optional(),

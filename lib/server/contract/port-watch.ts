@@ -10,6 +10,7 @@ import { pause } from '../../base/waiting.js'
 import type { Process } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
+import { idSchema } from '../schemas.js'
 import { EventStream, type ServerEvent } from '../sse.js'
 import { exitCodeOf, now, requireProcess } from './values.js'
 
@@ -25,7 +26,7 @@ const watchBody = z
       .optional(),
     statusMin: status.optional(),
     statusMax: status.optional(),
-    processId: z.string().optional(),
+    processId: idSchema.optional(),
     interval: z.number().min(10).max(60_000).optional(),
   })
   .refine(({ statusMin = 100, statusMax = 599 }) => statusMin <= statusMax, {

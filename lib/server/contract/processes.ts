@@ -5,7 +5,15 @@ import { z } from '@hono/zod-openapi'
 import type { Signal } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { cursorOf, envSchema, processParams, queryNumber, statusSchema, timestamp } from '../schemas.js'
+import {
+  cursorOf,
+  envSchema,
+  idSchema,
+  processParams,
+  queryNumber,
+  statusSchema,
+  timestamp,
+} from '../schemas.js'
 import { events } from '../sse.js'
 import {
   exitCodeOf,
@@ -19,8 +27,8 @@ import {
 
 const startBody = z.object({
   command: z.string(),
-  sessionId: z.string().optional(),
-  processId: z.string().optional(),
+  sessionId: idSchema.optional(),
+  processId: idSchema.optional(),
   timeoutMs: z.number().optional(),
   env: envSchema.optional(),
   cwd: z.string().optional(),

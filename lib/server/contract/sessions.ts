@@ -8,17 +8,17 @@ import { decodeEnv } from '../../protocol/json.js'
 import type { Session, SessionOptions } from '../../public/index.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { doneSchema, envSchema, timestamp } from '../schemas.js'
+import { doneSchema, envSchema, idSchema, timestamp } from '../schemas.js'
 import { now } from './values.js'
 
 const createBody = z.object({
-  id: z.string().optional(),
+  id: idSchema.optional(),
   env: envSchema.optional(),
   cwd: z.string().optional(),
   commandTimeoutMs: z.number().min(0).max(2_147_483_647).optional(),
 })
 
-const envBody = z.object({ envVars: envSchema, sessionId: z.string().optional() })
+const envBody = z.object({ envVars: envSchema, sessionId: idSchema.optional() })
 
 export function addSessions(define: Define, { sandbox, sessionTimeouts }: ServerContext): void {
   define({
@@ -53,7 +53,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     path: '/api/session/delete',
     tag: 'container',
     summary: 'Deletes a session and kills everything in it.',
-    body: z.object({ sessionId: z.string() }),
+    body: z.object({ sessionId: idSchema }),
     reply: z.object({ success: z.literal(true), sessionId: z.string(), timestamp }),
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { sessionId } }) {

@@ -18,6 +18,7 @@ import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import {
   commandSchema,
+  idSchema,
   mustBe,
   patternSchema,
   processParams,
@@ -130,7 +131,7 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
     summary: 'Lists the processes.',
     query: strictObject({
       status: z.string().optional().openapi({ description: 'One status, or several separated by commas.' }),
-      sessionId: z.string().optional(),
+      sessionId: idSchema.optional(),
     }),
     reply: z.object({ processes: z.array(processSchema) }),
     async handle({ query: { status, sessionId } }) {

@@ -51,7 +51,7 @@ impl Deciding {
     /// The confinement of a session and its proxy.
     pub(super) fn isolate(&self) -> Result<Isolated, Error> {
         let offer = isolation::offer(&self.supervisor, self.switch.as_deref())?;
-        let mut confinement = decide::decide(&self.isolation.rules, &offer, self.places())
+        let mut confinement = decide::decide(&self.isolation.rules, &offer, self.places()?)
             .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
         let proxied = isolation::proxied(&mut confinement, &self.isolation.allow)?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
@@ -61,13 +61,20 @@ impl Deciding {
         Ok(Isolated { confinement, proxied, variables })
     }
 
-    fn places(&self) -> Places {
-        Places {
+    /// # Errors
+    /// `CWD_NOT_FOUND`: what does not exist cannot be mounted, so no program could report it.
+    fn places(&self) -> Result<Places, Error> {
+        if let Err(error) = self.cwd.metadata()
+            && let Some(errno @ (libc::ENOENT | libc::ENOTDIR)) = error.raw_os_error()
+        {
+            return Err(Error::cwd(&self.cwd, errno));
+        }
+        Ok(Places {
             cwd: self.cwd.clone(),
             shell: self.shell.canonicalize().unwrap_or_else(|_| self.shell.clone()),
             temporary: self.temporary.clone(),
             private: self.private_directories(),
-        }
+        })
     }
 
     /// The directories to hide. They exist from now on: what does not exist cannot be hidden. A directory that cannot
@@ -205,7 +212,7 @@ impl Sandbox {
         let deciding = self.deciding(isolation, cwd.unwrap_or(&self.inner.config.cwd), shell, &unique);
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
-        let confinement = decide::decide(&isolation.rules, &offer, deciding.places()).map_err(unsupported)?;
+        let confinement = decide::decide(&isolation.rules, &offer, deciding.places()?).map_err(unsupported)?;
         set_variable(env, "TMPDIR", confinement.temporary.clone().into());
         Ok(confinement)
     }

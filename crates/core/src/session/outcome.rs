@@ -85,7 +85,7 @@ impl Session {
             );
         };
         match reason {
-            ShellRefusal::Cwd => cwd_error(&self.cwd.join(cwd.unwrap_or(Path::new(""))), errno),
+            ShellRefusal::Cwd => Error::cwd(&self.cwd.join(cwd.unwrap_or(Path::new(""))), errno),
             ShellRefusal::ReadOnly => read_only(&ReadOnly(about)),
             ShellRefusal::Limit => limit_error(&about),
             ShellRefusal::Streams => {
@@ -193,15 +193,4 @@ pub(super) fn read_only(refused: &ReadOnly) -> Error {
 pub(super) fn limit_error(limit: &str) -> Error {
     let message = format!("the limit {limit} cannot be set: it is above what the host itself may use");
     Error::new(Code::LimitUnsupported, message)
-}
-
-/// The error for a directory in which nothing can run. The directory is not looked at: that can block.
-pub(super) fn cwd_error(directory: &Path, errno: i32) -> Error {
-    let reason = match errno {
-        0 => "does not exist, or cannot be entered".to_string(),
-        libc::ENOENT => "does not exist".to_string(),
-        libc::ENOTDIR => "is not a directory".to_string(),
-        _ => format!("cannot be entered: {}", std::io::Error::from_raw_os_error(errno)),
-    };
-    Error::new(Code::CwdNotFound, format!("the working directory '{}' {reason}", directory.display()))
 }

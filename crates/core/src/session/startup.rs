@@ -1,7 +1,6 @@
 //! Starts a working shell: supervisor, shell, handshake, setup.
 
 use super::Session;
-use super::outcome::cwd_error;
 use super::salvage;
 use super::streams::null_streams;
 use super::timers::Timer;
@@ -86,7 +85,7 @@ impl Session {
                 Error::new(Code::SpawnFailed, format!("cannot start the shell: {paths} does not respond"))
             }
             StartStep::Isolation => self.isolation_error(errno, detail),
-            StartStep::Cwd => cwd_error(&self.config.cwd, errno),
+            StartStep::Cwd => Error::cwd(&self.config.cwd, errno),
             StartStep::Limits => {
                 let message = "the sandbox's limits cannot be set: they are above what the host itself may use";
                 Error::new(Code::LimitUnsupported, message)

@@ -97,6 +97,8 @@ pub struct WatchedTree {
     pub inotify: OwnedFd,
     directories: HashMap<Id, Directory>,
     by_watch: HashMap<i32, Id>,
+    /// All watches. Some are left from looks that found another directory than expected, until the next comparison.
+    held: HashSet<i32>,
     next: Id,
     /// The number of all entries.
     known: usize,
@@ -118,6 +120,7 @@ impl WatchedTree {
             inotify,
             directories: HashMap::from([(ROOT, Directory { watch: Some(root), ..Directory::default() })]),
             by_watch: HashMap::new(),
+            held: HashSet::new(),
             next: ROOT + 1,
             known: 0,
             path,
@@ -132,23 +135,27 @@ impl WatchedTree {
     /// files count as modified.
     pub fn compare(&mut self, events: &mut Found) -> Result<(), Errno> {
         self.is_in_doubt = false;
-        let before = std::mem::take(&mut self.by_watch);
+        self.by_watch.clear();
         let mut waiting = vec![ROOT];
         let mut is_limited = false;
         while let Some(id) = waiting.pop() {
             let Some(full) = self.full(id) else { continue };
             let known = self.directories.get(&id).and_then(|directory| directory.watch);
             let watch = if id == ROOT { known } else { unless_full(self.watch(&full), &mut is_limited)? };
-            // A mount can show a directory twice.
-            let watch = watch.filter(|watch| !self.by_watch.contains_key(watch));
+            // A mount can show a directory twice. Otherwise it has moved since it was found at the other place.
+            let other = watch.and_then(|watch| self.by_watch.get(&watch).copied());
+            if let Some(other) = other {
+                self.is_in_doubt |= !unless_full(self.is_there(other), &mut is_limited)?;
+            }
+            let watch = watch.filter(|_| other.is_none());
             self.attach(id, watch);
             if watch.is_some() {
                 waiting.extend(unless_full(self.read(id, &full, known != watch, events), &mut is_limited)?);
                 self.is_in_doubt |= id != ROOT && unless_full(self.watch(&full), &mut is_limited)? != watch;
             }
         }
-        let left: HashSet<i32> = self.by_watch.keys().copied().collect();
-        before.into_keys().filter(|watch| !left.contains(watch)).for_each(|watch| self.unwatch(watch));
+        let left: Vec<i32> = self.held.iter().filter(|watch| !self.by_watch.contains_key(watch)).copied().collect();
+        left.into_iter().for_each(|watch| self.unwatch(watch));
         if is_limited { Err(Errno::NOSPC) } else { Ok(()) }
     }
 
@@ -229,16 +236,20 @@ impl WatchedTree {
     }
 
     /// Watches the directory at a path; `None` if there is none, or it cannot be read.
-    fn watch(&self, full: &[u8]) -> Result<Option<i32>, Errno> {
+    fn watch(&mut self, full: &[u8]) -> Result<Option<i32>, Errno> {
         match inotify::add_watch(&self.inotify, full, CHANGES | WatchFlags::DONT_FOLLOW) {
             // Or its path is too long for the kernel.
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS | Errno::NAMETOOLONG) => Ok(None),
-            added => added.map(Some),
+            added => {
+                self.held.extend(added);
+                added.map(Some)
+            }
         }
     }
 
     /// Ends a watch.
-    fn unwatch(&self, watch: i32) {
+    fn unwatch(&mut self, watch: i32) {
+        self.held.remove(&watch);
         // It has ended by itself, if its directory was removed.
         let _ = inotify::remove_watch(&self.inotify, watch);
     }
@@ -269,7 +280,7 @@ impl WatchedTree {
     }
 
     /// Whether a directory is where it is believed to be.
-    fn is_there(&self, id: Id) -> Result<bool, Errno> {
+    fn is_there(&mut self, id: Id) -> Result<bool, Errno> {
         let known = self.directories.get(&id).and_then(|directory| directory.watch);
         match self.full(id) {
             Some(full) if id != ROOT => Ok(known.is_some() && self.watch(&full)? == known),
@@ -371,6 +382,7 @@ impl WatchedTree {
 
     /// Handles the end of a watch: its directory was removed or unmounted.
     pub fn ended(&mut self, watch: i32) {
+        self.held.remove(&watch);
         if let Some(id) = self.by_watch.remove(&watch) {
             self.attach(id, None);
         }
@@ -378,7 +390,7 @@ impl WatchedTree {
 
     /// Whether the directory that is at this place now is known to be there. A look can have found it before its rename
     /// was read.
-    pub fn has_arrived(&self, place: &Place) -> bool {
+    pub fn has_arrived(&mut self, place: &Place) -> bool {
         let Some(Entry::Directory(id)) = self.entry(place) else { return false };
         self.is_there(id).unwrap_or(false)
     }
@@ -423,5 +435,48 @@ fn unless_full<T: Default>(result: Result<T, Errno>, is_limited: &mut bool) -> R
             Ok(T::default())
         }
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::ffi::OsStrExt;
+    use std::sync::Barrier;
+    use std::time::{Duration, Instant};
+
+    /// The directory that a name in the root leads to.
+    fn directory(tree: &WatchedTree, directory: Id, name: &[u8]) -> Option<Id> {
+        match tree.entry(&Place { directory, name: name.to_vec() }) {
+            Some(Entry::Directory(id)) => Some(id),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_directory_that_moves_during_a_comparison_is_watched_or_doubted() {
+        for round in 0..500 {
+            let temporary = tempfile::tempdir().unwrap();
+            let root = temporary.path();
+            std::fs::create_dir_all(root.join("t")).unwrap();
+            std::fs::create_dir_all(root.join("d")).unwrap();
+            let mut tree = WatchedTree::new(root.as_os_str().as_bytes().to_vec(), true).unwrap();
+            let start = Barrier::new(2);
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    let at = Instant::now() + Duration::from_micros(round % 100);
+                    while Instant::now() < at {}
+                    std::fs::rename(root.join("t"), root.join("d/c")).unwrap();
+                });
+                start.wait();
+                tree.compare(&mut Found::default()).unwrap();
+            });
+            let d = directory(&tree, ROOT, b"d").unwrap();
+            // Where it is not known yet, an event of its parent will tell.
+            if let Some(moved) = directory(&tree, d, b"c") {
+                assert!(tree.is_watched(Entry::Directory(moved)) || tree.is_in_doubt, "round {round}");
+            }
+        }
     }
 }
