@@ -15,6 +15,7 @@ interface Operation {
   parameters?: Array<{ name: string; in: string; required?: boolean }>
   requestBody?: { content: { 'application/json'?: { schema: { properties?: object; required?: string[] } } } }
   responses: { default: { description: string } }
+  security?: object[]
 }
 
 const { paths } = createServer(new Sandbox()).document() as {
@@ -54,6 +55,19 @@ describe('docs/http.md', () => {
     expect(Object.fromEntries(listed)).toEqual(STATUSES)
   })
 })
+
+it('only the health check needs no token', () =>
+  withServer(
+    async ({ url }) => {
+      for (const [route, methods] of Object.entries(paths))
+        for (const [method, { security }] of Object.entries(methods)) {
+          const address = url + route.replaceAll(/\{\w+\}/g, '1')
+          const { status } = await fetch(address, { method: method.toUpperCase() })
+          expect(status === 401, `${method} ${route}`).toBe(security === undefined)
+        }
+    },
+    { token: 'a-token-for-tests' },
+  ))
 
 it('every route has the status of a busy or ending server, and every numbered call that of a mismatch', () => {
   for (const [route, methods] of Object.entries(paths))

@@ -73,6 +73,8 @@ export interface Route<P, Q, B> {
   reply: Reply
   /** The codes of errors other than those of every route. */
   errors?: string[]
+  /** It needs no token. */
+  isOpen?: boolean
   /** It may take longer than clients and proxies wait for a response. */
   patient?: boolean
   handle(call: Call<P, Q, B>): Promise<object>
@@ -95,6 +97,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
       path,
       summary,
       tags: [tag],
+      ...(route.isOpen && { security: [] }),
       request: request as object,
       ...(body && { middleware: requireJson }),
       responses: {

@@ -33,6 +33,7 @@ export function addSystem(
     path: '/healthz',
     tag: 'server',
     summary: 'Checks that the server is alive. Needs no token.',
+    isOpen: true,
     reply: z.object({ status: z.literal('ok') }),
     async handle() {
       return { status: 'ok' }
