@@ -20,9 +20,10 @@ impl NativeSandbox {
     pub fn start_process(&self, id: u32, request: NativeProcessStart) -> Result<()> {
         let (sandbox, emitter) = self.parts();
         runtime::handle()?;
+        let settle = Settle::new(id, &emitter);
         sandbox.start_process(&request.session_id.clone(), process::new_process(request), move |started| {
             let event = |process| NativeEvent { process, ..NativeEvent::default() };
-            emitter.answer(id, started.map(|started| event(process::shown(&started))));
+            settle.answer(started.map(|started| event(process::shown(&started))));
         });
         Ok(())
     }

@@ -171,7 +171,11 @@ impl Watch {
 
     fn moved_to(&mut self, cookie: u32, to: Place, is_directory: bool) -> Result<(), Errno> {
         let at = self.moved.iter().position(|moved| moved.cookie == cookie);
-        let (from, entry) = match at.map(|at| self.moved.remove(at)) {
+        let moved = at.map(|at| self.moved.remove(at));
+        self.tree.is_in_doubt |= self.replaced.take().is_some();
+        let replaces = moved.as_ref().filter(|_| self.tree.entry(&to).is_some());
+        self.replaced = replaces.map(|moved| (moved.from.clone(), to.clone()));
+        let (from, entry) = match moved {
             Some(Moved { from, entry: Some(entry), .. }) if !is_temporary(&from.name) => (from, entry),
             // From elsewhere.
             _ => {
@@ -209,8 +213,6 @@ impl Watch {
             }
         }
         self.tree.put(&to, entry);
-        self.tree.is_in_doubt |= self.replaced.take().is_some();
-        self.replaced = before.map(|_| (from, to.clone()));
         self.look(entry)
     }
 

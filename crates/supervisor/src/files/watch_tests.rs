@@ -255,6 +255,27 @@ fn after_an_exchange_each_directory_has_its_own_path() {
 }
 
 #[test]
+fn an_exchange_that_a_look_has_seen_before_loses_no_directory() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        let root = helper.path("root");
+        fs::create_dir(&root).unwrap();
+        let mut watched = Watched::start(&helper, "root");
+        helper.signal(libc::SIGSTOP);
+        until("the helper is stopped", || helper.is_stopped());
+        for path in ["a", "b"] {
+            fs::create_dir(root.join(path)).unwrap();
+        }
+        renameat_with(CWD, root.join("a"), CWD, root.join("b"), RenameFlags::EXCHANGE).unwrap();
+        fs::rename(root.join("a"), helper.path("away")).unwrap();
+        helper.signal(libc::SIGCONT);
+        watched.agree(&root, "the directory that stays");
+        fs::write(root.join("b/f"), "").unwrap();
+        watched.agree(&root, "the file in it");
+    });
+}
+
+#[test]
 fn a_watch_of_a_file_follows_links_and_ends_with_the_file() {
     in_own_process(|| {
         let helper = Helper::start();
