@@ -3,7 +3,7 @@
 
 /**
  * `nacre/fleet`: sandboxes on many machines, each with the methods of {@link SandboxClient}. They run on Kubernetes
- * with agent-sandbox, or on a list of hosts.
+ * with agent-sandbox.
  *
  * Calls survive broken connections and proxies that cut long requests: the client repeats a call until it receives the
  * reply, and the server performs it once. If a sandbox is lost, its calls reject with SANDBOX_LOST, and no other
@@ -45,12 +45,10 @@ export interface FleetKubernetes {
   /** The port of nacre's server in the pods, 1 to 65535. Default: 3000. */
   port?: number
 }
-/** Options of {@link SandboxFleet}. Either `kubernetes` or `hosts` is required. */
+/** Options of {@link SandboxFleet}. */
 export interface FleetOptions {
   /** Runs sandboxes as pods of agent-sandbox. */
-  kubernetes?: FleetKubernetes
-  /** Runs sandboxes as sessions on the servers with these URLs. They share the machine, its files and its processes. */
-  hosts?: ReadonlyArray<string | URL>
+  kubernetes: FleetKubernetes
   /** The token that nacre's servers require. It is sent as `X-Nacre-Token`. Default: none. */
   token?: string
   /** Idle milliseconds after which a sandbox ends, 1000 to 2147483647. Default: 600000. */
@@ -123,10 +121,7 @@ export interface SandboxFleet extends AsyncDisposable {
   list(options?: FleetCallOptions): Promise<FleetSandbox[]>
   /** Ends a sandbox and everything in it. Also resolves if it does not exist. */
   delete(id: string, options?: FleetCallOptions): Promise<void>
-  /**
-   * Ends the requests of all sandboxes. On Kubernetes, the sandboxes stay until their time to live has passed. On
-   * hosts, it deletes the sandboxes that this object created.
-   */
+  /** Ends the requests of all sandboxes. The sandboxes stay until their time to live has passed. */
   close(): Promise<void>
 }
 export declare const SandboxFleet: {

@@ -5,10 +5,12 @@ import { expect, it } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import type { Socket } from '../../lib/backends/http/socket.js'
 import { TerminalInput } from '../../lib/backends/http/terminal-input.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
-/** Runs a test with a server that answers each message, and the WebSockets that the input has opened. */
+/** Runs a test with a server that gives each message the same answer, and the WebSockets that the input has opened. */
 async function withInput(
   test: (place: { input: TerminalInput; opened: WebSocket[]; received: string[] }) => Promise<void>,
+  answer = JSON.stringify({ written: 1 }),
 ): Promise<void> {
   const server = new WebSocketServer({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
@@ -16,7 +18,7 @@ async function withInput(
   server.on('connection', (socket) => {
     socket.on('message', (data) => {
       received.push(String(data))
-      socket.send(JSON.stringify({ written: 1 }))
+      socket.send(answer)
     })
   })
   const opened: WebSocket[] = []
@@ -60,3 +62,8 @@ it('rejects when a WebSocket refuses it, and the next write gets its own answer'
     expect(await input.write(Buffer.from('c'))).toBe(true)
     expect(received).toEqual(['a', 'c'])
   }))
+
+it('rejects when the answer of a write is no JSON', () =>
+  withInput(async ({ input }) => {
+    expect(await rejectionOf(input.write(Buffer.from('a')))).toMatchObject({ code: 'CONNECTION_FAILED' })
+  }, 'x"written":1}'))

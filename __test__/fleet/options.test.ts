@@ -3,12 +3,11 @@ import { type FleetOptions, OptionError, SandboxFleet } from 'nacre/fleet'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 
-const hosts = ['http://127.0.0.1:1']
+const kubernetes = { warmPool: 'pool' }
 
 describe('new SandboxFleet', () => {
   it.each<[string, unknown, string]>([
-    ['without a place', {}, 'either kubernetes or hosts'],
-    ['with two places', { hosts, kubernetes: { warmPool: 'pool' } }, 'either kubernetes or hosts'],
+    ['without a place', {}, 'needs kubernetes'],
     ['without a warm pool', { kubernetes: {} }, 'kubernetes.warmPool is required'],
     [
       'with a warm pool that is no DNS label',
@@ -19,11 +18,9 @@ describe('new SandboxFleet', () => {
     ['with a bad port', { kubernetes: { warmPool: 'a', port: 0 } }, 'kubernetes.port'],
     ['with a bad kubeConfig', { kubernetes: { warmPool: 'a', kubeConfig: {} } }, 'kubernetes.kubeConfig'],
     ['with an unknown option', { kubernetes: { warmPool: 'a', pool: 'b' } }, 'no option "pool"'],
-    ['without hosts', { hosts: [] }, 'hosts must be a list'],
-    ['with a host twice', { hosts: [...hosts, ...hosts] }, 'each URL once'],
-    ['with a host that is no URL', { hosts: ['localhost'] }, 'hosts[0] must be'],
-    ['with a short time to live', { hosts, ttl: 999 }, 'ttl must be'],
-    ['with a token that no header can have', { hosts, token: 'a b' }, 'token must be'],
+    ['with a list of hosts', { kubernetes, hosts: ['http://127.0.0.1:1'] }, 'no option "hosts"'],
+    ['with a short time to live', { kubernetes, ttl: 999 }, 'ttl must be'],
+    ['with a token that no header can have', { kubernetes, token: 'a b' }, 'token must be'],
   ])('refuses options %s', (_, options, message) => {
     const error = thrownBy(() => new SandboxFleet(options as FleetOptions))
     expect(error).toBeInstanceOf(OptionError)
@@ -32,7 +29,7 @@ describe('new SandboxFleet', () => {
 })
 
 describe('the calls of a fleet', () => {
-  const fleet = new SandboxFleet({ hosts })
+  const fleet = new SandboxFleet({ kubernetes })
 
   it.each<[string, object, string]>([
     ['an id that is no DNS label', { id: 'No' }, 'id must be'],

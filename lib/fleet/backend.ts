@@ -6,7 +6,7 @@ import { tracedExec } from '../backends/native/traced-exec.js'
 import { TOKEN_HEADER } from '../protocol/headers.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type { Result } from '../run/run.js'
-import type { FleetPlan } from './engine.js'
+import type { FleetPlan } from './plan.js'
 
 export class FleetBackend extends HttpBackend {
   readonly #sandboxId: string

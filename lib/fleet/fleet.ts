@@ -1,4 +1,4 @@
-/** `SandboxFleet`: checks arguments, then calls the engine. */
+/** `SandboxFleet`: checks arguments, then calls Kubernetes. */
 import { AbortError, OptionError, SandboxError } from '../base/errors.js'
 import { sandboxId } from '../options/fleet-values.js'
 import type { OptionValues } from '../options/option.js'
@@ -16,13 +16,12 @@ import type {
   FleetSandbox,
   SandboxFleet as PublicSandboxFleet,
 } from '../public/fleet.js'
-import type { Engine, FleetPlan } from './engine.js'
-import { HostsEngine } from './hosts/engine.js'
 import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
+import type { FleetPlan } from './plan.js'
 
 export class SandboxFleet implements PublicSandboxFleet {
   readonly #plan: FleetPlan
-  readonly #engine: Engine
+  readonly #engine: KubernetesEngine
   readonly #closing = new AbortController()
   /** Calls that have not settled. */
   readonly #pending = new Set<Promise<unknown>>()
@@ -30,9 +29,8 @@ export class SandboxFleet implements PublicSandboxFleet {
 
   constructor(options: FleetOptions) {
     const values = readOptions(fleetOptions, options, 'SandboxFleet')
-    const { kubernetes, hosts } = values
-    if ((kubernetes === undefined) === (hosts === undefined))
-      throw new OptionError('INVALID_OPTION', 'SandboxFleet needs either kubernetes or hosts')
+    const { kubernetes } = values
+    if (kubernetes === undefined) throw new OptionError('INVALID_OPTION', 'SandboxFleet needs kubernetes')
     this.#plan = {
       token: values.token,
       ttl: values.ttl ?? fleetOptions.ttl.default,
@@ -41,10 +39,7 @@ export class SandboxFleet implements PublicSandboxFleet {
       reconnectTimeout: values.reconnectTimeout ?? fleetOptions.reconnectTimeout.default,
       logger: values.logger,
     }
-    this.#engine =
-      kubernetes === undefined
-        ? new HostsEngine(hosts ?? [], this.#plan)
-        : new KubernetesEngine(planKubernetes(kubernetes), this.#plan)
+    this.#engine = new KubernetesEngine(planKubernetes(kubernetes), this.#plan)
   }
 
   async create(options?: FleetCreateOptions): Promise<FleetSandbox> {

@@ -15,8 +15,6 @@ export interface Leased {
   isActive(): boolean
   /** The sandbox was used, and is to live for another time to live. */
   extend(): Promise<void>
-  /** The sandbox was not used; called at each look. `idle` is in milliseconds. */
-  rest(idle: number): void
   /** Receives what `extend` rejects with. */
   failed(error: unknown): void
 }
@@ -24,7 +22,6 @@ export interface Leased {
 export class Lease {
   readonly #leased: Leased
   #timer: ReturnType<typeof setInterval> | undefined
-  #lastUse = performance.now()
   #isUsed = false
   #isExtending = false
 
@@ -35,7 +32,6 @@ export class Lease {
   /** Begins to look. */
   begin(): void {
     if (this.#timer !== undefined) return
-    this.#lastUse = performance.now()
     this.#timer = setInterval(() => this.#look(), this.#leased.ttl / LOOKS)
     this.#timer.unref()
   }
@@ -51,13 +47,9 @@ export class Lease {
   }
 
   #look(): void {
-    if (this.#isUsed || this.#leased.isActive()) {
-      this.#isUsed = false
-      this.#lastUse = performance.now()
-      if (!this.#isExtending) void this.#extend()
-    } else {
-      this.#leased.rest(performance.now() - this.#lastUse)
-    }
+    if (!this.#isUsed && !this.#leased.isActive()) return
+    this.#isUsed = false
+    if (!this.#isExtending) void this.#extend()
   }
 
   async #extend(): Promise<void> {

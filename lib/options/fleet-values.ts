@@ -1,7 +1,6 @@
 /** Readers for the options of SandboxFleet. */
 import { OptionError } from '../base/errors.js'
 import type { KubeConfigLike } from '../public/fleet.js'
-import { serverUrl } from './client-values.js'
 import { describe, quote, readEntries } from './read.js'
 
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
@@ -17,13 +16,9 @@ export function dnsLabel(value: unknown, name: string): string {
   )
 }
 
-export function isSandboxId(value: string): boolean {
-  return DNS_LABEL.test(value)
-}
-
 /** The id of a sandbox. */
 export function sandboxId(value: unknown, name: string): string {
-  if (typeof value === 'string' && isSandboxId(value)) return value
+  if (typeof value === 'string' && DNS_LABEL.test(value)) return value
   throw new OptionError(
     'INVALID_ID',
     `${name} must be 1 to 63 characters of a-z 0-9 -, without - at its ends, not ${describe(value)}`,
@@ -57,14 +52,4 @@ export function kubeConfig(value: unknown, name: string): KubeConfigLike {
     'INVALID_OPTION',
     `${name} must be a KubeConfig of @kubernetes/client-node, not ${describe(value)}`,
   )
-}
-
-/** At least one URL of a server, each once. */
-export function hostUrls(value: unknown, name: string): string[] {
-  if (!Array.isArray(value) || value.length === 0)
-    throw new OptionError('INVALID_OPTION', `${name} must be a list of URLs, not ${describe(value)}`)
-  const urls = Array.from(value, (item, index) => serverUrl(item, `${name}[${index}]`))
-  if (new Set(urls).size < urls.length)
-    throw new OptionError('INVALID_OPTION', `${name} must have each URL once`)
-  return urls
 }

@@ -1,6 +1,6 @@
 /** The options of `nacre/fleet`. */
 import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
-import { dnsLabel, hostUrls, kubeConfig, labels as readLabels, sandboxId } from '../options/fleet-values.js'
+import { dnsLabel, kubeConfig, labels as readLabels, sandboxId } from '../options/fleet-values.js'
 import { MAX_MILLISECONDS } from '../options/numbers.js'
 import { type Kind, type OptionTable, type OptionValues, option } from '../options/option.js'
 import { readGroup } from '../options/read.js'
@@ -15,7 +15,6 @@ const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII withou
 const name: Kind<string> = { read: dnsLabel, bounds: 'a DNS label of at most 63 characters' }
 const id: Kind<string> = { read: sandboxId, bounds: 'a DNS label of at most 63 characters' }
 const config: Kind<KubeConfigLike> = { read: kubeConfig, bounds: 'a KubeConfig' }
-const urls: Kind<string[]> = { read: hostUrls, bounds: 'a list of URLs' }
 const labels: Kind<Record<string, string>> = { read: readLabels, bounds: 'Kubernetes labels by name' }
 const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
 const ttl = count(1000, MAX_MILLISECONDS, 'ms')
@@ -48,12 +47,7 @@ export const fleetKubernetesOptions = {
 /** Of `new SandboxFleet`. */
 export const fleetOptions = {
   kubernetes: option(group(fleetKubernetesOptions), {
-    doc: 'Runs sandboxes as pods of agent-sandbox. Excludes `hosts`.',
-    otherwise: 'required without `hosts`',
-  }),
-  hosts: option(urls, {
-    doc: 'Runs sandboxes as sessions on these servers. Excludes `kubernetes`.',
-    otherwise: 'required without `kubernetes`',
+    doc: 'Runs sandboxes as pods of agent-sandbox. Required.',
   }),
   token: option(token, { doc: "The token that nacre's servers require.", otherwise: 'none' }),
   ttl: option(ttl, { doc: 'Idle time after which a sandbox ends.', default: 600_000 }),

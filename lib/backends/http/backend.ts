@@ -159,16 +159,7 @@ export class HttpBackend implements Backend {
     return listOf(sessions).map(({ id }) => id)
   }
 
-  /** Leaves a session alone at the end. */
-  protected disown(sessionId: string): void {
-    this.#begun.sessions.delete(sessionId)
-  }
-
-  deleteSession(id: string): Promise<void> {
-    return this.#deleteSession(id)
-  }
-
-  async #deleteSession(id: string): Promise<void> {
+  async deleteSession(id: string): Promise<void> {
     const turn = this.#turns.replace(id)
     try {
       await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
@@ -214,7 +205,7 @@ export class HttpBackend implements Backend {
         ...running.map((info) =>
           ignoring(new HttpProcess(this.#connection, info).kill(AS_STARTED), 'SANDBOX_DESTROYED'),
         ),
-        ...Array.from(this.#begun.sessions, (id) => ignoring(this.#deleteSession(id), 'SESSION_NOT_FOUND')),
+        ...Array.from(this.#begun.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
       ])
     } finally {
       await this.#connection.close()

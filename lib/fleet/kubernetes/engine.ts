@@ -4,7 +4,7 @@ import type { Target } from '../../backends/http/route.js'
 import { Backoff } from '../../base/backoff.js'
 import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox, KubeConfigLike } from '../../public/fleet.js'
-import type { CreateRequest, Engine, FleetPlan } from '../engine.js'
+import type { CreateRequest, FleetPlan } from '../plan.js'
 import { KubernetesApi, refusalOf, statusOf } from './api.js'
 import { type Claim, isEnding, isManaged, isOf, newClaim, type Pod } from './claim.js'
 import { ClaimWatch } from './claim-watch.js'
@@ -19,7 +19,7 @@ export interface KubernetesPlan {
   port: number
 }
 
-export class KubernetesEngine implements Engine {
+export class KubernetesEngine {
   readonly #plan: FleetPlan
   readonly #kubernetes: KubernetesPlan
   readonly #api: KubernetesApi

@@ -8,8 +8,8 @@ import { engineError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox } from '../../public/fleet.js'
 import type { LostSandbox } from '../../public/index.js'
 import { FleetBackend } from '../backend.js'
-import type { FleetPlan } from '../engine.js'
 import { Lease } from '../lease.js'
+import type { FleetPlan } from '../plan.js'
 import { openSocket } from '../socket.js'
 import { type KubernetesApi, refusalOf, statusOf, textOf } from './api.js'
 import {
@@ -68,7 +68,6 @@ export class KubernetesSandbox implements FleetSandbox {
       ttl: this.#ttl,
       isActive: () => this.#backend.active > 0,
       extend: () => this.#extend(undefined),
-      rest() {},
       failed: (error) => cluster.plan.logger?.warn(`sandbox ${this.id} could not be extended: ${error}`),
     })
     this.#backend = new FleetBackend(this.#route(), cluster.plan)

@@ -1,6 +1,6 @@
 /** A server that has forgotten a caller. */
 import { Sandbox } from 'nacre'
-import { SandboxFleet } from 'nacre/fleet'
+import { SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
 import { expect, it } from 'vitest'
 import { CALL_HEADER } from '../../lib/protocol/headers.js'
@@ -12,9 +12,8 @@ it('gets one new caller for all calls that notice it', async () => {
   await using sandbox = new Sandbox()
   const serving = await serve(sandbox, { port: 0, token, handleSignals: false })
   const proxy = await failingProxy(Number(new URL(serving.url).port))
-  const fleet = new SandboxFleet({ hosts: [proxy.url], token, reconnectTimeout: 1000 })
+  const client = new SandboxClient({ url: proxy.url, token, resume: true, reconnectTimeout: 1000 })
   try {
-    const { client } = await fleet.create()
     await client.createSession({ id: 'first' })
     const last = proxy.requests.findLast(({ headers }) => CALL_HEADER in headers)
     const [callerId] = String(last?.headers[CALL_HEADER]).split('/')
@@ -26,7 +25,7 @@ it('gets one new caller for all calls that notice it', async () => {
     await Promise.all(Array.from({ length: 20 }, (_, index) => client.createSession({ id: `s${index}` })))
     expect(linesOf(proxy).filter((line) => line === 'POST /v1/callers')).toHaveLength(1)
   } finally {
-    await fleet.close()
+    await client.destroy()
     await proxy.close()
     await serving.close()
   }
