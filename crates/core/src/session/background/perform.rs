@@ -4,7 +4,7 @@ use super::machine::{Effect, Event, Key, Why};
 use super::{Lost, Start};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy};
-use crate::outbox::Descriptor;
+use crate::link::Descriptor;
 use crate::output::reader::Reader;
 use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
