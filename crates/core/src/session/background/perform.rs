@@ -337,7 +337,11 @@ impl Session {
 
     /// Completes the start of a process.
     fn settle_process(&mut self, key: Key, start: Start) -> Arc<process::Process> {
-        let Start { request, output, stdin, terminal, tree, .. } = start;
+        let Start { request, mut output, stdin, terminal, tree, .. } = start;
+        if let Err(error) = output.watch() {
+            // A pipe that cannot be watched is closed, which ends a process that writes to it.
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, process = %request.process.id, "the output of a process cannot be read: {error}");
+        }
         let (ended, end) = oneshot::channel();
         self.background.living.insert(key, ended);
         let process = Arc::clone(&request.process);
