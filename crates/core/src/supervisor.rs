@@ -1,12 +1,10 @@
 //! The host's side of a session's supervisor: starts it, sends orders, reaps it.
 
-use crate::outbox::{Descriptor, Message, Outbox};
+use crate::link::{Descriptor, Link, Message};
 use crate::session::Config;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
-use nacre_protocol::message;
-use nacre_protocol::socket;
 use nacre_protocol::supervisor::{Order, Report};
 use std::ffi::OsString;
 use std::io;
@@ -21,7 +19,7 @@ const MAX_COMPLAINT_BYTES: usize = 1024;
 /// A running supervisor. Dropping it closes the socket, so the supervisor ends everything below it. A separate task
 /// reaps it once every [`PidHold`] is dropped too.
 pub struct Supervisor {
-    outbox: Outbox,
+    link: Link<Report>,
     hold: PidHold,
     /// A memory file: the supervisor's standard error until it is set up.
     stderr: OwnedFd,
@@ -58,7 +56,7 @@ impl Supervisor {
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
     pub fn start(config: &Config, group: Option<&Group>) -> io::Result<Self> {
-        let (ours, theirs) = socket::pair()?;
+        let (link, theirs) = Link::pair()?;
         let mut command = Command::new(&config.supervisor);
         let mut option = |name: &str, value: OsString| {
             command.arg(name).arg(value);
@@ -90,7 +88,7 @@ impl Supervisor {
             Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
         let (hold, released) = oneshot::channel();
         reap(child, pid, released);
-        Ok(Self { outbox: Outbox::new(ours)?, hold: PidHold { pid, _released: Arc::new(hold) }, stderr })
+        Ok(Self { link, hold: PidHold { pid, _released: Arc::new(hold) }, stderr })
     }
 
     /// Its process.
@@ -114,16 +112,19 @@ impl Supervisor {
     /// Sends an order with descriptors. [`Supervisor::report`] detects a dead supervisor.
     pub fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
         tracing::trace!(?order, supervisor = %self.pid(), "order");
-        self.outbox.send(Message { bytes: message::encode(order).unwrap_or_default(), descriptors });
+        match Message::of(order, descriptors) {
+            Ok(message) => self.link.post(message),
+            Err(error) => tracing::error!(?order, "an order cannot be encoded: {error}"),
+        }
     }
 
     /// Receives the next report with its descriptor; `None` if the supervisor has exited.
     ///
     /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
-        let (report, descriptors) = self.outbox.receive(message::receive::<Report>).await.ok()??;
+        let (report, descriptor) = self.link.receive().await.ok()??;
         tracing::trace!(?report, supervisor = %self.pid(), "report");
-        Some((report, descriptors.into_iter().next()))
+        Some((report, descriptor))
     }
 }
 

@@ -1,9 +1,13 @@
-//! Thin safe wrappers for system calls that neither the standard library nor nix offers in the required form.
+//! Thin safe wrappers for system calls that the standard library does not offer in the required form.
 
 use nacre_containment::pid::Pid;
+use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::pipe2;
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,19 +19,14 @@ fn check(result: i32) -> io::Result<i32> {
 
 /// A pipe: read end, write end. Both close on exec, both block.
 pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let mut fds = [0; 2];
-    // SAFETY: pipe2 fills in two new descriptors without an owner.
-    unsafe {
-        check(libc::pipe2(fds.as_mut_ptr(), libc::O_CLOEXEC))?;
-        Ok((OwnedFd::from_raw_fd(fds[0]), OwnedFd::from_raw_fd(fds[1])))
-    }
+    Ok(pipe2(OFlag::O_CLOEXEC)?)
 }
 
 /// A pipe whose read end does not block.
 pub fn output_pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe()?;
-    // SAFETY: a plain fcntl call on an open descriptor, which has no other status flags.
-    unsafe { check(libc::fcntl(reader.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK))? };
+    // It has no other status flags.
+    fcntl(&reader, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
     Ok((reader, writer))
 }
 
@@ -43,22 +42,18 @@ pub fn null() -> io::Result<Arc<OwnedFd>> {
 
 /// Creates a file in memory (memfd_create(2)).
 pub fn memory_file() -> io::Result<OwnedFd> {
-    // SAFETY: the name is a C string; the result is a new descriptor.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), libc::MFD_CLOEXEC))?)) }
+    Ok(memfd_create(c"nacre", MFdFlags::MFD_CLOEXEC)?)
 }
 
 /// Creates a file in memory that can be sealed.
 pub fn sealable_file() -> io::Result<OwnedFd> {
-    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: the name is a C string; the result is a new descriptor.
-    unsafe { Ok(OwnedFd::from_raw_fd(check(libc::memfd_create(c"nacre".as_ptr(), flags))?)) }
+    Ok(memfd_create(c"nacre", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?)
 }
 
 /// Seals a file: nothing can change it from now on.
 pub fn seal(file: &OwnedFd) -> io::Result<()> {
-    let seals = libc::F_SEAL_SEAL | libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE;
-    // SAFETY: a plain fcntl call on an open descriptor.
-    unsafe { check(libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals))? };
+    let seals = SealFlag::F_SEAL_SEAL | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE;
+    fcntl(file, FcntlArg::F_ADD_SEALS(seals))?;
     Ok(())
 }
 
@@ -125,12 +120,9 @@ fn borrowed(fd: &OwnedFd) -> std::mem::ManuallyDrop<File> {
 }
 
 /// Sets O_NONBLOCK on the open file description of `fd`.
-pub fn set_nonblocking(fd: &impl AsRawFd) -> io::Result<()> {
-    // SAFETY: plain fcntl calls on an open descriptor.
-    unsafe {
-        let flags = check(libc::fcntl(fd.as_raw_fd(), libc::F_GETFL))?;
-        check(libc::fcntl(fd.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK))?;
-    }
+pub fn set_nonblocking(fd: &impl AsFd) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(fd, FcntlArg::F_GETFL)?);
+    fcntl(fd, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
     Ok(())
 }
 
@@ -151,10 +143,8 @@ pub fn read_spare(fd: &impl AsRawFd, buffer: &mut Vec<u8>, most: usize) -> io::R
 }
 
 /// Writes once; may write less than requested.
-pub fn write(fd: &impl AsRawFd, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: the pointer and the length describe `bytes`.
-    let count = unsafe { libc::write(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
-    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+pub fn write(fd: &impl AsFd, bytes: &[u8]) -> io::Result<usize> {
+    Ok(nix::unistd::write(fd, bytes)?)
 }
 
 /// The number of bytes that a pipe holds.
@@ -166,9 +156,8 @@ pub fn bytes_in_pipe(fd: &impl AsRawFd) -> io::Result<usize> {
 }
 
 /// Enlarges a pipe. Each user has a limited budget (pipe(7)); if it is exhausted, nothing changes.
-pub fn grow_pipe(fd: &impl AsRawFd, bytes: i32) {
-    // SAFETY: a plain fcntl call on an open descriptor.
-    unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) };
+pub fn grow_pipe(fd: &impl AsFd, bytes: i32) {
+    let _ = fcntl(fd, FcntlArg::F_SETPIPE_SZ(bytes));
 }
 
 /// Registers a descriptor with the reactor.
@@ -197,8 +186,7 @@ impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
 
 /// Reaps an ended child. All other children belong to the runtime.
 pub fn reap(child: Pid) {
-    // SAFETY: no status is requested, so no memory is involved.
-    unsafe { libc::waitpid(child.raw(), std::ptr::null_mut(), libc::WNOHANG) };
+    let _ = waitpid(nix::unistd::Pid::from_raw(child.raw()), Some(WaitPidFlag::WNOHANG));
 }
 
 /// Opens a directory, to pass it to another process.

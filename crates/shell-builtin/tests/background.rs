@@ -84,7 +84,7 @@ fn signals_end_them_unless_trapped() {
         ("echo r; while :; do :; done", libc::SIGHUP, libc::SIGHUP, "r\n"),
         ("echo r; while :; do :; done", libc::SIGUSR1, libc::SIGUSR1, "r\n"),
     ] {
-        let (process, out) = session.background(Request::run(1, text.as_bytes()), RequestFlags(0));
+        let (process, out) = session.background(Request::run(1, text.as_bytes()), RequestFlags::empty());
         let mut seen = read_until(&out, |text| text.contains('\n'));
         if text.ends_with("sleep 100") {
             // A signal before the fork would only reach the shell, which then waits for the program.
@@ -119,10 +119,11 @@ fn they_keep_their_scope() {
         open_files: Some(77),
         ..Request::run(3, b"pwd; echo $A ${v-unset}; ulimit -n; exit 5")
     };
-    let (process, out) = session.background(request, RequestFlags(0));
+    let (process, out) = session.background(request, RequestFlags::empty());
     assert_eq!(process::read_to_end(&out), "/usr/lib\n7 unset\n77\n");
     assert_eq!(process.wait(), 5);
-    let (refused, _out) = session.background(Request { cwd: b"/nonexistent", ..Request::run(3, b"") }, RequestFlags(0));
+    let (refused, _out) =
+        session.background(Request { cwd: b"/nonexistent", ..Request::run(3, b"") }, RequestFlags::empty());
     assert!(matches!(refused.receive(), Some(Reply::Refused { id: 3, reason: Refusal::Cwd, errno: libc::ENOENT, .. })));
     assert_eq!(refused.wait(), 126);
 }
@@ -132,7 +133,7 @@ fn they_run_while_the_shell_is_busy_and_after_it_has_died() {
     let mut session = session();
     let running = session.begin(Request::run(0, b"while :; do :; done"));
     assert_eq!(session.run_background("f y").1, "F:1 3 4 /usr y\n");
-    let (process, out) = session.background(Request::run(1, b"sleep .3; echo still; exit 3"), RequestFlags(0));
+    let (process, out) = session.background(Request::run(1, b"sleep .3; echo still; exit 3"), RequestFlags::empty());
     session.shell.signal(libc::SIGKILL);
     assert!(session.finish(running, |_| host::LIMIT, host::LIMIT).promoted);
     assert_eq!((process::read_to_end(&out).as_str(), process.wait()), ("still\n", 3));

@@ -29,7 +29,6 @@ mod own_limits;
 mod process_setup;
 mod process_table;
 mod processes;
-mod program;
 mod reap;
 mod spawn;
 mod standing;

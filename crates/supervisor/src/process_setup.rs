@@ -49,9 +49,7 @@ impl Setting {
 /// Makes this process a session leader and subreaper with a clean signal state. Moves its inherited descriptors out
 /// of the standard numbers: 0 is the control socket.
 pub fn prepare(host: i32) -> io::Result<Setting> {
-    nix::unistd::setsid()?;
-    nix::sys::prctl::set_child_subreaper(true).map_err(explain_subreaper)?;
-    let children = block_signals(&[libc::SIGCHLD])?;
+    let children = lead(&[libc::SIGCHLD])?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let control = take(0, &null)?;
     close_inherited(&[control.as_raw_fd(), null.as_raw_fd(), children.as_raw_fd()]);
@@ -66,6 +64,13 @@ pub fn prepare(host: i32) -> io::Result<Setting> {
     Ok(Setting { control, host: host_fd, host_pid: host, children, null, limits: Limits::current() })
 }
 
+/// Makes this process a session leader and subreaper that reads these signals, and no other.
+pub fn lead(signals: &[i32]) -> io::Result<SignalFd> {
+    nix::unistd::setsid()?;
+    nix::sys::prctl::set_child_subreaper(true).map_err(explain_subreaper)?;
+    block_signals(signals)
+}
+
 /// Every Linux supports this; emulators of system calls may not.
 fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
     io::Error::other(format!(
@@ -77,7 +82,7 @@ fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
 /// Blocks every signal. Relevant signals are read from a descriptor, and no stray SIGTERM, SIGHUP or SIGINT (a user's
 /// `kill $PPID`, a closing terminal) may end the process that has to clean up. Dispositions are set to default:
 /// children inherit ignored signals, and with SIGCHLD ignored, the kernel itself would reap children.
-pub fn block_signals(read: &[i32]) -> io::Result<SignalFd> {
+fn block_signals(read: &[i32]) -> io::Result<SignalFd> {
     reset_signals()?;
     SigSet::all().thread_block()?;
     // SAFETY: the set is initialised before it is used; invalid signal numbers are refused without effect.

@@ -8,7 +8,6 @@ use crate::groups::Groups;
 use crate::helpers::Helpers;
 use crate::process_setup::Setting;
 use crate::processes::Processes;
-use crate::program::Program;
 use crate::spawn::{Failure, Plan, Tie, c_string};
 use crate::standing::Standing;
 use nacre_containment::cgroup::Group;
@@ -21,6 +20,20 @@ use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+
+/// A program that the host orders the supervisor to start.
+pub struct Program {
+    /// Its role.
+    pub role: Role,
+    /// Arguments after argv\[0\].
+    pub arguments: Vec<String>,
+    /// Its descriptors.
+    pub descriptors: Vec<OwnedFd>,
+    /// The number of its first descriptor; lower numbers are `/dev/null`.
+    pub first_descriptor: i32,
+    /// Whether it starts in `/` if the session's initial directory cannot be entered.
+    pub anywhere: bool,
+}
 
 /// The role of a reaped child.
 #[derive(Debug, PartialEq, Eq)]
@@ -99,37 +112,34 @@ impl ProcessTable {
         setting: &Setting,
     ) -> Result<(Identity, Option<String>), Failure> {
         self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);
+        let confined = self.enclosure.confined()?;
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
-        let group = match &program.role {
-            Role::Shell => self.groups.as_ref().map(|groups| groups.foreground().clone()),
-            Role::Process { .. } => self.groups.as_mut().and_then(|groups| groups.make("p")),
-        };
-        let limited = match &program.role {
-            Role::Process { limits, .. } => self.limit(group.as_ref(), limits),
-            Role::Shell => Ok(()),
-        };
-        limited.map_err(|_| Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL)))?;
-        let marked = match &program.role {
-            Role::Process { mark, .. } if group.is_none() => Some(c_string(format!("{MARK}={mark}").as_bytes())),
-            _ => None,
+        let (group, limited, variable, tie) = match &program.role {
+            Role::Shell => {
+                let group = self.groups.as_ref().map(|groups| groups.foreground().clone());
+                (group, Ok(()), None, Tie::Dependent)
+            }
+            Role::Process { mark, limits, terminal, .. } => {
+                let group = self.groups.as_mut().and_then(|groups| groups.make("p"));
+                let limited = self.limit(group.as_ref(), limits);
+                let variable = group.is_none().then(|| c_string(format!("{MARK}={mark}").as_bytes()));
+                (group, limited, variable, if *terminal { Tie::Terminal } else { Tie::Process })
+            }
         };
         let null = (0..program.first_descriptor).map(|_| setting.null.as_fd());
         let mut plan = Plan {
             programs: vec![c_string(arguments.shell.as_bytes())],
             argv: argv.map(|word| c_string(word.as_bytes())).collect(),
-            variable: marked,
+            variable,
             cwd: &arguments.cwd,
             anywhere: program.anywhere,
             group: group.as_ref(),
+            standing: Standing { confined, ..arguments.standing() },
             descriptors: null.chain(program.descriptors.iter().map(AsFd::as_fd)).collect(),
-            tie: match program.role {
-                Role::Shell => Tie::Dependent,
-                Role::Process { terminal: true, .. } => Tie::Terminal,
-                Role::Process { .. } => Tie::Process,
-            },
-            standing: Standing { confined: self.enclosure.confined()?, ..arguments.standing() },
+            tie,
         };
-        let mut started = plan.start();
+        let unlimited = |_| Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL));
+        let mut started = limited.map_err(unlimited).and_then(|()| plan.start());
         if started.as_ref().is_err_and(|failure| failure.step == StartStep::Group) {
             // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups.
             plan.group = None;

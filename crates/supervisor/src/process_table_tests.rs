@@ -61,6 +61,11 @@ fn a_failed_start_names_the_step_and_leaves_no_group() {
             session.arguments.shell = "/missing".into();
             assert_eq!(start(&mut session), Some((StartStep::Exec, libc::ENOENT)));
             session.arguments.shell = "/bin/bash".into();
+            // More than the kernel has pids for, if the group has the controller at all.
+            let limits = Limits { pids: Some(u64::MAX), ..Limits::default() };
+            let limited = Role::Process { key: 1, mark: String::new(), limits, terminal: false };
+            let failure = session.try_start(limited, Some("exit")).err().unwrap();
+            assert_eq!((failure.step, failure.errno), (StartStep::Limits, libc::EINVAL));
             // Root cannot set such a group, and other users cannot set any. A fork into a control group does not
             // prepare the C library's change of user for the threads of a test program; the supervisor has only one
             // thread.

@@ -7,9 +7,11 @@
 use crate::standing::Standing;
 use nacre_containment::{cgroup::Group, pid::Pid};
 use nacre_isolation::confined::Confined;
+use nacre_protocol::message;
 use nacre_protocol::supervisor::StartStep;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::{Deserialize, Serialize};
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -18,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// Why a program could not start.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Failure {
     /// The step that failed.
     pub step: StartStep,
@@ -39,14 +41,20 @@ impl Failure {
     fn last(step: StartStep) -> Self {
         Self { step, errno: errno(), detail: String::new() }
     }
+
+    /// The failure as a child reports it to this process.
+    fn report(self) -> Vec<u8> {
+        let detail = self.detail.chars().take(LONGEST_DETAIL).collect();
+        message::encode(&Self { detail, ..self }).unwrap_or_default()
+    }
 }
 
 /// How long a child may take until it runs the program. It takes a millisecond, unless a path does not respond: a network
 /// file system whose server is down, for example.
 const SETUP: u16 = 5000;
 
-/// Maximum bytes of a child's report: the step, its errno, and a sentence.
-const LONGEST_REPORT: usize = 512;
+/// Maximum characters of the details in a child's report, which a pipe must take in one piece.
+const LONGEST_DETAIL: usize = 500;
 
 /// The report of a child that waits before it executes its program. It is shorter than that of a failure.
 const READY: &[u8] = b"r";
@@ -164,9 +172,7 @@ impl Plan<'_> {
                 }
                 let set_up = self.set_up(&descriptors, group.filter(|_| !joined), &directory);
                 let failure = set_up.err().unwrap_or_else(|| self.execute(&argv, &environment, &report, gate));
-                let mut message = vec![failure.step as u8, failure.errno as u8];
-                message.extend(failure.detail.bytes().take(LONGEST_REPORT - 2));
-                write(report.as_raw_fd(), &message);
+                write(report.as_raw_fd(), &failure.report());
                 libc::_exit(127);
             }
         }
@@ -177,20 +183,15 @@ impl Plan<'_> {
             let _ = nacre_containment::signal::send_to_child(child, libc::SIGKILL);
             return Err(Failure { step: StartStep::Prepare, errno: libc::ETIMEDOUT, detail: String::new() });
         }
-        let mut message = [0; LONGEST_REPORT];
-        let length = File::from(report_read).read(&mut message).unwrap_or(0);
+        let mut bytes = [0; libc::PIPE_BUF];
+        let length = File::from(report_read).read(&mut bytes).unwrap_or(0);
         // End of file without a gate: the exec closed the pipe, so the program is running.
         if length == gate.map_or(0, |_| READY.len()) {
             return Ok(child);
         }
         reap(child);
-        Err(match &message[..length] {
-            [step, errno, detail @ ..] => {
-                let detail = String::from_utf8_lossy(detail).into_owned();
-                Failure { step: step_of(*step), errno: i32::from(*errno), detail }
-            }
-            _ => Failure { step: StartStep::Prepare, errno: 0, detail: "it was killed".into() },
-        })
+        let killed = |_| Failure { step: StartStep::Prepare, errno: 0, detail: "it was killed".into() };
+        Err(message::decode(&bytes[..length]).unwrap_or_else(killed))
     }
 
     /// Runs in the child, between fork and exec.
@@ -305,14 +306,6 @@ fn is_readable(pipe: &OwnedFd, milliseconds: u16) -> bool {
             outcome => return outcome != Ok(0),
         }
     }
-}
-
-fn step_of(number: u8) -> StartStep {
-    use StartStep::{Cwd, Exec, Group, Isolation, Limits, Prepare, User};
-    [Prepare, Group, Limits, User, Cwd, Isolation, Exec]
-        .into_iter()
-        .find(|step| *step as u8 == number)
-        .unwrap_or(Prepare)
 }
 
 fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {

@@ -9,6 +9,7 @@ use nacre_isolation::confined::Confined;
 use nacre_isolation::privileges;
 use nacre_protocol::standing::{ResourceLimits, RunAs};
 use nacre_protocol::supervisor::StartStep;
+use nix::sys::resource::{Resource, setrlimit};
 use std::io;
 
 /// See the module.
@@ -34,34 +35,18 @@ impl Standing<'_> {
         }
     }
 
-    /// Applies it to this process, irrevocably.
-    ///
-    /// # Safety
-    /// Must be called in a fork: system calls only, so that an exec may follow.
+    /// Applies it to this process, irrevocably. System calls only, so that it can be used between fork and exec.
     ///
     /// # Errors
     /// The step that failed; `errno` has the reason.
-    pub unsafe fn take(&self) -> Result<(), StartStep> {
-        // SAFETY: the caller is in a fork.
-        if unsafe { !set_limits(self.limits) } {
+    pub fn take(&self) -> Result<(), StartStep> {
+        let set = |resource, value: Option<u64>| value.is_none_or(|value| setrlimit(resource, value, value).is_ok());
+        let ResourceLimits { open_files, processes } = self.limits;
+        if !(set(Resource::RLIMIT_NOFILE, open_files) && set(Resource::RLIMIT_NPROC, processes)) {
             return Err(StartStep::Limits);
         }
         let Some(user) = self.user else { return Ok(()) };
         // No set-user-ID program may restore any privilege.
         privileges::become_user(user).and_then(|()| privileges::no_new_privileges()).map_err(|_| StartStep::User)
     }
-}
-
-/// Sets the limits for this process.
-///
-/// # Safety
-/// System calls only; callable between fork and exec.
-unsafe fn set_limits(limits: ResourceLimits) -> bool {
-    let set = |resource, value: Option<u64>| {
-        let Some(value) = value else { return true };
-        let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
-        // SAFETY: the structure outlives the call.
-        unsafe { libc::setrlimit(resource, &raw const limit) == 0 }
-    };
-    set(libc::RLIMIT_NOFILE, limits.open_files) && set(libc::RLIMIT_NPROC, limits.processes)
 }

@@ -1,8 +1,7 @@
 //! File calls that consist of one request and its reply.
 
-use super::access::Access;
-use super::connection::Connection;
 use super::failure::error;
+use super::helper::{Access, Connection};
 use super::placed::{Found, Placed, joined};
 use super::reader::Reader;
 use super::watcher::Watcher;

@@ -1,18 +1,23 @@
-//! The host's side of a session's files helper.
+//! The host's side of a session's files helper: its socket, and one connection for each call.
 
-use super::places::Places;
+use super::failure::error_of;
+use super::places::{Place, Places};
 use crate::error::{Code, Error};
-use crate::outbox::Outbox;
-use nacre_protocol::socket;
+use crate::link::{Link, Message};
+use nacre_protocol::files::{Call, Finish, Reply, Request};
+use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The host's end of the helper's socket. The helper exits when the last owner drops it.
 pub struct Helper {
     session: String,
-    pub(super) outbox: Outbox,
-    pub(super) places: Places,
+    /// For requests; every reply arrives on the connection of its call.
+    link: Link<Infallible>,
+    places: Places,
     is_closing: AtomicBool,
     is_gone: AtomicBool,
 }
@@ -20,11 +25,9 @@ pub struct Helper {
 impl Helper {
     /// Creates the socket for a new helper. Returns the helper's end as well.
     pub fn open(session: &str) -> io::Result<(Self, OwnedFd)> {
-        let (ours, theirs) = socket::pair()?;
-        let outbox = Outbox::new(ours)?;
+        let (link, theirs) = Link::pair()?;
         let (is_closing, is_gone) = (AtomicBool::new(false), AtomicBool::new(false));
-        let places = Places::default();
-        Ok((Self { session: session.into(), outbox, places, is_closing, is_gone }, theirs))
+        Ok((Self { session: session.into(), link, places: Places::default(), is_closing, is_gone }, theirs))
     }
 
     /// Records that the session ends: calls that this interrupts fail with `SESSION_DESTROYED`.
@@ -34,16 +37,83 @@ impl Helper {
 
     /// Whether the helper is known to have ended.
     pub fn is_gone(&self) -> bool {
-        self.is_gone.load(Ordering::Relaxed) || self.outbox.has_lost()
+        self.is_gone.load(Ordering::Relaxed) || self.link.has_lost()
     }
 
     /// The error for a call whose connection was closed.
-    pub(super) fn lost(&self) -> Error {
+    fn lost(&self) -> Error {
         self.is_gone.store(true, Ordering::Relaxed);
         if self.is_closing.load(Ordering::Relaxed) {
             return Error::session_destroyed(&self.session);
         }
         let message = format!("the files helper of session '{}' ended during the call", self.session);
         Error::new(Code::EngineError, message)
+    }
+}
+
+/// A session's helper, and the directory where relative paths start.
+#[derive(Clone)]
+pub struct Access {
+    /// See [`Helper`].
+    pub helper: Arc<Helper>,
+    /// Where relative paths start.
+    pub cwd: PathBuf,
+    /// Whether paths must stay below `cwd`.
+    pub is_rooted: bool,
+}
+
+impl Access {
+    /// The same access, with paths that start at a root and cannot leave it.
+    #[must_use]
+    pub fn below(self, root: PathBuf) -> Self {
+        Self { cwd: root, is_rooted: true, ..self }
+    }
+
+    /// Sends a call. Returns `None` if the helper had already ended.
+    pub(super) async fn send(&self, call: Call) -> Result<Option<Connection>, Error> {
+        let Helper { link, places, .. } = &*self.helper;
+        let place = match call {
+            Call::Watch { .. } | Call::Write { .. } => Some(places.take().await?),
+            _ => None,
+        };
+        let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
+        let request = Request { cwd, call, is_rooted: self.is_rooted };
+        let opened = Link::pair().and_then(|(ours, theirs)| Ok((ours, Message::of(&request, vec![theirs.into()])?)));
+        let (connection, message) =
+            opened.map_err(|error| Error::new(Code::EngineError, format!("cannot reach the files helper: {error}")))?;
+        link.post(message);
+        link.flush().await;
+        let helper = Arc::clone(&self.helper);
+        Ok((!link.has_lost()).then_some(Connection { link: connection, helper, _place: place }))
+    }
+}
+
+/// The host's end of the connection of one call. Dropping it cancels the call.
+pub struct Connection {
+    link: Link<Reply>,
+    helper: Arc<Helper>,
+    /// The place of a watch or write in the helper.
+    _place: Option<Place>,
+}
+
+impl Connection {
+    /// Receives the next message and its descriptor; a failure is an error. Cancel-safe.
+    pub(super) async fn reply(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
+        match self.link.receive().await {
+            Ok(Some((Reply::Failed(failure), _))) => Err(error_of(&failure)),
+            Ok(Some(reply)) => Ok(reply),
+            Ok(None) | Err(_) => Err(self.helper.lost()),
+        }
+    }
+
+    /// The error for a reply of the wrong kind.
+    pub(super) fn confused(&self) -> Error {
+        Error::new(Code::EngineError, "the files helper sent a reply that does not match the call")
+    }
+
+    /// Commits or reverts a write.
+    pub(super) fn finish(&self, finish: Finish) -> Result<(), Error> {
+        let posted = Message::of(&finish, Vec::new()).map(|message| self.link.post(message));
+        if posted.is_err() || self.link.has_lost() { Err(self.helper.lost()) } else { Ok(()) }
     }
 }

@@ -8,9 +8,7 @@
 //! directory, and the helper resolves it under the rules of the session. To read it from /proc, a confined helper would
 //! need rights that it does not have.
 
-mod access;
 mod calls;
-mod connection;
 mod failure;
 mod helper;
 mod placed;
@@ -19,8 +17,7 @@ mod reader;
 mod watcher;
 mod writer;
 
-pub use access::Access;
-pub use helper::Helper;
+pub use helper::{Access, Helper};
 pub use nacre_protocol::files::{Call as FileCall, Change, Kind};
 pub use placed::{Found, Placed};
 pub use reader::Reader;

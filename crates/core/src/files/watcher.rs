@@ -1,6 +1,6 @@
 //! A running watch. Dropping it ends the watch.
 
-use super::connection::Connection;
+use super::helper::Connection;
 use super::placed::joined;
 use crate::error::Error;
 use nacre_protocol::files::{Change, Event, Reply};

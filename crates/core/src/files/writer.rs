@@ -1,7 +1,7 @@
 //! A file that is being written. Dropping it before the commit reverts the write.
 
-use super::connection::Connection;
 use super::failure::system_error;
+use super::helper::Connection;
 use super::placed::Placed;
 use crate::blocking::blocking;
 use crate::error::Error;

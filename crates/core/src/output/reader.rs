@@ -160,27 +160,27 @@ impl Pipe {
     }
 
     fn waiting(&self) -> usize {
+        self.fd().and_then(|fd| sys::bytes_in_pipe(fd).ok()).unwrap_or(0)
+    }
+
+    /// Its descriptor, until it has ended.
+    fn fd(&self) -> Option<&OwnedFd> {
         match &self.state {
-            State::Unwatched(fd) => sys::bytes_in_pipe(fd),
-            State::Watched(fd) => sys::bytes_in_pipe(fd),
-            State::Ended => Ok(0),
+            State::Unwatched(fd) => Some(fd),
+            State::Watched(fd) => Some(fd.get_ref()),
+            State::Ended => None,
         }
-        .unwrap_or(0)
     }
 
     fn read(&mut self, read: impl FnOnce(&OwnedFd) -> io::Result<usize>) -> usize {
-        let fd = match &self.state {
-            State::Unwatched(fd) => fd,
-            State::Watched(fd) => fd.get_ref(),
-            State::Ended => return 0,
-        };
+        let Some(fd) = self.fd() else { return 0 };
         match read(fd) {
             Ok(count) if count > 0 => {
-                let before = self.total;
-                self.total += count as u64;
-                if before <= LARGE_OUTPUT && self.total > LARGE_OUTPUT {
+                let total = self.total + count as u64;
+                if self.total <= LARGE_OUTPUT && total > LARGE_OUTPUT {
                     sys::grow_pipe(fd, LARGE_PIPE);
                 }
+                self.total = total;
                 return count;
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

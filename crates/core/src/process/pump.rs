@@ -32,14 +32,12 @@ impl Status {
 /// Maximum bytes per read.
 const READ_BYTES: usize = 64 * 1024;
 
-/// Copies output until no process can write to the pipes.
+/// Copies output, which is watched, until no process can write to the pipes.
 ///
 /// When the process itself ends, the current content of the pipes is read before the end is published, so the log is
 /// complete. Later output of its descendants is logged too.
 pub fn pump(process: Arc<Process>, mut output: Reader, mut ended: oneshot::Receiver<Status>) {
     tokio::spawn(async move {
-        // A pipe that cannot be watched is closed.
-        let _ = output.watch();
         let (hold, log) = (process.hold.as_ref(), &process.log);
         let mut buffer = Vec::with_capacity(READ_BYTES);
         let mut read = |stream: usize, fd: &OwnedFd, most| {

@@ -7,7 +7,7 @@ use super::startup::HELLO;
 use super::timers::Timer;
 use super::{Isolate, Isolated, Proxied};
 use crate::error::{Code, Error};
-use crate::outbox::Descriptor;
+use crate::link::Descriptor;
 use crate::proxy::{Denials, Proxy};
 use crate::shell::listener;
 use crate::shell::state::Shell;

@@ -14,7 +14,7 @@ use super::streams::{Streams, null_streams};
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::Command;
-use crate::outbox::Descriptor;
+use crate::link::Descriptor;
 use crate::shell::channel::Received;
 use crate::shell::event::{Action, Event};
 use crate::shell::plain_script::{self, Plan};

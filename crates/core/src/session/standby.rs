@@ -2,7 +2,7 @@
 
 use super::Session;
 use super::timers::Timer;
-use crate::outbox::Descriptor;
+use crate::link::Descriptor;
 use crate::shell::channel::{Channel, Received};
 use crate::shell::event::{Event, Source};
 use crate::shell::listener;

@@ -4,7 +4,7 @@ use super::Session;
 use super::timers::Timer;
 use crate::shell::event::Event;
 use nacre_containment::proc_table;
-use nacre_protocol::supervisor::Order;
+use nacre_protocol::supervisor::{MAX_SPARED, Order};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -48,6 +48,6 @@ impl Session {
         let parents = self.shell.pid().into_iter().chain(self.supervision.pid()).chain(init);
         let children = parents.flat_map(proc_table::children);
         let own = [self.shell.pid(), self.standbys.pid(), init];
-        self.foreground.spare(children.filter(|pid| !own.contains(&Some(*pid))).take(4096).collect());
+        self.foreground.spare(children.filter(|pid| !own.contains(&Some(*pid))).take(MAX_SPARED).collect());
     }
 }

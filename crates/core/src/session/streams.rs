@@ -2,7 +2,7 @@
 
 use super::stdin::StdinEnd;
 use crate::exec::{Command, Input};
-use crate::outbox::Descriptor;
+use crate::link::Descriptor;
 use crate::output::reader::Reader;
 use crate::sys;
 use nacre_protocol::shell::RequestFlags;

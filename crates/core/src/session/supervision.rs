@@ -3,7 +3,7 @@
 use super::Session;
 use super::salvage::Remains;
 use super::timers::Timer;
-use crate::outbox::Descriptor;
+use crate::link::Descriptor;
 use crate::supervisor::{PidHold, Supervisor};
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;

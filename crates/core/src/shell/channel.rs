@@ -1,6 +1,6 @@
 //! The host's end of the socket of one bash process.
 
-use crate::outbox::{Descriptor, Message, Outbox};
+use crate::link::{Descriptor, Link, Message};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Encoded, REPLY_BUFFER, Reply, Request};
 use nacre_protocol::socket;
@@ -25,7 +25,7 @@ pub enum Received {
 /// See the module. Only the process itself counts: another program may have copied its end (pidfd_getfd(2)), but the
 /// kernel names the sender of each message.
 pub struct Channel {
-    outbox: Outbox,
+    link: Link<Reply>,
     /// The process; 0 until it is known. Before that, nothing but the process has its end: its first message names it.
     owner: AtomicI32,
     /// Number of messages of other programs.
@@ -51,7 +51,7 @@ impl Channel {
 
     fn open(ours: OwnedFd) -> io::Result<Self> {
         socket::name_senders(ours.as_fd())?;
-        Ok(Self { outbox: Outbox::new(ours)?, owner: AtomicI32::new(0), forged: AtomicU32::new(0) })
+        Ok(Self { link: Link::new(ours)?, owner: AtomicI32::new(0), forged: AtomicU32::new(0) })
     }
 
     /// Records whose channel it is.
@@ -93,7 +93,7 @@ impl Channel {
 
     /// Sends a prepared request.
     pub fn post(&self, message: Message) {
-        self.outbox.send(message);
+        self.link.post(message);
     }
 
     /// Receives without waiting; `None` when no message has arrived.
@@ -103,8 +103,8 @@ impl Channel {
         }
         BUFFER.with_borrow_mut(|buffer| {
             loop {
-                return match socket::receive_from(self.outbox.socket().get_ref().as_fd(), buffer) {
-                    Ok((_, None)) => Some(Received::Closed { unread: self.outbox.has_lost() || self.is_reset() }),
+                return match socket::receive_from(self.link.socket(), buffer) {
+                    Ok((_, None)) => Some(Received::Closed { unread: self.link.has_lost() || self.is_reset() }),
                     Ok((_, Some(sender))) if !self.is_owner(sender) => {
                         tracing::warn!(sender, "a forged report was ignored");
                         self.forged.fetch_add(1, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl Channel {
         if let Some(received) = self.poll() {
             return received;
         }
-        let received = self.outbox.receive(|_| self.poll().ok_or(io::ErrorKind::WouldBlock.into())).await;
+        let received = self.link.receive_with(|_| self.poll().ok_or(io::ErrorKind::WouldBlock.into())).await;
         received.unwrap_or(Received::Closed { unread: false })
     }
 
@@ -142,7 +142,7 @@ impl Channel {
     /// The race: the kernel sets the end and the reset together, but a read checks for the reset first. If the peer
     /// closes its end between the two checks, that read returns end of file, and the next read the reset.
     fn is_reset(&self) -> bool {
-        let again = socket::receive(self.outbox.socket().get_ref().as_fd(), &mut [0; 1]);
+        let again = socket::receive(self.link.socket(), &mut [0; 1]);
         again.is_err_and(|error| error.raw_os_error() == Some(libc::ECONNRESET))
     }
 
@@ -152,7 +152,7 @@ impl Channel {
     /// no end of file, and the kernel knows how many bytes are unread. It forgets them when the fork closes the channel,
     /// but a read then reports the reset. So the bytes are counted first, and the reset is looked for afterwards.
     pub fn has_lost(&self) -> bool {
-        if self.unread_bytes() > 0 || self.outbox.has_lost() {
+        if self.unread_bytes() > 0 || self.link.has_lost() {
             return true;
         }
         let end = std::iter::from_fn(|| self.poll()).find(|received| matches!(received, Received::Closed { .. }));
@@ -161,7 +161,7 @@ impl Channel {
 
     /// The number of request bytes that the process has not read.
     pub fn unread_bytes(&self) -> usize {
-        crate::sys::unsent_bytes(self.outbox.socket().get_ref()).unwrap_or(0)
+        self.link.unread_bytes()
     }
 }
 

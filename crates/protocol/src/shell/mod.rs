@@ -4,7 +4,6 @@
 //! message is a header followed by its payload. A payload above [`LONGEST_PAYLOAD`] travels in a file instead, whose
 //! descriptor is the last one passed.
 
-mod flags;
 mod reply;
 mod request;
 
@@ -19,9 +18,6 @@ pub fn is_whole(checkpoint: &[u8]) -> bool {
     // The header of an item has 16 bytes. Two empty texts follow, each with a NUL.
     checkpoint.last_chunk::<18>().is_some_and(|last| last[..4] == LAST_ITEM.to_ne_bytes())
 }
-
-/// The signal that interrupts a running command. glibc hides it from bash, so that no trap can block it.
-pub const INTERRUPT_SIGNAL: i32 = 33;
 
 #[cfg(test)]
 mod tests {
@@ -92,13 +88,5 @@ mod tests {
         assert_eq!(Reply::decode(&reply(0, b"")), None);
         assert_eq!(Reply::decode(&reply(77, b"")), None);
         assert_eq!(Reply::decode(&[255; 48]), None);
-    }
-
-    #[test]
-    fn encodes_variables_and_words() {
-        let entries = environment([(b"A".as_slice(), Some(b"1 2".as_slice())), (b"B", None), (b"C", Some(b"x\0y"))]);
-        assert_eq!(entries, b"A=1 2\0B\0C=x\0");
-        assert_eq!(words([b"a b".as_slice(), b""]), Some(b"a b\0\0".to_vec()));
-        assert_eq!(words([b"a\0b".as_slice()]), None);
     }
 }

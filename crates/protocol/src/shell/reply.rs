@@ -1,7 +1,6 @@
 //! Replies of a bash process.
 
-use super::flags::flags;
-use std::ops::{BitOr, BitOrAssign};
+use bitflags::bitflags;
 
 /// Maximum bytes of a reply's text.
 pub const LONGEST_REPLY_TEXT: usize = 16 * 1024;
@@ -35,27 +34,29 @@ pub struct ReplyHeader {
     pub reserved: u64,
 }
 
-flags! {
+bitflags! {
     /// How a command ended.
-    DoneFlags {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct DoneFlags: u32 {
         /// The command ended the shell: `exit`, errexit, nounset, `${x:?}`, a failed `exec`, a terminating signal.
-        EXITED = 1;
+        const EXITED = 1;
         /// A terminating signal ended it.
-        SIGNALED = 2;
-        /// `INTERRUPT_SIGNAL` ended it.
-        INTERRUPTED = 4;
+        const SIGNALED = 2;
+        /// The engine's interrupt ended it.
+        const INTERRUPTED = 4;
         /// bash dropped functions without unwinding them: their descriptors may still be open.
-        FRAMES_DISCARDED = 8;
+        const FRAMES_DISCARDED = 8;
         /// Nothing changed except `$?`, `$_`, PIPESTATUS and the hash table of programs.
-        STATE_KEPT = 16;
+        const STATE_KEPT = 16;
     }
 }
 
-flags! {
+bitflags! {
     /// The outcome of a fork.
-    ForkedFlags {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct ForkedFlags: u32 {
         /// The child was born in the cgroup.
-        PLACED = 1;
+        const PLACED = 1;
     }
 }
 
@@ -181,7 +182,7 @@ impl Reply {
                 id,
                 status,
                 signal: header.signal,
-                flags: DoneFlags(header.flags),
+                flags: DoneFlags::from_bits_retain(header.flags),
                 forks: header.forks,
                 cwd: text.to_vec(),
             }),
@@ -189,7 +190,7 @@ impl Reply {
             4 => Self::Forked {
                 id,
                 result: if status == 0 { Ok(pid) } else { Err(status) },
-                flags: ForkedFlags(header.flags),
+                flags: ForkedFlags::from_bits_retain(header.flags),
             },
             5 => Self::Begun { id, pid },
             6 => Self::Promoted { pid },

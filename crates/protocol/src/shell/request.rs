@@ -1,7 +1,6 @@
 //! Requests of the host.
 
-use super::flags::flags;
-use std::ops::{BitOr, BitOrAssign};
+use bitflags::bitflags;
 
 /// Maximum bytes of a payload inside a message.
 pub const LONGEST_PAYLOAD: usize = 64 * 1024;
@@ -51,31 +50,32 @@ pub enum RequestKind {
     Restore = 5,
 }
 
-flags! {
+bitflags! {
     /// Options of a request.
-    RequestFlags {
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    pub struct RequestFlags: u32 {
         /// The payload is in a file, the last descriptor. Set by [`Request::encode`].
-        PAYLOAD_IN_FILE = 1;
+        const PAYLOAD_IN_FILE = 1;
         /// RUN: the text is NUL-terminated words: a program or a builtin, without expansion.
-        ARGV = 1 << 1;
+        const ARGV = 1 << 1;
         /// RUN: the engine's own text. No EXIT trap runs, and `$?` is 0 afterwards.
-        ENGINE = 1 << 2;
+        const ENGINE = 1 << 2;
         /// RUN: the streams are a terminal, which becomes the controlling terminal.
-        TERMINAL_STREAMS = 1 << 4;
+        const TERMINAL_STREAMS = 1 << 4;
         /// RUN: directory and variables persist. Without a text, nothing runs.
-        KEEP_SCOPE = 1 << 5;
+        const KEEP_SCOPE = 1 << 5;
         /// FORK: a copy that waits to be promoted or forked again.
-        STANDBY = 1 << 8;
+        const STANDBY = 1 << 8;
         /// FORK: a separate shell that runs one command and exits with its status.
-        BACKGROUND = 2 << 8;
+        const BACKGROUND = 2 << 8;
         /// FORK: with BACKGROUND, in its own session.
-        TERMINAL = 4 << 8;
+        const TERMINAL = 4 << 8;
         /// FORK: write the state to a file and exit.
-        CHECKPOINT = 8 << 8;
+        const CHECKPOINT = 8 << 8;
         /// FORK: do not copy the parent's pages in advance afterwards.
-        NO_WARM = 16 << 8;
+        const NO_WARM = 16 << 8;
         /// FORK: place the child in a cgroup at birth.
-        GROUP = 32 << 8;
+        const GROUP = 32 << 8;
     }
 }
 
@@ -92,7 +92,7 @@ pub struct Request<'a> {
     pub text: &'a [u8],
     /// The command's directory, absolute or relative to the session's. Empty: the session's.
     pub cwd: &'a [u8],
-    /// `NAME=value` sets a variable and `NAME` unsets it, each ended by NUL. See [`environment`].
+    /// `NAME=value` sets a variable and `NAME` unsets it, each ended by NUL.
     pub env: &'a [u8],
     /// RLIMIT_NOFILE, soft and hard.
     pub open_files: Option<u64>,
@@ -116,7 +116,7 @@ impl<'a> Request<'a> {
     pub const fn new(kind: RequestKind, id: u64) -> Self {
         Self {
             kind,
-            flags: RequestFlags(0),
+            flags: RequestFlags::empty(),
             id,
             text: b"",
             cwd: b"",
@@ -137,9 +137,11 @@ impl<'a> Request<'a> {
         let parts = [self.text, self.cwd, self.env];
         let length: usize = parts.iter().map(|part| part.len()).sum();
         let in_file = length > LONGEST_PAYLOAD;
+        let mut flags = self.flags;
+        flags.set(RequestFlags::PAYLOAD_IN_FILE, in_file);
         let header = RequestHeader {
             kind: self.kind as u32,
-            flags: self.flags.with(RequestFlags::PAYLOAD_IN_FILE, in_file).0,
+            flags: flags.bits(),
             id: self.id,
             text_length: self.text.len().try_into().ok()?,
             cwd_length: self.cwd.len().try_into().ok()?,
@@ -172,34 +174,6 @@ impl RequestHeader {
         into.extend_from_slice(&self.fork_key.to_ne_bytes());
         into.extend_from_slice(&self.reserved_after.to_ne_bytes());
     }
-}
-
-/// Encodes variables for [`Request::env`]. `None` unsets a variable. Names and values are cut at their first NUL.
-pub fn environment<'e>(variables: impl IntoIterator<Item = (&'e [u8], Option<&'e [u8]>)>) -> Vec<u8> {
-    let before_nul = |bytes: &'e [u8]| bytes.split(|byte| *byte == 0).next().unwrap_or_default();
-    let mut entries = Vec::new();
-    for (name, value) in variables {
-        entries.extend_from_slice(before_nul(name));
-        if let Some(value) = value {
-            entries.push(b'=');
-            entries.extend_from_slice(before_nul(value));
-        }
-        entries.push(0);
-    }
-    entries
-}
-
-/// Encodes words for a request with [`RequestFlags::ARGV`]. `None` if a word contains NUL.
-pub fn words<'w>(words: impl IntoIterator<Item = &'w [u8]>) -> Option<Vec<u8>> {
-    let mut text = Vec::new();
-    for word in words {
-        if word.contains(&0) {
-            return None;
-        }
-        text.extend_from_slice(word);
-        text.push(0);
-    }
-    Some(text)
 }
 
 const _: () = assert!(size_of::<RequestHeader>() == 64);

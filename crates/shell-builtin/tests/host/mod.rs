@@ -274,7 +274,7 @@ impl Session {
 
     /// Runs a background process to its end.
     pub fn run_background(&mut self, text: &str) -> (i32, String) {
-        let (process, out) = self.background(Request::run(7, text.as_bytes()), RequestFlags(0));
+        let (process, out) = self.background(Request::run(7, text.as_bytes()), RequestFlags::empty());
         assert!(matches!(process.receive(), Some(Reply::Begun { id: 7, .. })), "{text}");
         let output = process::read_to_end(&out);
         (process.wait(), output)

@@ -28,13 +28,7 @@ const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// Becomes the guard, after starting the supervisor. Never returns.
 pub fn run(request: Request, channels: Channels) -> ! {
-    let set_up = || -> std::io::Result<()> {
-        nix::unistd::setsid()?;
-        nix::sys::prctl::set_child_subreaper(true)?;
-        process_setup::block_signals(&[])?;
-        Ok(())
-    };
-    if let Err(error) = set_up() {
+    if let Err(error) = process_setup::lead(&[]) {
         ready::refuse(&channels, &error);
         std::process::exit(1);
     }

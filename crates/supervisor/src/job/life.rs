@@ -69,12 +69,7 @@ struct Ended {
 
 /// Runs the job. Never returns.
 pub fn run(request: Request, channels: Channels, claimed: Claimed) -> ! {
-    let set_up = || -> std::io::Result<SignalFd> {
-        nix::unistd::setsid()?;
-        nix::sys::prctl::set_child_subreaper(true)?;
-        process_setup::block_signals(&[libc::SIGCHLD, libc::SIGTERM, CANCEL])
-    };
-    let signals = match set_up() {
+    let signals = match process_setup::lead(&[libc::SIGCHLD, libc::SIGTERM, CANCEL]) {
         Ok(signals) => signals,
         Err(error) => {
             ready::refuse(&channels, &error);

@@ -5,7 +5,7 @@ mod perform;
 
 use super::stdin::StdinEnd;
 use crate::error::Error;
-use crate::outbox::Message;
+use crate::link::Message;
 use crate::output::reader::Reader;
 use crate::process::StartRequest;
 use crate::process::pump::Status;

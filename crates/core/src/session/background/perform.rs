@@ -4,7 +4,7 @@ use super::machine::{Effect, Event, Key, Why};
 use super::{Lost, Start};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy};
-use crate::outbox::Descriptor;
+use crate::link::Descriptor;
 use crate::output::reader::Reader;
 use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
@@ -337,7 +337,11 @@ impl Session {
 
     /// Completes the start of a process.
     fn settle_process(&mut self, key: Key, start: Start) -> Arc<process::Process> {
-        let Start { request, output, stdin, terminal, tree, .. } = start;
+        let Start { request, mut output, stdin, terminal, tree, .. } = start;
+        if let Err(error) = output.watch() {
+            // A pipe that cannot be watched is closed, which ends a process that writes to it.
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, process = %request.process.id, "the output of a process cannot be read: {error}");
+        }
         let (ended, end) = oneshot::channel();
         self.background.living.insert(key, ended);
         let process = Arc::clone(&request.process);

@@ -1,8 +1,11 @@
-//! A queue of messages for a non-blocking socket: none is lost when the socket is full.
+//! A socket that carries messages. None is lost when the socket is full, and sending never waits.
 
-use nacre_protocol::socket;
+use nacre_protocol::{message, socket};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
 use std::io;
+use std::marker::PhantomData;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,6 +18,13 @@ pub struct Message {
     pub bytes: Vec<u8>,
     /// Owned descriptors are closed here once the message has been sent.
     pub descriptors: Vec<Descriptor>,
+}
+
+impl Message {
+    /// Encodes a message of the supervisor's or the files helper's protocol.
+    pub fn of(content: &impl Serialize, descriptors: Vec<Descriptor>) -> io::Result<Self> {
+        Ok(Self { bytes: message::encode(content)?, descriptors })
+    }
 }
 
 /// A descriptor that is sent with a message.
@@ -61,29 +71,37 @@ enum Attempt {
 /// How long to wait while too many descriptors are in flight. The socket is writable, so no event reports the end.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A socket and the messages that wait for it.
-pub struct Outbox {
+/// A socket on which `In` arrives, and the messages that wait for room in it.
+pub struct Link<In> {
     socket: AsyncFd<OwnedFd>,
     /// A message was lost because the peer had exited.
     has_lost: AtomicBool,
     /// Shared by the engine's thread and a caller that sends a command itself.
     waiting: Mutex<VecDeque<Message>>,
+    incoming: PhantomData<fn() -> In>,
 }
 
-impl Outbox {
+impl<In> Link<In> {
+    /// Creates a link. Returns the peer's end as well.
+    pub fn pair() -> io::Result<(Self, OwnedFd)> {
+        let (ours, theirs) = socket::pair()?;
+        Ok((Self::new(ours)?, theirs))
+    }
+
     /// Takes a connected socket.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         crate::sys::set_nonblocking(&socket)?;
-        Ok(Self { socket: crate::sys::watch(socket)?, has_lost: AtomicBool::new(false), waiting: Mutex::default() })
+        let socket = crate::sys::watch(socket)?;
+        Ok(Self { socket, has_lost: AtomicBool::new(false), waiting: Mutex::default(), incoming: PhantomData })
     }
 
     /// The socket.
-    pub fn socket(&self) -> &AsyncFd<OwnedFd> {
-        &self.socket
+    pub fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.get_ref().as_fd()
     }
 
     /// Sends a message now, or as soon as the socket has room. The reader detects a dead peer.
-    pub fn send(&self, message: Message) {
+    pub fn post(&self, message: Message) {
         let mut waiting = self.waiting();
         if !waiting.is_empty() || self.attempt(&message) != Attempt::Over {
             waiting.push_back(message);
@@ -95,13 +113,24 @@ impl Outbox {
         self.has_lost.load(Ordering::Relaxed)
     }
 
-    /// Whether a message waits for room.
-    pub fn is_blocked(&self) -> bool {
+    /// The number of sent bytes that the peer has not read.
+    pub fn unread_bytes(&self) -> usize {
+        crate::sys::unsent_bytes(self.socket.get_ref()).unwrap_or(0)
+    }
+
+    /// Waits until no message waits for room. Cancel-safe.
+    pub async fn flush(&self) {
+        while self.is_blocked() {
+            self.send_when_writable().await;
+        }
+    }
+
+    fn is_blocked(&self) -> bool {
         !self.waiting().is_empty()
     }
 
-    /// Waits for room and sends the waiting messages. Cancel-safe.
-    pub async fn flush(&self) {
+    /// Waits for room and sends the waiting messages.
+    async fn send_when_writable(&self) {
         let Ok(mut guard) = self.socket.writable().await else { return std::future::pending().await };
         match self.send_waiting() {
             Attempt::Over => {}
@@ -125,14 +154,14 @@ impl Outbox {
     ///
     /// # Errors
     /// Those of `look`, but not `WouldBlock`.
-    pub async fn receive<T>(&self, look: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+    pub async fn receive_with<T>(&self, look: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
         loop {
             let mut guard = tokio::select! {
                 guard = self.socket.readable() => guard?,
-                () = self.flush(), if self.is_blocked() => continue,
+                () = self.send_when_writable(), if self.is_blocked() => continue,
             };
             // The reactor runs on this thread, so nothing can have arrived between this look and the clearing.
-            match guard.try_io(|socket| look(socket.get_ref().as_fd())) {
+            match guard.try_io(|_| look(self.socket())) {
                 Ok(Err(error)) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(result) => return result,
                 Err(_would_block) => {}
@@ -147,7 +176,7 @@ impl Outbox {
     fn attempt(&self, message: &Message) -> Attempt {
         let descriptors: Vec<_> = message.descriptors.iter().map(AsFd::as_fd).collect();
         loop {
-            match socket::send(self.socket.get_ref().as_fd(), &message.bytes, &descriptors) {
+            match socket::send(self.socket(), &message.bytes, &descriptors) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Attempt::Full,
                 Err(error) if error.raw_os_error() == Some(libc::ETOOMANYREFS) => return Attempt::Crowded,
@@ -161,19 +190,27 @@ impl Outbox {
     }
 }
 
+impl<In: DeserializeOwned> Link<In> {
+    /// Waits for the next message and the descriptor that travels with it; `None` at end of file. Cancel-safe.
+    pub async fn receive(&self) -> io::Result<Option<(In, Option<OwnedFd>)>> {
+        let received = self.receive_with(message::receive).await?;
+        Ok(received.map(|(content, descriptors)| (content, descriptors.into_iter().next())))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use nacre_protocol::socket::{pair, receive};
+    use std::convert::Infallible;
 
     #[tokio::test]
     async fn keeps_what_a_full_socket_does_not_take() {
-        let (ours, theirs) = pair().unwrap();
-        let outbox = Outbox::new(ours).unwrap();
+        let (link, theirs) = Link::<Infallible>::pair().unwrap();
         for number in 0..2000u32 {
-            outbox.send(Message { bytes: number.to_ne_bytes().to_vec(), descriptors: Vec::new() });
+            link.post(Message { bytes: number.to_ne_bytes().to_vec(), descriptors: Vec::new() });
         }
-        assert!(outbox.is_blocked());
+        assert!(link.is_blocked());
         let reader = std::thread::spawn(move || {
             let mut buffer = [0; 4];
             (0..2000u32).all(|number| {
@@ -181,9 +218,7 @@ mod tests {
                 u32::from_ne_bytes(buffer) == number
             })
         });
-        while outbox.is_blocked() {
-            outbox.flush().await;
-        }
+        link.flush().await;
         assert!(reader.join().unwrap());
     }
 
@@ -195,7 +230,7 @@ mod tests {
     fn a_message_is_sent_once_fewer_descriptors_are_in_flight() {
         const ALONE: &str = "NACRE_TEST_ALONE";
         if std::env::var_os(ALONE).is_none() {
-            let name = "outbox::tests::a_message_is_sent_once_fewer_descriptors_are_in_flight";
+            let name = "link::tests::a_message_is_sent_once_fewer_descriptors_are_in_flight";
             let mut test = std::process::Command::new(std::env::current_exe().unwrap());
             let output = test.args(["--exact", name]).env(ALONE, "").output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
@@ -211,19 +246,15 @@ mod tests {
             let (busy, reader) = pair().unwrap();
             let hundred: Vec<_> = (0..128).map(|_| null.as_fd()).collect();
             (0..IN_FLIGHT / hundred.len()).for_each(|_| drop(socket::send(busy.as_fd(), b"x", &hundred)));
-            let (ours, theirs) = pair().unwrap();
-            let outbox = Outbox::new(ours).unwrap();
-            outbox.send(Message { bytes: b"late".to_vec(), descriptors: vec![null.into()] });
-            assert!(outbox.is_blocked());
-            outbox.flush().await;
-            assert!(outbox.is_blocked());
+            let (link, theirs) = Link::<Infallible>::pair().unwrap();
+            link.post(Message { bytes: b"late".to_vec(), descriptors: vec![null.into()] });
+            assert!(link.is_blocked());
+            link.send_when_writable().await;
+            assert!(link.is_blocked());
             drop((busy, reader));
-            let sent = async {
-                while outbox.is_blocked() {
-                    outbox.flush().await;
-                }
-            };
-            tokio::time::timeout(std::time::Duration::from_secs(10), sent).await.expect("the message was never sent");
+            tokio::time::timeout(std::time::Duration::from_secs(10), link.flush())
+                .await
+                .expect("the message was never sent");
             assert_eq!(receive(theirs.as_fd(), &mut [0; 8]).unwrap(), 4);
         });
     }

@@ -2,13 +2,13 @@
 //!
 //! They are rare: an ordinary command needs none. Descriptors travel with their order.
 
-mod problem;
-
-pub use problem::{LimitProblem, StartStep};
-
-use nacre_containment::limits::Limits;
+use nacre_containment::limits::{EnableError, Limits};
 use nacre_containment::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize};
+use std::io;
+
+/// Maximum processes that a kill of the foreground command spares.
+pub const MAX_SPARED: usize = 4096;
 
 /// The role of a started program in the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,7 +42,7 @@ pub enum Asked {
 /// An order from the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
-    /// Confine every program from now on. A file with the confinement, as JSON, travels with the order. Answered by
+    /// Confine every program from now on. A file with the confinement travels with the order. Answered by
     /// [`Report::Confined`] or [`Report::NotConfined`]; after the latter, no program can start.
     Confine {
         /// A secret of the host and the shells: forks with this key may be born in a control group.
@@ -97,7 +97,7 @@ pub enum Order {
         signal: i32,
         /// Milliseconds until SIGKILL.
         grace_ms: u64,
-        /// Roots of older process trees, which are spared. Only used without control groups.
+        /// Roots of older process trees, which are spared: at most [`MAX_SPARED`]. Only used without control groups.
         spare: Vec<Pid>,
     },
     /// Whether forks of the shell or the standby may appear while a command is being killed. They are spared until
@@ -255,4 +255,64 @@ pub enum Report {
     },
     /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,
+}
+
+/// Which step of starting a program failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StartStep {
+    /// Pipes, fork, descriptors.
+    Prepare,
+    /// The control group.
+    Group,
+    /// A resource limit or the limits of the control group.
+    Limits,
+    /// The change of user.
+    User,
+    /// The working directory.
+    Cwd,
+    /// Confining the program.
+    Isolation,
+    /// The program itself.
+    Exec,
+}
+
+/// Why limits could not be set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub enum LimitProblem {
+    /// The process shares its control group.
+    #[error("it has no control group of its own")]
+    NoGroup,
+    /// A controller is missing or cannot be enabled.
+    #[error(transparent)]
+    Controller(#[from] EnableError),
+    /// The kernel refused to limit the control group.
+    #[error("its control group does not take them: {}", io::Error::from_raw_os_error(*errno))]
+    Refused {
+        /// The system's reason.
+        errno: i32,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message;
+
+    #[test]
+    fn a_limit_problem_keeps_its_cause_and_sentence() {
+        let (controller, parent) = (String::from("memory"), "/g".into());
+        let busy = EnableError::Refused { controller, parent, errno: libc::EBUSY };
+        let sentence = "the controller 'memory' cannot be handed down from /g: Device or resource busy (os error 16) (the \
+                        group has processes of its own)";
+        let refused = LimitProblem::Refused { errno: libc::EINVAL };
+        for (problem, sentence) in [
+            (LimitProblem::NoGroup, "it has no control group of its own"),
+            (LimitProblem::Controller(busy), sentence),
+            (refused, "its control group does not take them: Invalid argument (os error 22)"),
+        ] {
+            assert_eq!(problem.to_string(), sentence);
+            let bytes = message::encode(&problem).unwrap();
+            assert_eq!(message::decode::<LimitProblem>(&bytes).unwrap(), problem);
+        }
+    }
 }

@@ -1,0 +1,182 @@
+//! Every order and report reads back as it was written.
+
+use nacre_containment::limits::{EnableError, Limits};
+use nacre_containment::pid::{Identity, Pid};
+use nacre_protocol::message::{self, MAX_MESSAGE_BYTES};
+use nacre_protocol::supervisor::{Asked, LimitProblem, MAX_SPARED, Order, Report, Role, StartStep};
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+fn text() -> impl Strategy<Value = String> {
+    any::<String>()
+}
+
+fn group() -> impl Strategy<Value = Option<String>> {
+    of(text())
+}
+
+fn pid() -> impl Strategy<Value = Pid> {
+    (2..=i32::MAX).prop_map(|raw| Pid::new(raw).unwrap())
+}
+
+fn identity() -> impl Strategy<Value = Identity> {
+    (pid(), any::<u64>()).prop_map(|(pid, start_ticks)| Identity { pid, start_ticks })
+}
+
+fn limits() -> impl Strategy<Value = Limits> {
+    any::<[Option<u64>; 3]>().prop_map(|[memory, millicpus, pids]| Limits { memory, millicpus, pids })
+}
+
+fn role() -> impl Strategy<Value = Role> {
+    let process = (any::<u64>(), text(), limits(), any::<bool>())
+        .prop_map(|(key, mark, limits, terminal)| Role::Process { key, mark, limits, terminal });
+    prop_oneof![Just(Role::Shell), process]
+}
+
+fn step() -> impl Strategy<Value = StartStep> {
+    use StartStep::{Cwd, Exec, Group, Isolation, Limits, Prepare, User};
+    select(vec![Prepare, Group, Limits, User, Cwd, Isolation, Exec])
+}
+
+fn problem() -> impl Strategy<Value = LimitProblem> {
+    let missing = (text(), text())
+        .prop_map(|(controller, parent)| EnableError::Missing { controller, parent: parent.into() }.into());
+    let refused = (text(), text(), any::<i32>()).prop_map(|(controller, parent, errno)| {
+        EnableError::Refused { controller, parent: parent.into(), errno }.into()
+    });
+    let by_the_kernel = any::<i32>().prop_map(|errno| LimitProblem::Refused { errno });
+    prop_oneof![Just(LimitProblem::NoGroup), missing, refused, by_the_kernel]
+}
+
+fn order() -> impl Strategy<Value = Order> {
+    use Order::{Continue, Files, Insist, KillShell, Promote, Rotate, Settled, TrapRuns};
+    let kill = || (any::<u64>(), any::<u64>(), any::<i32>(), any::<u64>());
+    prop_oneof![
+        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate]),
+        (any::<u64>(), text()).prop_map(|(fork_key, channel_name)| Order::Confine { fork_key, channel_name }),
+        (role(), vec(text(), 0..4), any::<i32>(), any::<bool>()).prop_map(
+            |(role, arguments, first_descriptor, anywhere)| Order::Start {
+                role,
+                arguments,
+                first_descriptor,
+                anywhere
+            }
+        ),
+        (pid(), group()).prop_map(|(pid, group)| Order::Standby { pid, group }),
+        (any::<u64>(), pid(), group(), text(), limits()).prop_map(|(key, pid, group, mark, limits)| Order::Adopt {
+            key,
+            pid,
+            group,
+            mark,
+            limits
+        }),
+        (kill(), vec(pid(), 0..8)).prop_map(|((id, command, signal, grace_ms), spare)| {
+            Order::KillForeground { id, command, signal, grace_ms, spare }
+        }),
+        any::<bool>().prop_map(|expected| Order::ExpectForks { expected }),
+        kill().prop_map(|(id, key, signal, grace_ms)| Order::KillProcess { id, key, signal, grace_ms }),
+        (any::<u64>(), any::<i32>()).prop_map(|(key, signal)| Order::SignalProcess { key, signal }),
+        any::<u64>().prop_map(|grace_ms| Order::Shutdown { grace_ms }),
+    ]
+}
+
+fn report() -> impl Strategy<Value = Report> {
+    let asked = select(vec![Asked::No, Asked::Alone, Asked::WithProgram]);
+    let status = any::<[Option<i32>; 2]>;
+    prop_oneof![
+        Just(Report::Ended),
+        of(pid()).prop_map(|init| Report::Confined { init }),
+        text().prop_map(|problem| Report::NotConfined { problem }),
+        pid().prop_map(|pid| Report::Reconnected { pid }),
+        (identity(), any::<Option<u64>>(), group()).prop_map(|(identity, key, group)| Report::Started {
+            identity,
+            key,
+            group
+        }),
+        (any::<Option<u64>>(), step(), any::<i32>(), text())
+            .prop_map(|(key, step, errno, detail)| Report::StartFailed { key, step, errno, detail }),
+        (pid(), status()).prop_map(|(pid, [code, signal])| Report::ShellEnded { pid, code, signal }),
+        pid().prop_map(|pid| Report::StandbyEnded { pid }),
+        (of(pid()), group()).prop_map(|(shell, group)| Report::Promoted { shell, group }),
+        group().prop_map(|group| Report::Rotated { group }),
+        (any::<u64>(), of(identity()), group(), of(problem()))
+            .prop_map(|(key, identity, group, problem)| Report::Adopted { key, identity, group, problem }),
+        (any::<u64>(), status(), any::<bool>(), asked).prop_map(|(key, [code, signal], out_of_memory, asked)| {
+            Report::ProcessEnded { key, code, signal, out_of_memory, asked }
+        }),
+        (any::<u64>(), any::<[bool; 2]>()).prop_map(|(id, [found, escalated])| Report::ProcessKilled {
+            id,
+            found,
+            escalated
+        }),
+        (any::<u64>(), any::<bool>(), group()).prop_map(|(id, escalated, group)| Report::Killed {
+            id,
+            escalated,
+            group
+        }),
+    ]
+}
+
+/// The number of an order in a message. A new order does not compile here: it belongs into [`order`] too.
+fn number_of_order(order: &Order) -> u8 {
+    match order {
+        Order::Confine { .. } => 0,
+        Order::Start { .. } => 1,
+        Order::Files => 2,
+        Order::Standby { .. } => 3,
+        Order::Promote => 4,
+        Order::Adopt { .. } => 5,
+        Order::KillForeground { .. } => 6,
+        Order::ExpectForks { .. } => 7,
+        Order::TrapRuns => 8,
+        Order::Settled => 9,
+        Order::Insist => 10,
+        Order::KillShell => 11,
+        Order::Continue => 12,
+        Order::Rotate => 13,
+        Order::KillProcess { .. } => 14,
+        Order::SignalProcess { .. } => 15,
+        Order::Shutdown { .. } => 16,
+    }
+}
+
+/// The number of a report in a message. A new report belongs into [`report`] too.
+fn number_of_report(report: &Report) -> u8 {
+    match report {
+        Report::Confined { .. } => 0,
+        Report::NotConfined { .. } => 1,
+        Report::Reconnected { .. } => 2,
+        Report::Started { .. } => 3,
+        Report::StartFailed { .. } => 4,
+        Report::ShellEnded { .. } => 5,
+        Report::StandbyEnded { .. } => 6,
+        Report::Promoted { .. } => 7,
+        Report::Rotated { .. } => 8,
+        Report::Adopted { .. } => 9,
+        Report::ProcessEnded { .. } => 10,
+        Report::ProcessKilled { .. } => 11,
+        Report::Killed { .. } => 12,
+        Report::Ended => 13,
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_order_and_report_reads_back(order in order(), report in report()) {
+        let bytes = message::encode(&order).unwrap();
+        prop_assert_eq!(bytes[0], number_of_order(&order));
+        prop_assert_eq!(message::decode::<Order>(&bytes).unwrap(), order);
+        let bytes = message::encode(&report).unwrap();
+        prop_assert_eq!(bytes[0], number_of_report(&report));
+        prop_assert_eq!(message::decode::<Report>(&bytes).unwrap(), report);
+    }
+}
+
+#[test]
+fn an_order_with_the_most_spared_processes_fits_into_a_message() {
+    let spare = vec![Pid::new(i32::MAX).unwrap(); MAX_SPARED];
+    let order = Order::KillForeground { id: u64::MAX, command: u64::MAX, signal: 15, grace_ms: u64::MAX, spare };
+    assert!(message::encode(&order).unwrap().len() <= MAX_MESSAGE_BYTES);
+}
