@@ -1584,7 +1584,7 @@ export interface Jobs {
   /**
    * Kills all processes of a job, including those that left its session or group: SIGTERM, then SIGKILL after
    * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when all have ended, or
-   * immediately if the job has already ended.
+   * immediately if the job has already ended. Rejects with JOB_RUNNING if another package started the job.
    */
   cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
   /** Returns the handle of a job, or null if the job does not exist or its meta.json is damaged. */

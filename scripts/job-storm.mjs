@@ -72,13 +72,14 @@ async function runStorm(kind, milliseconds) {
   const programs = new Set()
   const deadline = performance.now() + milliseconds
   const isOver = () => performance.now() > deadline || wrong.length > 0
-  let calls = 0
+  let [calls, starts] = [0, 0]
   const launch = () => {
     const args = [FILE, '--base', base, '--kind', kind, '--seed', String(random.below(2 ** 30))]
     const child = spawn(process.execPath, args, { detached: true, stdio: ['ignore', 'pipe', 'inherit'] })
     programs.add(child)
     child.stdout.setEncoding('utf8').on('data', (text) => {
-      calls += text.match(/^\.+$/gm)?.join('').length ?? 0
+      calls += text.match(/^\.$/gm)?.length ?? 0
+      starts += text.match(/^\+$/gm)?.length ?? 0
       wrong.push(...text.split('\n').filter((line) => line.startsWith('{')))
     })
     child.on('exit', (_, signal) => {
@@ -106,7 +107,8 @@ async function runStorm(kind, milliseconds) {
     left = leftovers(base, tag)
   } while (left.length > 0 && performance.now() < limit)
   wrong.push(...left)
-  console.log(`${kind}: ${calls} calls`)
+  if (starts === 0) wrong.push('no job has started')
+  console.log(`${kind}: ${calls} calls, ${starts} jobs`)
   if (wrong.length === 0) rmSync(base, { recursive: true })
   return wrong
 }
@@ -140,8 +142,12 @@ function openJobs(kind, base) {
   const links = path.join(base, 'bin')
   if (!existsSync(links)) {
     mkdirSync(links)
-    if (kind === 'busybox') execFileSync(which(kind), ['--install', '-s', links])
-    else symlinkSync(which(kind), path.join(links, 'sh'))
+    if (kind === 'busybox') {
+      execFileSync(which(kind), ['--install', '-s', links])
+      // Debian's has none.
+      const flock = path.join(links, 'flock')
+      if (!existsSync(flock)) symlinkSync(which('flock'), flock)
+    } else symlinkSync(which(kind), path.join(links, 'sh'))
   }
   env.PATH = kind === 'busybox' ? links : `${links}:${process.env.PATH}`
   const executeCommand = (command) =>
@@ -176,6 +182,7 @@ async function runProgram(base, kind) {
       const token = `token-${random.below(2 ** 30).toString(36)}x${process.pid}`
       const command = `echo ${processName} ${token}; ${text}`
       await jobs.start({ jobId: id, command, timeout, processName })
+      process.stdout.write('+\n')
     },
     read: look,
     async status(id) {

@@ -46,14 +46,16 @@ function linked(name: 'dash' | 'bash'): RemoteShell | undefined {
   return { name, path: `${directory}:${process.env.PATH}` }
 }
 
-/** With only its own programs, as in a small image: there is no bash. */
+/** With only its own programs, as in a small image: there is no bash. Debian's has no flock, which jobs need. */
 function busybox(): RemoteShell | undefined {
-  const program = which('busybox')
-  if (program === undefined) return undefined
-  return {
-    name: 'BusyBox',
-    path: inPlace('busybox', (unfinished) => execFileSync(program, ['--install', '-s', unfinished])),
+  const [program, locker] = [which('busybox'), which('flock')]
+  if (program === undefined || locker === undefined) return undefined
+  const fill = (unfinished: string) => {
+    execFileSync(program, ['--install', '-s', unfinished])
+    const flock = path.join(unfinished, 'flock')
+    if (!existsSync(flock)) symlinkSync(locker, flock)
   }
+  return { name: 'BusyBox', path: inPlace('busybox-with-flock', fill) }
 }
 
 /** A directory of links. It appears as a whole, since tests in several processes use it concurrently. */

@@ -1,10 +1,11 @@
-/** Directories that an existing package has written: status, read, attach and cancel work on them, by evidence. */
+/** Directories that an existing package has written: they are read by evidence, and their processes never signalled. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { closedGate, UNKNOWN, untilGone, withJobs } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
 interface Foreign {
@@ -62,16 +63,14 @@ describe('a job without fields of ours', () => {
       await jobs.remove('theirs')
     }))
 
-  it('is cancelled with its group, and counts as crashed when its end is not recorded', () =>
+  it('is not cancelled, and counts as crashed when its end is not recorded', () =>
     withJobs(async ({ jobs, root }) => {
-      const nap = proc.uniqueSleep()
-      const { child } = startForeign(root, 'theirs', `trap '' TERM; ${nap} & setsid ${nap} & wait; wait`)
-      await proc.untilRuns(nap)
-      await jobs.cancel('theirs', { graceMs: 100 })
-      await until(
-        () => !proc.runs(nap) || undefined,
-        () => 'it runs on',
-      )
+      const { child } = startForeign(root, 'theirs', proc.uniqueSleep())
+      const error = await rejectionOf(jobs.cancel('theirs', { graceMs: 0 }))
+      expect(error).toMatchObject({ code: 'JOB_RUNNING' })
+      expect(error.message).toMatch(/started by another package/)
+      expect(await jobs.status('theirs')).toEqual({ ...UNKNOWN, state: 'running', alive: true })
+      process.kill(-(child.pid ?? 0), 'SIGKILL')
       await until(
         () => child.signalCode ?? child.exitCode ?? undefined,
         () => 'the shell runs on',
@@ -82,6 +81,8 @@ describe('a job without fields of ours', () => {
         reason: 'killed',
         alive: false,
       })
+      await jobs.cancel('theirs')
+      await jobs.remove('theirs')
     }))
 
   it('whose group is another’s by now is not running, and no process is signalled', () =>

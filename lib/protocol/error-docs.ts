@@ -81,7 +81,11 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'No job has this id, or the files of the job are damaged.',
     fix: 'Check `jobsRoot` and `jobs.list()`. If a file is damaged, the message names it.',
   },
-  JOB_RUNNING: { cause: 'The job is still running, so it cannot be removed.', fix: 'Cancel it first.' },
+  JOB_RUNNING: {
+    cause:
+      'The job is still running, so it cannot be removed. Or another package started it, so it cannot be cancelled.',
+    fix: 'Cancel it first, with the package that started it.',
+  },
   LIMIT_UNSUPPORTED: {
     cause: 'This machine cannot enforce a limit.',
     fix: 'The message names the reason. Delegate control groups, or omit the limit. Nothing has run.',

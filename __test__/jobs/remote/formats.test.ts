@@ -8,6 +8,7 @@ import { closedGate, type JobPlace, UNKNOWN, untilPrinted, withJobs } from '../.
 import * as proc from '../../helpers/proc.js'
 import { shells, standIn } from '../../helpers/remote-jobs.js'
 import { all } from '../../helpers/stream.js'
+import { rejectionOf } from '../../helpers/thrown.js'
 import { until } from '../../helpers/until.js'
 
 /** A test with both kinds of jobs on one directory. */
@@ -118,7 +119,7 @@ function startForeign(root: string, command: string): ChildProcess {
   return child
 }
 
-it('a job without fields of ours is read, and cancelled with its group', () =>
+it('a job without fields of ours is read, and not cancelled', () =>
   onOneRoot(async (place) => {
     const { remote, root } = place
     const gate = closedGate(place)
@@ -132,15 +133,19 @@ it('a job without fields of ours is read, and cancelled with its group', () =>
       () => 'it runs on',
     )
     await remote.remove('theirs')
-    const nap = proc.uniqueSleep()
-    startForeign(root, `trap '' TERM; ${nap} & setsid ${nap} & wait; wait`)
-    await proc.untilRuns(nap)
-    await remote.cancel('theirs', { graceMs: 100 })
+    const child = startForeign(root, proc.uniqueSleep())
+    const error = await rejectionOf(remote.cancel('theirs', { graceMs: 0 }))
+    expect(error).toMatchObject({ code: 'JOB_RUNNING' })
+    expect(error.message).toMatch(/started by another package/)
+    expect(await remote.status('theirs')).toMatchObject({ state: 'running', alive: true })
+    process.kill(-(child.pid ?? 0), 'SIGKILL')
     await until(
-      () => !proc.runs(nap) || undefined,
-      () => `${nap} runs on`,
+      async () => !(await remote.status('theirs')).alive || undefined,
+      () => 'it runs on',
     )
     expect(await remote.status('theirs')).toMatchObject({ state: 'crashed', alive: false })
+    await remote.cancel('theirs')
+    await remote.remove('theirs')
   }))
 
 it('a pid that was used again, or is of another boot, is neither running nor signalled', () =>

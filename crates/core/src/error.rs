@@ -37,7 +37,7 @@ pub enum Code {
     JobNotFound,
     /// A job with this id exists.
     JobAlreadyExists,
-    /// The job is still running.
+    /// The job is still running, so it cannot be removed; or another package started it, so it cannot be cancelled.
     JobRunning,
     /// There is no such file.
     FileNotFound,

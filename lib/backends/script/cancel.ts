@@ -1,8 +1,8 @@
 /**
  * Ends a remote job: asks once, then polls until all of its processes have exited.
  *
- * The job's supervisor does the work and keeps the grace time. The kill from here is for jobs without such a supervisor:
- * jobs of other packages, and jobs whose supervisor could not receive a grace time.
+ * The job's supervisor does the work and keeps the grace time. The kill from here is for a supervisor that could not
+ * receive a grace time, and for what a killed one has left.
  */
 import { engineError } from '../../base/errors.js'
 import { jobOf, readFacts, statusOf } from './facts.js'

@@ -11,6 +11,7 @@ const SENTENCES: Record<string, (subject: string, detail: string) => string> = {
   'JOB_NOT_FOUND damaged': (job) => `job '${job}' has a damaged meta.json`,
   'JOB_NOT_FOUND strange-output': (job) => `job '${job}' is damaged: its output.log is not a regular file`,
   JOB_ALREADY_EXISTS: (job) => `job '${job}' already exists`,
+  'JOB_RUNNING foreign': (job) => `job '${job}' was started by another package: cancel it with that package`,
   JOB_RUNNING: (job) => `job '${job}' is still running: cancel it first`,
   CWD_NOT_FOUND: () => 'the working directory cannot be entered',
   STATE_DIR_UNAVAILABLE: () => 'the jobs directory cannot be used; see jobsRoot',

@@ -165,7 +165,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     method: 'post',
     path: '/v1/jobs/{jobId}/cancel',
     summary: 'Cancels a job and kills everything that it started.',
-    ...{ tag, params, errors },
+    ...{ tag, params, errors: [...errors, 'JOB_RUNNING'] },
     body: strictObject(shapeOf(jobCancelOptions)),
     reply: z.object({}),
     patient: true,

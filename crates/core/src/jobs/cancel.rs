@@ -5,7 +5,6 @@
 //! value. The supervisor exits when no process is left and the control group is removed. If it is killed, its guard holds
 //! the job's lock until nothing is left.
 
-use super::foreign;
 use super::overrun;
 use super::status::status;
 use super::store::{Job, unknown};
@@ -35,8 +34,8 @@ const OVERDUE: Duration = Duration::from_millis(1500);
 /// Ends all processes of a job. Resolves once all have exited, immediately if none runs.
 ///
 /// # Errors
-/// `JOB_NOT_FOUND` if its files do not name a process to signal, `ENGINE_ERROR` if the job cannot be signalled
-/// or does not die.
+/// `JOB_NOT_FOUND` if its files do not name a process to signal, `JOB_RUNNING` if another package started it,
+/// `ENGINE_ERROR` if it cannot be signalled or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let looked = job.clone();
     let (before, meta) = blocking(move || Ok((status(&looked)?, looked.meta()?))).await?;
@@ -47,7 +46,8 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
     let default = meta.own.as_ref().map_or(5000, |own| own.grace_ms);
     let grace = grace.unwrap_or(Duration::from_millis(default));
     let gone = match &meta.own {
-        None => foreign::end(job, &meta, grace, UNKILLABLE).await?,
+        None if before.alive => return Err(of_another_package(job)),
+        None => true,
         Some(own) if !before.alive => sweep(job, own).await?,
         Some(own) if !own.is_of_this_namespace() => return Err(failed(job, "it runs in another pid namespace")),
         Some(own) => {
@@ -67,6 +67,11 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
         }
     };
     if gone { Ok(()) } else { Err(failed(job, "some of its processes survive SIGKILL")) }
+}
+
+fn of_another_package(job: &Job) -> Error {
+    let message = format!("job '{}' was started by another package: cancel it with that package", job.id);
+    Error::new(Code::JobRunning, message)
 }
 
 fn failed(job: &Job, why: &str) -> Error {

@@ -120,7 +120,7 @@ fn read_record(job: &Job) -> Result<Option<Record>, Error> {
 fn life(job: &Job, meta: Option<&Meta>) -> io::Result<Life> {
     let is_alive = match meta.map(|meta| (meta, meta.own.as_ref())) {
         Some((_, Some(own))) if !own.is_of_this_boot()? => return Ok(Life::Rebooted),
-        Some((meta, None)) => !foreign::members(meta, &job.directory)?.is_empty(),
+        Some((meta, None)) => foreign::is_alive(meta, &job.directory)?,
         Some((_, Some(_))) | None => lock::is_held(&job.directory)?,
     };
     Ok(if is_alive { Life::Alive } else { Life::Died })

@@ -112,18 +112,16 @@ find_life() {
     return
   fi
   # Written by another program, or damaged: it counts as alive only with evidence. The group's number may have been reused,
-  # so a process of the group must have the output open.
+  # so a process of the group must have the output open. That is no proof, so such processes are never signalled.
   keeper=
   group=$(number pgid)
   if [ -z "$group" ]; then
     own=damaged
     ! is_held || life=alive
   elif [ "$group" -gt 1 ] && command=$group && find_members; then
-    for pid in $members; do has_output "$pid" && life=alive && return; done
-    command=
-  else
-    command=
+    for pid in $members; do ! has_output "$pid" || life=alive; done
   fi
+  command=
 }
 
 # Prints the status, then at most $3 bytes from $2 on. dd seeks to the block without reading the data before it.
@@ -163,6 +161,7 @@ cancel() {
     case $own in
     damaged) echo 'refused JOB_NOT_FOUND damaged' && return ;;
     elsewhere) echo 'refused ENGINE_ERROR elsewhere' && return ;;
+    '') echo 'refused JOB_RUNNING foreign' && return ;;
     esac
   fi
   case $life$own$2 in
@@ -170,9 +169,7 @@ cancel() {
     [ "$3" = - ] || { rm -f cancel.tmp && echo "$3" >cancel.tmp && mv cancel.tmp cancel; } 2>/dev/null
     is_alive "$keeper" "$began" && kill -s TERM "$keeper" && kill -s CONT "$keeper"
     ;;
-  aliveask) find_members && signal_members TERM && signal_members CONT ;;
-  alive*kill) find_members && signal_members KILL ;;
-  deadyes*) find_members && signal_members KILL ;;
+  aliveyeskill | deadyes*) find_members && signal_members KILL ;;
   esac 2>/dev/null
   tries=0
   while [ "$tries" -lt 20 ] && is_left; do
