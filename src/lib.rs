@@ -7,35 +7,22 @@
 //!
 //! **It must never know** an option's default, an error's remedy, or how a session works.
 
+// A test program could not be linked: the functions of Node-API are those of the host.
+#![cfg(not(test))]
 #![allow(clippy::needless_pass_by_value)] // napi hands over owned values
 
-#[cfg(not(test))]
 mod capabilities;
-#[cfg(not(test))]
 mod emitter;
-#[cfg(not(test))]
 mod file_values;
-#[cfg(not(test))]
 mod files;
-#[cfg(not(test))]
 mod isolation;
-#[cfg(not(test))]
 mod jobs;
-#[cfg(not(test))]
 mod open_files;
-#[cfg(not(test))]
 mod pending;
-#[cfg(not(test))]
 mod piece;
-#[cfg(not(test))]
 mod process;
-#[cfg(not(test))]
 mod processes;
-#[cfg(not(test))]
 mod sandbox;
-#[cfg(not(test))]
 mod types;
-#[cfg(not(test))]
 mod user;
-#[cfg(not(test))]
 mod variables;
