@@ -3,7 +3,7 @@
 use crate::broker::{self, Broker, Inside, Policy, Reconnect};
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
-use crate::{paths, restrict, temporary};
+use crate::{landlock, paths, privileges, temporary};
 use nacre_containment::fork::fork;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::socket;
@@ -115,7 +115,7 @@ impl Confined {
     /// # Errors
     /// The step that failed.
     pub fn restrict_alone(&self) -> io::Result<()> {
-        restrict::restrict(&self.confinement, self.own.as_ref())?;
+        self.take_rights()?;
         filter::install(&self.filter)
     }
 
@@ -124,8 +124,18 @@ impl Confined {
     /// # Errors
     /// The step that failed. The program must not run then.
     pub fn restrict(&self) -> io::Result<()> {
-        restrict::restrict(&self.confinement, self.own.as_ref())?;
+        self.take_rights()?;
         let Some(broker) = &self.broker else { return filter::install(&self.filter) };
         broker.hand_over(broker::install_with_listener(&self.filter)?)
+    }
+    /// Takes rights from this process and from what it starts: privileges, then Landlock. It has already entered its
+    /// namespaces and changed its user; the seccomp filter follows.
+    fn take_rights(&self) -> io::Result<()> {
+        let step = |name: &'static str| move |error: io::Error| io::Error::other(format!("{name}: {error}"));
+        privileges::no_new_privileges().map_err(step("no_new_privs"))?;
+        let has_user_namespace = self.confinement.namespaces.is_some_and(|namespaces| namespaces.user);
+        let as_root = nix::unistd::geteuid().is_root() && !has_user_namespace;
+        privileges::drop_capabilities(as_root).map_err(step("capabilities"))?;
+        landlock::restrict(&self.confinement, self.own.as_ref()).map_err(step("Landlock"))
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! [`Rules`](nacre_protocol::confinement::Rules) are what the caller requests, and [`offer`] is what this machine can
 //! enforce. [`decide`] combines both into a [`Confinement`](nacre_protocol::confinement::Confinement) without side
-//! effects. The supervisor enforces it: [`namespaces`] and
-//! [`mounts`] once per session, [`restrict`] in each child between fork and exec. Nothing can loosen it again.
+//! effects. The supervisor enforces it: [`namespaces`] and [`mounts`] once per session, and [`confined`] restricts each
+//! child between fork and exec. Nothing can loosen it again.
 //!
 //! **It owns** the decision, and each mechanism of the kernel that enforces them: namespaces, mounts,
 //! Landlock, the seccomp filter, privileges, and the broker that connects in the place of a confined program. It fails
@@ -24,6 +24,5 @@ pub mod network;
 pub mod offer;
 mod paths;
 pub mod privileges;
-pub mod restrict;
 pub mod temporary;
 pub mod view;

@@ -3,6 +3,7 @@
 //! The guard is an orphan as soon as it runs. Elsewhere, init reaps it. The pid cannot refer to another process: it
 //! belongs to the guard until its parent waits for it, and no other process can.
 
+use crate::sys;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
 use std::os::fd::OwnedFd;
@@ -13,15 +14,14 @@ use tokio::runtime::Handle;
 pub fn adopt(guard: i32, engine: &Handle) {
     let Some(guard) = Pid::new(guard).filter(|_| adopts_orphans()) else { return };
     engine.spawn(async move {
-        if let Some(fd) = pidfd::open(guard).and_then(crate::sys::watch::<OwnedFd>).ok() as Option<AsyncFd<OwnedFd>> {
+        if let Some(fd) = pidfd::open(guard).and_then(sys::watch::<OwnedFd>).ok() as Option<AsyncFd<OwnedFd>> {
             let _ = fd.readable().await;
         } else {
             while std::path::Path::new(&format!("/proc/{guard}/fd/0")).exists() {
                 tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             }
         }
-        // SAFETY: a plain call; without a status pointer, nothing is written.
-        unsafe { libc::waitpid(guard.raw(), std::ptr::null_mut(), libc::WNOHANG) };
+        sys::reap(guard);
     });
 }
 
