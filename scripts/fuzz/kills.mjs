@@ -69,7 +69,9 @@ async function killWhile(subject, { pause, during, after }, target, tolerated) {
   const found = await running
   const code = found.error?.code
   must(code === undefined || tolerated.includes(code), describe(found))
-  const outcomes = unique([...idle, ...model.possible]).map((state) => evaluate(state, during, root).state)
+  // A command that the shell had not read runs in the next one, which without a standby has an earlier state.
+  const before = unique([...idle, ...model.possible, ...model.losable()])
+  const outcomes = before.map((state) => evaluate(state, during, root).state)
   model.everything = unique([...outcomes, ...model.everything])
   // It completed in this shell or the next, or died with the shell.
   model.lose([...idle, ...outcomes])
