@@ -42,7 +42,7 @@ pub fn members(meta: &Meta, directory: &File) -> io::Result<Vec<Stat>> {
         return Ok(Vec::new());
     }
     let roots: Vec<_> = group.iter().map(|stat| stat.identity.pid).collect();
-    let below = proc_table::descendants(&roots, &HashSet::new());
+    let below = proc_table::descendants(&roots, &HashSet::new())?;
     Ok(group.into_iter().chain(below.into_iter().filter(Stat::is_running)).collect())
 }
 
