@@ -7,6 +7,7 @@ import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type FailingProxy, type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
 import { type HttpPlace, withServer } from '../helpers/http.js'
+import { inTime } from '../helpers/in-time.js'
 import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -257,9 +258,22 @@ describe('a request with effects', () => {
 })
 
 describe('requestTimeout', () => {
+  const REQUEST_TIMEOUT = 500
+
+  /** Makes a request that is never answered, and waits for its time limit. */
+  const passLimit = async (port: number) => {
+    const proxy = await failingProxy(port)
+    const client = new SandboxClient({ url: proxy.url, requestTimeout: REQUEST_TIMEOUT })
+    proxy.next.push('hang')
+    const error = await rejectionOf(client.createSession())
+    await client.destroy()
+    await proxy.close()
+    expect(error.message).toContain('was not answered within 500 ms (requestTimeout)')
+  }
+
   it('rejects a request that is not answered in time, and names the option', () =>
     withProxy(
-      async ({ client, proxy }) => {
+      async ({ client, proxy, sandbox }) => {
         proxy.next.push('hang')
         const error = await rejectionOf(client.listSessions())
         expect(error).toMatchObject({ code: 'CONNECTION_FAILED' })
@@ -267,40 +281,67 @@ describe('requestTimeout', () => {
         expect(linesOf(proxy)).toEqual(['GET /v1/sessions'])
         proxy.next.push('hang')
         expect(await rejectionOf(client.createSession())).toMatchObject({ code: 'CONNECTION_FAILED' })
-        expect((await client.listSessions()).length).toBe(1)
+        expect((await sandbox.listSessions()).length).toBe(1)
       },
-      { requestTimeout: 500 },
+      { requestTimeout: REQUEST_TIMEOUT },
     ))
 
   it('limits all attempts of a request together', () =>
-    withProxy(
-      async ({ client, proxy }) => {
-        proxy.next.push('cut', 'hang')
-        const error = await rejectionOf(client.listSessions())
-        expect(error.message).toContain('500 ms (requestTimeout)')
-        expect(linesOf(proxy)).toHaveLength(2)
-      },
-      { requestTimeout: 500 },
-    ))
+    withProxy(async ({ proxy }) => {
+      const run = async (requestTimeout: number) => {
+        const client = new SandboxClient({ url: proxy.url, requestTimeout })
+        proxy.next.splice(0, 2, 'cut', 'hang')
+        const { message } = await rejectionOf(client.listSessions())
+        await client.destroy()
+        return { message, attempts: linesOf(proxy).length, requestTimeout }
+      }
+      const { message, attempts, requestTimeout } = await inTime(500, run, (end) => end.attempts === 2)
+      expect(message).toContain(`${requestTimeout} ms (requestTimeout)`)
+      expect(attempts).toBe(2)
+    }))
 
   it('does not limit commands, streams and waits', () =>
     withProxy(
-      async ({ client }) => {
-        const nap = 'sleep 0.7; echo x'
-        expect((await client.exec(nap)).stdout).toBe('x\n')
-        expect(await client.execStream(nap).result).toMatchObject({ stdout: 'x\n' })
-        const process = await client.startProcess(nap)
-        expect(await process.wait()).toMatchObject({ exitCode: 0 })
-        const job = await client.jobs.start({ command: nap })
-        let text = ''
-        for await (const { raw } of client.jobs.follow(job)) text += raw
-        expect(text).toBe('x\n')
-        await client.jobs.remove(job)
-        const stubborn = await client.startProcess("trap '' TERM; echo on; while :; do sleep 60; done")
+      async ({ client, sandbox, directory, serving }) => {
+        const untilGo = 'until [ -e go ]; do sleep 0.01; done'
+        const command = (name: string) => `cd ${directory}; touch ${name}; ${untilGo}; echo x`
+        await sandbox.createSession({ id: 'other' })
+        const process = await client.startProcess(command('process'))
+        // A program that it starts is killed, too.
+        const stubborn = await client.startProcess(
+          `trap ': > kill; ${untilGo}; exit' TERM; echo on; while :; do sleep 0.01; done`,
+        )
         await stubborn.waitForLog('on')
-        expect(await stubborn.kill('SIGTERM', { forceKillAfterDelay: 700 })).toBe(true)
+        const job = await sandbox.jobs.start({ command: command('job') })
+        const follow = async () => {
+          let text = ''
+          for await (const { raw } of client.jobs.follow(job)) text += raw
+          return text
+        }
+        const calls = Promise.all([
+          client.exec(command('exec')),
+          client.execStream(command('stream'), { sessionId: 'other' }).result,
+          process.wait(),
+          stubborn.kill('SIGTERM', { forceKillAfterDelay: 600_000 }),
+          client.jobs.wait(job),
+          follow(),
+        ])
+        const begun = ['exec', 'stream', 'process', 'kill', 'job']
+        await Promise.race([calls, Promise.all(begun.map((name) => made(directory, name)))])
+        // A request that was made later has reached its limit: theirs would have ended the calls.
+        await passLimit(serving.port)
+        writeFileSync(path.join(directory, 'go'), '')
+        expect(await calls).toMatchObject([
+          { stdout: 'x\n' },
+          { stdout: 'x\n' },
+          { exitCode: 0 },
+          true,
+          { exitCode: 0 },
+          'x\n',
+        ])
+        await sandbox.jobs.remove(job)
       },
-      { requestTimeout: 500 },
+      { requestTimeout: REQUEST_TIMEOUT },
     ))
 })
 

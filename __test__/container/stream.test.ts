@@ -185,7 +185,7 @@ describe('the output of a stream', () => {
       await all(session.execStream('true'))
       const stream = session.execStream(`seq ${4 * MB}; touch done`)
       await stream.next()
-      await made(directory, 'done', 20_000)
+      await made(directory, 'done')
       const sizes = readdirSync('/proc/self/fd').map((fd) =>
         statSync(`/proc/self/fd/${fd}`, { throwIfNoEntry: false }),
       )

@@ -39,6 +39,20 @@ describe('an abort', () => {
       expect(existsSync(path.join(directory, 'after'))).toBe(false)
     }))
 
+  it('of a command that reads a file leaves nothing of the file for the next `read`', () =>
+    withSandbox(async ({ sandbox }) => {
+      await sandbox.exec("head -c 100000000 /dev/zero | tr '\\0' x > long; echo fresh > next")
+      const stream = sandbox.execStream('echo on; read -r line < long')
+      for await (const event of stream) if (event.type === 'stdout') await stream.kill()
+      // bash reads ahead in files, and not in pipes.
+      const command = 'read -r line < next; echo "$line"'
+      const process = await sandbox.startProcess(command)
+      await process.wait()
+      expect((await process.getLogs()).stdout).toBe('fresh\n')
+      const next = await sandbox.exec(command)
+      expect([next.stdout, next.sessionRestarted]).toEqual(['fresh\n', false])
+    }))
+
   it('in the same tick as the call ends it, whether it had started or not', () =>
     withSandbox(async ({ sandbox }) => {
       const controller = new AbortController()

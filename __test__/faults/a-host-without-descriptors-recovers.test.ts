@@ -1,4 +1,5 @@
 /** RLIMIT_NOFILE 64 and 40 concurrent commands. Each is done or refused with a code, and nothing is lost for good. */
+import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { modes } from '../helpers/modes.js'
@@ -94,5 +95,36 @@ it('a supervisor that dies while no descriptor is left leaves nothing', async ()
   host.child.kill('SIGUSR2')
   expect(await host.ended(), host.output()).toBe(0)
   expect(host.output()).toContain('works')
+  await expectGone(host.tag)
+})
+
+const crowded = `
+  const sandbox = new Sandbox({ cwd: '/tmp' })
+  const main = async () => {
+    // At the end of the command, this process can open nothing.
+    const take = 'prlimit --pid ' + process.pid + ' --nofile=3:'
+    print('BACKGROUND ' + (await sandbox.exec('sleep 63 >/dev/null 2>&1 & echo $!; ' + take)).stdout)
+    print(await sandbox.exec('true').catch(({ code, message }) => code + ' ' + message))
+    process.once('SIGUSR2', async () => {
+      print(await sandbox.exec('sleep 64', { timeout: 100 }).catch(({ code }) => code))
+      clearInterval(alive)
+    })
+    print('CROWDED')
+  }
+  main()
+  const alive = setInterval(() => undefined, 1000)
+`
+
+it('a kill spares what an earlier command left while no descriptor was left', async () => {
+  const host = startHost(crowded, limited, { NACRE_CONTAINMENT: 'subreaper' })
+  await host.printed('CROWDED')
+  expect(host.output()).toMatch(/ENGINE_ERROR .*Too many open files/)
+  const background = Number(/BACKGROUND (\d+)/.exec(host.output())?.[1])
+  execFileSync('prlimit', ['--pid', String(host.pid), '--nofile=64:'])
+  host.child.kill('SIGUSR2')
+  await host.printed('COMMAND_TIMEOUT')
+  expect(proc.isAlive(background)).toBe(true)
+  host.child.kill('SIGKILL')
+  await host.ended()
   await expectGone(host.tag)
 })

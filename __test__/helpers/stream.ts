@@ -25,10 +25,9 @@ export function shapeOf(events: ExecEvent<Encoding>[]): string {
 }
 
 /** Waits until a command has created a file. */
-export async function made(directory: string, name: string, limit = 5000): Promise<void> {
+export async function made(directory: string, name: string): Promise<void> {
   await until(
     () => existsSync(path.join(directory, name)) || undefined,
     () => `${name} was not made`,
-    limit,
   )
 }

@@ -1,8 +1,14 @@
-/** A call reaches the job that it has found, and never a later one with the same id. */
+/**
+ * A call reaches the job that it has found, and never a later one with the same id. The orders that matter are tested one by
+ * one in `crates/core/src/jobs/replaced_tests.rs`; `scripts/job-storm.mjs` runs many rounds.
+ */
 import { expect, it } from 'vitest'
 import { type Host, startHost } from '../helpers/host.js'
 import { closedGate, withJobs } from '../helpers/jobs.js'
 import { until } from '../helpers/until.js'
+
+/** Enough to meet all calls. */
+const ROUNDS = 8
 
 /** A program that repeats a call on the job `one` until it is killed. It prints each outcome that cannot be. */
 function repeat(root: string, call: string): Host {
@@ -32,7 +38,7 @@ it('removals of an ended job leave the next job with its id alone', () =>
     const { jobs, root } = place
     const hosts = [1, 2, 3].map(() => repeat(root, `() => jobs.remove('one')`))
     for (const host of hosts) await host.printed('ready')
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       const gate = closedGate(place)
       const job = await jobs.start({ jobId: 'one', command: `echo new; ${gate.passed}` })
       await until(
@@ -61,7 +67,7 @@ it('reads beside a removal return the whole truth or JOB_NOT_FOUND', () =>
       `async () => { for (const { status } of await jobs.list()) check(isTrue(status), status) }`,
     ].map((call) => repeat(root, call))
     for (const host of hosts) await host.printed('ready')
-    for (let round = 0; round < 60; round++) {
+    for (let round = 0; round < ROUNDS; round++) {
       await until(
         () => jobs.start({ jobId: 'one', command: 'echo all; kill -SEGV $$' }).catch(() => undefined),
         () => 'it is not removed',

@@ -1,3 +1,6 @@
+import { getEventListeners } from 'node:events'
+import path from 'node:path'
+import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { inTime } from '../helpers/in-time.js'
 import { withSandbox } from '../helpers/invariants.js'
@@ -192,6 +195,24 @@ describe('a service that fails', () => {
       )
       expect(await service.kill()).toBe(false)
       expect([service.status, service.restarts]).toEqual(['failed', 0])
+    }))
+
+  it('releases its signal when the sandbox is destroyed while it waits for its next start', () =>
+    withSandbox(async ({ directory }) => {
+      const sandbox = new Sandbox({ cwd: directory, stateDir: path.join(directory, 'state') })
+      const { signal } = new AbortController()
+      const service = await sandbox.startService('echo ready; exit 7', {
+        healthCheck: { log: 'ready' },
+        restart: 'on-failure',
+        restartDelay: 60_000,
+        signal,
+      })
+      await until(
+        () => service.status === 'starting' || undefined,
+        () => service.status,
+      )
+      await sandbox.destroy()
+      expect(getEventListeners(signal, 'abort')).toEqual([])
     }))
 
   it('is not restarted when its signal is aborted or its session is deleted', () =>

@@ -5,6 +5,7 @@ import { inTime } from '../helpers/in-time.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { entries, ownGroups, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
+import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -33,16 +34,15 @@ describe('startProcess', () => {
   )
 
   const startInGraceTime = async ({ sandbox, directory }: Workplace) => {
-    const [nap, signalled] = [uniqueSleep(), path.join(directory, 'signalled')]
+    const nap = uniqueSleep()
     await sandbox.exec('x=1')
-    const stubborn = `(trap '' TERM; ${nap}) & (trap ': >${signalled}; exit' TERM; while :; do sleep 0.01; done) & wait`
+    const witness = `trap ': >signalled; exit' TERM; : >ready; while :; do sleep 0.01; done`
+    const stubborn = `(trap '' TERM; ${nap}) & (${witness}) & wait`
     const stream = sandbox.execStream(`x=2; ${stubborn}`, { forceKillAfterDelay: 600_000 })
     await untilRuns(nap)
+    await made(directory, 'ready')
     const killed = stream.kill()
-    await until(
-      () => existsSync(signalled) || undefined,
-      () => 'the command is not being killed',
-    )
+    await made(directory, 'signalled')
     // The shell leaves the command at one of these moments.
     for (let count = 0; count < 20; count++) {
       const process = await sandbox.startProcess('echo $x')

@@ -91,8 +91,8 @@ describe('terminals', () => {
   it('start while a command runs', () =>
     withSandbox(async ({ sandbox }) => {
       await sandbox.exec('x=before')
-      const command = sandbox.exec('x=after; sleep 0.5; echo $x')
-      const process = await sandbox.startProcess('echo $x', { pty })
+      const command = sandbox.exec('x=after; until [ -e go ]; do sleep 0.01; done; echo $x')
+      const process = await sandbox.startProcess('echo $x; touch go', { pty })
       expect(await printed(process)).toBe('before\n')
       expect((await command).stdout).toBe('after\n')
     }))

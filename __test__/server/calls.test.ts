@@ -1,6 +1,6 @@
 /** Calls that survive their connections, the token in a header of its own, and the instance of the server. */
 import { randomUUID } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { UsedNumbers } from '../../lib/server/used-numbers.js'
@@ -124,7 +124,7 @@ describe('a numbered call', () => {
   it('has numbered events, which continue after the last one that was received', () =>
     withServer(async (place) => {
       const headers = { 'x-nacre-call': `${await register(place)}/1` }
-      const body = { command: 'echo one; sleep 0.2; echo two' }
+      const body = { command: 'echo one; until [ -e go ]; do sleep 0.01; done; echo two' }
       const first = []
       const stream = place.stream('POST', '/v1/exec/stream', body, headers)
       for await (const { id, data } of stream) {
@@ -132,6 +132,7 @@ describe('a numbered call', () => {
         if (data.type === 'stdout') break
       }
       stream.vanish()
+      writeFileSync(path.join(place.directory, 'go'), '')
       const last = { 'last-event-id': String(first.length) }
       const rest = []
       for await (const { id, data } of place.stream('POST', '/v1/exec/stream', body, { ...headers, ...last }))

@@ -1,6 +1,6 @@
 /** How a server ends, and how it stays with clients that wait long. */
 import { once } from 'node:events'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import path from 'node:path'
@@ -10,6 +10,7 @@ import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { dataOf, withServer } from '../helpers/http.js'
+import { inTime } from '../helpers/in-time.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { made } from '../helpers/stream.js'
 import { active } from '../helpers/terminal.js'
@@ -304,29 +305,31 @@ describe('fetch', () => {
 
 describe('/metrics', () => {
   it('counts commands, processes, bytes, restarts and kills', () =>
-    withServer(async ({ url, post }) => {
+    withServer(async ({ url, post, directory }) => {
       await post('/api/execute', { command: 'echo 12345' })
       await post('/api/execute', { command: 'exit 3' })
       await post('/api/execute', { command: 'kill -9 $$' })
-      // The trap is to be set before the timeout comes.
-      await post('/v1/exec', {
-        command: "trap '' TERM; sleep 60 & wait; wait",
-        timeout: 1000,
-        forceKillAfterDelay: 50,
-      })
+      let timeouts = 0
+      const stubborn = async (timeout: number) => {
+        timeouts++
+        const command = "trap '' TERM; touch begun; sleep 60 & wait; wait"
+        await post('/v1/exec', { command, timeout, forceKillAfterDelay: 50 })
+      }
+      const hasBegun = () => existsSync(path.join(directory, 'begun'))
+      await inTime(100, stubborn, hasBegun)
       await post('/api/process/start', { command: 'sleep 60', processId: 'one' })
       const text = await (await fetch(`${url}/metrics`)).text()
       for (const line of [
         'nacre_commands_total{outcome="success"} 1',
         'nacre_commands_total{outcome="failure"} 2',
-        'nacre_commands_total{outcome="timeout"} 1',
-        'nacre_command_duration_seconds_count 4',
-        'nacre_command_duration_seconds_bucket{le="+Inf"} 4',
+        `nacre_commands_total{outcome="timeout"} ${timeouts}`,
+        `nacre_command_duration_seconds_count ${timeouts + 3}`,
+        `nacre_command_duration_seconds_bucket{le="+Inf"} ${timeouts + 3}`,
         'nacre_processes 1',
         'nacre_processes_started_total 1',
         'nacre_output_bytes_total 6',
         'nacre_session_restarts_total 1',
-        'nacre_session_commands_total{session="default"} 4',
+        `nacre_session_commands_total{session="default"} ${timeouts + 3}`,
         'nacre_http_requests_active 1',
       ])
         expect(text.split('\n')).toContain(line)

@@ -84,9 +84,12 @@ export const envSchema = z
       addIssue({ code: 'custom', message: 'must be an object of variables' })
       return
     }
+    const variables = value as Record<string, unknown>
     let faults = 0
-    for (const [name, item] of Object.entries(value)) {
-      if (item === null || typeof item === 'string') continue
+    // Object.entries would first copy all of them, which takes longer than to parse them.
+    for (const name in variables) {
+      const item = variables[name]
+      if (item === null || typeof item === 'string' || !Object.hasOwn(variables, name)) continue
       addIssue({ code: 'custom', path: [name], message: 'must be a string, or null to unset the variable' })
       if (++faults === MOST_FAULTS) return
     }

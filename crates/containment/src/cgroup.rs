@@ -55,9 +55,19 @@ impl Group {
         read_pids(self.path.join("cgroup.procs"))
     }
 
+    /// Like [`Group::members`]; `None` if the group does not exist.
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: there may be processes.
+    pub fn members_if_any(&self) -> io::Result<Option<Vec<Pid>>> {
+        match self.members() {
+            Err(error) if is_gone(&error) => Ok(None),
+            members => members.map(Some),
+        }
+    }
+
     /// Lists the processes in this group and in the groups below it. Groups that do not exist have none.
     pub fn members_below(&self) -> io::Result<Vec<Pid>> {
-        let is_gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV));
         let listed = self.members().and_then(|members| Ok((members, fs::read_dir(&self.path)?)));
         let (mut found, entries) = match listed {
             Err(error) if is_gone(&error) => return Ok(Vec::new()),
@@ -95,6 +105,11 @@ impl Group {
         }
         self.remove_alone()
     }
+}
+
+/// The group was removed, perhaps after its file was opened.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
 }
 
 /// The name of a sandbox's group, which contains the groups of its sessions.

@@ -98,6 +98,11 @@ impl Ladder {
         self.look_at = Instant::now();
     }
 
+    /// The owner could not look, for example because it has no descriptor left: it must look again.
+    pub fn cannot_look(&mut self) {
+        self.look_at = Instant::now() + UNSETTLED_LOOK;
+    }
+
     /// How long until the next look, even if no watched process has ended.
     pub fn next_look(&self) -> Duration {
         self.look_at.saturating_duration_since(Instant::now())

@@ -54,12 +54,7 @@ impl Stat {
         let read = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut text));
         match read {
             Ok(length) => Ok(text.get(..length).and_then(|text| Self::parse(pid, text))),
-            // Without permission to look (`hidepid`), it is another user's.
-            Err(error)
-                if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EPERM | libc::EACCES)) =>
-            {
-                Ok(None)
-            }
+            Err(error) if is_out_of_sight(&error) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -108,8 +103,21 @@ impl Stat {
     }
 }
 
+/// The process has ended, or without permission to look (`hidepid`), it is another user's.
+fn is_out_of_sight(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ESRCH | libc::EPERM | libc::EACCES))
+}
+
 fn holds(mask: u32, signal: i32) -> bool {
     mask.checked_shr(signal as u32 - 1).is_some_and(|mask| mask & 1 == 1)
+}
+
+/// Reads these processes, without those that do not exist.
+///
+/// # Errors
+/// See [`Stat::look`].
+pub fn read_each(pids: impl IntoIterator<Item = Pid>) -> io::Result<Vec<Stat>> {
+    pids.into_iter().filter_map(|pid| Stat::look(pid).transpose()).collect()
 }
 
 /// True while the process with this identity runs. False for zombies and reused pids.
@@ -120,52 +128,91 @@ pub fn is_alive(identity: Identity) -> io::Result<bool> {
     Ok(Stat::look(identity.pid)?.is_some_and(|stat| stat.identity == identity && stat.is_running()))
 }
 
-/// Lists the direct children of a process, from the kernel's own list if there is one, else by scanning `/proc`.
-pub fn children(parent: Pid) -> Vec<Pid> {
-    let Ok(tasks) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
+/// Lists the direct children of a process, from the kernel's own list if there is one, else by scanning `/proc`. A
+/// process that has ended has none.
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+pub fn children(parent: Pid) -> io::Result<Vec<Pid>> {
+    let tasks = match fs::read_dir(format!("/proc/{parent}/task")) {
+        Err(error) if is_out_of_sight(&error) => return Ok(Vec::new()),
+        tasks => tasks?,
+    };
     let mut found = Vec::new();
-    for task in tasks.flatten() {
-        match read_pids(task.path().join("children")) {
+    for task in tasks {
+        let task = match task {
+            Err(error) if is_out_of_sight(&error) => break,
+            task => task?.path(),
+        };
+        match read_pids(task.join("children")) {
             Ok(pids) => found.extend(pids),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound && task.path().exists() => {
-                let all = scan().unwrap_or_default();
-                return all.iter().filter(|stat| stat.parent == parent.raw()).map(|stat| stat.identity.pid).collect();
+            // The thread lives, so this kernel has no such list.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && task.exists() => {
+                let all = scan()?;
+                let own = all.iter().filter(|stat| stat.parent == parent.raw());
+                return Ok(own.map(|stat| stat.identity.pid).collect());
             }
-            Err(_) => {}
+            Err(error) if is_out_of_sight(&error) => {}
+            Err(error) => return Err(error),
         }
     }
-    found
+    Ok(found)
 }
 
 /// Lists every process below `roots`, without the roots themselves and without descending into `spare`.
 ///
 /// The walk is not atomic: a process may fork or be orphaned meanwhile. Callers repeat it until it stays empty. Orphans
 /// appear below the subreaper, which is one of the roots.
-pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> Vec<Stat> {
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look, so there may be others.
+pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> io::Result<Vec<Stat>> {
     let mut seen: HashSet<Pid> = roots.iter().copied().collect();
     let mut open: Vec<Pid> = roots.to_vec();
     let mut found = Vec::new();
     while let Some(parent) = open.pop() {
-        for child in children(parent) {
+        for child in children(parent)? {
             if spare.contains(&child) || !seen.insert(child) {
                 continue;
             }
-            if let Some(stat) = Stat::read(child) {
+            if let Some(stat) = Stat::look(child)? {
                 found.push(stat);
                 open.push(child);
             }
         }
     }
-    found
+    Ok(found)
 }
 
 /// True for a fork of a process that has not executed another program: their command lines are the same.
 ///
 /// The name alone is not enough: a script may run another bash.
-pub fn is_fork_of(stat: &Stat, original: &Stat) -> bool {
-    let command_line =
-        |stat: &Stat| read_file(format!("/proc/{}/cmdline", stat.identity.pid)).ok().filter(|line| !line.is_empty());
-    stat.name == original.name && command_line(original).is_some_and(|line| command_line(stat) == Some(line))
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+pub fn is_fork_of(stat: &Stat, original: &Stat) -> io::Result<bool> {
+    if stat.name != original.name {
+        return Ok(false);
+    }
+    let line = read_of(original.identity.pid, "cmdline")?;
+    Ok(!line.is_empty() && read_of(stat.identity.pid, "cmdline")? == line)
+}
+
+/// The environment with which a process has begun its program: variables that end with a NUL. Empty if it cannot be
+/// seen.
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+pub fn environment(pid: Pid) -> io::Result<Vec<u8>> {
+    read_of(pid, "environ")
+}
+
+/// A file of a process, which is empty if the process has ended or cannot be seen.
+fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+    match read_file(format!("/proc/{pid}/{name}")) {
+        Err(error) if is_out_of_sight(&error) => Ok(Vec::new()),
+        text => text,
+    }
 }
 
 /// True for a fork of a shell that may still have the shell's signal handlers, which swallow a signal.
@@ -174,7 +221,8 @@ pub fn is_fork_of(stat: &Stat, original: &Stat) -> bool {
 /// while it is young, it may still catch the signal. An older process that catches it has a trap set by the user.
 pub fn is_unsettled_fork_of(stat: &Stat, shell: &Stat, signal: i32) -> bool {
     let may_swallow = stat.caught == shell.caught || (stat.catches(signal) && is_young(stat));
-    may_swallow && stat.identity.pid != shell.identity.pid && is_fork_of(stat, shell)
+    // A signal too many is better than one that is lost.
+    may_swallow && stat.identity.pid != shell.identity.pid && is_fork_of(stat, shell).unwrap_or(true)
 }
 
 /// True for a process that started in the last 0.2 s. The kernel counts in hundredths of a second.
@@ -275,7 +323,7 @@ mod tests {
         };
         assert_eq!((stat.ignored, stat.caught), (mask("SigIgn:"), mask("SigCgt:")));
         assert!(stat.ignores(libc::SIGINT) && stat.catches(libc::SIGTERM) && stat.catches(libc::SIGUSR1));
-        for stat in descendants(&[stat.identity.pid], &HashSet::new()) {
+        for stat in descendants(&[stat.identity.pid], &HashSet::new()).unwrap() {
             crate::signal::send_to(stat.identity, libc::SIGKILL).unwrap();
         }
         child.kill().unwrap();
@@ -295,7 +343,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").spawn().unwrap();
         let pid = Pid::new(child.id() as i32).unwrap();
         let own = Pid::new(std::process::id() as i32).unwrap();
-        assert!(children(own).contains(&pid));
+        assert!(children(own).unwrap().contains(&pid));
         let identity = Stat::read(pid).unwrap().identity;
         assert!(is_alive(identity).unwrap());
         assert!(!is_alive(Identity { start_ticks: identity.start_ticks + 1, ..identity }).unwrap());
@@ -315,12 +363,13 @@ mod tests {
         std::io::BufRead::read_line(&mut std::io::BufReader::new(child.stdout.take().unwrap()), &mut line).unwrap();
         let (shell, sleeper) = (Pid::new(child.id() as i32).unwrap(), Pid::new(line.trim().parse().unwrap()).unwrap());
         let own = Pid::new(std::process::id() as i32).unwrap();
-        let all: Vec<Pid> = descendants(&[own], &HashSet::new()).iter().map(|stat| stat.identity.pid).collect();
+        let all: Vec<Pid> =
+            descendants(&[own], &HashSet::new()).unwrap().iter().map(|stat| stat.identity.pid).collect();
         assert!(all.contains(&shell) && all.contains(&sleeper));
         let spared: Vec<Pid> =
-            descendants(&[own], &HashSet::from([shell])).iter().map(|stat| stat.identity.pid).collect();
+            descendants(&[own], &HashSet::from([shell])).unwrap().iter().map(|stat| stat.identity.pid).collect();
         assert!(!spared.contains(&shell) && !spared.contains(&sleeper));
-        for stat in descendants(&[shell], &HashSet::new()) {
+        for stat in descendants(&[shell], &HashSet::new()).unwrap() {
             crate::signal::send_to(stat.identity, libc::SIGKILL).unwrap();
         }
         child.kill().unwrap();

@@ -9,6 +9,7 @@ use crate::cgroup::Group;
 use crate::pid::{Identity, Pid};
 use crate::proc_table::{self, Stat};
 use std::collections::HashSet;
+use std::io;
 
 /// The variable that marks a process's descendants where there are no control groups.
 pub const MARK: &str = "NACRE_PROCESS";
@@ -28,35 +29,43 @@ pub struct Tree {
 
 impl Tree {
     /// Lists the running processes of the tree, without zombies.
-    pub fn members(&self) -> Vec<Stat> {
-        let listed: Vec<Stat> = match self.group.as_ref().map(Group::members) {
-            Some(Ok(members)) => members.into_iter().filter_map(Stat::read).collect(),
-            // The group has been removed: it was empty.
-            Some(Err(_)) => Vec::new(),
-            None => self.search(),
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: this process cannot look.
+    pub fn members(&self) -> io::Result<Vec<Stat>> {
+        let listed = match &self.group {
+            // A group that has been removed was empty.
+            Some(group) => proc_table::read_each(group.members_if_any()?.unwrap_or_default())?,
+            None => self.search()?,
         };
-        listed.into_iter().filter(Stat::is_running).collect()
+        Ok(listed.into_iter().filter(Stat::is_running).collect())
     }
 
-    fn search(&self) -> Vec<Stat> {
-        let below = proc_table::descendants(&[self.guardian], &HashSet::new());
-        let mut members: HashSet<Pid> =
-            below.iter().filter(|stat| self.shows_mark(stat)).map(|stat| stat.identity.pid).collect();
+    fn search(&self) -> io::Result<Vec<Stat>> {
+        let below = proc_table::descendants(&[self.guardian], &HashSet::new())?;
+        let mut members = HashSet::new();
+        for stat in &below {
+            if self.shows_mark(stat)? {
+                members.insert(stat.identity.pid);
+            }
+        }
         let roots: Vec<Pid> = members.iter().copied().collect();
-        members.extend(proc_table::descendants(&roots, &HashSet::new()).iter().map(|stat| stat.identity.pid));
-        below.into_iter().filter(|stat| members.contains(&stat.identity.pid)).collect()
+        members.extend(proc_table::descendants(&roots, &HashSet::new())?.iter().map(|stat| stat.identity.pid));
+        Ok(below.into_iter().filter(|stat| members.contains(&stat.identity.pid)).collect())
     }
 
     /// True for the process itself and for processes that show one of its signs.
-    pub fn shows_mark(&self, stat: &Stat) -> bool {
-        stat.identity == self.root || stat.group == self.root.pid.raw() || carries(stat.identity.pid, &self.mark)
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: this process cannot look.
+    pub fn shows_mark(&self, stat: &Stat) -> io::Result<bool> {
+        if stat.identity == self.root || stat.group == self.root.pid.raw() {
+            return Ok(true);
+        }
+        let wanted = format!("{MARK}={}", self.mark);
+        let environment = proc_table::environment(stat.identity.pid)?;
+        Ok(environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()))
     }
-}
-
-fn carries(pid: Pid, mark: &str) -> bool {
-    let wanted = format!("{MARK}={mark}");
-    proc_table::read_file(format!("/proc/{pid}/environ"))
-        .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()))
 }
 
 #[cfg(test)]
@@ -75,7 +84,7 @@ mod tests {
         let pid = |child: &std::process::Child| Pid::new(child.id() as i32).unwrap();
         let tree = Tree { root: Stat::read(pid(&root)).unwrap().identity, group: None, mark, guardian: own };
         // A child shows its new environment once it has executed its program.
-        let found = || -> Vec<Pid> { tree.members().iter().map(|stat| stat.identity.pid).collect() };
+        let found = || -> Vec<Pid> { tree.members().unwrap().iter().map(|stat| stat.identity.pid).collect() };
         while !found().contains(&pid(&marked)) {
             std::thread::yield_now();
         }

@@ -373,6 +373,7 @@ int run_pending_traps(void);
 void run_trap_cleanup(int signal);
 void check_signals_and_traps(void);
 void throw_to_top_level(void);
+void zreset(void); /* forgets what `read` and `mapfile` have read ahead */
 void set_signal(int signal, char *text); /* keeps a copy */
 void ignore_signal(int signal);
 void set_original_signal(int signal, void (*handler)(int));

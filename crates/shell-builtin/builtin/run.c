@@ -130,6 +130,8 @@ static enum next after_jump(int code) {
   if (code != EXITPROG && code != EXITBLTIN) disprove();
   /* A builtin was interrupted before it wrote its text. Its redirections are undone, so the text would go elsewhere. */
   if (caught_signal) __fpurge(stdout);
+  /* An interrupted `read` leaves the part of its file that bash has read ahead. The next `read` would begin with it. */
+  zreset();
   if (code != DISCARD || caught_signal) {
     if (code == FORCE_EOF) last_command_exit_value = 127;
     return LEAVE;

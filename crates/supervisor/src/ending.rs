@@ -50,15 +50,18 @@ fn end_helpers(table: &mut ProcessTable, setting: &Setting) {
 }
 
 fn ask(table: &mut ProcessTable, setting: &Setting, grace: Duration) {
-    table.processes.about_to_ask(None, &table.workload());
     let mut ladder = Ladder::new(libc::SIGTERM, grace);
     loop {
         reap(table, setting);
-        let left = table.workload();
-        if left.is_empty() || ladder.is_overdue() {
-            return;
+        match table.workload() {
+            Ok(left) if left.is_empty() => return,
+            _ if ladder.is_overdue() => return,
+            Ok(left) => {
+                table.processes.about_to_ask(None, &left);
+                ladder.step(&left, None, None);
+            }
+            Err(_) => ladder.cannot_look(),
         }
-        ladder.step(&left, None, None);
         wait_for_change(setting, ladder.watched(), ladder.next_look());
     }
 }

@@ -4,6 +4,7 @@
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::pid::Pid;
 use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// See the module.
@@ -75,9 +76,12 @@ impl Groups {
         self.emptying.retain(|group| group.remove_alone().is_err());
     }
 
-    /// The processes of the foreground group, if they can be listed.
-    pub fn foreground_members(&self) -> Option<Vec<Pid>> {
-        self.foreground.members().ok()
+    /// The processes of the foreground group; `None` if the group has been removed.
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: this process cannot look.
+    pub fn foreground_members(&self) -> io::Result<Option<Vec<Pid>>> {
+        self.foreground.members_if_any()
     }
 
     /// Removes all groups, which must be empty, and the group of the whole sandbox if this was the last session in it.

@@ -73,7 +73,7 @@ fn removes_everything_only_when_every_group_is_empty() {
     assert!(!groups.remove_all() && groups.session().path().exists());
     vacate(&occupied);
     assert!(groups.remove_all() && !groups.session().path().exists());
-    assert!(groups.foreground_members().is_none());
+    assert!(groups.foreground_members().unwrap().is_none());
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn a_group_with_a_process_is_removed_after_its_end() {
         let Ok(directory) = cgroup::probe() else { return };
         let mut groups = Groups::create(&directory.join(group_name(std::process::id()))).unwrap();
         let pid = spawn_sleeper(Some(groups.foreground()));
-        assert_eq!(groups.foreground_members(), Some(vec![pid]));
+        assert_eq!(groups.foreground_members().unwrap(), Some(vec![pid]));
         let (before, fresh) = (groups.foreground().clone(), groups.make("fg").unwrap());
         groups.switch_foreground(fresh);
         assert!(before.path().exists() && !groups.remove_all());

@@ -15,6 +15,7 @@ use nacre_containment::ladder::Ladder;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -57,10 +58,7 @@ impl OrderedKill {
         let mut kill =
             Self { id, target, ladder, trap_runs: false, found: false, group_is_due: false, killed_group: None };
         let members = kill.target.members(table);
-        if let Target::Process { key } = kill.target {
-            table.processes.about_to_ask(Some(key), &members);
-        }
-        if !kill.must_wait(is_ordered) {
+        if let (Ok(members), false) = (members, kill.must_wait(is_ordered)) {
             kill.send(table, &members);
         }
         kill.look_again();
@@ -119,6 +117,11 @@ impl OrderedKill {
             self.look_again();
             return None;
         }
+        // Otherwise, some may be left.
+        let Ok(members) = members else {
+            self.ladder.cannot_look();
+            return None;
+        };
         self.send(table, &members);
         // The second look is needed if a look walks over the process table, where a fork can be missed.
         let over = self.ladder.is_settled() && !waits && members.is_empty() && self.is_finished(table);
@@ -136,8 +139,11 @@ impl OrderedKill {
     }
 
     fn is_finished(&self, table: &ProcessTable) -> bool {
-        let killed_group = self.killed_group.as_ref().and_then(|group| group.members().ok());
-        killed_group.is_none_or(|members| members.is_empty()) && self.target.members(table).is_empty()
+        let look = || -> io::Result<bool> {
+            let in_group = self.killed_group.as_ref().map(Group::members_if_any).transpose()?.flatten();
+            Ok(in_group.is_none_or(|members| members.is_empty()) && self.target.members(table)?.is_empty())
+        };
+        look().unwrap_or(false)
     }
 
     /// Whether an order may be about what the last look has found.
@@ -145,8 +151,11 @@ impl OrderedKill {
         self.is_foreground() && is_ordered()
     }
 
-    fn send(&mut self, table: &ProcessTable, members: &[Stat]) {
+    fn send(&mut self, table: &mut ProcessTable, members: &[Stat]) {
         self.found |= !members.is_empty();
+        if let Target::Process { key } = self.target {
+            table.processes.about_to_ask(Some(key), members);
+        }
         let spares_new = self.trap_runs && !self.ladder.is_settled();
         let spared = table.shell().filter(|_| spares_new);
         self.ladder.step(members, self.target.shell(table), spared);
@@ -171,10 +180,10 @@ pub enum Target {
 
 impl Target {
     /// The target's running processes.
-    fn members(&self, table: &ProcessTable) -> Vec<Stat> {
+    fn members(&self, table: &ProcessTable) -> io::Result<Vec<Stat>> {
         match self {
             Self::Foreground { spare, .. } => table.foreground(spare),
-            Self::Process { key } => table.processes.tree(*key).map(|tree| tree.members()).unwrap_or_default(),
+            Self::Process { key } => table.processes.tree(*key).map_or(Ok(Vec::new()), |tree| tree.members()),
         }
     }
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture::{Session, Started, is_running, process};
-use crate::own_process::{in_own_process, until};
+use crate::own_process::{in_own_process, until, without_descriptors};
 use crate::reap::reap;
 use nacre_protocol::supervisor::{Asked, Report, Role};
 use std::time::Instant;
@@ -56,6 +56,30 @@ fn a_foreground_kill_ends_every_program_and_waits_until_the_shell_has_settled() 
             assert_eq!(finish(&mut kill, &mut session), (true, false));
             shell.write("echo alive");
             assert_eq!(shell.line(), "alive");
+        }
+    });
+}
+
+/// A command can take the descriptors of its supervisor away (prlimit(2)).
+#[test]
+fn a_kill_that_cannot_look_is_not_finished() {
+    in_own_process(|| {
+        for mut session in Session::kinds() {
+            let mut shell = session.start_shell();
+            let program = stubborn(&mut shell);
+            let process = session.start(process(1), "trap '' TERM; echo; while :; do read line; done");
+            process.line();
+            let kills = [foreground(&mut session, LONG), of_process(&mut session, 1, LONG)];
+            for (mut kill, victim) in kills.into_iter().zip([program, process.pid()]) {
+                kill.settle();
+                without_descriptors(|| {
+                    assert!(kill.step(&mut session.table, || false).is_none());
+                    assert!((Duration::from_millis(1)..=OFTEN).contains(&kill.next_look()), "{:?}", kill.next_look());
+                });
+                kill.insist();
+                assert_eq!(finish(&mut kill, &mut session), (true, true));
+                assert!(!is_running(victim));
+            }
         }
     });
 }
@@ -279,7 +303,7 @@ fn a_fork_that_may_have_missed_the_signal_is_asked_again() {
     in_own_process(|| {
         for mut session in Session::kinds() {
             let _root = session.start(process(1), "trap '' TERM; exec 8<&0; (read line <&8; :) & read line");
-            until("the fork waits", || session.table.processes.tree(1).unwrap().members().len() == 2);
+            until("the fork waits", || session.table.processes.tree(1).unwrap().members().unwrap().len() == 2);
             let mut kill = of_process(&mut session, 1, LONG);
             let begun = Instant::now();
             until("the kill looks less often", || {

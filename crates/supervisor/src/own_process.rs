@@ -3,10 +3,12 @@
 //! The supervisor reaps every child of its process. Such a test would also reap the children of other tests, so it
 //! runs in a second copy of the test program, which is a session leader and subreaper like the supervisor.
 
+use crate::own_limits::Limits;
 use nacre_containment::cgroup::{self, Group};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -62,12 +64,22 @@ pub fn group_name(pid: u32) -> String {
     format!("nacre-unit-test-{pid}")
 }
 
+/// Does something while this process can open no file.
+pub fn without_descriptors<T>(action: impl FnOnce() -> T) -> T {
+    let limits = Limits::current();
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, 0, hard).unwrap();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(action));
+    limits.restore();
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
 fn own_pid() -> Pid {
     Pid::new(std::process::id() as i32).unwrap()
 }
 
 fn descendants() -> Vec<Stat> {
-    proc_table::descendants(&[own_pid()], &HashSet::new())
+    proc_table::descendants(&[own_pid()], &HashSet::new()).unwrap()
 }
 
 fn kill_descendants() {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::fixture::{Session, is_running, process, spawn_child, spawn_sleeper};
-use crate::own_process::{in_own_process, until};
+use crate::own_process::{in_own_process, until, without_descriptors};
 use nacre_protocol::standing::RunAs;
 use nacre_protocol::supervisor::{Asked, Report};
 use std::path::Path;
@@ -38,8 +38,8 @@ fn a_process_gets_a_group_or_a_mark() {
             let groups = session.table.group_directory().is_some();
             assert_eq!(process.line(), if groups { "mark:" } else { "mark:test-7" });
             assert_eq!((process.group.is_some(), session.table.shell()), (groups, None));
-            assert_eq!(pids(&session.table.processes.tree(7).unwrap().members()), [process.pid()]);
-            assert_eq!(pids(&session.table.workload()), [process.pid()]);
+            assert_eq!(pids(&session.table.processes.tree(7).unwrap().members().unwrap()), [process.pid()]);
+            assert_eq!(pids(&session.table.workload().unwrap()), [process.pid()]);
             process.write("");
             let ended =
                 Report::ProcessEnded { key: 7, code: Some(0), signal: None, out_of_memory: false, asked: Asked::No };
@@ -74,7 +74,7 @@ fn a_failed_start_names_the_step_and_leaves_no_group() {
                 assert_eq!(start(&mut session).map(|(step, _)| step), Some(StartStep::User));
             }
             session.arguments.user = None;
-            assert!(session.table.processes.tree(1).is_none() && session.table.workload().is_empty());
+            assert!(session.table.processes.tree(1).is_none() && session.table.workload().unwrap().is_empty());
             if session.table.group_directory().is_some() {
                 let entries = std::fs::read_dir(session.directory()).unwrap().flatten();
                 let groups = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
@@ -205,7 +205,7 @@ fn an_adopted_child_is_a_process_with_a_group() {
             assert_eq!(directory.is_some(), group.is_some());
             assert!(directory.is_none() || directory != named, "the moved process has a group to itself");
             for (key, pid) in [(1, born_there), (2, moved)] {
-                assert_eq!(pids(&session.table.processes.tree(key).unwrap().members()), [pid]);
+                assert_eq!(pids(&session.table.processes.tree(key).unwrap().members().unwrap()), [pid]);
             }
             let dead = Pid::new(i32::MAX).unwrap();
             let adopted = session.table.adopt(3, dead, None, String::new(), &Limits::default());
@@ -230,12 +230,35 @@ fn a_rotation_leaves_older_programs_in_their_group() {
         members.sort();
         assert_eq!(members, sorted([shell.pid(), sheltered]));
         let younger = shell.background();
-        assert_eq!(pids(&session.table.foreground(&[])), [younger]);
+        assert_eq!(pids(&session.table.foreground(&[]).unwrap()), [younger]);
         nacre_containment::signal::send_to(Stat::read(older).unwrap().identity, libc::SIGKILL).unwrap();
         until("the old group is removed", || {
             session.table.tidy();
             !before.path().exists()
         });
+    });
+}
+
+/// A command can take the descriptors of its supervisor away (prlimit(2)).
+#[test]
+fn a_table_that_cannot_be_read_is_an_error_and_loses_no_process() {
+    in_own_process(|| {
+        for mut session in Session::kinds() {
+            let mut shell = session.start_shell();
+            let program = shell.background();
+            let process = session.start(process(1), "sleep 600 & echo $!");
+            let left = process.pid_line();
+            session.next_reports();
+            without_descriptors(|| {
+                session.table.tidy();
+                assert!(session.table.workload().is_err());
+                assert!(session.table.foreground(&[]).is_err());
+                assert!(session.table.processes.tree(1).unwrap().members().is_err());
+            });
+            session.table.tidy();
+            assert_eq!(pids(&session.table.processes.tree(1).unwrap().members().unwrap()), [left]);
+            assert_eq!(pids(&session.table.foreground(&[]).unwrap()), [program]);
+        }
     });
 }
 
@@ -248,9 +271,9 @@ fn the_foreground_is_what_the_shell_runs_except_spared_trees_and_processes() {
             let standby = spawn_sleeper(None);
             assert!(session.table.set_standby(standby, None));
             let (first, second) = (shell.background(), shell.background());
-            assert_eq!(pids(&session.table.foreground(&[])), sorted([first, second]));
-            assert_eq!(pids(&session.table.foreground(&[first])), [second]);
-            assert_eq!(pids(&session.table.workload()), sorted([first, second, process.pid()]));
+            assert_eq!(pids(&session.table.foreground(&[]).unwrap()), sorted([first, second]));
+            assert_eq!(pids(&session.table.foreground(&[first]).unwrap()), [second]);
+            assert_eq!(pids(&session.table.workload().unwrap()), sorted([first, second, process.pid()]));
         }
     });
 }

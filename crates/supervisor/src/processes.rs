@@ -7,6 +7,7 @@ use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Asked;
+use std::io;
 
 struct Process {
     key: u64,
@@ -50,7 +51,8 @@ impl Processes {
             let root = process.tree.root;
             let Some(shell) = alive.iter().find(|stat| stat.identity == root) else { continue };
             let in_front = |stat: &Stat| {
-                stat.parent == root.pid.raw() && !stat.ignores(libc::SIGINT) && !proc_table::is_fork_of(stat, shell)
+                let is_fork = || proc_table::is_fork_of(stat, shell).unwrap_or(false);
+                stat.parent == root.pid.raw() && !stat.ignores(libc::SIGINT) && !is_fork()
             };
             process.asked = if alive.iter().any(in_front) { Asked::WithProgram } else { Asked::Alone };
         }
@@ -77,8 +79,16 @@ impl Processes {
     }
 
     /// True if a process belongs to one of the trees. Only used without groups.
-    pub fn own(&self, stat: &Stat) -> bool {
-        self.known.iter().any(|process| process.tree.shows_mark(stat))
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: this process cannot look.
+    pub fn own(&self, stat: &Stat) -> io::Result<bool> {
+        for process in &self.known {
+            if process.tree.shows_mark(stat)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The processes themselves.
@@ -92,7 +102,9 @@ impl Processes {
             let group = process.tree.group.as_ref();
             // Nearly always, the kernel itself reports that the group is empty.
             let removed = || group.is_some_and(|group| group.remove_alone().is_ok());
-            let empty = || process.tree.members().is_empty() && group.is_none_or(|group| group.remove().is_ok());
+            // If this process cannot look, some may be left.
+            let has_none = || process.tree.members().is_ok_and(|members| members.is_empty());
+            let empty = || has_none() && group.is_none_or(|group| group.remove().is_ok());
             !(process.ended && (removed() || empty()))
         });
     }

@@ -8,7 +8,7 @@ use nacre_protocol::supervisor::Asked;
 fn ask(session: &mut Session, key: u64, script: &str, ready: impl Fn(&[Stat]) -> bool) -> Asked {
     let started = session.start(process(key), script);
     assert_eq!(started.line(), "ready");
-    let members = |session: &Session| session.table.processes.tree(key).unwrap().members();
+    let members = |session: &Session| session.table.processes.tree(key).unwrap().members().unwrap();
     until("the script has come to its last command", || ready(&members(session)));
     let alive = members(session);
     session.table.processes.about_to_ask(Some(key), &alive);
@@ -46,7 +46,7 @@ fn the_first_request_to_end_decides_what_a_process_ran() {
         let mut shell = session.start(process(1), "echo ready; read line; sleep 600; :");
         let other = session.start(process(2), "read line");
         assert_eq!(shell.line(), "ready");
-        let members = |session: &Session| session.table.processes.tree(1).unwrap().members();
+        let members = |session: &Session| session.table.processes.tree(1).unwrap().members().unwrap();
         let alive = members(&session);
         session.table.processes.about_to_ask(Some(1), &alive);
         let asked = |session: &Session| [1, 2].map(|key| session.table.processes.asked(key));
@@ -54,7 +54,7 @@ fn the_first_request_to_end_decides_what_a_process_ran() {
         shell.write("");
         until("a program runs", || has_sleep(&members(&session)));
         // Without a key, all of them are asked.
-        let alive = session.table.workload();
+        let alive = session.table.workload().unwrap();
         session.table.processes.about_to_ask(None, &alive);
         assert_eq!(asked(&session), [Asked::Alone, Asked::Alone]);
         assert!(is_running(other.pid()));
@@ -69,7 +69,7 @@ fn a_process_is_reaped_once_and_forgotten_when_its_tree_is_empty() {
             let child = root.pid_line();
             let processes = |session: &Session| session.table.processes.roots().collect::<Vec<_>>();
             assert_eq!(processes(&session), [root.pid()]);
-            assert!(session.table.processes.own(&Stat::read(root.pid()).unwrap()));
+            assert!(session.table.processes.own(&Stat::read(root.pid()).unwrap()).unwrap());
             root.write("");
             session.next_reports();
             // Its pid is meaningless now, but a descendant is left.

@@ -241,7 +241,7 @@ fn a_child_that_is_killed_before_it_waits_is_no_failure_of_its_group() {
             let own = Pid::new(std::process::id() as i32).unwrap();
             let mut child = None;
             until("the child exists", || {
-                child = proc_table::descendants(&[own], &HashSet::new()).pop();
+                child = proc_table::descendants(&[own], &HashSet::new()).unwrap().pop();
                 child.is_some()
             });
             nacre_containment::signal::send_to(child.unwrap().identity, libc::SIGKILL).unwrap();

@@ -107,7 +107,7 @@ async fn end(own: &Own, grace: Duration) -> io::Result<bool> {
     send_signal(held.as_ref(), supervisor, CANCEL, grace)?;
     send_signal(held.as_ref(), supervisor, libc::SIGCONT, grace)?;
     // A stopped guard would not notice that the supervisor ends.
-    if let Some(guard) = overrun::guard_of(own) {
+    if let Some(guard) = overrun::guard_of(own)? {
         signal::send_to(guard, libc::SIGCONT)?;
     }
     let watched = held.map(crate::sys::watch).transpose()?;
@@ -188,13 +188,13 @@ pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
 /// Kills the processes that a script's supervisor has marked in their environment. True if there are none.
 fn kill_marked(mark: &str) -> io::Result<bool> {
     let entry = format!("NACRE_JOB={mark}");
-    let is_marked = |stat: &Stat| {
-        // That of another user's process cannot be read.
-        let environment = proc_table::read_file(format!("/proc/{}/environ", stat.identity.pid)).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|found| found == entry.as_bytes())
-    };
-    let mut found = proc_table::scan()?;
-    found.retain(|stat| stat.is_running() && is_marked(stat));
+    let mut found = Vec::new();
+    for stat in proc_table::scan()?.into_iter().filter(Stat::is_running) {
+        let environment = proc_table::environment(stat.identity.pid)?;
+        if environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes()) {
+            found.push(stat);
+        }
+    }
     for stat in &found {
         signal::send_to(stat.identity, libc::SIGKILL)?;
     }

@@ -14,6 +14,8 @@ mod orphan;
 mod overrun;
 pub mod reader;
 pub mod remove;
+#[cfg(test)]
+mod replaced_tests;
 mod start;
 pub mod status;
 mod store;

@@ -25,7 +25,7 @@ const RECORD: Duration = Duration::from_secs(4);
 /// This process cannot look up or signal processes.
 pub async fn end(own: &Own, group: Option<PathBuf>, unkillable: Duration) -> io::Result<bool> {
     let begun = Instant::now();
-    let (supervisor, guard) = (own.identity(), guard_of(own));
+    let (supervisor, guard) = (own.identity(), guard_of(own)?);
     loop {
         let path = group.clone();
         let waited = begun.elapsed();
@@ -55,7 +55,7 @@ fn step(supervisor: Identity, guard: Option<Identity>, group: Option<PathBuf>, w
         }
     }
     let roots: Vec<Pid> = owners.iter().map(|owner| owner.pid).collect();
-    let mut below = proc_table::descendants(&roots, &spare);
+    let mut below = proc_table::descendants(&roots, &spare)?;
     // Between two scans an owner may have ended, and its pid may have been reused: its children do not count then.
     for owner in &owners {
         if !proc_table::is_alive(*owner)? {
@@ -77,17 +77,20 @@ fn step(supervisor: Identity, guard: Option<Identity>, group: Option<PathBuf>, w
 
 /// The guard: the supervisor's parent, if it runs the same program and leads another session. A supervisor whose guard
 /// was killed has another parent, which must not be signalled. The guard of a script is below its supervisor.
-pub fn guard_of(own: &Own) -> Option<Identity> {
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+pub fn guard_of(own: &Own) -> io::Result<Option<Identity>> {
     let supervisor = own.identity();
     if own.mark.is_some() {
-        return None;
+        return Ok(None);
     }
-    let stat = Stat::read(supervisor.pid).filter(|stat| stat.identity == supervisor)?;
-    let parent = Stat::read(Pid::new(stat.parent)?)?;
+    let Some(stat) = Stat::look(supervisor.pid)?.filter(|stat| stat.identity == supervisor) else { return Ok(None) };
+    let Some(parent) = Pid::new(stat.parent).map(Stat::look).transpose()?.flatten() else { return Ok(None) };
     let program = |pid: Pid| {
         let found = std::fs::metadata(format!("/proc/{pid}/exe")).ok()?;
         Some((found.dev(), found.ino()))
     };
     let is_same = program(parent.identity.pid).is_some_and(|found| Some(found) == program(supervisor.pid));
-    (is_same && parent.session == parent.identity.pid.raw()).then_some(parent.identity)
+    Ok((is_same && parent.session == parent.identity.pid.raw()).then_some(parent.identity))
 }

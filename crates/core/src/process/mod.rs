@@ -14,17 +14,24 @@ pub use registry::Registry;
 pub use request::{NewProcess, StartRequest, Starter};
 pub use stats::Stats;
 
+use crate::error::{Code, Error};
 use crate::exec::{Chunk, KillPolicy};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Asked;
+use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
 use tokio::sync::{mpsc, watch};
+
+/// The error of a query whose processes cannot be looked up, for example because this process has no descriptor left.
+fn unseen(error: &io::Error) -> Error {
+    Error::new(Code::EngineError, format!("the processes cannot be looked up: {error}"))
+}
 
 /// Why a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

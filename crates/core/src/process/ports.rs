@@ -1,11 +1,13 @@
 //! Detects whether a process tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
 
+use super::unseen;
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use std::collections::HashSet;
 use std::fs;
+use std::io;
 
 /// The state column of a listening socket in `/proc/net/tcp` (proc(5)).
 const LISTEN: &str = "0A";
@@ -15,7 +17,7 @@ const LISTEN: &str = "0A";
 /// # Errors
 /// `ENGINE_ERROR`.
 pub async fn listens(tree: Tree, port: u16) -> Result<Listening, Error> {
-    blocking(move || Ok(look(&tree, port))).await
+    blocking(move || look(&tree, port).map_err(|error| unseen(&error))).await
 }
 
 /// Where a process tree listens on a port.
@@ -40,17 +42,17 @@ impl Listening {
     }
 }
 
-fn look(tree: &Tree, port: u16) -> Listening {
-    let found = tree.members().into_iter().map(|stat| stat.identity.pid).find(|pid| {
+fn look(tree: &Tree, port: u16) -> io::Result<Listening> {
+    let found = tree.members()?.into_iter().map(|stat| stat.identity.pid).find(|pid| {
         let wanted = listening_sockets(*pid, port);
         !wanted.is_empty() && holds_one(*pid, &wanted)
     });
     let network = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
-    match found {
+    Ok(match found {
         None => Listening::No,
         Some(pid) if network(&pid.to_string()) == network("self") => Listening::Here,
         Some(_) => Listening::Inside,
-    }
+    })
 }
 
 /// The inodes of all sockets that listen on the port.

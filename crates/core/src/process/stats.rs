@@ -1,11 +1,13 @@
 //! Resource usage of a process and its tree: from its control group if controllers exist, otherwise from `/proc`.
 
+use super::unseen;
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use std::fs;
+use std::io;
 use std::time::Duration;
 
 /// See the module.
@@ -31,17 +33,17 @@ impl Stats {
     /// # Errors
     /// `ENGINE_ERROR`.
     pub async fn of(tree: Tree) -> Result<Self, Error> {
-        blocking(move || Ok(Self::look(&tree))).await
+        blocking(move || Self::look(&tree).map_err(|error| unseen(&error))).await
     }
 
-    fn look(tree: &Tree) -> Self {
-        let members: Vec<Pid> = tree.members().iter().map(|stat| stat.identity.pid).collect();
+    fn look(tree: &Tree) -> io::Result<Self> {
+        let members: Vec<Pid> = tree.members()?.iter().map(|stat| stat.identity.pid).collect();
         let mut stats = members.iter().fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(*pid)));
         stats.pids = members.len() as u64;
         if let Some(group) = &tree.group {
             stats.prefer_group(group);
         }
-        stats
+        Ok(stats)
     }
 
     fn plus(&self, other: &Self) -> Self {

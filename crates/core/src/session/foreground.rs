@@ -30,6 +30,8 @@ pub(super) struct Foreground {
     ladder: Ladder,
     /// Roots of older processes, which the ladder spares. Only used without control groups.
     spare: Vec<Pid>,
+    /// The last look for them has failed.
+    is_spare_unknown: bool,
     /// `$?` of the command during which the shell died, for the standby that takes over.
     status: u64,
     /// The pipes of the command that was answered last.
@@ -135,9 +137,15 @@ impl Foreground {
         self.status
     }
 
-    /// Spares these processes from the next ladders.
-    pub(super) fn spare(&mut self, roots: Vec<Pid>) {
-        self.spare = roots;
+    /// Spares these processes from the next ladders. `None`: they could not be looked up.
+    pub(super) fn spare(&mut self, roots: Option<Vec<Pid>>) {
+        self.is_spare_unknown = roots.is_none();
+        self.spare = roots.unwrap_or_default();
+    }
+
+    /// Whether the processes that the next ladder must spare are known.
+    pub(super) fn knows_spared(&self) -> bool {
+        !self.is_spare_unknown
     }
 
     /// Begins a ladder against the running command. Returns the processes that it spares.

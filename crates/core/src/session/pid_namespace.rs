@@ -22,7 +22,8 @@ impl Inside {
         self.init
     }
 
-    /// Translates a pid inside the namespace to a pid of this process's. `None` if the process has ended.
+    /// Translates a pid inside the namespace to a pid of this process's. `None` if the process has ended, or this process
+    /// cannot look: then the caller gives the fork up.
     ///
     /// From Linux 6.11 on, the kernel translates it. On older kernels, the supervisor's children are searched by the
     /// numbers that `/proc` lists for each namespace.
@@ -30,8 +31,7 @@ impl Inside {
         if let Some(outside) = self.namespace.as_ref().and_then(|file| namespaces::pid_from(file, pid)) {
             return Pid::new(outside);
         }
-        let children = supervisor.into_iter().flat_map(proc_table::children);
-        let mut children = children.filter(|child| *child != self.init);
+        let mut children = proc_table::children(supervisor?).ok()?.into_iter().filter(|child| *child != self.init);
         children.find(|child| number_inside(*child) == Some(pid))
     }
 }

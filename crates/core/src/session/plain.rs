@@ -185,8 +185,8 @@ impl Session {
             plain_script::command(plan, &request.command)
         });
         // Jobs of earlier commands stay in their group.
-        self.isolate_plain();
-        let opened = script.and_then(|script| {
+        let isolated = self.isolate_plain().map_err(not_started);
+        let opened = isolated.and(script).and_then(|script| {
             let Streams { theirs, output, stdin } =
                 Streams::open(&request.input, None, request.merge_output).map_err(not_started)?;
             self.start_plain(plain_script::arguments(), &script, theirs, Purpose::Command(scope))
@@ -214,11 +214,12 @@ impl Session {
         self.watch_output();
     }
 
-    fn isolate_plain(&mut self) {
-        self.spare_older_roots();
-        if self.has_strangers() {
+    fn isolate_plain(&mut self) -> io::Result<()> {
+        self.spare_older_roots()?;
+        if self.may_have_strangers() {
             self.ask(&Order::Rotate);
         }
+        Ok(())
     }
 
     pub(super) fn plain_script(

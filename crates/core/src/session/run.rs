@@ -29,7 +29,7 @@ const UNREAD: Duration = Duration::from_millis(100);
 impl Session {
     /// Lends the shell to the callers if a command could run immediately.
     pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>) {
-        if !(self.config.uses_builtin && self.state.is_ready()) {
+        if !(self.config.uses_builtin && self.state.is_ready() && self.foreground.knows_spared()) {
             return;
         }
         if let Some(shell) = self.shell.channel().cloned() {
@@ -51,7 +51,7 @@ impl Session {
         self.timers.clear(Timer::Idle);
         let sent = match (sent, self.shell.channel().cloned()) {
             (Some(sent), _) => Ok(sent),
-            (None, Some(shell)) => self.loan(shell).send(&request),
+            (None, Some(shell)) => self.spare_unknown_roots().and_then(|()| self.loan(shell).send(&request)),
             (None, None) => {
                 // The shell is dead, and the supervisor has not reported it yet.
                 self.shell.lose_request();

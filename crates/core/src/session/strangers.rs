@@ -3,8 +3,10 @@
 use super::Session;
 use super::timers::Timer;
 use crate::shell::event::Event;
+use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
 use nacre_protocol::supervisor::{MAX_SPARED, Order};
+use std::io;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -13,8 +15,9 @@ pub(super) const LEAVING: Duration = Duration::from_millis(1);
 
 impl Session {
     pub(super) fn isolate(&mut self) {
-        self.spare_older_roots();
-        if self.has_strangers() {
+        // A failure is kept, and the next command looks again.
+        let _ = self.spare_older_roots();
+        if self.may_have_strangers() {
             // Moving the shell can take the kernel milliseconds, and these processes may be about to exit.
             self.timers.set(Timer::Leaving, Instant::now() + LEAVING);
         } else {
@@ -23,16 +26,20 @@ impl Session {
     }
 
     pub(super) fn isolate_again(&mut self) {
-        if self.has_strangers() {
+        if self.may_have_strangers() {
             self.ask(&Order::Rotate);
         } else {
             self.events.push_back(Event::Isolated);
         }
     }
 
-    pub(super) fn has_strangers(&mut self) -> bool {
-        let Some(Ok(members)) = self.supervision.foreground_group().map(|group| group.members()) else {
-            return false;
+    /// Whether processes of earlier commands are in the foreground group. True if that cannot be looked up: a kill of the
+    /// next command would reach them.
+    pub(super) fn may_have_strangers(&mut self) -> bool {
+        let Some(group) = self.supervision.foreground_group() else { return false };
+        let members = match group.members_if_any() {
+            Ok(members) => members.unwrap_or_default(),
+            Err(_) => return true,
         };
         self.standbys.forget_retired_except(&members);
         members.iter().any(|pid| Some(*pid) != self.shell.pid() && !self.standbys.contains(*pid))
@@ -40,14 +47,35 @@ impl Session {
 
     /// Without control groups, spares the roots of processes that earlier commands left behind: children of the shell,
     /// and orphans.
-    pub(super) fn spare_older_roots(&mut self) {
+    ///
+    /// # Errors
+    /// They cannot be looked up. A kill of the next command would reach them, so it must not begin.
+    pub(super) fn spare_older_roots(&mut self) -> io::Result<()> {
         if self.supervision.foreground_group().is_some() {
-            return;
+            return Ok(());
         }
+        let (roots, outcome) = match self.older_roots() {
+            Ok(roots) => (Some(roots), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        self.foreground.spare(roots);
+        outcome
+    }
+
+    /// Looks again if the last look has failed.
+    pub(super) fn spare_unknown_roots(&mut self) -> io::Result<()> {
+        if self.foreground.knows_spared() { Ok(()) } else { self.spare_older_roots() }
+    }
+
+    fn older_roots(&self) -> io::Result<Vec<Pid>> {
         let init = self.enclosure.init();
-        let parents = self.shell.pid().into_iter().chain(self.supervision.pid()).chain(init);
-        let children = parents.flat_map(proc_table::children);
         let own = [self.shell.pid(), self.standbys.pid(), init];
-        self.foreground.spare(children.filter(|pid| !own.contains(&Some(*pid))).take(MAX_SPARED).collect());
+        let mut roots = Vec::new();
+        for parent in self.shell.pid().into_iter().chain(self.supervision.pid()).chain(init) {
+            roots.extend(proc_table::children(parent)?);
+        }
+        roots.retain(|pid| !own.contains(&Some(*pid)));
+        roots.truncate(MAX_SPARED);
+        Ok(roots)
     }
 }

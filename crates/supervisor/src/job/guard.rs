@@ -74,7 +74,8 @@ fn watch(supervisor: i32, request: &Request, channels: Channels, claimed: &Claim
         if let Some(group) = &group {
             let _ = group.kill();
         }
-        for stat in proc_table::descendants(&[own], &HashSet::new()) {
+        // If this process cannot look, it has children, and looks again.
+        for stat in proc_table::descendants(&[own], &HashSet::new()).unwrap_or_default() {
             let _ = signal::send_to(stat.identity, libc::SIGKILL);
         }
         if (reap() && group.as_ref().is_none_or(|group| group.remove().is_ok())) || Instant::now() > give_up {

@@ -25,6 +25,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signalfd::SignalFd;
 use std::collections::HashSet;
 use std::fs::File;
+use std::io;
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -183,13 +184,16 @@ pub fn clear_remains(request: &Request) {
 }
 
 /// The running processes of a job: everything below its supervisor, which is its subreaper, and in its control group.
-fn members(own: Pid, group: Option<&Group>) -> Vec<Stat> {
-    let mut found = proc_table::descendants(&[own], &HashSet::new());
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+fn members(own: Pid, group: Option<&Group>) -> io::Result<Vec<Stat>> {
+    let mut found = proc_table::descendants(&[own], &HashSet::new())?;
     let known: HashSet<Pid> = found.iter().map(|stat| stat.identity.pid).collect();
-    let in_group = group.and_then(|group| group.members().ok()).unwrap_or_default();
-    found.extend(in_group.into_iter().filter(|pid| !known.contains(pid)).filter_map(Stat::read));
+    let in_group = group.map(Group::members_if_any).transpose()?.flatten().unwrap_or_default();
+    found.extend(proc_table::read_each(in_group.into_iter().filter(|pid| !known.contains(pid)))?);
     found.retain(Stat::is_running);
-    found
+    Ok(found)
 }
 
 /// Creates the job's group. A failure is no error: the subreaper alone finds every process, only more slowly.
@@ -251,17 +255,24 @@ impl Job {
     fn signal_members(&mut self) {
         let Some((_, ladder)) = &mut self.killing else { return };
         let members = members(self.own, self.group.as_ref());
+        let is_overdue = ladder.is_overdue();
+        if members.is_err() && !is_overdue {
+            return ladder.cannot_look();
+        }
         // Immediately before the signals. What cannot be looked up is taken for a command that may handle them.
         let reached = self.command.filter(|command| !reap::has_ended(*command));
         let look = || reached.map(|command| Stat::look(command).ok().flatten());
         let handles = |stat: Stat| stat.catches(libc::SIGTERM) || stat.ignores(libc::SIGTERM);
         self.is_reached |= reached.is_some();
         self.may_survive |= look().is_some_and(|stat| stat.is_none_or(handles));
-        if ladder.is_overdue() {
+        if is_overdue {
             ladder.kill();
             self.kill.send();
         }
-        ladder.step(&members, self.command, None);
+        match members {
+            Ok(members) => ladder.step(&members, self.command, None),
+            Err(_) => return ladder.cannot_look(),
+        }
         // After the signals: a shell blocks them for a moment before.
         self.may_survive |= look().flatten().is_some_and(|stat| stat.blocks(libc::SIGTERM));
     }
@@ -300,7 +311,9 @@ impl Job {
         let Some(Ended { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
         let init = self.confined.as_ref().and_then(Confined::init);
         let is_other = |stat: &Stat| Some(stat.identity.pid.raw()) != init;
-        let left_behind = !childless && (init.is_none() || members(self.own, None).iter().any(is_other));
+        // What cannot be looked up may be running.
+        let has_other = || members(self.own, None).map_or(true, |members| members.iter().any(is_other));
+        let left_behind = !childless && (init.is_none() || has_other());
         let is_of_ladder = matches!(signal, Some(libc::SIGTERM | libc::SIGKILL));
         let reason = match &self.killing {
             // Otherwise it has ended by itself. An exit takes a moment, in which a signal has no effect.

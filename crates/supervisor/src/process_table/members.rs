@@ -6,6 +6,7 @@ use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use std::collections::HashSet;
+use std::io;
 
 impl ProcessTable {
     /// True for session processes that belong to no command.
@@ -16,41 +17,67 @@ impl ProcessTable {
     /// The processes of the foreground command: the members of its group. Without groups, every descendant that is
     /// neither below one of the `spare` roots nor part of a background process. Never included are shell, standby, and
     /// what may be one of the expected forks.
-    pub fn foreground(&self, spare: &[Pid]) -> Vec<Stat> {
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: this process cannot look.
+    pub fn foreground(&self, spare: &[Pid]) -> io::Result<Vec<Stat>> {
         let keep: HashSet<Pid> = spare.iter().copied().chain(self.helpers.pids()).chain(self.standby()).collect();
-        let listed: Vec<Stat> = match self.groups.as_ref().and_then(Groups::foreground_members) {
-            Some(members) => members.into_iter().filter(|pid| !keep.contains(pid)).filter_map(Stat::read).collect(),
+        let in_group = self.groups.as_ref().map(Groups::foreground_members).transpose()?.flatten();
+        let listed = match in_group {
+            Some(members) => proc_table::read_each(members.into_iter().filter(|pid| !keep.contains(pid)))?,
             None => {
                 let keep = keep.into_iter().chain(self.processes.roots()).collect();
-                let below = proc_table::descendants(&[self.own], &keep);
-                below.into_iter().filter(|stat| !self.processes.own(stat)).collect()
+                let mut listed = Vec::new();
+                for stat in proc_table::descendants(&[self.own], &keep)? {
+                    if !self.processes.own(&stat)? {
+                        listed.push(stat);
+                    }
+                }
+                listed
             }
         };
-        let mut listed: Vec<Stat> = listed.into_iter().filter(|stat| !self.is_own(stat) && stat.is_running()).collect();
+        let mut sources = Vec::new();
         if self.expects_forks {
-            let sources: Vec<Stat> = self.shell.into_iter().chain(self.standby()).filter_map(Stat::read).collect();
-            let is_expected = |stat: &Stat| {
-                stat.parent == self.own.raw() && sources.iter().any(|source| proc_table::is_fork_of(stat, source))
-            };
-            listed.retain(|stat| !is_expected(stat));
+            sources = proc_table::read_each(self.shell.into_iter().chain(self.standby()))?;
         }
-        listed
+        let mut found = Vec::new();
+        for stat in listed.into_iter().filter(|stat| !self.is_own(stat) && stat.is_running()) {
+            if !self.is_fork_of_any(&stat, &sources)? {
+                found.push(stat);
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_fork_of_any(&self, stat: &Stat, sources: &[Stat]) -> io::Result<bool> {
+        if stat.parent != self.own.raw() {
+            return Ok(false);
+        }
+        for source in sources {
+            if proc_table::is_fork_of(stat, source)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Everything below this process except shell, standby, files helpers and what the confinement needs.
-    pub fn workload(&self) -> Vec<Stat> {
-        let mut all = proc_table::descendants(&[self.own], &self.helpers.pids().collect());
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: this process cannot look.
+    pub fn workload(&self) -> io::Result<Vec<Stat>> {
+        let mut all = proc_table::descendants(&[self.own], &self.helpers.pids().collect())?;
         let standby = self.standby();
         all.retain(|stat| stat.is_running() && !self.is_own(stat) && standby != Some(stat.identity.pid));
-        all
+        Ok(all)
     }
 
-    /// SIGKILL to all descendants, by group and by walking.
+    /// SIGKILL to all descendants, by group and by walking. Callers repeat it until no child is left.
     pub fn kill_all(&self) {
         if let Some(groups) = &self.groups {
             let _ = groups.session().kill();
         }
-        for stat in proc_table::descendants(&[self.own], &HashSet::new()) {
+        for stat in proc_table::descendants(&[self.own], &HashSet::new()).unwrap_or_default() {
             let _ = signal::send_to(stat.identity, libc::SIGKILL);
         }
     }

@@ -187,7 +187,7 @@ export class ServiceLife {
   }
 
   #isStopped(): boolean {
-    return this.#stopped.signal.aborted || this.#signal?.aborted === true
+    return this.#stopped.signal.aborted || this.#signal?.aborted === true || this.#engine.isDestroyed
   }
 
   /** Waits before the next start, without keeping the event loop alive. False if the service was stopped. */
@@ -202,7 +202,7 @@ export class ServiceLife {
         resolve()
       }
       const timer = setTimeout(end, milliseconds).unref()
-      const releases = [onAbort(signal, end), onAbort(aborted, end)]
+      const releases = [onAbort(signal, end), onAbort(aborted, end), this.#engine.onDestroy(end)]
       if (this.#isStopped()) end()
     })
     return !this.#isStopped()
