@@ -51,7 +51,7 @@ describe('the access log', () => {
     )
   })
 
-  it('logs a path as it was sent, without what could drive a terminal', () => {
+  it('logs a path still encoded, without what could drive a terminal', () => {
     const { logger, lines } = collectingLogger()
     return withServer(
       async ({ get }) => {

@@ -35,7 +35,7 @@ export async function printJson(value: unknown): Promise<void> {
   await printLine(JSON.stringify(value))
 }
 
-/** Writes the log to standard error: standard output is for what was asked for. A message may have text of a client. */
+/** Writes the log to standard error, one line for each message: standard output is for what was asked for. */
 export const stderrLogger: Logger = {
   debug() {},
   info: logLine,
@@ -44,7 +44,8 @@ export const stderrLogger: Logger = {
 }
 
 function logLine(message: string): void {
-  console.error(printableLines(message))
+  // It may have text of a client.
+  console.error(printableLines(message).replaceAll('\n', '\n  '))
 }
 
 /** The exit code after the reader has exited: as after SIGPIPE. */

@@ -84,7 +84,7 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
   JOB_RUNNING: {
     cause:
       'The job is still running, so it cannot be removed. Or another package started it, so it cannot be cancelled.',
-    fix: 'Cancel it first, with the package that started it.',
+    fix: 'Cancel it before you remove it. A job of another package is cancelled with that package.',
   },
   LIMIT_UNSUPPORTED: {
     cause: 'This machine cannot enforce a limit.',

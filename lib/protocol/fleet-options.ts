@@ -47,7 +47,7 @@ export const fleetKubernetesOptions = {
 /** Of `new SandboxFleet`. */
 export const fleetOptions = {
   kubernetes: option(group(fleetKubernetesOptions), {
-    doc: 'Runs sandboxes as pods of agent-sandbox. Required.',
+    doc: 'Runs sandboxes as pods of agent-sandbox.',
   }),
   token: option(token, { doc: "The token that nacre's servers require.", otherwise: 'none' }),
   ttl: option(ttl, { doc: 'Idle time after which a sandbox ends.', default: 600_000 }),

@@ -33,7 +33,7 @@ function statusOf(c: Context, isGone: boolean): number {
 
 function accessLine(c: Context, milliseconds: number): string {
   const { method, raw } = c.req
-  // As it was sent: decoded, it could have line breaks and codes for a terminal.
+  // Still encoded: decoded, it could have line breaks and codes for a terminal.
   const { pathname } = new URL(raw.url)
   const status = statusOf(c, raw.signal.aborted)
   return `${method} ${pathname.slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`

@@ -98,8 +98,10 @@ impl Ladder {
         self.look_at = Instant::now();
     }
 
-    /// The owner could not look, for example because it has no descriptor left: it must look again.
+    /// The owner could not look, for example because it has no descriptor left: it must look again. Watches would wake it
+    /// at once, again and again, and need descriptors.
     pub fn cannot_look(&mut self) {
+        self.watch = Watch::default();
         self.look_at = Instant::now() + UNSETTLED_LOOK;
     }
 

@@ -128,6 +128,7 @@ impl Confined {
         let Some(broker) = &self.broker else { return filter::install(&self.filter) };
         broker.hand_over(broker::install_with_listener(&self.filter)?)
     }
+
     /// Takes rights from this process and from what it starts: privileges, then Landlock. It has already entered its
     /// namespaces and changed its user; the seccomp filter follows.
     fn take_rights(&self) -> io::Result<()> {

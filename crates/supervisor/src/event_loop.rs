@@ -27,8 +27,8 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
         table.ensure_broker();
         let wake = wait(&setting, &kills);
         // Before an order is received, which may need descriptors. Without its limits, this process could not carry
-        // orders out: the host replaces it, as it replaces a killed one.
-        if !setting.limits.restore() && wake.order {
+        // orders or kills out: the host replaces it, as it replaces a killed one.
+        if !setting.limits.restore() && (wake.order || !kills.is_empty()) {
             std::process::exit(1);
         }
         if wake.host_gone {

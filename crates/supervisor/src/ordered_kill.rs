@@ -13,7 +13,7 @@ use crate::process_table::ProcessTable;
 use nacre_containment::cgroup::Group;
 use nacre_containment::ladder::Ladder;
 use nacre_containment::pid::Pid;
-use nacre_containment::proc_table::Stat;
+use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,10 +27,10 @@ pub struct OrderedKill {
     /// The user's EXIT trap is running in the shell: what the shell starts now gets the grace time.
     trap_runs: bool,
     found: bool,
-    /// The group is to be killed as a whole, once no fork is expected in it.
+    /// The control group is to be killed as a whole, once no fork is expected in it.
     group_is_due: bool,
-    /// The control group that was killed as a whole.
-    killed_group: Option<Group>,
+    /// That group. The shell of a foreground command has left it.
+    group: Option<Group>,
 }
 
 /// The outcome of a kill.
@@ -55,9 +55,8 @@ impl OrderedKill {
         target.interrupt(table);
         let ladder = Ladder::new(signal, grace);
         let ladder = if matches!(target, Target::Process { .. }) { ladder } else { ladder.unsettled() };
-        let mut kill =
-            Self { id, target, ladder, trap_runs: false, found: false, group_is_due: false, killed_group: None };
-        let members = kill.target.members(table);
+        let mut kill = Self { id, target, ladder, trap_runs: false, found: false, group_is_due: false, group: None };
+        let members = kill.members(table);
         if let (Ok(members), false) = (members, kill.must_wait(is_ordered)) {
             kill.send(table, &members);
         }
@@ -106,13 +105,14 @@ impl OrderedKill {
             self.group_is_due = true;
         }
         if self.group_is_due && !waits {
-            self.group_is_due = false;
-            self.killed_group = self.target.kill_group(table);
+            self.group = self.group.take().or_else(|| self.target.separate_group(table));
+            // If that fails, it is tried again. Meanwhile, its members are killed one by one.
+            self.group_is_due = self.group.as_ref().is_some_and(|group| group.kill().is_err());
         }
         if !self.ladder.is_settled() {
             self.target.interrupt(table);
         }
-        let members = self.target.members(table);
+        let members = self.members(table);
         if self.must_wait(is_ordered) {
             self.look_again();
             return None;
@@ -138,12 +138,18 @@ impl OrderedKill {
         self.ladder.watched()
     }
 
+    /// The running processes to end.
+    fn members(&self, table: &ProcessTable) -> io::Result<Vec<Stat>> {
+        let mut members = self.target.members(table)?;
+        if let (Some(group), true) = (&self.group, self.is_foreground()) {
+            let left = proc_table::read_each(group.members_if_any()?.unwrap_or_default())?;
+            members.extend(left.into_iter().filter(Stat::is_running));
+        }
+        Ok(members)
+    }
+
     fn is_finished(&self, table: &ProcessTable) -> bool {
-        let look = || -> io::Result<bool> {
-            let in_group = self.killed_group.as_ref().map(Group::members_if_any).transpose()?.flatten();
-            Ok(in_group.is_none_or(|members| members.is_empty()) && self.target.members(table)?.is_empty())
-        };
-        look().unwrap_or(false)
+        self.members(table).is_ok_and(|members| members.is_empty())
     }
 
     /// Whether an order may be about what the last look has found.
@@ -203,14 +209,11 @@ impl Target {
         }
     }
 
-    /// Sends SIGKILL to all of them by one write, if they have their own group; returns that group.
-    fn kill_group(&self, table: &mut ProcessTable) -> Option<Group> {
+    /// A control group with nothing else in it, if there are groups.
+    fn separate_group(&self, table: &mut ProcessTable) -> Option<Group> {
         match self {
-            Self::Foreground { .. } => table.kill_foreground_group(),
-            Self::Process { key } => {
-                let group = table.processes.tree(*key)?.group.clone()?;
-                group.kill().is_ok().then_some(group)
-            }
+            Self::Foreground { .. } => table.leave_foreground_group(),
+            Self::Process { key } => table.processes.tree(*key)?.group.clone(),
         }
     }
 }

@@ -75,8 +75,10 @@ fn a_kill_that_cannot_look_is_not_finished() {
                 without_descriptors(|| {
                     assert!(kill.step(&mut session.table, || false).is_none());
                     assert!((Duration::from_millis(1)..=OFTEN).contains(&kill.next_look()), "{:?}", kill.next_look());
+                    assert!(kill.watched().is_empty());
                 });
                 kill.insist();
+                without_descriptors(|| assert!(kill.step(&mut session.table, || false).is_none()));
                 assert_eq!(finish(&mut kill, &mut session), (true, true));
                 assert!(!is_running(victim));
             }

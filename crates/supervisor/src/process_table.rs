@@ -114,6 +114,7 @@ impl ProcessTable {
         self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);
         let confined = self.enclosure.confined()?;
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
+        let marked = |mark: &str| c_string(format!("{MARK}={mark}").as_bytes());
         let (group, limited, variable, tie) = match &program.role {
             Role::Shell => {
                 let group = self.groups.as_ref().map(|groups| groups.foreground().clone());
@@ -122,7 +123,7 @@ impl ProcessTable {
             Role::Process { mark, limits, terminal, .. } => {
                 let group = self.groups.as_mut().and_then(|groups| groups.make("p"));
                 let limited = self.limit(group.as_ref(), limits);
-                let variable = group.is_none().then(|| c_string(format!("{MARK}={mark}").as_bytes()));
+                let variable = group.is_none().then(|| marked(mark));
                 (group, limited, variable, if *terminal { Tie::Terminal } else { Tie::Process })
             }
         };
@@ -138,12 +139,19 @@ impl ProcessTable {
             descriptors: null.chain(program.descriptors.iter().map(AsFd::as_fd)).collect(),
             tie,
         };
-        let unlimited = |_| Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL));
-        let mut started = limited.map_err(unlimited).and_then(|()| plan.start());
+        let unlimited = |()| Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL));
+        let mut started = limited.map_err(|_| unlimited(())).and_then(|()| plan.start());
         if started.as_ref().is_err_and(|failure| failure.step == StartStep::Group) {
             // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups.
             plan.group = None;
-            started = plan.start();
+            started = match &program.role {
+                Role::Process { limits, .. } if !limits.is_empty() => Err(unlimited(())),
+                Role::Process { mark, .. } => {
+                    plan.variable = Some(marked(mark));
+                    plan.start()
+                }
+                Role::Shell => plan.start(),
+            };
             if let Some(refused) = self.groups.take() {
                 let _ = refused.session().remove();
             }
@@ -244,13 +252,17 @@ impl ProcessTable {
         Stat::read(pid).is_some_and(|stat| stat.parent == self.own.raw())
     }
 
-    /// Moves the shell to a new foreground group; all other processes stay in the current one.
+    /// Moves the shell to a new foreground group; all other processes stay in the current one. Changes nothing if the
+    /// shell cannot be moved.
     pub fn rotate(&mut self) {
         let Some(groups) = &mut self.groups else { return };
         let Some(fresh) = groups.make("fg") else { return };
-        let sheltered = self.standby.as_ref().filter(|standby| standby.group.is_none()).map(|standby| standby.pid);
-        for pid in self.shell.into_iter().chain(sheltered) {
-            let _ = fresh.add(pid);
+        let is_left = |error: io::Error| error.raw_os_error() != Some(libc::ESRCH);
+        if self.shell.is_some_and(|shell| fresh.add(shell).is_err_and(is_left)) {
+            return groups.remove_when_empty(fresh);
+        }
+        if let Some(sheltered) = self.standby.as_ref().filter(|standby| standby.group.is_none()) {
+            let _ = fresh.add(sheltered.pid);
         }
         groups.switch_foreground(fresh);
     }
@@ -284,13 +296,12 @@ impl ProcessTable {
         }
     }
 
-    /// Sends SIGKILL to the whole foreground group at once, after moving the shell out of it. Returns the group;
-    /// `None` without groups.
-    pub fn kill_foreground_group(&mut self) -> Option<Group> {
-        let killed = self.groups.as_ref()?.foreground().clone();
+    /// Moves the shell out of the foreground group, which can then be killed as a whole. Returns that group; `None` without
+    /// groups, or if the shell is still in it.
+    pub fn leave_foreground_group(&mut self) -> Option<Group> {
+        let left = self.groups.as_ref()?.foreground().clone();
         self.rotate();
-        let moved = self.groups.as_ref().is_some_and(|groups| *groups.foreground() != killed);
-        (moved && killed.kill().is_ok()).then_some(killed)
+        self.groups.as_ref().is_some_and(|groups| *groups.foreground() != left).then_some(left)
     }
 
     /// Sends a signal to the shell and the standby.

@@ -125,7 +125,7 @@ fn a_session_goes_on_without_groups_when_they_refuse_processes() {
         assert_eq!((session.table.group_directory(), shell.group), (None, None));
         assert!(is_running(shell.identity.pid) && !directory.exists());
         session.table.rotate();
-        assert!(session.table.kill_foreground_group().is_none());
+        assert!(session.table.leave_foreground_group().is_none());
     });
 }
 
@@ -285,9 +285,10 @@ fn killing_the_foreground_group_spares_the_shell() {
             let mut shell = session.start_shell();
             let program = shell.background();
             let before = session.table.group_directory();
-            let killed = session.table.kill_foreground_group();
-            assert_eq!(killed.as_ref().map(|group| group.path().display().to_string()), before);
-            if killed.is_some() {
+            let left = session.table.leave_foreground_group();
+            assert_eq!(left.as_ref().map(|group| group.path().display().to_string()), before);
+            if let Some(left) = left {
+                left.kill().unwrap();
                 until("the program dies", || !is_running(program));
                 assert_ne!(session.table.group_directory(), before);
             } else {
@@ -296,6 +297,19 @@ fn killing_the_foreground_group_spares_the_shell() {
             shell.write("echo alive");
             assert_eq!(shell.line(), "alive");
         }
+    });
+}
+
+#[test]
+fn a_shell_that_cannot_be_moved_stays_in_the_foreground_group() {
+    in_own_process(|| {
+        let Some(mut session) = Session::with_groups() else { return };
+        let mut shell = session.start_shell();
+        let program = shell.background();
+        let before = session.table.group_directory();
+        without_descriptors(|| assert!(session.table.leave_foreground_group().is_none()));
+        assert_eq!(session.table.group_directory(), before);
+        assert_eq!(pids(&session.table.foreground(&[]).unwrap()), [program]);
     });
 }
 

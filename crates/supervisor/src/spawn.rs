@@ -45,7 +45,8 @@ impl Failure {
     /// The failure as a child reports it to this process.
     fn report(self) -> Vec<u8> {
         let detail = self.detail.chars().take(LONGEST_DETAIL).collect();
-        message::encode(&Self { detail, ..self }).unwrap_or_default()
+        // Without any bytes, the program would count as started.
+        message::encode(&Self { detail, ..self }).unwrap_or_else(|_| vec![0])
     }
 }
 

@@ -1,6 +1,5 @@
 //! Detects whether a process tree listens on a TCP port, from the kernel's socket table and the processes' sockets.
 
-use super::unseen;
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::pid::Pid;
@@ -12,12 +11,13 @@ use std::io;
 /// The state column of a listening socket in `/proc/net/tcp` (proc(5)).
 const LISTEN: &str = "0A";
 
-/// Checks the current state, in the network namespace of each process.
+/// Checks the current state, in the network namespace of each process. Callers ask again until it listens, so what cannot
+/// be looked at does not listen yet.
 ///
 /// # Errors
-/// `ENGINE_ERROR`.
+/// `ENGINE_ERROR` if the check itself fails.
 pub async fn listens(tree: Tree, port: u16) -> Result<Listening, Error> {
-    blocking(move || look(&tree, port).map_err(|error| unseen(&error))).await
+    blocking(move || Ok(look(&tree, port).unwrap_or(Listening::No))).await
 }
 
 /// Where a process tree listens on a port.

@@ -29,6 +29,9 @@ const DOUBT: Duration = Duration::from_millis(200);
 /// The longest pause between two comparisons.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// How many renames by other processes may come between the two halves of an exchange.
+const MOST_REPLACED: usize = 16;
+
 /// The first half of a rename.
 struct Moved {
     at: Instant,
@@ -47,8 +50,9 @@ struct Doubts {
 struct Watch {
     tree: WatchedTree,
     moved: Vec<Moved>,
-    /// The last rename onto a name that was known: from and to. If the next one goes back, the two were exchanged.
-    replaced: Option<(Place, Place)>,
+    /// The last renames onto names that were known: from and to. If the next one beside them goes back, the two were
+    /// exchanged.
+    replaced: Vec<(Place, Place)>,
     doubts: Option<Doubts>,
     events: Vec<Event>,
     is_over: bool,
@@ -72,7 +76,8 @@ pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) 
 
 fn watch_tree(connection: &Connection, tree: WatchedTree, failed: &dyn Fn(Errno) -> Failure) -> Result<(), Stop> {
     connection.send(&Reply::Done)?;
-    let mut watch = Watch { tree, moved: Vec::new(), replaced: None, doubts: None, events: Vec::new(), is_over: false };
+    let mut watch =
+        Watch { tree, moved: Vec::new(), replaced: Vec::new(), doubts: None, events: Vec::new(), is_over: false };
     loop {
         let happened = wait(connection, &watch.tree.inotify, watch.limit())?;
         let is_quiet = happened.is_none();
@@ -124,7 +129,7 @@ impl Watch {
         let comes_or_goes = ReadFlags::CREATE | ReadFlags::DELETE | ReadFlags::MOVED_FROM | ReadFlags::MOVED_TO;
         if flags.intersects(comes_or_goes) {
             self.part(|_, moved| moved.from.is_beside(&place) && moved.cookie != cookie);
-            self.replaced = self.replaced.take().filter(|(from, to)| match flags {
+            self.replaced.retain(|(from, to)| match flags {
                 _ if !from.is_beside(&place) && !to.is_beside(&place) => true,
                 flags if flags.contains(ReadFlags::MOVED_FROM) => *to == place,
                 flags => flags.contains(ReadFlags::MOVED_TO) && *from == place,
@@ -172,9 +177,14 @@ impl Watch {
     fn moved_to(&mut self, cookie: u32, to: Place, is_directory: bool) -> Result<(), Errno> {
         let at = self.moved.iter().position(|moved| moved.cookie == cookie);
         let moved = at.map(|at| self.moved.remove(at));
-        self.tree.is_in_doubt |= self.replaced.take().is_some();
-        let replaces = moved.as_ref().filter(|_| self.tree.entry(&to).is_some());
-        self.replaced = replaces.map(|moved| (moved.from.clone(), to.clone()));
+        if let Some(Moved { from, .. }) = &moved {
+            let goes_back = |(other_from, other_to): &(Place, Place)| (other_from, other_to) == (&to, from);
+            self.tree.is_in_doubt |= self.replaced.extract_if(.., |pair| goes_back(pair)).next().is_some();
+            if self.tree.entry(&to).is_some() {
+                self.replaced.truncate(MOST_REPLACED);
+                self.replaced.insert(0, (from.clone(), to.clone()));
+            }
+        }
         let (from, entry) = match moved {
             Some(Moved { from, entry: Some(entry), .. }) if !is_temporary(&from.name) => (from, entry),
             // From elsewhere.

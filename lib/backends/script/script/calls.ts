@@ -119,7 +119,7 @@ find_life() {
     own=damaged
     ! is_held || life=alive
   elif [ "$group" -gt 1 ] && command=$group && find_members; then
-    for pid in $members; do ! has_output "$pid" || life=alive; done
+    for pid in $members; do has_output "$pid" && life=alive && break; done
   fi
   command=
 }
