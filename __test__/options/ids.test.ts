@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { identifier } from '../../lib/options/ids.js'
+import { identifier } from '../../lib/schema/ids.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('identifier', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { byteCount, milliseconds } from '../../lib/options/numbers.js'
-import { limitOptions } from '../../lib/protocol/limit-options.js'
+import { limitOptions } from '../../lib/schema/limit-options.js'
+import { byteCount, milliseconds } from '../../lib/schema/numbers.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('milliseconds', () => {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { directory, filePath } from '../../lib/options/paths.js'
+import { directory, filePath } from '../../lib/schema/paths.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('directory', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { signalName } from '../../lib/base/signals.js'
-import { abortSignal, processSignal } from '../../lib/options/signals.js'
+import { abortSignal, processSignal } from '../../lib/schema/signals.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('processSignal', () => {

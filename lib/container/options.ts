@@ -3,15 +3,15 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import { label, type Variables } from '../options/container-values.js'
-import type { OptionValues } from '../options/option.js'
-import { readArgument, readOptions } from '../options/read.js'
 import {
   containerExecOptions,
   containerSessionOptions,
   containerStreamOptions,
 } from '../protocol/container-options.js'
 import type { ExecOptions, Logger, SessionOptions } from '../public/container.js'
+import { label, type Variables } from '../schema/container-values.js'
+import type { OptionValues } from '../schema/option.js'
+import { readArgument, readOptions } from '../schema/read.js'
 
 /** The options of one session, checked. */
 export interface SessionPlan {

@@ -1,8 +1,5 @@
 /** `SandboxFleet`: checks arguments, then calls Kubernetes. */
 import { AbortError, OptionError, SandboxError } from '../base/errors.js'
-import { sandboxId } from '../options/fleet-values.js'
-import type { OptionValues } from '../options/option.js'
-import { readArgument, readOptions } from '../options/read.js'
 import {
   fleetCallOptions,
   fleetCreateOptions,
@@ -16,6 +13,9 @@ import type {
   FleetSandbox,
   SandboxFleet as PublicSandboxFleet,
 } from '../public/fleet.js'
+import { sandboxId } from '../schema/fleet-values.js'
+import type { OptionValues } from '../schema/option.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
 import type { FleetPlan } from './plan.js'
 

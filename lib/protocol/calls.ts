@@ -4,7 +4,8 @@
  * The docs are written from this list, and a test proves that readers, routes, types and docs agree on it.
  */
 
-import type { OptionTable } from '../options/option.js'
+import { limitOptions } from '../schema/limit-options.js'
+import type { OptionTable } from '../schema/option.js'
 import { clientOptions } from './client-options.js'
 import { containerExecOptions, containerSessionOptions, containerStreamOptions } from './container-options.js'
 import { execOptions, sessionExecOptions } from './exec-options.js'
@@ -33,7 +34,6 @@ import {
   jobStartOptions,
   jobWaitOptions,
 } from './job-options.js'
-import { limitOptions } from './limit-options.js'
 import { instrumentOptions } from './otel-options.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
 import {

@@ -1,11 +1,11 @@
 /** The options of a client. */
 
-import { clientToken, requestHeaders, serverUrl, tokenHeaderName } from '../options/client-values.js'
-import { type Kind, option } from '../options/option.js'
-import { callback as readCallback, logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
+import { clientToken, requestHeaders, serverUrl, tokenHeaderName } from '../schema/client-values.js'
+import { flag, milliseconds, oneOf } from '../schema/kinds.js'
+import { type Kind, option } from '../schema/option.js'
+import { callback as readCallback, logger as readLogger } from '../schema/values.js'
 import { TOKEN_HEADER } from './headers.js'
-import { flag, milliseconds, oneOf } from './kinds.js'
 
 const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
 const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII without blanks' }

@@ -1,5 +1,6 @@
 /** The options of the drop-in session of `nacre/container`. */
 
+import type { Logger } from '../public/index.js'
 import {
   commandVariables,
   ignored,
@@ -7,11 +8,10 @@ import {
   origin as readOrigin,
   sessionVariables,
   type Variables,
-} from '../options/container-values.js'
-import { type Kind, option } from '../options/option.js'
-import { logger as readLogger } from '../options/values.js'
-import type { Logger } from '../public/index.js'
-import { directory, flag, milliseconds, oneOf } from './kinds.js'
+} from '../schema/container-values.js'
+import { directory, flag, milliseconds, oneOf } from '../schema/kinds.js'
+import { type Kind, option } from '../schema/option.js'
+import { logger as readLogger } from '../schema/values.js'
 
 const label: Kind<string> = { read: readLabel, bounds: 'non-empty text' }
 const anything: Kind<undefined> = { read: ignored, bounds: 'anything' }

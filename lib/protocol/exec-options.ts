@@ -1,6 +1,5 @@
 /** The options of commands in the foreground. */
 
-import { option } from '../options/option.js'
 import {
   abortSignal,
   bytes,
@@ -14,7 +13,8 @@ import {
   killSignal,
   milliseconds,
   ownFlag,
-} from './kinds.js'
+} from '../schema/kinds.js'
+import { option } from '../schema/option.js'
 import { mergeOutput, outputCallbacks, verbose } from './output-options.js'
 
 /** Of `session.exec` and `session.execStream`. */

@@ -1,8 +1,8 @@
 /** The options of calls on files. */
 
-import { wholeNumber } from '../options/numbers.js'
-import { type Kind, option } from '../options/option.js'
-import { abortSignal, bytes, count, encoding, flag } from './kinds.js'
+import { abortSignal, bytes, count, encoding, flag } from '../schema/kinds.js'
+import { wholeNumber } from '../schema/numbers.js'
+import { type Kind, option } from '../schema/option.js'
 
 /** Of `files.read`. */
 export const fileReadOptions = {

@@ -1,13 +1,14 @@
 /** The options of `nacre/fleet`. */
-import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
-import { dnsLabel, kubeConfig, labels as readLabels, sandboxId } from '../options/fleet-values.js'
-import { MAX_MILLISECONDS } from '../options/numbers.js'
-import { type Kind, type OptionTable, type OptionValues, option } from '../options/option.js'
-import { readGroup } from '../options/read.js'
-import { logger as readLogger } from '../options/values.js'
+
 import type { KubeConfigLike } from '../public/fleet.js'
 import type { Logger } from '../public/index.js'
-import { abortSignal, count, milliseconds, pause } from './kinds.js'
+import { clientToken, requestHeaders, serverUrl } from '../schema/client-values.js'
+import { dnsLabel, kubeConfig, labels as readLabels, sandboxId } from '../schema/fleet-values.js'
+import { abortSignal, count, milliseconds, pause } from '../schema/kinds.js'
+import { MAX_MILLISECONDS } from '../schema/numbers.js'
+import { type Kind, type OptionTable, type OptionValues, option } from '../schema/option.js'
+import { readGroup } from '../schema/read.js'
+import { logger as readLogger } from '../schema/values.js'
 
 const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
 const headers: Kind<Record<string, string>> = { read: requestHeaders, bounds: 'strings by name' }

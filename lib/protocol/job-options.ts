@@ -1,6 +1,5 @@
 /** The options of durable jobs. They are the same for every backend that runs jobs. */
-import { jobState, MOST_SECONDS, processName, seconds } from '../options/job-values.js'
-import { type Kind, option } from '../options/option.js'
+import { jobState, MOST_SECONDS, processName, seconds } from '../schema/job-values.js'
 import {
   abortSignal,
   command,
@@ -13,8 +12,9 @@ import {
   id,
   milliseconds,
   oneOf,
-} from './kinds.js'
-import { limits } from './limits.js'
+} from '../schema/kinds.js'
+import { limits } from '../schema/limits.js'
+import { type Kind, option } from '../schema/option.js'
 
 const MOST_READ_BYTES = 64 * 1024 * 1024
 

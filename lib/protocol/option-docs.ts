@@ -1,6 +1,6 @@
 /** docs/options.md: every option of every call, as Markdown. */
 
-import type { Option, OptionTable } from '../options/option.js'
+import type { Option, OptionTable } from '../schema/option.js'
 import type { Call } from './calls.js'
 
 const HEAD = `# Options

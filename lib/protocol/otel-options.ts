@@ -1,9 +1,9 @@
 /** The options of `nacre/otel`. */
 import type { TracerProvider } from '@opentelemetry/api'
 import { OptionError } from '../base/errors.js'
-import { type Kind, option } from '../options/option.js'
-import { describe } from '../options/read.js'
-import { flag } from './kinds.js'
+import { flag } from '../schema/kinds.js'
+import { type Kind, option } from '../schema/option.js'
+import { describe } from '../schema/read.js'
 
 const tracerProvider: Kind<TracerProvider> = {
   read(value, name) {

@@ -1,7 +1,5 @@
 /** The options of background processes and services. */
 
-import { type Kind, option } from '../options/option.js'
-import { processInput, repeatableInput, restartPolicy } from '../options/process-values.js'
 import {
   abortSignal,
   bytes,
@@ -15,9 +13,11 @@ import {
   oneOf,
   openableInput,
   pause,
-} from './kinds.js'
-import { terminalOptions } from './limit-options.js'
-import { limits, terminalOption } from './limits.js'
+} from '../schema/kinds.js'
+import { terminalOptions } from '../schema/limit-options.js'
+import { limits, terminalOption } from '../schema/limits.js'
+import { type Kind, option } from '../schema/option.js'
+import { processInput, repeatableInput, restartPolicy } from '../schema/process-values.js'
 import { mergeOutput, outputCallbacks, verbose } from './output-options.js'
 
 const pty: Kind<ReturnType<typeof terminalOption>> = {

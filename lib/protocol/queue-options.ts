@@ -1,6 +1,9 @@
 /** The options of `nacre/queue`. */
-import { clientToken, serverUrl } from '../options/client-values.js'
-import { type Kind, option } from '../options/option.js'
+
+import type { Logger } from '../public/index.js'
+import { clientToken, serverUrl } from '../schema/client-values.js'
+import { abortSignal, bytes, count, encoding, flag, milliseconds, pause } from '../schema/kinds.js'
+import { type Kind, option } from '../schema/option.js'
 import {
   backoff,
   durableJobs,
@@ -14,11 +17,9 @@ import {
   queueName,
   queueState,
   redisConnection,
-} from '../options/queue-values.js'
-import { logger as readLogger } from '../options/values.js'
-import type { Logger } from '../public/index.js'
+} from '../schema/queue-values.js'
+import { logger as readLogger } from '../schema/values.js'
 import { jobStartOptions } from './job-options.js'
-import { abortSignal, bytes, count, encoding, flag, milliseconds, pause } from './kinds.js'
 
 const LONGEST = 2_147_483_647
 const MOST_ATTEMPTS = 1_000_000

@@ -1,8 +1,8 @@
 /** The options of `createSandboxJobs`. Paths are those of the remote machine. */
 
-import { type Kind, option } from '../options/option.js'
-import { remoteDirectory } from '../options/remote-paths.js'
-import { env, milliseconds, pause } from './kinds.js'
+import { env, milliseconds, pause } from '../schema/kinds.js'
+import { type Kind, option } from '../schema/option.js'
+import { remoteDirectory } from '../schema/remote-paths.js'
 
 const directory: Kind<string> = {
   read: remoteDirectory,

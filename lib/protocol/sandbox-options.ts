@@ -1,13 +1,13 @@
 /** The options of a sandbox. */
 
-import { type Kind, option } from '../options/option.js'
-import { filePath } from '../options/paths.js'
-import { user as readUser } from '../options/user.js'
-import { logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
-import { isolation } from './isolation-options.js'
-import { bytes, directory, env, flag, killSignal, milliseconds } from './kinds.js'
-import { limits } from './limits.js'
+import { isolation } from '../schema/isolation-options.js'
+import { bytes, directory, env, flag, killSignal, milliseconds } from '../schema/kinds.js'
+import { limits } from '../schema/limits.js'
+import { type Kind, option } from '../schema/option.js'
+import { filePath } from '../schema/paths.js'
+import { user as readUser } from '../schema/user.js'
+import { logger as readLogger } from '../schema/values.js'
 
 const shell: Kind<string> = { read: filePath, bounds: 'a path' }
 const user: Kind<ReturnType<typeof readUser>> = { read: readUser, bounds: 'a name, or { uid, gid }' }

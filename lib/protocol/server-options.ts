@@ -1,12 +1,12 @@
 /** The options of a server. */
 
-import { type Kind, type OptionValues, option } from '../options/option.js'
-import { filePath } from '../options/paths.js'
-import { readGroup } from '../options/read.js'
-import { hostName, origins, serverToken, variablePrefix } from '../options/server-values.js'
-import { logger as readLogger } from '../options/values.js'
 import type { Logger } from '../public/index.js'
-import { bytes, count, directory, flag, milliseconds, pause } from './kinds.js'
+import { bytes, count, directory, flag, milliseconds, pause } from '../schema/kinds.js'
+import { type Kind, type OptionValues, option } from '../schema/option.js'
+import { filePath } from '../schema/paths.js'
+import { readGroup } from '../schema/read.js'
+import { hostName, origins, serverToken, variablePrefix } from '../schema/server-values.js'
+import { logger as readLogger } from '../schema/values.js'
 
 const token: Kind<string> = {
   read: serverToken,

@@ -1,8 +1,8 @@
 /** The options of sessions. */
 
-import { option } from '../options/option.js'
-import { isolation } from './isolation-options.js'
-import { count, directory, env, flag, id } from './kinds.js'
+import { isolation } from '../schema/isolation-options.js'
+import { count, directory, env, flag, id } from '../schema/kinds.js'
+import { option } from '../schema/option.js'
 
 /** Of `createSession`. */
 export const sessionOptions = {

@@ -1,8 +1,8 @@
 /** The options of everything that waits for a process or reads its log. */
 
-import { type Kind, option } from '../options/option.js'
-import { portMode, requestPath, statusCode, statusRange } from '../options/port-values.js'
-import { abortSignal, bytes, count, encoding, flag, milliseconds, oneOf, pause } from './kinds.js'
+import { abortSignal, bytes, count, encoding, flag, milliseconds, oneOf, pause } from '../schema/kinds.js'
+import { type Kind, option } from '../schema/option.js'
+import { portMode, requestPath, statusCode, statusRange } from '../schema/port-values.js'
 
 /** Of `wait`. */
 export const waitOptions = {

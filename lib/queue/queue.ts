@@ -4,10 +4,6 @@ import type { Redis } from 'ioredis'
 import { AbortError, engineError, OptionError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import { freshJobId } from '../jobs/ids.js'
-import { byteCount } from '../options/numbers.js'
-import type { OptionValues } from '../options/option.js'
-import { QUEUE_STATES, queueName } from '../options/queue-values.js'
-import { readArgument, readOptions } from '../options/read.js'
 import { jobReadOptions } from '../protocol/job-options.js'
 import {
   jobQueueOptions,
@@ -28,6 +24,10 @@ import type {
   QueueLogsOptions,
   QueueWaitOptions,
 } from '../public/queue.js'
+import { byteCount } from '../schema/numbers.js'
+import type { OptionValues } from '../schema/option.js'
+import { QUEUE_STATES, queueName } from '../schema/queue-values.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import { encodeData } from './data.js'
 import { FinishedEvents } from './finished.js'
 import { jobsIn, locate, viewOf, viewOfGone } from './job-view.js'

@@ -4,11 +4,6 @@
 
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { type CheckedCommand, showCommand } from '../options/command.js'
-import { identifier } from '../options/ids.js'
-import { byteCount } from '../options/numbers.js'
-import type { OptionValues } from '../options/option.js'
-import { describe, readArgument, readEntries, readOptions } from '../options/read.js'
 import {
   jobCancelOptions,
   jobFollowOptions,
@@ -19,6 +14,11 @@ import {
   jobWaitOptions,
 } from '../protocol/job-options.js'
 import type { Encoding } from '../public/index.js'
+import { type CheckedCommand, showCommand } from '../schema/command.js'
+import { identifier } from '../schema/ids.js'
+import { byteCount } from '../schema/numbers.js'
+import type { OptionValues } from '../schema/option.js'
+import { describe, readArgument, readEntries, readOptions } from '../schema/read.js'
 
 /** 1 MiB: much output takes few calls, and little memory. */
 const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default

@@ -3,12 +3,12 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import { identifier } from '../options/ids.js'
-import { describe, readArgument, readOptions } from '../options/read.js'
-import { processSignal } from '../options/signals.js'
 import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'
+import { identifier } from '../schema/ids.js'
+import { describe, readArgument, readOptions } from '../schema/read.js'
+import { processSignal } from '../schema/signals.js'
 
 /** Which part of a log to read, and in which form. */
 export interface LogStreamPlan {

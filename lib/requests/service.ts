@@ -3,11 +3,11 @@
  */
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
-import { interval, milliseconds } from '../options/numbers.js'
-import { describe, readArgument, readEntries, readGroup, readOptions } from '../options/read.js'
 import { serviceOptions } from '../protocol/process-options.js'
 import { portNumber, portOptions } from '../protocol/wait-options.js'
+import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
+import { interval, milliseconds } from '../schema/numbers.js'
+import { describe, readArgument, readEntries, readGroup, readOptions } from '../schema/read.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 

@@ -2,7 +2,7 @@
  * Checks the options of a stream's `lines` and `toReadableStream`.
  */
 import { OptionError } from '../base/errors.js'
-import { describe, readOptions } from '../options/read.js'
+import { describe, readOptions } from '../schema/read.js'
 
 /** The numbers of the output streams at the boundary. */
 export const STDOUT = 1

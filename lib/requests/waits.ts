@@ -3,9 +3,6 @@
  */
 import { OptionError } from '../base/errors.js'
 import type { WaitLimits } from '../base/waiting.js'
-import { milliseconds } from '../options/numbers.js'
-import type { StatusRange } from '../options/port-values.js'
-import { describe, quote, readArgument, readOptions } from '../options/read.js'
 import {
   portNumber,
   portOptions,
@@ -13,6 +10,9 @@ import {
   waitForPortOptions,
   waitOptions,
 } from '../protocol/wait-options.js'
+import { milliseconds } from '../schema/numbers.js'
+import type { StatusRange } from '../schema/port-values.js'
+import { describe, quote, readArgument, readOptions } from '../schema/read.js'
 
 /** Checks the options of `wait`. Throws OptionError. */
 export function planWait(options: unknown): WaitLimits {

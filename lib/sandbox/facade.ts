@@ -4,8 +4,6 @@
  */
 
 import { calledBy } from '../base/call-site.js'
-import { identifier } from '../options/ids.js'
-import { readArgument, readOptions } from '../options/read.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import type {
   Command,
@@ -28,6 +26,8 @@ import type {
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'
+import { identifier } from '../schema/ids.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
 import { processOf, show } from './process.js'

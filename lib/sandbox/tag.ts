@@ -3,9 +3,9 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import { showCommand } from '../options/command.js'
-import { describe, readEntries } from '../options/read.js'
 import type { Encoding, ExecOptions, ShellRun, ShellTag } from '../public/index.js'
+import { showCommand } from '../schema/command.js'
+import { describe, readEntries } from '../schema/read.js'
 
 /** The options of a template. */
 type Options = ExecOptions<Encoding, boolean>

@@ -2,14 +2,14 @@
  * The options of createServer and serve.
  */
 import { OptionError } from '../base/errors.js'
-import type { OptionValues } from '../options/option.js'
-import { describe, readOptions } from '../options/read.js'
 import {
   createServerOptions,
   sandboxdOptions,
   serveOptions,
   serverOptions,
 } from '../protocol/server-options.js'
+import type { OptionValues } from '../schema/option.js'
+import { describe, readOptions } from '../schema/read.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 
 export type ServerValues = OptionValues<typeof createServerOptions>

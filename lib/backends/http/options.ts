@@ -2,11 +2,11 @@
  * The options of SandboxClient, with their defaults.
  */
 
-import { serverUrl } from '../../options/client-values.js'
-import { readArgument, readOptions } from '../../options/read.js'
 import { clientOptions } from '../../protocol/client-options.js'
 import type { TOKEN_HEADER } from '../../protocol/headers.js'
 import type { Logger } from '../../public/index.js'
+import { serverUrl } from '../../schema/client-values.js'
+import { readArgument, readOptions } from '../../schema/read.js'
 import type { Route } from './route.js'
 import { openSocket, socketProtocols } from './socket.js'
 

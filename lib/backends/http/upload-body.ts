@@ -1,6 +1,6 @@
 /** What a caller gives to write, as chunks and as the body of a request. */
-import { inputBytes } from '../../options/input.js'
-import { readArgument } from '../../options/read.js'
+import { inputBytes } from '../../schema/input.js'
+import { readArgument } from '../../schema/read.js'
 
 /**
  * The chunks of a source, checked. Empty ones are left out: they would not count as chunks of a body. Not a generator, whose

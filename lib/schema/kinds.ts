@@ -2,10 +2,13 @@
  * The kinds of values that options have: reader, JSON form and bounds in one place.
  */
 
-import { type CheckedCommand, readCommand } from '../options/command.js'
-import { type EnvLists, envChanges } from '../options/env.js'
-import { ID, identifier } from '../options/ids.js'
-import { type CheckedInput, commandInput, inputBytes } from '../options/input.js'
+import { toBase64 } from '../base/base64.js'
+import type { Encoding } from '../public/index.js'
+import { type CheckedCommand, readCommand } from './command.js'
+import { type EnvLists, envChanges } from './env.js'
+import { ID, identifier } from './ids.js'
+import { type CheckedInput, commandInput, inputBytes } from './input.js'
+import { decodeData, decodeEnv, encodeCommand, encodeEnv } from './json.js'
 import {
   byteCount,
   GIBIBYTE,
@@ -13,14 +16,11 @@ import {
   MAX_MILLISECONDS,
   milliseconds as readMilliseconds,
   wholeNumber,
-} from '../options/numbers.js'
-import type { FromBase64, Kind, Reader } from '../options/option.js'
-import { directory as readDirectory } from '../options/paths.js'
-import { abortSignal as readAbortSignal, processSignal as readProcessSignal } from '../options/signals.js'
-import { callback as readCallback, encoding as readEncoding, flag as readFlag } from '../options/values.js'
-import type { Encoding } from '../public/index.js'
-import { toBase64 } from './base64.js'
-import { decodeData, decodeEnv, encodeCommand, encodeEnv } from './json.js'
+} from './numbers.js'
+import type { FromBase64, Kind, Reader } from './option.js'
+import { directory as readDirectory } from './paths.js'
+import { abortSignal as readAbortSignal, processSignal as readProcessSignal } from './signals.js'
+import { callback as readCallback, encoding as readEncoding, flag as readFlag } from './values.js'
 
 export const milliseconds: Kind<number> = {
   read: readMilliseconds,

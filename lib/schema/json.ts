@@ -1,7 +1,7 @@
 /** Values as they stand in JSON: bytes are `{ base64 }`, a variable that is unset is null. */
-import type { CheckedCommand } from '../options/command.js'
-import type { EnvLists } from '../options/env.js'
-import type { FromBase64 } from '../options/option.js'
+import type { CheckedCommand } from './command.js'
+import type { EnvLists } from './env.js'
+import type { FromBase64 } from './option.js'
 
 /** Text, or bytes. */
 export type WireData = string | { base64: string }

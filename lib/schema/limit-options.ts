@@ -1,8 +1,8 @@
 /** What a process may use, and the size of its terminal. */
 
-import { type Kind, option } from '../options/option.js'
-import { processors } from '../options/processors.js'
 import { count } from './kinds.js'
+import { type Kind, option } from './option.js'
+import { processors } from './processors.js'
 
 /** Counts cross the boundary as u32. */
 const MAX_COUNT = 0xffff_ffff

@@ -3,10 +3,10 @@
  * out.
  */
 import { OptionError } from '../base/errors.js'
-import type { Kind } from '../options/option.js'
-import { readGroup } from '../options/read.js'
 import type { Limits } from '../public/index.js'
 import { limitOptions, terminalOptions } from './limit-options.js'
+import type { Kind } from './option.js'
+import { readGroup } from './read.js'
 
 /** An object of limits, or undefined when it names none. */
 function resourceLimits(value: unknown, name: string): Limits | undefined {

@@ -1,7 +1,7 @@
 /**
  * One option of a call: how its value is checked, how it crosses HTTP as JSON, and its documentation.
  *
- * Each call has one table of options. The following use it: the reader in `options/read.ts` and its messages, both ends of
+ * Each call has one table of options. The following use it: the reader in `schema/read.ts` and its messages, both ends of
  * the JSON codec (`protocol/codec.ts`), the schema of the OpenAPI document (`server/table-schema.ts`) and docs/options.md
  * (`protocol/option-docs.ts`).
  */

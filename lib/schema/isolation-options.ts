@@ -10,10 +10,10 @@ import {
   processes,
   readable,
   targets,
-} from '../options/isolation.js'
-import { type JsonSchema, type Kind, option } from '../options/option.js'
-import { describe, readGroup } from '../options/read.js'
+} from './isolation.js'
 import { flag, oneOf } from './kinds.js'
+import { type JsonSchema, type Kind, option } from './option.js'
+import { describe, readGroup } from './read.js'
 
 const pathList: Kind<string[]> = {
   read: paths,
