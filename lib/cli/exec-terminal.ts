@@ -4,7 +4,7 @@
  */
 import { signalNumber } from '../base/signals.js'
 import type { Process } from '../public/index.js'
-import type { Preset } from '../schema/isolation.js'
+import type { Preset } from '../schema/isolation-rules.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, write } from './terminal.js'

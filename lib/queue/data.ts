@@ -8,7 +8,7 @@ import { decodeOptions, encodeOptions } from '../protocol/codec.js'
 import { queueCommandOptions } from '../protocol/queue-options.js'
 import type { Command, JobStartOptions } from '../public/index.js'
 import type { OnHostLost } from '../public/queue.js'
-import type { OptionValues } from '../schema/option.js'
+import type { OptionValues } from '../schema/kind.js'
 import { describe, readArgument, readEntries, readOptions } from '../schema/read.js'
 
 /** Redis keeps it in memory, and each worker that gets the job reads all of it. */

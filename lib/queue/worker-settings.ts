@@ -1,7 +1,7 @@
 /** The options of a worker, checked and with their defaults. */
 import { OptionError } from '../base/errors.js'
 import { jobWorkerOptions as table } from '../protocol/queue-options.js'
-import type { OptionValues } from '../schema/option.js'
+import type { OptionValues } from '../schema/kind.js'
 import { readOptions } from '../schema/read.js'
 
 type Given = OptionValues<typeof table>

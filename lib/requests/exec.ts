@@ -8,7 +8,7 @@ import { ownOnly } from '../base/own.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { Encoding } from '../public/index.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
-import type { OptionValues } from '../schema/option.js'
+import type { OptionValues } from '../schema/kind.js'
 import { readArgument, readOptions } from '../schema/read.js'
 
 /** The session that always exists. */

@@ -10,8 +10,8 @@ import {
   fileWriteOptions,
 } from '../protocol/file-options.js'
 import type { Encoding } from '../public/index.js'
-import { type CheckedPath, checkPath } from '../schema/file-paths.js'
-import { type CheckedInput, commandInput } from '../schema/input.js'
+import { type CheckedInput, commandInput } from '../schema/command.js'
+import { type CheckedPath, checkPath } from '../schema/paths.js'
 import { readArgument, readOptions } from '../schema/read.js'
 
 export interface FileReadPlan {

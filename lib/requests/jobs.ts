@@ -15,9 +15,9 @@ import {
 } from '../protocol/job-options.js'
 import type { Encoding } from '../public/index.js'
 import { type CheckedCommand, showCommand } from '../schema/command.js'
-import { identifier } from '../schema/ids.js'
-import { byteCount } from '../schema/numbers.js'
-import type { OptionValues } from '../schema/option.js'
+import type { OptionValues } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { bytes } from '../schema/numbers.js'
 import { describe, readArgument, readEntries, readOptions } from '../schema/read.js'
 
 /** 1 MiB: much output takes few calls, and little memory. */
@@ -84,14 +84,14 @@ export function planJobPrune(options: unknown): number {
 
 /** The offset in bytes to read from. */
 export function readCursor(cursor: unknown): number {
-  return cursor === undefined ? 0 : readArgument(byteCount, cursor, 'cursor')
+  return cursor === undefined ? 0 : readArgument(bytes.read, cursor, 'cursor')
 }
 
 /** The id of a job, from an id or a handle. No other property of a handle is read. */
 export function jobReference(job: unknown): string {
-  if (typeof job !== 'object') return readArgument(identifier, job, 'jobId')
+  if (typeof job !== 'object') return readArgument(identifier.read, job, 'jobId')
   const entries = readArgument(readEntries, job, 'job')
-  return readArgument(identifier, new Map(entries).get('jobId'), 'job.jobId')
+  return readArgument(identifier.read, new Map(entries).get('jobId'), 'job.jobId')
 }
 
 /** Refuses an option that is given under both of its names. */

@@ -6,9 +6,9 @@ import { OptionError } from '../base/errors.js'
 import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'
-import { identifier } from '../schema/ids.js'
+import { identifier } from '../schema/names.js'
 import { describe, readArgument, readOptions } from '../schema/read.js'
-import { processSignal } from '../schema/signals.js'
+import { killSignal } from '../schema/signals.js'
 
 /** Which part of a log to read, and in which form. */
 export interface LogStreamPlan {
@@ -47,7 +47,7 @@ export interface KillRequest {
 /** Checks the arguments of `kill` and `killProcess`. Throws OptionError. */
 export function readKill(signal: unknown, options: unknown, owner: string): KillRequest {
   const { forceKillAfterDelay } = readOptions(killOptions, options, owner)
-  const number = signal === undefined ? undefined : readArgument(processSignal, signal, 'signal')
+  const number = signal === undefined ? undefined : readArgument(killSignal.read, signal, 'signal')
   return { signal: number, forceKillAfterDelay }
 }
 

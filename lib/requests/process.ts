@@ -6,7 +6,7 @@ import { type CallSite, callSite } from '../base/call-site.js'
 import { ownOnly } from '../base/own.js'
 import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
-import type { OptionValues } from '../schema/option.js'
+import type { OptionValues } from '../schema/kind.js'
 import { readArgument, readOptions } from '../schema/read.js'
 import { DEFAULT_SESSION, isVerboseByDefault } from './exec.js'
 

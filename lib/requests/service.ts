@@ -4,9 +4,10 @@
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
 import { serviceOptions } from '../protocol/process-options.js'
-import { portNumber, portOptions } from '../protocol/wait-options.js'
+import { portOptions } from '../protocol/wait-options.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
-import { interval, milliseconds } from '../schema/numbers.js'
+import { portNumber } from '../schema/http.js'
+import { milliseconds, pause } from '../schema/numbers.js'
 import { describe, readArgument, readEntries, readGroup, readOptions } from '../schema/read.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
@@ -77,7 +78,7 @@ function logCheck(given: object, name: string): HealthCheck {
 }
 
 function commandCheck(given: object, name: string): HealthCheck {
-  const table = { command: readCommand, interval, timeout: milliseconds }
+  const table = { command: readCommand, interval: pause, timeout: milliseconds }
   const values = readGroup(table, given, name)
   const command = values.command as CheckedCommand
   return {

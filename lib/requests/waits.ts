@@ -3,15 +3,9 @@
  */
 import { OptionError } from '../base/errors.js'
 import type { WaitLimits } from '../base/waiting.js'
-import {
-  portNumber,
-  portOptions,
-  waitForLogOptions,
-  waitForPortOptions,
-  waitOptions,
-} from '../protocol/wait-options.js'
+import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../protocol/wait-options.js'
+import { portNumber, type StatusRange } from '../schema/http.js'
 import { milliseconds } from '../schema/numbers.js'
-import type { StatusRange } from '../schema/port-values.js'
 import { describe, quote, readArgument, readOptions } from '../schema/read.js'
 
 /** Checks the options of `wait`. Throws OptionError. */
@@ -23,7 +17,7 @@ export function planWait(options: unknown): WaitLimits {
 /** Checks the argument of `waitForExit`. Throws OptionError. */
 export function planWaitForExit(timeout: unknown): WaitLimits {
   return {
-    timeout: timeout === undefined ? 0 : readArgument(milliseconds, timeout, 'timeout'),
+    timeout: timeout === undefined ? 0 : readArgument(milliseconds.read, timeout, 'timeout'),
     signal: undefined,
   }
 }

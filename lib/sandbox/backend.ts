@@ -41,8 +41,8 @@ import type { ServiceRequest } from '../requests/service.js'
 import type { LogPlan, PortPlan } from '../requests/waits.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
 import type { EnvLists } from '../schema/env.js'
-import type { CheckedPath } from '../schema/file-paths.js'
-import type { OptionValues } from '../schema/option.js'
+import type { OptionValues } from '../schema/kind.js'
+import type { CheckedPath } from '../schema/paths.js'
 
 export interface Backend {
   readonly logger: Logger | undefined

@@ -26,7 +26,7 @@ import {
   planFileWatch,
   planFileWrite,
 } from '../requests/files.js'
-import { checkPath } from '../schema/file-paths.js'
+import { checkPath } from '../schema/paths.js'
 import type { FileSource, FilesBackend } from './backend.js'
 
 export class Files implements PublicFiles {

@@ -30,7 +30,7 @@ import {
   planJobWait,
   readCursor,
 } from '../requests/jobs.js'
-import { identifier } from '../schema/ids.js'
+import { identifier } from '../schema/names.js'
 import { readArgument } from '../schema/read.js'
 import type { JobsBackend } from './backend.js'
 
@@ -78,7 +78,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 
   async attach(id: string): Promise<JobHandle | null> {
-    return this.#backend.attach(readArgument(identifier, id, 'jobId'))
+    return this.#backend.attach(readArgument(identifier.read, id, 'jobId'))
   }
 
   async list(filter?: JobFilter): Promise<JobInfo[]> {

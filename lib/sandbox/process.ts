@@ -24,8 +24,8 @@ import type {
 } from '../public/index.js'
 import { planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
-import { inputBytes } from '../schema/input.js'
-import { terminal } from '../schema/limits.js'
+import { inputBytes } from '../schema/command.js'
+import { terminal } from '../schema/process.js'
 import { readArgument } from '../schema/read.js'
 import type { ProcessBackend } from './backend.js'
 
@@ -153,7 +153,7 @@ export class Process implements PublicProcess {
   }
 
   async resize(cols: number, rows: number): Promise<boolean> {
-    const size = readArgument(terminal, { cols, rows }, 'size')
+    const size = readArgument(terminal.read, { cols, rows }, 'size')
     this.#check(this.#backend.hasTerminal, 'resize', 'pty')
     return this.#backend.resize(size)
   }

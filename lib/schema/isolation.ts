@@ -1,169 +1,119 @@
-/** Readers for `isolation`. Paths stay unresolved: the machine that runs the commands resolves them. */
-
+/** The kind of `isolation`, with the tables of its groups. */
 import { OptionError } from '../base/errors.js'
-import { describe } from './read.js'
-
-export const PRESETS = ['workspace', 'workspace+network', 'read-only'] as const
-export type Preset = (typeof PRESETS)[number]
-
-export interface CheckedFilesystem {
-  read: 'all' | string[]
-  write: string[]
-  hide: string[]
-  protect: string[]
-}
-
-export interface CheckedIsolation {
-  filesystem: CheckedFilesystem
-  network: 'host' | 'none' | { allow: string[] }
-  processes: 'host' | 'own'
-  bestEffort: boolean
-}
-
-/** Rules as given: missing ones are those of the preset, of the sandbox or the defaults. */
-export type GivenRules = { preset?: Preset; filesystem?: Partial<CheckedFilesystem> } & Partial<
-  Omit<CheckedIsolation, 'filesystem'>
->
+import { either, list, mapped, object, oneOf, quoted, text } from './constructors.js'
+import { type GivenRules, PRESETS } from './isolation-rules.js'
+import { type Kind, option } from './kind.js'
+import { flag } from './values.js'
 
 /** Keeps all paths, with links and homes resolved, below the supervisor's limit of 16 MiB. */
-const MAX_PATHS = 200
+const MAX_ITEMS = 200
 /** PATH_MAX of Linux. */
 const MAX_PATH_LENGTH = 4095
 
-const PATH_RULE = 'must be a list of paths'
-
-/** A list of paths. */
-export function paths(value: unknown, name: string): string[] {
-  if (!Array.isArray(value)) {
-    throw new OptionError('INVALID_OPTION', `${name} ${PATH_RULE}, not ${describe(value)}`)
-  }
-  if (value.length > MAX_PATHS) {
-    throw new OptionError('INVALID_OPTION', `${name} must have at most ${MAX_PATHS} paths`)
-  }
-  return value.map((path, index) => onePath(path, `${name}[${index}]`))
-}
-
-function onePath(value: unknown, name: string): string {
-  if (typeof value !== 'string' || value === '' || value.includes('\0')) {
-    throw new OptionError('INVALID_OPTION', `${name} must be a path, not ${describe(value)}`)
-  }
-  if (value.length > MAX_PATH_LENGTH) {
+const path = mapped(
+  text((path) => path !== '' && !path.includes('\0'), 'must be a path'),
+  (path, name) => {
+    if (path.length <= MAX_PATH_LENGTH) return path
     throw new OptionError('INVALID_OPTION', `${name} must be at most ${MAX_PATH_LENGTH} characters long`)
-  }
-  return value
-}
+  },
+)
 
-/** 'all', or a list of paths. */
-export function readable(value: unknown, name: string): 'all' | string[] {
-  return value === 'all' ? 'all' : paths(value, name)
+const paths = list(path, MAX_ITEMS, {
+  rule: 'must be a list of paths',
+  excess: `must have at most ${MAX_ITEMS} paths`,
+  bounds: `at most ${MAX_ITEMS} paths`,
+})
+
+const readable = either(
+  oneOf(['all']),
+  (value) => value === 'all',
+  paths,
+  `'all', or at most ${MAX_ITEMS} paths`,
+)
+
+/** Of `isolation.filesystem`. */
+const filesystemOptions = {
+  read: option(readable, {
+    doc: 'Paths that programs may read, with everything below them.',
+    default: 'all',
+  }),
+  write: option(paths, {
+    doc: 'Paths that programs may write, with everything below them.',
+    otherwise: "['.']",
+  }),
+  hide: option(paths, {
+    doc: 'Paths that appear empty or missing.',
+    otherwise: 'well-known secrets',
+  }),
+  protect: option(paths, { doc: 'Paths that are never writable.', otherwise: '[]' }),
 }
 
 /** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
-const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(?:\d{1,5}|\*)$/i
+const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(\d{1,5}|\*)$/i
 
-function target(value: unknown, name: string): string {
-  if (typeof value === 'string' && value.length <= 300 && TARGET.test(value)) {
-    const port = value.slice(value.lastIndexOf(':') + 1)
-    if (port === '*' || (Number(port) >= 1 && Number(port) <= 65_535)) return value.toLowerCase()
-  }
-  throw new OptionError(
-    'INVALID_OPTION',
-    `${name} must be a host and a port like 'example.com:443' or '*.example.com:443', not ${describe(value)}`,
-  )
+function isTarget(text: string): boolean {
+  const port = text.length <= 300 ? TARGET.exec(text)?.[1] : undefined
+  return port === '*' || (Number(port) >= 1 && Number(port) <= 65_535)
 }
 
-/** A list of hosts with ports. */
-export function targets(value: unknown, name: string): string[] {
-  if (Array.isArray(value) && value.length <= MAX_PATHS) {
-    return value.map((one, index) => target(one, `${name}[${index}]`))
-  }
-  throw new OptionError(
-    'INVALID_OPTION',
-    `${name} must be a list of at most ${MAX_PATHS} hosts, not ${describe(value)}`,
-  )
+const target = mapped(
+  text(isTarget, "must be a host and a port like 'example.com:443' or '*.example.com:443'"),
+  (text) => text.toLowerCase(),
+)
+
+const targets = list(target, MAX_ITEMS, {
+  rule: `must be a list of at most ${MAX_ITEMS} hosts`,
+  bounds: `at most ${MAX_ITEMS} like 'example.com:443' or '*.example.com:443'`,
+})
+
+/** Of `isolation.network`. */
+const networkOptions = {
+  allow: option(targets, { doc: 'Hosts and ports that the proxy lets through.' }),
 }
 
-/** 'host' or 'own'. */
-export function processes(value: unknown, name: string): 'host' | 'own' {
-  if (value === 'host' || value === 'own') return value
-  throw new OptionError('INVALID_OPTION', `${name} must be 'host' or 'own', not ${describe(value)}`)
+const network = either(
+  oneOf(['host', 'none'], "must be 'host', 'none' or { allow }"),
+  (value) => typeof value !== 'object' || value === null || Array.isArray(value),
+  object(networkOptions, ['allow']),
+  "'host', 'none' or { allow }",
+)
+
+/** Of `isolation`. */
+const isolationOptions = {
+  preset: option(oneOf(PRESETS, `must be one of ${quoted(PRESETS)}`), {
+    doc: 'Rules to start from. The other options replace single rules.',
+    otherwise: 'none',
+  }),
+  filesystem: option(object(filesystemOptions, [], 'an object of lists'), {
+    doc: 'Files that programs may use.',
+    otherwise: 'its defaults',
+  }),
+  network: option(network, { doc: 'Hosts that programs may reach.', default: 'host' }),
+  processes: option(oneOf(['host', 'own']), {
+    doc: 'Processes that programs can see and signal.',
+    default: 'host',
+  }),
+  bestEffort: option(flag, { doc: 'Drops rules that this machine cannot enforce.', default: false }),
 }
 
-/** One of the presets. `others` names what else is possible. */
-export function preset(value: unknown, name: string, others = ''): Preset {
-  const known = PRESETS.find((preset) => preset === value)
-  if (known !== undefined) return known
-  const names = PRESETS.map((preset) => `'${preset}'`).join(', ')
-  throw new OptionError('INVALID_OPTION', `${name} must be ${others}one of ${names}, not ${describe(value)}`)
-}
+const rules: Kind<GivenRules> = either(
+  mapped(oneOf(PRESETS, `must be rules or one of ${quoted(PRESETS)}`), (preset) => ({ preset })),
+  (value) => typeof value === 'string',
+  object(isolationOptions),
+  `${quoted(PRESETS)} or rules`,
+)
 
-/** Rules completed with those of their preset, or else with the defaults. */
-export function completeRules({ preset, filesystem, ...rules }: GivenRules): CheckedIsolation {
-  const base = preset === undefined ? defaultRules() : presetRules(preset)
-  return { ...base, ...rules, filesystem: { ...base.filesystem, ...filesystem } }
+/** Rules or a preset. They stay incomplete, since a session inherits what is missing. */
+export const isolation: Kind<GivenRules> = {
+  ...rules,
+  read(value, name) {
+    if (typeof value !== 'boolean') return rules.read(value, name)
+    const remedy = value
+      ? `choose one of ${quoted(PRESETS)}, or give rules`
+      : 'leave it out for no restrictions'
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must be rules or the name of a preset, not ${value}: ${remedy}`,
+    )
+  },
 }
-
-function defaultRules(): CheckedIsolation {
-  return {
-    filesystem: { read: 'all', write: ['.'], hide: [...SECRETS], protect: [] },
-    network: 'host',
-    processes: 'host',
-    bestEffort: false,
-  }
-}
-
-/** The rules of a preset. */
-export function presetRules(preset: Preset): CheckedIsolation {
-  const { filesystem } = defaultRules()
-  return {
-    filesystem: { ...filesystem, write: preset === 'read-only' ? [] : ['.'] },
-    network: preset === 'workspace+network' ? 'host' : 'none',
-    processes: 'own',
-    bestEffort: false,
-  }
-}
-
-/** Well-known locations of secrets, hidden unless `hide` is given. docs/isolation.md lists them. */
-export const SECRETS: readonly string[] = [
-  '~/.ssh',
-  '~/.gnupg',
-  '~/.aws',
-  '~/.azure',
-  '~/.config/gcloud',
-  '~/.kube',
-  '~/.docker',
-  '~/.netrc',
-  '~/.npmrc',
-  '~/.yarnrc.yml',
-  '~/.pypirc',
-  '~/.git-credentials',
-  '~/.config/git/credentials',
-  '~/.config/gh',
-  '~/.config/hub',
-  '~/.cargo/credentials',
-  '~/.cargo/credentials.toml',
-  '~/.gem/credentials',
-  '~/.m2/settings.xml',
-  '~/.gradle/gradle.properties',
-  '~/.terraform.d',
-  '~/.vault-token',
-  '~/.pgpass',
-  '~/.my.cnf',
-  '~/.password-store',
-  '~/.local/share/keyrings',
-  '~/.mozilla',
-  '~/.config/google-chrome',
-  '~/.config/chromium',
-  '~/.bash_history',
-  '~/.zsh_history',
-  '~/.node_repl_history',
-  '~/.python_history',
-  '/etc/shadow',
-  '/etc/shadow-',
-  '/etc/gshadow',
-  '/etc/gshadow-',
-  '/etc/sudoers',
-  '/etc/sudoers.d',
-  '/etc/ssl/private',
-  '/run/secrets',
-]

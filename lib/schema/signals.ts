@@ -1,33 +1,39 @@
 /**
- * Readers for both kinds of signal: those sent to processes, and the AbortSignal.
+ * Both kinds of signal: those sent to processes, and the AbortSignal.
  */
-import { OptionError } from '../base/errors.js'
 import { MAX_SIGNAL, signalNumber } from '../base/signals.js'
-import { describe } from './read.js'
+import { local } from './constructors.js'
+import type { Kind } from './kind.js'
+import { refusal } from './read.js'
+import { hasMethod } from './values.js'
 
 /** A signal's name or number as a number from 1 to 64. Never 0, which only checks whether a process exists. */
-export function processSignal(value: unknown, name: string): number {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_SIGNAL) return value
-  const number = typeof value === 'string' ? signalNumber(value) : undefined
-  if (number !== undefined) return number
-  throw new OptionError(
-    'INVALID_OPTION',
-    `${name} must be the name of a signal like 'SIGTERM' or a number from 1 to ${MAX_SIGNAL}, not ${describe(value)}`,
-  )
+export const killSignal: Kind<number> = {
+  read(value, name) {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_SIGNAL)
+      return value
+    const number = typeof value === 'string' ? signalNumber(value) : undefined
+    if (number !== undefined) return number
+    const rule = `must be the name of a signal like 'SIGTERM' or a number from 1 to ${MAX_SIGNAL}`
+    throw refusal(name, rule, value)
+  },
+  json: {
+    schema: {
+      type: 'either',
+      of: [{ type: 'string' }, { type: 'integer', minimum: 1, maximum: MAX_SIGNAL }],
+    },
+  },
+  bounds: `a name like SIGTERM, or 1 to ${MAX_SIGNAL}`,
 }
 
 /** An AbortSignal, recognized by its shape: signals of other realms or libraries are not instances of the global class. */
-export function abortSignal(value: unknown, name: string): AbortSignal {
-  if (isAbortSignal(value)) return value
-  throw new OptionError('INVALID_OPTION', `${name} must be an AbortSignal, not ${describe(value)}`)
-}
+export const abortSignal = local<AbortSignal>(isAbortSignal, 'must be an AbortSignal')
 
-function isAbortSignal(value: unknown): value is AbortSignal {
-  const signal = value as Partial<AbortSignal> | null
+function isAbortSignal(value: unknown): boolean {
   return (
-    typeof signal === 'object' &&
-    typeof signal?.aborted === 'boolean' &&
-    typeof signal.addEventListener === 'function' &&
-    typeof signal.removeEventListener === 'function'
+    typeof value === 'object' &&
+    typeof (value as Partial<AbortSignal> | null)?.aborted === 'boolean' &&
+    hasMethod(value, 'addEventListener') &&
+    hasMethod(value, 'removeEventListener')
   )
 }

@@ -1,38 +1,56 @@
 /**
- * Readers for simple kinds of option: flags, callbacks, encodings, loggers.
+ * Kinds of values that are no text and no numbers: flags, functions, and objects that are recognized by their shape.
  */
-
 import { OptionError } from '../base/errors.js'
 import type { Encoding, Logger } from '../public/index.js'
-import { describe } from './read.js'
+import { either, local, mapped, oneOf } from './constructors.js'
+import type { Kind } from './kind.js'
 
-export function flag(value: unknown, name: string): boolean {
-  if (typeof value === 'boolean') return value
-  throw new OptionError('INVALID_OPTION', `${name} must be true or false, not ${describe(value)}`)
+/** For what is done where the call is made, so it is not sent. */
+export const ownFlag = local<boolean>((value) => typeof value === 'boolean', 'must be true or false')
+
+export const flag: Kind<boolean> = { ...ownFlag, json: { schema: { type: 'boolean' } } }
+
+/** Also true, which stands for the usual value, and false, which counts as not given. */
+export function switchable<T>(kind: Kind<T>, usual: T, bounds: string): Kind<T | undefined> {
+  const isOn = mapped(flag, (value) => (value ? usual : undefined))
+  return either(isOn, (value) => typeof value === 'boolean', kind, bounds)
 }
 
 /** Any function; the public types define its parameters. */
-export function callback(value: unknown, name: string): (...parameters: unknown[]) => unknown {
-  if (typeof value === 'function') return value as (...parameters: unknown[]) => unknown
-  throw new OptionError('INVALID_OPTION', `${name} must be a function, not ${describe(value)}`)
+export const callback = local<(...parameters: unknown[]) => unknown>(
+  (value) => typeof value === 'function',
+  'must be a function',
+)
+
+export const encoding: Kind<Encoding> = oneOf(['utf8', 'buffer'])
+
+/** An option that containers pass on from their own callers: accepted with any value, and ignored. */
+export const ignored: Kind<undefined> = { read: () => undefined, bounds: 'anything' }
+
+/** Whether it has a method of this name, which may be inherited, as in console and classes. */
+export function hasMethod(value: unknown, method: string): boolean {
+  return typeof (value as Record<string, unknown> | null | undefined)?.[method] === 'function'
 }
 
-export function encoding(value: unknown, name: string): Encoding {
-  if (value === 'utf8' || value === 'buffer') return value
-  throw new OptionError('INVALID_OPTION', `${name} must be 'utf8' or 'buffer', not ${describe(value)}`)
-}
-
-/** An object with the four methods of a logger, which may be inherited, as in console and classes. */
-export function logger(value: unknown, name: string): Logger {
-  const candidate =
-    typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  for (const method of ['debug', 'info', 'warn', 'error']) {
-    if (typeof candidate?.[method] !== 'function') {
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} must have the methods debug, info, warn and error; ${method} is missing`,
-      )
-    }
+/** An object with all these methods. `ruleFor` says which one is missing. */
+export function withMethods<T>(
+  methods: readonly string[],
+  ruleFor: (missing: string) => string,
+  bounds: string,
+): Kind<T> {
+  return {
+    read(value, name) {
+      const missing = methods.find((method) => typeof value !== 'object' || !hasMethod(value, method))
+      if (missing === undefined) return value as T
+      throw new OptionError('INVALID_OPTION', `${name} ${ruleFor(missing)}`)
+    },
+    bounds,
   }
-  return value as Logger
 }
+
+export const logger: Kind<Logger> = withMethods(
+  ['debug', 'info', 'warn', 'error'],
+  (missing) => `must have the methods debug, info, warn and error; ${missing} is missing`,
+  'an object with debug, info, warn and error',
+)

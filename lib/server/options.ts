@@ -8,7 +8,7 @@ import {
   serveOptions,
   serverOptions,
 } from '../protocol/server-options.js'
-import type { OptionValues } from '../schema/option.js'
+import type { OptionValues } from '../schema/kind.js'
 import { describe, readOptions } from '../schema/read.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 

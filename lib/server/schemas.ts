@@ -3,7 +3,7 @@
  * every caller, so the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
-import { ID } from '../schema/ids.js'
+import { ID } from '../schema/names.js'
 import { unknownOption } from '../schema/read.js'
 import { Refusal } from './failure.js'
 

@@ -13,8 +13,8 @@ import { report } from '../base/report.js'
 import { signalNumber } from '../base/signals.js'
 import type { Sandbox } from '../public/index.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/server.js'
+import { serverToken } from '../schema/http.js'
 import { readArgument } from '../schema/read.js'
-import { serverToken } from '../schema/server-values.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
@@ -78,7 +78,7 @@ function withToken(plan: ServePlan): ServePlan {
   const content = readTokenFile(plan.tokenFile)
   return {
     ...plan,
-    server: { ...plan.server, token: readArgument(serverToken, content, 'the content of tokenFile') },
+    server: { ...plan.server, token: readArgument(serverToken.read, content, 'the content of tokenFile') },
   }
 }
 

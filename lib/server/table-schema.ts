@@ -7,7 +7,7 @@
 import { z } from '@hono/zod-openapi'
 import { OptionError } from '../base/errors.js'
 import { sendable } from '../protocol/codec.js'
-import type { About, JsonSchema, OptionTable, Reader } from '../schema/option.js'
+import type { About, JsonSchema, OptionTable, Reader } from '../schema/kind.js'
 import { commandSchema, dataSchema, envSchema, patternSchema, strictObject, stringList } from './schemas.js'
 
 const named = {

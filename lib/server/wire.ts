@@ -15,8 +15,8 @@ import type {
   ProcessInfo,
   ProcessLogs,
 } from '../public/index.js'
-import { decodeData as decode, type WireData } from '../schema/json.js'
-import type { OptionTable } from '../schema/option.js'
+import { decodeData as decode, type WireData } from '../schema/command.js'
+import type { OptionTable } from '../schema/kind.js'
 import { instanceOf } from './processes.js'
 
 export function encodeData(data: Output<Encoding>): WireData {

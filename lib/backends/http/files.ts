@@ -12,8 +12,8 @@ import type {
   FileWritePlan,
 } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
-import type { CheckedPath } from '../../schema/file-paths.js'
-import type { WireData } from '../../schema/json.js'
+import type { WireData } from '../../schema/command.js'
+import type { CheckedPath } from '../../schema/paths.js'
 import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { FileWatch } from './file-watch.js'

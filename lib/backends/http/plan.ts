@@ -8,7 +8,7 @@ import { processOptions } from '../../protocol/process-options.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
-import { encodeCommand } from '../../schema/json.js'
+import { encodeCommand } from '../../schema/command.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
 /** A request, and the input that is sent while the command runs. */

@@ -13,7 +13,7 @@ import type {
   Output,
   ProcessLogs,
 } from '../../public/index.js'
-import type { WireData } from '../../schema/json.js'
+import type { WireData } from '../../schema/command.js'
 import { malformed, objectOf } from './malformed.js'
 
 type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }

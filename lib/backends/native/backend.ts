@@ -17,7 +17,7 @@ import type {
 } from '../../sandbox/backend.js'
 import { processOf } from '../../sandbox/process.js'
 import type { EnvLists } from '../../schema/env.js'
-import type { OptionValues } from '../../schema/option.js'
+import type { OptionValues } from '../../schema/kind.js'
 import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'

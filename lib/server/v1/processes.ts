@@ -13,7 +13,7 @@ import type {
   ServiceOptions,
   Signal,
 } from '../../public/index.js'
-import type { OptionTable } from '../../schema/option.js'
+import type { OptionTable } from '../../schema/kind.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import {

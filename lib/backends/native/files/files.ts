@@ -11,7 +11,7 @@ import type {
   FileWritePlan,
 } from '../../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../../sandbox/backend.js'
-import type { CheckedPath } from '../../../schema/file-paths.js'
+import type { CheckedPath } from '../../../schema/paths.js'
 import type { Engine } from '../engine.js'
 import { infoOf } from './info.js'
 import type { FileScope } from './scope.js'

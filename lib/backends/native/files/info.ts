@@ -2,7 +2,7 @@
 import { engineError } from '../../../base/errors.js'
 import type { NativeEvent, NativeFile } from '../../../boundary/index.js'
 import type { FileInfo } from '../../../public/index.js'
-import { nameOf } from '../../../schema/file-paths.js'
+import { nameOf } from '../../../schema/paths.js'
 
 export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: NativeFile): FileInfo {
   return {

@@ -4,7 +4,7 @@ import type { NativeExec } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { StreamBounds } from '../../../sandbox/backend.js'
-import type { CheckedInput } from '../../../schema/input.js'
+import type { CheckedInput } from '../../../schema/command.js'
 
 /** A sandbox's defaults for all of its commands. */
 export interface ExecDefaults {

@@ -53,8 +53,11 @@ export interface About {
 
 export type Option<T> = Kind<T> & About
 
-/** The options of a call by name. A bare reader is an entry of a group without documentation. */
-export type OptionTable = Record<string, Option<unknown> | Reader<unknown>>
+/** The options of a call by name. */
+export type CallTable = Record<string, Option<unknown>>
+
+/** Options by name. A group that has no documentation may have kinds and bare readers. */
+export type OptionTable = Record<string, Kind<unknown> | Reader<unknown>>
 
 /** The result of reading a table: each option is set only if it was given. */
 export type OptionValues<T extends OptionTable> = { [K in keyof T]?: ValueOf<T[K]> }
