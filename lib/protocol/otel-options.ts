@@ -1,6 +1,5 @@
 /** The options of `nacre/otel`. */
 import type { TracerProvider } from '@opentelemetry/api'
-
 import { local } from '../schema/constructors.js'
 import { option } from '../schema/kind.js'
 import { flag, hasMethod } from '../schema/values.js'

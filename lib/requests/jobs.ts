@@ -18,7 +18,7 @@ import { type CheckedCommand, showCommand } from '../schema/command.js'
 import type { OptionValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
 import { bytes } from '../schema/numbers.js'
-import { describe, readArgument, readEntries, readOptions } from '../schema/read.js'
+import { readArgument, readEntries, readOptions, refusal } from '../schema/read.js'
 
 /** 1 MiB: much output takes few calls, and little memory. */
 const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
@@ -111,8 +111,5 @@ function readPlan(values: OptionValues<typeof jobReadOptions>): JobReadPlan {
 
 function asObject(value: unknown, name: string): object {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new OptionError(
-    'INVALID_OPTION',
-    `the argument of ${name} must be an object with a command, not ${describe(value)}`,
-  )
+  throw refusal(`the argument of ${name}`, 'must be an object with a command', value)
 }

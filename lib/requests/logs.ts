@@ -2,12 +2,12 @@
  * Checks the options for reading logs, listing processes and killing them.
  */
 
-import { OptionError } from '../base/errors.js'
 import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'
+import { oneOf } from '../schema/constructors.js'
 import { identifier } from '../schema/names.js'
-import { describe, readArgument, readOptions } from '../schema/read.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import { killSignal } from '../schema/signals.js'
 
 /** Which part of a log to read, and in which form. */
@@ -51,7 +51,9 @@ export function readKill(signal: unknown, options: unknown, owner: string): Kill
   return { signal: number, forceKillAfterDelay }
 }
 
-const STATUSES = new Set<unknown>(['starting', 'running', 'completed', 'failed', 'killed', 'error'])
+const STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
+
+const status = oneOf(STATUSES, `must be one of ${STATUSES.join(', ')}, or a list of them`)
 
 /** Which processes to list. */
 export interface ProcessFilter {
@@ -67,14 +69,5 @@ export function planFilter(filter: unknown): ProcessFilter {
 /** One status or a list of them. */
 function statuses(value: unknown, name: string): Set<ProcessStatus> {
   const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
-  for (const item of list) {
-    if (!STATUSES.has(item)) {
-      const known = [...STATUSES].join(', ')
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} must be one of ${known}, or a list of them, not ${describe(item)}`,
-      )
-    }
-  }
-  return new Set(list as ProcessStatus[])
+  return new Set(list.map((item) => status.read(item, name)))
 }

@@ -8,7 +8,7 @@ import { portOptions } from '../protocol/wait-options.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
 import { portNumber } from '../schema/http.js'
 import { milliseconds, pause } from '../schema/numbers.js'
-import { describe, readArgument, readEntries, readGroup, readOptions } from '../schema/read.js'
+import { readArgument, readEntries, readGroup, readOptions, refusal } from '../schema/read.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
@@ -55,8 +55,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
 
 /** Exactly one of port, log and command is required; it decides which other options are valid. */
 function healthCheck(value: unknown, name: string): HealthCheck {
-  if (typeof value !== 'object')
-    throw new OptionError('INVALID_OPTION', `${name} must be ${KINDS}, not ${describe(value)}`)
+  if (typeof value !== 'object') throw refusal(name, `must be ${KINDS}`, value)
   const given = ownOnly(Object.fromEntries(readEntries(value, name)))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)
   if (kinds.length !== 1)

@@ -6,7 +6,7 @@ import type { WaitLimits } from '../base/waiting.js'
 import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../protocol/wait-options.js'
 import { portNumber, type StatusRange } from '../schema/http.js'
 import { milliseconds } from '../schema/numbers.js'
-import { describe, quote, readArgument, readOptions } from '../schema/read.js'
+import { quote, readArgument, readOptions, refusal } from '../schema/read.js'
 
 /** Checks the options of `wait`. Throws OptionError. */
 export function planWait(options: unknown): WaitLimits {
@@ -49,12 +49,8 @@ export function planWaitForLog(pattern: unknown, options: unknown): LogPlan {
 /** Reads text that a line must contain, or a regular expression. Each line is tested separately. */
 export function linePattern(value: unknown, name: string): LinePattern {
   if (value instanceof RegExp) return regularExpression(value)
-  if (typeof value !== 'string' || value === '') {
-    throw new OptionError(
-      'INVALID_OPTION',
-      `${name} must be a RegExp or a non-empty string, not ${describe(value)}`,
-    )
-  }
+  if (typeof value !== 'string' || value === '')
+    throw refusal(name, 'must be a RegExp or a non-empty string', value)
   if (value.includes('\n'))
     throw new OptionError('INVALID_OPTION', `${name} must not contain a newline: lines are tested one by one`)
   return { find: (line) => (line.includes(value) ? { line } : undefined), source: value, shown: quote(value) }

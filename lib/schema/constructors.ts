@@ -6,7 +6,7 @@ import type { OptionErrorCode } from '../public/errors.js'
 import type { Kind, OptionTable, OptionValues } from './kind.js'
 import { readGroup, refusal } from './read.js'
 
-/** How texts differ from other kinds of text. */
+/** How a kind of text differs from others. */
 interface TextTraits {
   /** Default: the rule without 'must be'. */
   bounds?: string

@@ -1,4 +1,8 @@
-/** The rules of `isolation`: presets and defaults. Paths stay unresolved: the machine that runs the commands resolves them. */
+/**
+ * The rules of `isolation`: presets and defaults.
+ *
+ * Paths stay unresolved: the machine that runs the commands resolves them.
+ */
 
 export const PRESETS = ['workspace', 'workspace+network', 'read-only'] as const
 export type Preset = (typeof PRESETS)[number]
