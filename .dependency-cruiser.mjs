@@ -6,7 +6,7 @@
 const LAYERS = [
   ['public', '^lib/public/'],
   ['base', '^lib/base/'],
-  ['options', '^lib/options/'],
+  ['schema', '^lib/schema/'],
   ['protocol', '^lib/protocol/'],
   ['requests', '^lib/requests/'],
   ['run', '^lib/run/'],

@@ -1,7 +1,7 @@
 /** Events are the same wherever their bytes were cut. */
 import { describe, expect, it } from 'vitest'
 import { readEvents, type ServerEvent } from '../../lib/backends/http/sse.js'
-import { fromBase64, toBase64 } from '../../lib/protocol/base64.js'
+import { fromBase64, toBase64 } from '../../lib/base/base64.js'
 
 const text =
   ':\n\nid: 1\ndata: {"a":"ä\u{1f41a}"}\n\n:\n\ndata: {"b":"x\\n\\ny"}\n\nid: 3\ndata: {"c":1}\n\ndata: {"cut'

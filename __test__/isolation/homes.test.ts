@@ -5,7 +5,7 @@ import path from 'node:path'
 import { Sandbox } from 'nacre'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { planIsolation } from '../../lib/backends/native/plan/isolation.js'
-import { completeRules, presetRules } from '../../lib/options/isolation.js'
+import { completeRules, presetRules } from '../../lib/schema/isolation-rules.js'
 
 let directory = ''
 

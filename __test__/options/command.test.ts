@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { readCommand, showCommand } from '../../lib/options/command.js'
+import { readCommand, showCommand } from '../../lib/schema/command.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('readCommand', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { completeEnv } from '../../lib/backends/native/plan/environment.js'
-import { envChanges } from '../../lib/options/env.js'
+import { envChanges } from '../../lib/schema/env.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('envChanges', () => {

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { describe, expect, it } from 'vitest'
-import { commandInput } from '../../lib/options/input.js'
+import { commandInput } from '../../lib/schema/command.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('commandInput', () => {

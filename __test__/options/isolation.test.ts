@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { completeRules } from '../../lib/options/isolation.js'
-import { isolation } from '../../lib/protocol/isolation-options.js'
+import { isolation } from '../../lib/schema/isolation.js'
+import { completeRules } from '../../lib/schema/isolation-rules.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 const read = (value: unknown) => isolation.read(value, 'isolation')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { nearestName } from '../../lib/options/nearest.js'
 import { execOptions } from '../../lib/protocol/exec-options.js'
 import { sandboxOptions } from '../../lib/protocol/sandbox-options.js'
+import { nearestName } from '../../lib/schema/nearest.js'
 
 describe('nearestName', () => {
   const exec = Object.keys(execOptions)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { milliseconds } from '../../lib/options/numbers.js'
-import { readOptions } from '../../lib/options/read.js'
-import { flag } from '../../lib/options/values.js'
+import { milliseconds } from '../../lib/schema/numbers.js'
+import { readOptions } from '../../lib/schema/read.js'
+import { flag } from '../../lib/schema/values.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 const table = { timeout: milliseconds, check: flag }

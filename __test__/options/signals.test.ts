@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest'
 import { signalName } from '../../lib/base/signals.js'
-import { abortSignal, processSignal } from '../../lib/options/signals.js'
+import { abortSignal, killSignal } from '../../lib/schema/signals.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('processSignal', () => {
   it('takes names and numbers', () => {
-    expect(processSignal('SIGTERM', 'killSignal')).toBe(15)
-    expect(processSignal('SIGKILL', 'killSignal')).toBe(9)
-    expect(processSignal(1, 'killSignal')).toBe(1)
-    expect(processSignal(64, 'killSignal')).toBe(64)
+    expect(killSignal.read('SIGTERM', 'killSignal')).toBe(15)
+    expect(killSignal.read('SIGKILL', 'killSignal')).toBe(9)
+    expect(killSignal.read(1, 'killSignal')).toBe(1)
+    expect(killSignal.read(64, 'killSignal')).toBe(64)
   })
 
   for (const bad of [
@@ -29,7 +29,7 @@ describe('processSignal', () => {
     [],
   ]) {
     it(`refuses ${typeof bad} ${String(bad)}`, () => {
-      const error = refusalOf(() => processSignal(bad, 'killSignal'))
+      const error = refusalOf(() => killSignal.read(bad, 'killSignal'))
       expect(error.code).toBe('INVALID_OPTION')
       expect(error.message).toMatch(/^killSignal must be .* 1 to 64, not /)
     })
@@ -55,14 +55,14 @@ describe('signalName', () => {
 describe('abortSignal', () => {
   it('accepts signals and objects of the same shape', () => {
     const { signal } = new AbortController()
-    expect(abortSignal(signal, 'signal')).toBe(signal)
+    expect(abortSignal.read(signal, 'signal')).toBe(signal)
     const lookalike = { aborted: false, addEventListener() {}, removeEventListener() {} }
-    expect(abortSignal(lookalike, 'signal') as unknown).toBe(lookalike)
+    expect(abortSignal.read(lookalike, 'signal') as unknown).toBe(lookalike)
   })
 
   for (const bad of [null, 'SIGTERM', 15, {}, new AbortController(), new EventTarget()]) {
     it(`refuses ${typeof bad} ${String(bad)}`, () => {
-      expect(refusalOf(() => abortSignal(bad, 'signal')).message).toMatch(
+      expect(refusalOf(() => abortSignal.read(bad, 'signal')).message).toMatch(
         /^signal must be an AbortSignal, not /,
       )
     })

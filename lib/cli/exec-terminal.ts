@@ -3,8 +3,8 @@
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { signalNumber } from '../base/signals.js'
-import type { Preset } from '../options/isolation.js'
 import type { Process } from '../public/index.js'
+import type { Preset } from '../schema/isolation-rules.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, write } from './terminal.js'

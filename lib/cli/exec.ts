@@ -4,8 +4,8 @@
  */
 import type { Command } from 'commander'
 import { signalNumber } from '../base/signals.js'
-import type { Preset } from '../options/isolation.js'
 import type { Encoding, ExecResult, SandboxError } from '../public/index.js'
+import type { Preset } from '../schema/isolation-rules.js'
 import { withExamples } from './examples.js'
 import { runInTerminal } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'

@@ -3,8 +3,8 @@
  */
 import { type Command, InvalidArgumentError } from 'commander'
 import { OptionError } from '../base/errors.js'
-import type { Preset } from '../options/isolation.js'
 import type { SandboxdOptions, ServingSandboxd } from '../public/server.js'
+import type { Preset } from '../schema/isolation-rules.js'
 import { checkSandbox } from './check-sandbox.js'
 import { withExamples } from './examples.js'
 import { stderrLogger } from './terminal.js'

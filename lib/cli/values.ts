@@ -4,7 +4,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { OptionError } from '../base/errors.js'
-import { PRESETS } from '../options/isolation.js'
+import { PRESETS } from '../schema/isolation-rules.js'
 
 const UNITS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 

@@ -3,7 +3,7 @@
  */
 import os from 'node:os'
 import { type Command, InvalidArgumentError } from 'commander'
-import type { Preset } from '../options/isolation.js'
+import type { Preset } from '../schema/isolation-rules.js'
 import { checkSandbox } from './check-sandbox.js'
 import { withExamples } from './examples.js'
 import { whole } from './queue/add.js'

@@ -4,9 +4,9 @@
  */
 
 import { OptionError, SandboxError } from '../base/errors.js'
-import { readOptions } from '../options/read.js'
-import { callback } from '../options/values.js'
 import type { SessionErrors } from '../public/container.js'
+import { readOptions } from '../schema/read.js'
+import { callback } from '../schema/values.js'
 
 /** The session's shell has ended, by `exit` or by a signal. `exitCode` is null when it is unknown. */
 export class ShellTerminatedError extends Error {

@@ -3,15 +3,16 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import { label, type Variables } from '../options/container-values.js'
-import type { OptionValues } from '../options/option.js'
-import { readArgument, readOptions } from '../options/read.js'
 import {
   containerExecOptions,
   containerSessionOptions,
   containerStreamOptions,
 } from '../protocol/container-options.js'
 import type { ExecOptions, Logger, SessionOptions } from '../public/container.js'
+import type { Variables } from '../schema/env.js'
+import type { OptionValues } from '../schema/kind.js'
+import { label } from '../schema/names.js'
+import { readArgument, readOptions } from '../schema/read.js'
 
 /** The options of one session, checked. */
 export interface SessionPlan {
@@ -34,7 +35,7 @@ export function planSession(options: SessionOptions): SessionPlan {
     'Session',
   )
   return {
-    id: readArgument(label, values.id, 'id'),
+    id: readArgument(label.read, values.id, 'id'),
     cwd: values.cwd,
     env: values.env ?? {},
     commandTimeoutMs: values.commandTimeoutMs ?? containerSessionOptions.commandTimeoutMs.default,

@@ -1,8 +1,5 @@
 /** `SandboxFleet`: checks arguments, then calls Kubernetes. */
 import { AbortError, OptionError, SandboxError } from '../base/errors.js'
-import { sandboxId } from '../options/fleet-values.js'
-import type { OptionValues } from '../options/option.js'
-import { readArgument, readOptions } from '../options/read.js'
 import {
   fleetCallOptions,
   fleetCreateOptions,
@@ -16,6 +13,9 @@ import type {
   FleetSandbox,
   SandboxFleet as PublicSandboxFleet,
 } from '../public/fleet.js'
+import type { OptionValues } from '../schema/kind.js'
+import { sandboxId } from '../schema/kubernetes.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
 import type { FleetPlan } from './plan.js'
 
@@ -57,7 +57,7 @@ export class SandboxFleet implements PublicSandboxFleet {
 
   async get(id: string, options?: FleetCallOptions): Promise<FleetSandbox | null> {
     const { signal } = readOptions(fleetCallOptions, options, 'get')
-    const checked = readArgument(sandboxId, id, 'id')
+    const checked = readArgument(sandboxId.read, id, 'id')
     return this.#call(signal, (stop) => this.#engine.get(checked, stop))
   }
 
@@ -68,7 +68,7 @@ export class SandboxFleet implements PublicSandboxFleet {
 
   async delete(id: string, options?: FleetCallOptions): Promise<void> {
     const { signal } = readOptions(fleetCallOptions, options, 'delete')
-    const checked = readArgument(sandboxId, id, 'id')
+    const checked = readArgument(sandboxId.read, id, 'id')
     this.#check()
     // The end of the fleet waits for it.
     await this.#track(this.#engine.delete(checked, signal))

@@ -5,9 +5,9 @@
 import { context, type Span, type Tracer, type TracerProvider, trace } from '@opentelemetry/api'
 import type { TraceContext } from '../backends/native/tracing.js'
 import { diagnosticsChannel } from '../base/builtin.js'
-import { readOptions } from '../options/read.js'
 import { instrumentOptions } from '../protocol/otel-options.js'
 import type { Instrumentation, InstrumentOptions } from '../public/otel.js'
+import { readOptions } from '../schema/read.js'
 import { addTraceContext, parentOf } from './propagate.js'
 import { endOfCall, endOfProcess, finish, firstAttributes, KINDS, nameOf } from './spans.js'
 

@@ -4,7 +4,8 @@
  * The docs are written from this list, and a test proves that readers, routes, types and docs agree on it.
  */
 
-import type { OptionTable } from '../options/option.js'
+import type { CallTable } from '../schema/kind.js'
+import { limitOptions } from '../schema/process.js'
 import { clientOptions } from './client-options.js'
 import { containerExecOptions, containerSessionOptions, containerStreamOptions } from './container-options.js'
 import { execOptions, sessionExecOptions } from './exec-options.js'
@@ -33,7 +34,6 @@ import {
   jobStartOptions,
   jobWaitOptions,
 } from './job-options.js'
-import { limitOptions } from './limit-options.js'
 import { instrumentOptions } from './otel-options.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
 import {
@@ -61,7 +61,7 @@ import {
 export interface Call {
   /** As the docs show it. */
   name: string
-  table: OptionTable
+  table: CallTable
   /** The interface of the public types with the same members. */
   type: string
   /** The entry point of that interface, where another one has an interface of the same name. */

@@ -1,25 +1,13 @@
 /** The options of a client. */
 
-import { clientToken, requestHeaders, serverUrl, tokenHeaderName } from '../options/client-values.js'
-import { type Kind, option } from '../options/option.js'
-import { callback as readCallback, logger as readLogger } from '../options/values.js'
-import type { Logger } from '../public/index.js'
-import { TOKEN_HEADER } from './headers.js'
-import { flag, milliseconds, oneOf } from './kinds.js'
-
-const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
-const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII without blanks' }
-const tokenHeader = oneOf(tokenHeaderName, 'authorization', TOKEN_HEADER)
-const headers: Kind<Record<string, string>> = { read: requestHeaders, bounds: 'strings by name' }
-const fetchFunction: Kind<(...parameters: unknown[]) => unknown> = {
-  read: readCallback,
-  bounds: 'a function like fetch',
-}
-const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
+import { headers, serverUrl, token, tokenHeader } from '../schema/http.js'
+import { option } from '../schema/kind.js'
+import { milliseconds } from '../schema/numbers.js'
+import { callback, flag, logger } from '../schema/values.js'
 
 /** Of `new SandboxClient`. */
 export const clientOptions = {
-  url: option(url, { doc: 'URL of the server.' }),
+  url: option(serverUrl, { doc: 'URL of the server.' }),
   token: option(token, { doc: "The server's token.", otherwise: 'none' }),
   tokenHeader: option(tokenHeader, {
     doc: 'The header that carries the token. Change it when a proxy consumes `authorization`.',
@@ -29,10 +17,13 @@ export const clientOptions = {
     doc: 'Headers to add to every request. An `authorization` header here replaces the token.',
     otherwise: 'none',
   }),
-  fetch: option(fetchFunction, {
-    doc: 'The function that sends requests.',
-    otherwise: "the runtime's `fetch`",
-  }),
+  fetch: option(
+    { ...callback, bounds: 'a function like fetch' },
+    {
+      doc: 'The function that sends requests.',
+      otherwise: "the runtime's `fetch`",
+    },
+  ),
   requestTimeout: option(milliseconds, {
     doc: 'Time limit of requests that neither stream nor wait; 0 = none.',
     default: 30_000,

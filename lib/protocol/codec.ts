@@ -1,6 +1,6 @@
 /** Both ends of the JSON codec: checked options to the body of a request, and the body to what a caller would give. */
-import type { FromBase64, JsonForm, OptionTable, OptionValues } from '../options/option.js'
 
+import type { FromBase64, JsonForm, OptionTable, OptionValues } from '../schema/kind.js'
 /** What of the options crosses HTTP. Only own properties are options. */
 export function encodeOptions<T extends OptionTable>(
   table: T,

@@ -1,39 +1,22 @@
 /** The options of the drop-in session of `nacre/container`. */
 
-import {
-  commandVariables,
-  ignored,
-  label as readLabel,
-  origin as readOrigin,
-  sessionVariables,
-  type Variables,
-} from '../options/container-values.js'
-import { type Kind, option } from '../options/option.js'
-import { logger as readLogger } from '../options/values.js'
-import type { Logger } from '../public/index.js'
-import { directory, flag, milliseconds, oneOf } from './kinds.js'
-
-const label: Kind<string> = { read: readLabel, bounds: 'non-empty text' }
-const anything: Kind<undefined> = { read: ignored, bounds: 'anything' }
-const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
-const sessionEnv: Kind<Variables> = {
-  read: sessionVariables,
-  bounds: 'strings by name; undefined and null unset',
-}
-const commandEnv: Kind<Variables> = {
-  read: commandVariables,
-  bounds: 'strings by name; undefined and null are skipped',
-}
+import { oneOf } from '../schema/constructors.js'
+import { commandVariables, sessionVariables } from '../schema/env.js'
+import { option } from '../schema/kind.js'
+import { label } from '../schema/names.js'
+import { milliseconds } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import { flag, ignored, logger } from '../schema/values.js'
 
 /** Of `new Session`. */
 export const containerSessionOptions = {
   id: option(label, { doc: 'The id of the session, for error messages.' }),
   cwd: option(directory, { doc: 'Directory in which the session starts.', otherwise: '`process.cwd()`' }),
-  env: option(sessionEnv, {
+  env: option(sessionVariables, {
     doc: 'Variables, merged over the environment of this process.',
     otherwise: 'none',
   }),
-  isolation: option(anything, { doc: 'Accepted and ignored.', otherwise: 'none' }),
+  isolation: option(ignored, { doc: 'Accepted and ignored.', otherwise: 'none' }),
   commandTimeoutMs: option(milliseconds, {
     doc: 'Time limit of each `exec`; 0 = none.',
     default: 0,
@@ -45,12 +28,12 @@ export const containerSessionOptions = {
 /** Of `exec`. */
 export const containerExecOptions = {
   cwd: option(directory, { doc: 'Directory for this command only.', otherwise: "the session's" }),
-  env: option(commandEnv, { doc: 'Variables for this command only.', otherwise: 'none' }),
+  env: option(commandVariables, { doc: 'Variables for this command only.', otherwise: 'none' }),
   timeoutMs: option(milliseconds, {
     doc: 'Time limit of the command; 0 = none.',
     otherwise: "the session's `commandTimeoutMs`; 0 for `execStream`",
   }),
-  origin: option(oneOf(readOrigin, 'user', 'internal'), {
+  origin: option(oneOf(['user', 'internal']), {
     doc: "Sets the log level: info for 'user', debug for 'internal'.",
     default: 'user',
   }),

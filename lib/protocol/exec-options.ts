@@ -1,20 +1,13 @@
 /** The options of commands in the foreground. */
 
-import { option } from '../options/option.js'
-import {
-  abortSignal,
-  bytes,
-  callback,
-  directory,
-  encoding,
-  env,
-  flag,
-  id,
-  input,
-  killSignal,
-  milliseconds,
-  ownFlag,
-} from './kinds.js'
+import { input } from '../schema/command.js'
+import { env } from '../schema/env.js'
+import { option } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { bytes, milliseconds } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import { abortSignal, killSignal } from '../schema/signals.js'
+import { callback, encoding, flag, ownFlag } from '../schema/values.js'
 import { mergeOutput, outputCallbacks, verbose } from './output-options.js'
 
 /** Of `session.exec` and `session.execStream`. */
@@ -72,6 +65,6 @@ export const sessionExecOptions = {
 
 /** Of `sandbox.exec` and `sandbox.execStream`. */
 export const execOptions = {
-  sessionId: option(id, { doc: 'The session to run in.', default: 'default' }),
+  sessionId: option(identifier, { doc: 'The session to run in.', default: 'default' }),
   ...sessionExecOptions,
 }

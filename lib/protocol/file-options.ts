@@ -1,8 +1,9 @@
 /** The options of calls on files. */
 
-import { wholeNumber } from '../options/numbers.js'
-import { type Kind, option } from '../options/option.js'
-import { abortSignal, bytes, count, encoding, flag } from './kinds.js'
+import { option } from '../schema/kind.js'
+import { bytes, count } from '../schema/numbers.js'
+import { abortSignal } from '../schema/signals.js'
+import { encoding, flag } from '../schema/values.js'
 
 /** Of `files.read`. */
 export const fileReadOptions = {
@@ -24,18 +25,15 @@ export const fileStreamOptions = {
   signal: option(abortSignal, { doc: 'Aborting ends the stream with an error.', otherwise: 'none' }),
 }
 
-const mode: Kind<number> = {
-  read: wholeNumber(0, 0o7777),
-  json: { schema: { type: 'integer', minimum: 0, maximum: 0o7777 } },
-  bounds: '0 to 4095 (0o7777)',
-}
-
 /** Of `files.write`. */
 export const fileWriteOptions = {
-  mode: option(mode, {
-    doc: 'Permission bits of the file.',
-    otherwise: 'those of the replaced file, or 0o666 with the umask applied',
-  }),
+  mode: option(
+    { ...count(0, 0o7777), bounds: '0 to 4095 (0o7777)' },
+    {
+      doc: 'Permission bits of the file.',
+      otherwise: 'those of the replaced file, or 0o666 with the umask applied',
+    },
+  ),
   append: option(flag, { doc: 'Appends to the file instead of replacing it.', default: false }),
   signal: option(abortSignal, { doc: 'Aborting undoes the write.', otherwise: 'none' }),
 }

@@ -1,52 +1,39 @@
 /** The options of `nacre/fleet`. */
-import { clientToken, requestHeaders, serverUrl } from '../options/client-values.js'
-import { dnsLabel, kubeConfig, labels as readLabels, sandboxId } from '../options/fleet-values.js'
-import { MAX_MILLISECONDS } from '../options/numbers.js'
-import { type Kind, type OptionTable, type OptionValues, option } from '../options/option.js'
-import { readGroup } from '../options/read.js'
-import { logger as readLogger } from '../options/values.js'
-import type { KubeConfigLike } from '../public/fleet.js'
-import type { Logger } from '../public/index.js'
-import { abortSignal, count, milliseconds, pause } from './kinds.js'
 
-const url: Kind<string> = { read: serverUrl, bounds: 'an http: or https: URL' }
-const headers: Kind<Record<string, string>> = { read: requestHeaders, bounds: 'strings by name' }
-const token: Kind<string> = { read: clientToken, bounds: 'printable ASCII without blanks' }
-const name: Kind<string> = { read: dnsLabel, bounds: 'a DNS label of at most 63 characters' }
-const id: Kind<string> = { read: sandboxId, bounds: 'a DNS label of at most 63 characters' }
-const config: Kind<KubeConfigLike> = { read: kubeConfig, bounds: 'a KubeConfig' }
-const labels: Kind<Record<string, string>> = { read: readLabels, bounds: 'Kubernetes labels by name' }
-const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
+import { object } from '../schema/constructors.js'
+import { headers, portNumber, serverUrl, token } from '../schema/http.js'
+import { option } from '../schema/kind.js'
+import { dnsLabel, kubeConfig, labels, sandboxId } from '../schema/kubernetes.js'
+import { count, MAX_MILLISECONDS, milliseconds, pause } from '../schema/numbers.js'
+import { abortSignal } from '../schema/signals.js'
+import { logger } from '../schema/values.js'
+
 const ttl = count(1000, MAX_MILLISECONDS, 'ms')
-
-function group<T extends OptionTable>(table: T): Kind<OptionValues<T>> {
-  return { read: (value, path) => readGroup(table, value, path), bounds: 'an object' }
-}
 
 /** Of `kubernetes.router`. */
 export const fleetRouterOptions = {
-  url: option(url, { doc: 'URL of the router.' }),
+  url: option(serverUrl, { doc: 'URL of the router.' }),
   headers: option(headers, { doc: 'Headers to add for the router itself.', otherwise: 'none' }),
 }
 
 /** Of `kubernetes`. */
 export const fleetKubernetesOptions = {
-  namespace: option(name, { doc: 'The namespace of the claims.', default: 'default' }),
-  warmPool: option(name, { doc: 'The SandboxWarmPool that provides the sandboxes.' }),
-  kubeConfig: option(config, {
+  namespace: option(dnsLabel, { doc: 'The namespace of the claims.', default: 'default' }),
+  warmPool: option(dnsLabel, { doc: 'The SandboxWarmPool that provides the sandboxes.' }),
+  kubeConfig: option(kubeConfig, {
     doc: 'How to reach the API server.',
     otherwise: 'the result of `loadFromDefault`',
   }),
-  router: option(group(fleetRouterOptions), {
+  router: option(object(fleetRouterOptions), {
     doc: 'The router that forwards requests to the pods.',
     otherwise: 'none: requests go directly to the pods',
   }),
-  port: option(count(1, 65_535), { doc: "The port of nacre's server in the pods.", default: 3000 }),
+  port: option(portNumber, { doc: "The port of nacre's server in the pods.", default: 3000 }),
 }
 
 /** Of `new SandboxFleet`. */
 export const fleetOptions = {
-  kubernetes: option(group(fleetKubernetesOptions), {
+  kubernetes: option(object(fleetKubernetesOptions), {
     doc: 'Runs sandboxes as pods of agent-sandbox.',
   }),
   token: option(token, { doc: "The token that nacre's servers require.", otherwise: 'none' }),
@@ -65,7 +52,7 @@ export const fleetOptions = {
 
 /** Of `fleet.create`. */
 export const fleetCreateOptions = {
-  id: option(id, {
+  id: option(sandboxId, {
     doc: 'The id of the sandbox. If a sandbox already has it, `create` returns that sandbox.',
     otherwise: 'a random id',
   }),

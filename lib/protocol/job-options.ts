@@ -1,50 +1,36 @@
 /** The options of durable jobs. They are the same for every backend that runs jobs. */
-import { jobState, MOST_SECONDS, processName, seconds } from '../options/job-values.js'
-import { type Kind, option } from '../options/option.js'
-import {
-  abortSignal,
-  command,
-  count,
-  data,
-  directory,
-  encoding,
-  env,
-  flag,
-  id,
-  milliseconds,
-  oneOf,
-} from './kinds.js'
-import { limits } from './limits.js'
+
+import { command, data } from '../schema/command.js'
+import { oneOf } from '../schema/constructors.js'
+import { env } from '../schema/env.js'
+import { option } from '../schema/kind.js'
+import { displayName, identifier } from '../schema/names.js'
+import { count, milliseconds, seconds } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import { limits } from '../schema/process.js'
+import { abortSignal } from '../schema/signals.js'
+import { encoding, flag } from '../schema/values.js'
 
 const MOST_READ_BYTES = 64 * 1024 * 1024
-
-const time: Kind<number> = {
-  read: seconds,
-  json: { schema: { type: 'number', exclusiveMinimum: 0, maximum: MOST_SECONDS } },
-  bounds: `more than 0, up to ${MOST_SECONDS} s`,
-}
-
-const name: Kind<string> = {
-  read: processName,
-  json: { schema: { type: 'string' } },
-  bounds: '1 to 256 characters, no control characters',
-}
 
 /** Of `jobs.start`; the command is required. */
 export const jobStartOptions = {
   command: option(command, { doc: 'The command to run.' }),
-  jobId: option(id, { doc: 'The id of the job.', otherwise: 'an unguessable id that sorts by time' }),
+  jobId: option(identifier, { doc: 'The id of the job.', otherwise: 'an unguessable id that sorts by time' }),
   cwd: option(directory, {
     doc: "Directory of the job, relative to the sandbox's.",
     otherwise: "the sandbox's",
   }),
   env: option(env, { doc: 'Changes to the environment of the sandbox.', otherwise: 'none' }),
-  processName: option(name, { doc: 'A name for people to read. It need not be unique.', otherwise: 'none' }),
+  processName: option(displayName, {
+    doc: 'A name for people to read. It need not be unique.',
+    otherwise: 'none',
+  }),
   timeout: option(milliseconds, {
     doc: 'Time limit; 0 = none. On timeout, all processes of the job are killed.',
     default: 0,
   }),
-  timeoutSeconds: option(time, {
+  timeoutSeconds: option(seconds, {
     doc: 'The time limit in seconds, instead of `timeout`.',
     otherwise: '`timeout`',
   }),
@@ -82,11 +68,11 @@ export const jobWaitOptions = { signal }
 
 /** Of `jobs.list`. */
 export const jobListOptions = {
-  state: option(oneOf(jobState, 'running', 'exited', 'crashed'), {
+  state: option(oneOf(['running', 'exited', 'crashed']), {
     doc: 'Only jobs in this state.',
     otherwise: 'jobs in any state',
   }),
-  processName: option(name, { doc: 'Only jobs with this name.', otherwise: 'jobs with any name' }),
+  processName: option(displayName, { doc: 'Only jobs with this name.', otherwise: 'jobs with any name' }),
 }
 
 /** Of `jobs.prune`. */

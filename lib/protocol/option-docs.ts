@@ -1,6 +1,6 @@
 /** docs/options.md: every option of every call, as Markdown. */
 
-import type { Option, OptionTable } from '../options/option.js'
+import type { CallTable, Option } from '../schema/kind.js'
 import type { Call } from './calls.js'
 
 const HEAD = `# Options
@@ -31,8 +31,8 @@ export function optionsPage(calls: readonly Call[]): string {
 }
 
 /** The table of one call. */
-export function optionRows(table: OptionTable, isLocal = false): string {
-  const rows = Object.entries(table).map(([name, entry]) => row(name, entry as Option<unknown>, isLocal))
+export function optionRows(table: CallTable, isLocal = false): string {
+  const rows = Object.entries(table).map(([name, entry]) => row(name, entry, isLocal))
   return ['| option | default | values | meaning |', '| --- | --- | --- | --- |', ...rows, ''].join('\n')
 }
 

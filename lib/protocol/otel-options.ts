@@ -1,25 +1,18 @@
 /** The options of `nacre/otel`. */
 import type { TracerProvider } from '@opentelemetry/api'
-import { OptionError } from '../base/errors.js'
-import { type Kind, option } from '../options/option.js'
-import { describe } from '../options/read.js'
-import { flag } from './kinds.js'
-
-const tracerProvider: Kind<TracerProvider> = {
-  read(value, name) {
-    if (typeof (value as Partial<TracerProvider> | null)?.getTracer === 'function')
-      return value as TracerProvider
-    throw new OptionError('INVALID_OPTION', `${name} must be a TracerProvider, not ${describe(value)}`)
-  },
-  bounds: 'a TracerProvider',
-}
+import { local } from '../schema/constructors.js'
+import { option } from '../schema/kind.js'
+import { flag, hasMethod } from '../schema/values.js'
 
 /** Of `instrument`. */
 export const instrumentOptions = {
-  tracerProvider: option(tracerProvider, {
-    doc: 'The provider of the tracer.',
-    otherwise: 'the global provider',
-  }),
+  tracerProvider: option(
+    local<TracerProvider>((value) => hasMethod(value, 'getTracer'), 'must be a TracerProvider'),
+    {
+      doc: 'The provider of the tracer.',
+      otherwise: 'the global provider',
+    },
+  ),
   commandArgs: option(flag, {
     doc: 'Adds `process.command_args` to spans. Arguments may contain secrets.',
     default: false,

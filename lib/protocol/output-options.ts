@@ -1,6 +1,7 @@
 /** The options that commands and processes have in common: the order of their output, and the callbacks for it. */
-import { option } from '../options/option.js'
-import { callback, flag, ownFlag } from './kinds.js'
+
+import { option } from '../schema/kind.js'
+import { callback, flag, ownFlag } from '../schema/values.js'
 
 export const mergeOutput = option(flag, {
   doc: 'Gives the command one pipe for both streams. stdout then has all output in the exact order, and stderr is empty.',

@@ -1,34 +1,23 @@
 /** The options of background processes and services. */
 
-import { type Kind, option } from '../options/option.js'
-import { processInput, repeatableInput, restartPolicy } from '../options/process-values.js'
-import {
-  abortSignal,
-  bytes,
-  callback,
-  directory,
-  env,
-  flag,
-  id,
-  killSignal,
-  milliseconds,
-  oneOf,
-  openableInput,
-  pause,
-} from './kinds.js'
-import { terminalOptions } from './limit-options.js'
-import { limits, terminalOption } from './limits.js'
+import { processInput, serviceInput } from '../schema/command.js'
+import { oneOf } from '../schema/constructors.js'
+import { env } from '../schema/env.js'
+import { option } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { bytes, milliseconds, pause } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import { limits, pty } from '../schema/process.js'
+import { abortSignal, killSignal } from '../schema/signals.js'
+import { callback, flag } from '../schema/values.js'
 import { mergeOutput, outputCallbacks, verbose } from './output-options.js'
-
-const pty: Kind<ReturnType<typeof terminalOption>> = {
-  read: terminalOption,
-  json: { schema: { type: 'either', of: [{ type: 'boolean' }, { type: 'object', table: terminalOptions }] } },
-  bounds: 'true for 80 x 24, or { cols, rows }',
-}
 
 /** Of `session.startProcess`. */
 export const sessionProcessOptions = {
-  processId: option(id, { doc: 'The id of the process.', otherwise: '`proc-` and ten random characters' }),
+  processId: option(identifier, {
+    doc: 'The id of the process.',
+    otherwise: '`proc-` and ten random characters',
+  }),
   cwd: option(directory, {
     doc: "Directory of the process, relative to the session's.",
     otherwise: "the session's",
@@ -44,7 +33,7 @@ export const sessionProcessOptions = {
     doc: 'Time between `killSignal` and SIGKILL.',
     otherwise: "the sandbox's",
   }),
-  input: option(openableInput(processInput, "text, bytes, an iterable of them, or 'pipe'"), {
+  input: option(processInput, {
     doc: "Standard input. 'pipe' keeps it open for `write`.",
     otherwise: 'end of file',
   }),
@@ -77,18 +66,21 @@ export const sessionProcessOptions = {
 
 /** Of `sandbox.startProcess`. */
 export const processOptions = {
-  sessionId: option(id, { doc: 'The session whose state the process starts from.', default: 'default' }),
+  sessionId: option(identifier, {
+    doc: 'The session whose state the process starts from.',
+    default: 'default',
+  }),
   ...sessionProcessOptions,
 }
 
 /** Of `startService`, without `healthCheck`, which is required and has kinds of its own. */
 export const serviceOptions = {
   ...processOptions,
-  input: option(openableInput(repeatableInput, "text, bytes or 'pipe'"), {
+  input: option(serviceInput, {
     doc: "Standard input, the same after each restart. 'pipe' keeps it open for `write`.",
     otherwise: 'end of file',
   }),
-  restart: option(oneOf(restartPolicy, 'never', 'on-failure'), {
+  restart: option(oneOf(['never', 'on-failure']), {
     doc: 'Whether to restart the process when it fails.',
     default: 'never',
   }),

@@ -1,6 +1,9 @@
 /** The options of `nacre/queue`. */
-import { clientToken, serverUrl } from '../options/client-values.js'
-import { type Kind, option } from '../options/option.js'
+
+import { oneOf } from '../schema/constructors.js'
+import { serverUrl, token } from '../schema/http.js'
+import { option } from '../schema/kind.js'
+import { bytes, count, MAX_MILLISECONDS, milliseconds, pause } from '../schema/numbers.js'
 import {
   backoff,
   durableJobs,
@@ -8,36 +11,22 @@ import {
   keep,
   keyPrefix,
   limiter,
-  onHostLost,
-  QUEUE_STATES,
   queueJobId,
   queueName,
   queueState,
   redisConnection,
-} from '../options/queue-values.js'
-import { logger as readLogger } from '../options/values.js'
-import type { Logger } from '../public/index.js'
+} from '../schema/queue.js'
+import { abortSignal } from '../schema/signals.js'
+import { encoding, flag, logger } from '../schema/values.js'
 import { jobStartOptions } from './job-options.js'
-import { abortSignal, bytes, count, encoding, flag, milliseconds, pause } from './kinds.js'
 
-const LONGEST = 2_147_483_647
 const MOST_ATTEMPTS = 1_000_000
-
-const queue: Kind<string> = { read: queueName, bounds: '1 to 100 of A-Z a-z 0-9 . _ -' }
-const jobId: Kind<string> = { read: queueJobId, bounds: '1 to 100 of A-Z a-z 0-9 . _ -, no whole number' }
-const host: Kind<string> = { read: hostId, bounds: '1 to 64 of A-Z a-z 0-9 . _ -' }
-const prefix: Kind<string> = { read: keyPrefix, bounds: '1 to 100 of A-Z a-z 0-9 . _ - : { }' }
-const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
-const kept = { read: keep, bounds: 'true, false, a number, or { age, count } with age in seconds' }
 
 /** What both sides of a queue need. */
 const connectionOptions = {
-  name: option(queue, { doc: 'The name of the queue.' }),
-  redis: option(
-    { read: redisConnection, bounds: 'a redis: or rediss: URL, or options or a client of ioredis' },
-    { doc: 'How to connect to Redis.' },
-  ),
-  prefix: option(prefix, { doc: 'Prefix of all keys in Redis.', default: 'bull' }),
+  name: option(queueName, { doc: 'The name of the queue.' }),
+  redis: option(redisConnection, { doc: 'How to connect to Redis.' }),
+  prefix: option(keyPrefix, { doc: 'Prefix of all keys in Redis.', default: 'bull' }),
   logger: option(logger, {
     doc: 'Receives connection errors and the activity of a worker.',
     otherwise: 'none',
@@ -47,10 +36,7 @@ const connectionOptions = {
 /** Of `new JobQueue`. */
 export const jobQueueOptions = {
   ...connectionOptions,
-  token: option(
-    { read: clientToken, bounds: 'printable ASCII without blanks' },
-    { doc: 'The token of the servers that workers name in `url`.', otherwise: 'none' },
-  ),
+  token: option(token, { doc: 'The token of the servers that workers name in `url`.', otherwise: 'none' }),
 }
 
 const { command, cwd, env, timeout, limits, input } = jobStartOptions
@@ -61,31 +47,28 @@ export const queueCommandOptions = { command, cwd, env, timeout, limits, input }
 /** Of `queue.add`; the command is required. */
 export const queueAddOptions = {
   ...queueCommandOptions,
-  id: option(jobId, { doc: 'The id of the job.', otherwise: 'an unguessable id that sorts by time' }),
+  id: option(queueJobId, { doc: 'The id of the job.', otherwise: 'an unguessable id that sorts by time' }),
   attempts: option(count(1, MOST_ATTEMPTS), { doc: 'Maximum number of attempts.', default: 1 }),
-  backoff: option(
-    { read: backoff, bounds: "ms, or { type: 'fixed' or 'exponential', delay, jitter }" },
-    { doc: 'Pause before a retry.', otherwise: 'none' },
-  ),
+  backoff: option(backoff, { doc: 'Pause before a retry.', otherwise: 'none' }),
   priority: option(count(0, 2_097_151), {
     doc: 'Jobs with lower numbers run first; 0 comes before all others.',
     default: 0,
   }),
   delay: option(milliseconds, { doc: 'Time before the job may run.', default: 0 }),
   lifo: option(flag, { doc: 'Puts the job in front of the jobs that are already waiting.', default: false }),
-  removeOnComplete: option(kept, {
+  removeOnComplete: option(keep, {
     doc: 'Which completed jobs BullMQ removes: true removes all, a number is how many stay.',
     otherwise: 'none',
   }),
-  removeOnFail: option(kept, {
+  removeOnFail: option(keep, {
     doc: 'Which failed jobs BullMQ removes: true removes all, a number is how many stay.',
     otherwise: 'none',
   }),
   check: option(flag, { doc: 'Fails the job unless its command exits with code 0.', default: true }),
-  onHostLost: option(
-    { read: onHostLost, bounds: 'fail or retry' },
-    { doc: 'Whether to fail or retry a job whose host is lost.', default: 'fail' },
-  ),
+  onHostLost: option(oneOf(['fail', 'retry']), {
+    doc: 'Whether to fail or retry a job whose host is lost.',
+    default: 'fail',
+  }),
 }
 
 /** Of `queue.wait`. */
@@ -123,10 +106,7 @@ export const queueLogsOptions = {
 
 /** Of `queue.list`. */
 export const queueListOptions = {
-  state: option(
-    { read: queueState, bounds: QUEUE_STATES.join(' or ') },
-    { doc: 'Only jobs in this state.', otherwise: 'jobs in any state' },
-  ),
+  state: option(queueState, { doc: 'Only jobs in this state.', otherwise: 'jobs in any state' }),
   limit: option(count(1, 100_000), { doc: 'Maximum number of jobs.', default: 100 }),
   offset: option(count(0, Number.MAX_SAFE_INTEGER), { doc: 'Number of jobs to skip.', default: 0 }),
 }
@@ -134,44 +114,38 @@ export const queueListOptions = {
 /** Of `new JobWorker`. */
 export const jobWorkerOptions = {
   ...connectionOptions,
-  jobs: option(
-    { read: durableJobs, bounds: 'the `jobs` of a Sandbox or a SandboxClient' },
-    { doc: 'Runs the commands as durable jobs.' },
-  ),
-  host: option(host, { doc: 'The id of the host that runs the jobs.' }),
-  url: option(
-    { read: serverUrl, bounds: 'an http: or https: URL' },
-    {
-      doc: 'URL of a nacre server with the same jobs. Readers get logs from it.',
-      otherwise: 'none: logs go through Redis',
-    },
-  ),
+  jobs: option(durableJobs, { doc: 'Runs the commands as durable jobs.' }),
+  host: option(hostId, { doc: 'The id of the host that runs the jobs.' }),
+  url: option(serverUrl, {
+    doc: 'URL of a nacre server with the same jobs. Readers get logs from it.',
+    otherwise: 'none: logs go through Redis',
+  }),
   concurrency: option(count(1, 100_000), {
     doc: 'Maximum number of jobs that run at the same time.',
     default: 1,
   }),
-  limiter: option(
-    { read: limiter, bounds: '{ max, duration } in ms' },
-    { doc: 'Starts at most `max` jobs in `duration`, over all workers.', otherwise: 'none' },
-  ),
-  lease: option(count(1000, LONGEST, 'ms'), {
+  limiter: option(limiter, {
+    doc: 'Starts at most `max` jobs in `duration`, over all workers.',
+    otherwise: 'none',
+  }),
+  lease: option(count(1000, MAX_MILLISECONDS, 'ms'), {
     doc: 'How long a host may be silent before it counts as lost.',
     default: 60_000,
   }),
-  absence: option(count(1000, LONGEST, 'ms'), {
+  absence: option(count(1000, MAX_MILLISECONDS, 'ms'), {
     doc: 'The `lease` after `close`, while jobs are still running.',
     otherwise: '600000, or `lease` if that is longer',
   }),
-  lockDuration: option(count(1000, LONGEST, 'ms'), {
+  lockDuration: option(count(1000, MAX_MILLISECONDS, 'ms'), {
     doc: 'How long a worker may be silent before BullMQ offers its job to another worker.',
     default: 30_000,
   }),
-  stalledInterval: option(count(100, LONGEST, 'ms'), {
+  stalledInterval: option(count(100, MAX_MILLISECONDS, 'ms'), {
     doc: 'Time between two checks for jobs of silent workers.',
     default: 30_000,
   }),
   progressInterval: option(pause, { doc: 'Time between two progress reports.', default: 1000 }),
-  retention: option(count(1000, LONGEST, 'ms'), {
+  retention: option(count(1000, MAX_MILLISECONDS, 'ms'), {
     doc: 'How long this host keeps ended jobs and their logs.',
     default: 86_400_000,
   }),

@@ -1,21 +1,17 @@
 /** The options of `createSandboxJobs`. Paths are those of the remote machine. */
 
-import { type Kind, option } from '../options/option.js'
-import { remoteDirectory } from '../options/remote-paths.js'
-import { env, milliseconds, pause } from './kinds.js'
-
-const directory: Kind<string> = {
-  read: remoteDirectory,
-  bounds: 'an absolute path without control characters',
-}
+import { env } from '../schema/env.js'
+import { option } from '../schema/kind.js'
+import { milliseconds, pause } from '../schema/numbers.js'
+import { remoteDirectory } from '../schema/paths.js'
 
 /** Of `createSandboxJobs`. */
 export const remoteJobsOptions = {
-  jobsRoot: option(directory, {
+  jobsRoot: option(remoteDirectory, {
     doc: 'Directory of the jobs, created with mode 0700.',
     default: '/tmp/sandbox-jobs',
   }),
-  cwd: option(directory, {
+  cwd: option(remoteDirectory, {
     doc: 'Directory in which jobs run.',
     otherwise: 'the directory in which the backend runs commands',
   }),

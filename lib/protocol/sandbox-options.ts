@@ -1,17 +1,13 @@
 /** The options of a sandbox. */
 
-import { type Kind, option } from '../options/option.js'
-import { filePath } from '../options/paths.js'
-import { user as readUser } from '../options/user.js'
-import { logger as readLogger } from '../options/values.js'
-import type { Logger } from '../public/index.js'
-import { isolation } from './isolation-options.js'
-import { bytes, directory, env, flag, killSignal, milliseconds } from './kinds.js'
-import { limits } from './limits.js'
-
-const shell: Kind<string> = { read: filePath, bounds: 'a path' }
-const user: Kind<ReturnType<typeof readUser>> = { read: readUser, bounds: 'a name, or { uid, gid }' }
-const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
+import { env } from '../schema/env.js'
+import { isolation } from '../schema/isolation.js'
+import { option } from '../schema/kind.js'
+import { bytes, milliseconds } from '../schema/numbers.js'
+import { directory, filePath } from '../schema/paths.js'
+import { limits, user } from '../schema/process.js'
+import { killSignal } from '../schema/signals.js'
+import { flag, logger } from '../schema/values.js'
 
 /** Of `new Sandbox`. */
 export const sandboxOptions = {
@@ -24,7 +20,10 @@ export const sandboxOptions = {
     doc: 'Whether `env` extends or replaces the environment of this process.',
     default: true,
   }),
-  shell: option(shell, { doc: 'The shell to use: bash 4.4 or newer.', otherwise: 'the bash found on PATH' }),
+  shell: option(filePath, {
+    doc: 'The shell to use: bash 4.4 or newer.',
+    otherwise: 'the bash found on PATH',
+  }),
   timeout: option(milliseconds, { doc: 'Time limit of each command; 0 = none.', default: 0 }),
   maxBuffer: option(bytes, {
     doc: 'Maximum output kept of each stream of a command. The default of execStream is 8 MiB.',

@@ -1,30 +1,19 @@
 /** The options of a server. */
 
-import { type Kind, type OptionValues, option } from '../options/option.js'
-import { filePath } from '../options/paths.js'
-import { readGroup } from '../options/read.js'
-import { hostName, origins, serverToken, variablePrefix } from '../options/server-values.js'
-import { logger as readLogger } from '../options/values.js'
-import type { Logger } from '../public/index.js'
-import { bytes, count, directory, flag, milliseconds, pause } from './kinds.js'
-
-const token: Kind<string> = {
-  read: serverToken,
-  bounds: 'at least 16 characters of printable ASCII without blanks',
-}
-const originList: Kind<string[]> = { read: origins, bounds: "origins like 'https://example.com'" }
-const logger: Kind<Logger> = { read: readLogger, bounds: 'an object with debug, info, warn and error' }
-const host: Kind<string> = { read: hostName, bounds: 'a host name or an address' }
-const prefix: Kind<string> = { read: variablePrefix, bounds: 'a prefix of variable names' }
-const file: Kind<string> = { read: filePath, bounds: 'a path' }
+import { object } from '../schema/constructors.js'
+import { hostName, origins, serverToken, variablePrefix } from '../schema/http.js'
+import { option } from '../schema/kind.js'
+import { bytes, count, milliseconds, pause } from '../schema/numbers.js'
+import { directory, filePath } from '../schema/paths.js'
+import { flag, logger, switchable } from '../schema/values.js'
 
 /** Of `createServer` and `serve`. */
 export const serverOptions = {
-  token: option(token, {
+  token: option(serverToken, {
     doc: 'The token that requests must send as `Authorization: Bearer <token>`. Without one, every user of the machine can call the server.',
     otherwise: 'none: only requests from this machine are accepted',
   }),
-  allowedOrigins: option(originList, {
+  allowedOrigins: option(origins, {
     doc: 'Origins of web pages that may send requests.',
     otherwise: 'none',
   }),
@@ -62,7 +51,7 @@ export const sandboxdOptions = {
     doc: 'Port of the REST API; 0 selects a free port.',
     default: 8080,
   }),
-  host: option(host, {
+  host: option(hostName, {
     doc: 'Address that both listen on. sandboxd has no authentication on any address.',
     default: '127.0.0.1',
   }),
@@ -70,33 +59,28 @@ export const sandboxdOptions = {
     doc: 'Directory that confines all paths and working directories. It is created if it is missing.',
     default: '/workspace',
   }),
-  metadataPrefix: option(prefix, {
+  metadataPrefix: option(variablePrefix, {
     doc: 'Prefix of the environment variables that `GET /v1/metadata` shows.',
     default: 'SANDBOX_',
   }),
 }
 
-const sandboxd: Kind<OptionValues<typeof sandboxdOptions> | undefined> = {
-  read: (value, name) => {
-    if (typeof value === 'boolean') return value ? {} : undefined
-    return readGroup(sandboxdOptions, value, name)
-  },
-  bounds: 'an object of its options, or true for their defaults',
-}
-
 /** Of `serve`. */
 export const serveOptions = {
   ...serverOptions,
-  host: option(host, {
+  host: option(hostName, {
     doc: 'Address to listen on. Any address other than loopback needs a token.',
     default: '127.0.0.1',
   }),
   port: option(count(0, 65_535), { doc: 'Port to listen on; 0 selects a free port.', default: 4747 }),
-  sandboxd: option(sandboxd, {
-    doc: "Also serves the runtime API of Kubernetes' agent-sandbox.",
-    otherwise: 'none',
-  }),
-  tokenFile: option(file, { doc: 'File that holds the token. Excludes `token`.', otherwise: 'none' }),
+  sandboxd: option(
+    switchable(object(sandboxdOptions), {}, 'an object of its options, or true for their defaults'),
+    {
+      doc: "Also serves the runtime API of Kubernetes' agent-sandbox.",
+      otherwise: 'none',
+    },
+  ),
+  tokenFile: option(filePath, { doc: 'File that holds the token. Excludes `token`.', otherwise: 'none' }),
   maxHeaderBytes: option(count(1024, 1024 * 1024, 'bytes'), {
     doc: 'Maximum size of the headers of a request. Larger headers get 431.',
     default: 16_384,

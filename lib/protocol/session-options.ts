@@ -1,12 +1,16 @@
 /** The options of sessions. */
 
-import { option } from '../options/option.js'
-import { isolation } from './isolation-options.js'
-import { count, directory, env, flag, id } from './kinds.js'
+import { env } from '../schema/env.js'
+import { isolation } from '../schema/isolation.js'
+import { option } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { count } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import { flag } from '../schema/values.js'
 
 /** Of `createSession`. */
 export const sessionOptions = {
-  id: option(id, { doc: 'The id of the session.', otherwise: 'a random UUID' }),
+  id: option(identifier, { doc: 'The id of the session.', otherwise: 'a random UUID' }),
   cwd: option(directory, {
     doc: "Directory in which the session starts, relative to the sandbox's.",
     otherwise: "the sandbox's",
@@ -24,7 +28,7 @@ export const sessionOptions = {
 
 /** Of `setEnvVars`. */
 export const setEnvVarsOptions = {
-  sessionId: option(id, { doc: 'The session whose variables to set.', default: 'default' }),
+  sessionId: option(identifier, { doc: 'The session whose variables to set.', default: 'default' }),
 }
 
 /** Of `session.history`. */

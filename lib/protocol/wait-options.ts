@@ -1,8 +1,11 @@
 /** The options of everything that waits for a process or reads its log. */
 
-import { type Kind, option } from '../options/option.js'
-import { portMode, requestPath, statusCode, statusRange } from '../options/port-values.js'
-import { abortSignal, bytes, count, encoding, flag, milliseconds, oneOf, pause } from './kinds.js'
+import { oneOf } from '../schema/constructors.js'
+import { requestPath, statusRange } from '../schema/http.js'
+import { option } from '../schema/kind.js'
+import { bytes, milliseconds, pause } from '../schema/numbers.js'
+import { abortSignal } from '../schema/signals.js'
+import { encoding, flag } from '../schema/values.js'
 
 /** Of `wait`. */
 export const waitOptions = {
@@ -22,47 +25,19 @@ export const waitForLogOptions = {
   since: option(bytes, { doc: 'Byte offset in the log at which to begin.', default: 0 }),
 }
 
-const path: Kind<string> = {
-  read: requestPath,
-  json: { schema: { type: 'string' } },
-  bounds: 'printable ASCII without blanks, beginning with /',
-}
-
-const status: Kind<ReturnType<typeof statusRange>> = {
-  read: statusRange,
-  json: {
-    schema: {
-      type: 'either',
-      of: [
-        { type: 'integer', minimum: 100, maximum: 599 },
-        {
-          type: 'object',
-          table: {
-            min: option(statusCode, { doc: 'The first status.', default: 100 }),
-            max: option(statusCode, { doc: 'The last status.', default: 599 }),
-          },
-        },
-      ],
-    },
-  },
-  bounds: '100 to 599, or { min, max }',
-}
-
 /** How to look at a port. */
 export const portOptions = {
-  mode: option(oneOf(portMode, 'http', 'tcp'), {
+  mode: option(oneOf(['http', 'tcp']), {
     doc: "'tcp' waits until the process listens; 'http' also waits for a response.",
     otherwise: "'http' when `path` or `status` is given, otherwise 'tcp'",
   }),
-  path: option(path, { doc: 'The path to request with GET.', default: '/' }),
-  status: option(status, { doc: 'The status codes that count as ready.', otherwise: '200 to 399' }),
+  path: option(requestPath, { doc: 'The path to request with GET.', default: '/' }),
+  status: option(statusRange, { doc: 'The status codes that count as ready.', otherwise: '200 to 399' }),
   interval: option(pause, { doc: 'Time between two checks.', default: 100 }),
 }
 
 /** Of `waitForPort`. */
 export const waitForPortOptions = { ...portOptions, ...waitOptions }
-
-export const portNumber = count(1, 65_535)
 
 /** Of `getLogs` and `getProcessLogs`. */
 export const logOptions = {

@@ -1,14 +1,15 @@
 /**
  * The data of a BullMQ job: what its durable job needs, as JSON. Other programs may write it, so workers check it again.
  */
+
+import { fromBase64 } from '../base/base64.js'
 import { OptionError } from '../base/errors.js'
-import type { OptionValues } from '../options/option.js'
-import { describe, readArgument, readEntries, readOptions } from '../options/read.js'
-import { fromBase64 } from '../protocol/base64.js'
 import { decodeOptions, encodeOptions } from '../protocol/codec.js'
 import { queueCommandOptions } from '../protocol/queue-options.js'
 import type { Command, JobStartOptions } from '../public/index.js'
 import type { OnHostLost } from '../public/queue.js'
+import type { OptionValues } from '../schema/kind.js'
+import { describe, readArgument, readEntries, readOptions } from '../schema/read.js'
 
 /** Redis keeps it in memory, and each worker that gets the job reads all of it. */
 const MOST_CHARACTERS = 1024 * 1024

@@ -1,7 +1,7 @@
 /** Jobs of BullMQ as callers see them. */
 import { Job, type Queue } from 'bullmq'
-import { QUEUE_STATES } from '../options/queue-values.js'
 import type { QueueJob } from '../public/queue.js'
+import { QUEUE_STATES } from '../schema/queue.js'
 import { commandOf } from './data.js'
 import type { Ending } from './finished.js'
 import type { Scripts } from './redis.js'

@@ -4,10 +4,6 @@ import type { Redis } from 'ioredis'
 import { AbortError, engineError, OptionError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import { freshJobId } from '../jobs/ids.js'
-import { byteCount } from '../options/numbers.js'
-import type { OptionValues } from '../options/option.js'
-import { QUEUE_STATES, queueName } from '../options/queue-values.js'
-import { readArgument, readOptions } from '../options/read.js'
 import { jobReadOptions } from '../protocol/job-options.js'
 import {
   jobQueueOptions,
@@ -28,6 +24,10 @@ import type {
   QueueLogsOptions,
   QueueWaitOptions,
 } from '../public/queue.js'
+import type { OptionValues } from '../schema/kind.js'
+import { bytes } from '../schema/numbers.js'
+import { QUEUE_STATES, queueName } from '../schema/queue.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import { encodeData } from './data.js'
 import { FinishedEvents } from './finished.js'
 import { jobsIn, locate, viewOf, viewOfGone } from './job-view.js'
@@ -108,7 +108,7 @@ export class JobQueue implements PublicQueue {
       options,
       'queue.cancel',
     )
-    const name = readArgument(queueName, id, 'id')
+    const name = readArgument(queueName.read, id, 'id')
     const deadline = performance.now() + timeout
     const finished = await this.#finished()
     const events = finished.listen(name)
@@ -131,10 +131,10 @@ export class JobQueue implements PublicQueue {
     id: string,
     options?: QueueLogsOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined> {
-    const name = readArgument(queueName, id, 'id')
+    const name = readArgument(queueName.read, id, 'id')
     const values = readOptions(queueLogsOptions, options, 'queue.logs')
     const { cursor = 0, follow = false, lines = false, encoding = 'utf8', signal } = values
-    readArgument(byteCount, cursor, 'cursor')
+    readArgument(bytes.read, cursor, 'cursor')
     let attempt = values.attempt
     const find = async () => {
       attempt ??= await this.#latestAttempt(name)
@@ -185,7 +185,7 @@ export class JobQueue implements PublicQueue {
   }
 
   async #wait(id: string, signal: AbortSignal | undefined): Promise<QueueJob> {
-    const name = readArgument(queueName, id, 'id')
+    const name = readArgument(queueName.read, id, 'id')
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([signal, this.#closed.signal])
     const events = (await this.#finished()).listen(name)
     let last: QueueJob | undefined
@@ -224,7 +224,7 @@ export class JobQueue implements PublicQueue {
   }
 
   async #job(id: string): Promise<Job | undefined> {
-    const name = readArgument(queueName, id, 'id')
+    const name = readArgument(queueName.read, id, 'id')
     return this.#open(() => Job.fromId(this.#queue, name))
   }
 

@@ -1,7 +1,7 @@
 /** The trace context of a job: from its addition, through Redis, into the environment of its command. */
 import { traced } from '../backends/native/tracing.js'
-import { readCommand, showCommand } from '../options/command.js'
-import { readArgument } from '../options/read.js'
+import { readCommand, showCommand } from '../schema/command.js'
+import { readArgument } from '../schema/read.js'
 import type { JobRequest } from './data.js'
 import type { AttemptRef } from './keys.js'
 

@@ -1,8 +1,8 @@
 /** The options of a worker, checked and with their defaults. */
 import { OptionError } from '../base/errors.js'
-import type { OptionValues } from '../options/option.js'
-import { readOptions } from '../options/read.js'
 import { jobWorkerOptions as table } from '../protocol/queue-options.js'
+import type { OptionValues } from '../schema/kind.js'
+import { readOptions } from '../schema/read.js'
 
 type Given = OptionValues<typeof table>
 type WithDefault =

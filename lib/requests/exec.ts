@@ -5,11 +5,11 @@
 import { type CallSite, callSite } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
-import type { OptionValues } from '../options/option.js'
-import { readArgument, readOptions } from '../options/read.js'
 import { execOptions, sessionExecOptions } from '../protocol/exec-options.js'
 import type { Encoding } from '../public/index.js'
+import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
+import type { OptionValues } from '../schema/kind.js'
+import { readArgument, readOptions } from '../schema/read.js'
 
 /** The session that always exists. */
 export const DEFAULT_SESSION = execOptions.sessionId.default

@@ -1,8 +1,5 @@
 /** Checks the arguments of file calls. An impossible path is a SandboxError, everything else an OptionError. */
 import { OptionError } from '../base/errors.js'
-import { type CheckedPath, checkPath } from '../options/file-paths.js'
-import { type CheckedInput, commandInput } from '../options/input.js'
-import { readArgument, readOptions } from '../options/read.js'
 import {
   fileCopyOptions,
   fileListOptions,
@@ -13,6 +10,9 @@ import {
   fileWriteOptions,
 } from '../protocol/file-options.js'
 import type { Encoding } from '../public/index.js'
+import { type CheckedInput, commandInput } from '../schema/command.js'
+import { type CheckedPath, checkPath } from '../schema/paths.js'
+import { readArgument, readOptions } from '../schema/read.js'
 
 export interface FileReadPlan {
   path: CheckedPath

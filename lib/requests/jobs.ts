@@ -4,11 +4,6 @@
 
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { type CheckedCommand, showCommand } from '../options/command.js'
-import { identifier } from '../options/ids.js'
-import { byteCount } from '../options/numbers.js'
-import type { OptionValues } from '../options/option.js'
-import { describe, readArgument, readEntries, readOptions } from '../options/read.js'
 import {
   jobCancelOptions,
   jobFollowOptions,
@@ -19,6 +14,11 @@ import {
   jobWaitOptions,
 } from '../protocol/job-options.js'
 import type { Encoding } from '../public/index.js'
+import { type CheckedCommand, showCommand } from '../schema/command.js'
+import type { OptionValues } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { bytes } from '../schema/numbers.js'
+import { readArgument, readEntries, readOptions, refusal } from '../schema/read.js'
 
 /** 1 MiB: much output takes few calls, and little memory. */
 const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
@@ -84,14 +84,14 @@ export function planJobPrune(options: unknown): number {
 
 /** The offset in bytes to read from. */
 export function readCursor(cursor: unknown): number {
-  return cursor === undefined ? 0 : readArgument(byteCount, cursor, 'cursor')
+  return cursor === undefined ? 0 : readArgument(bytes.read, cursor, 'cursor')
 }
 
 /** The id of a job, from an id or a handle. No other property of a handle is read. */
 export function jobReference(job: unknown): string {
-  if (typeof job !== 'object') return readArgument(identifier, job, 'jobId')
+  if (typeof job !== 'object') return readArgument(identifier.read, job, 'jobId')
   const entries = readArgument(readEntries, job, 'job')
-  return readArgument(identifier, new Map(entries).get('jobId'), 'job.jobId')
+  return readArgument(identifier.read, new Map(entries).get('jobId'), 'job.jobId')
 }
 
 /** Refuses an option that is given under both of its names. */
@@ -111,8 +111,5 @@ function readPlan(values: OptionValues<typeof jobReadOptions>): JobReadPlan {
 
 function asObject(value: unknown, name: string): object {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value
-  throw new OptionError(
-    'INVALID_OPTION',
-    `the argument of ${name} must be an object with a command, not ${describe(value)}`,
-  )
+  throw refusal(`the argument of ${name}`, 'must be an object with a command', value)
 }

@@ -2,13 +2,13 @@
  * Checks the options for reading logs, listing processes and killing them.
  */
 
-import { OptionError } from '../base/errors.js'
-import { identifier } from '../options/ids.js'
-import { describe, readArgument, readOptions } from '../options/read.js'
-import { processSignal } from '../options/signals.js'
 import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'
+import { oneOf } from '../schema/constructors.js'
+import { identifier } from '../schema/names.js'
+import { readArgument, readOptions } from '../schema/read.js'
+import { killSignal } from '../schema/signals.js'
 
 /** Which part of a log to read, and in which form. */
 export interface LogStreamPlan {
@@ -47,11 +47,13 @@ export interface KillRequest {
 /** Checks the arguments of `kill` and `killProcess`. Throws OptionError. */
 export function readKill(signal: unknown, options: unknown, owner: string): KillRequest {
   const { forceKillAfterDelay } = readOptions(killOptions, options, owner)
-  const number = signal === undefined ? undefined : readArgument(processSignal, signal, 'signal')
+  const number = signal === undefined ? undefined : readArgument(killSignal.read, signal, 'signal')
   return { signal: number, forceKillAfterDelay }
 }
 
-const STATUSES = new Set<unknown>(['starting', 'running', 'completed', 'failed', 'killed', 'error'])
+const STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
+
+const status = oneOf(STATUSES, `must be one of ${STATUSES.join(', ')}, or a list of them`)
 
 /** Which processes to list. */
 export interface ProcessFilter {
@@ -67,14 +69,5 @@ export function planFilter(filter: unknown): ProcessFilter {
 /** One status or a list of them. */
 function statuses(value: unknown, name: string): Set<ProcessStatus> {
   const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
-  for (const item of list) {
-    if (!STATUSES.has(item)) {
-      const known = [...STATUSES].join(', ')
-      throw new OptionError(
-        'INVALID_OPTION',
-        `${name} must be one of ${known}, or a list of them, not ${describe(item)}`,
-      )
-    }
-  }
-  return new Set(list as ProcessStatus[])
+  return new Set(list.map((item) => status.read(item, name)))
 }

@@ -4,10 +4,10 @@
 
 import { type CallSite, callSite } from '../base/call-site.js'
 import { ownOnly } from '../base/own.js'
-import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
-import type { OptionValues } from '../options/option.js'
-import { readArgument, readOptions } from '../options/read.js'
 import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
+import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
+import type { OptionValues } from '../schema/kind.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import { DEFAULT_SESSION, isVerboseByDefault } from './exec.js'
 
 type Values = OptionValues<typeof sessionProcessOptions>

@@ -3,11 +3,12 @@
  */
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { type CheckedCommand, readCommand, showCommand } from '../options/command.js'
-import { interval, milliseconds } from '../options/numbers.js'
-import { describe, readArgument, readEntries, readGroup, readOptions } from '../options/read.js'
 import { serviceOptions } from '../protocol/process-options.js'
-import { portNumber, portOptions } from '../protocol/wait-options.js'
+import { portOptions } from '../protocol/wait-options.js'
+import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
+import { portNumber } from '../schema/http.js'
+import { milliseconds, pause } from '../schema/numbers.js'
+import { readArgument, readEntries, readGroup, readOptions, refusal } from '../schema/read.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
@@ -54,8 +55,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
 
 /** Exactly one of port, log and command is required; it decides which other options are valid. */
 function healthCheck(value: unknown, name: string): HealthCheck {
-  if (typeof value !== 'object')
-    throw new OptionError('INVALID_OPTION', `${name} must be ${KINDS}, not ${describe(value)}`)
+  if (typeof value !== 'object') throw refusal(name, `must be ${KINDS}`, value)
   const given = ownOnly(Object.fromEntries(readEntries(value, name)))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)
   if (kinds.length !== 1)
@@ -77,7 +77,7 @@ function logCheck(given: object, name: string): HealthCheck {
 }
 
 function commandCheck(given: object, name: string): HealthCheck {
-  const table = { command: readCommand, interval, timeout: milliseconds }
+  const table = { command: readCommand, interval: pause, timeout: milliseconds }
   const values = readGroup(table, given, name)
   const command = values.command as CheckedCommand
   return {

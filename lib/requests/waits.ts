@@ -3,16 +3,10 @@
  */
 import { OptionError } from '../base/errors.js'
 import type { WaitLimits } from '../base/waiting.js'
-import { milliseconds } from '../options/numbers.js'
-import type { StatusRange } from '../options/port-values.js'
-import { describe, quote, readArgument, readOptions } from '../options/read.js'
-import {
-  portNumber,
-  portOptions,
-  waitForLogOptions,
-  waitForPortOptions,
-  waitOptions,
-} from '../protocol/wait-options.js'
+import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../protocol/wait-options.js'
+import { portNumber, type StatusRange } from '../schema/http.js'
+import { milliseconds } from '../schema/numbers.js'
+import { quote, readArgument, readOptions, refusal } from '../schema/read.js'
 
 /** Checks the options of `wait`. Throws OptionError. */
 export function planWait(options: unknown): WaitLimits {
@@ -23,7 +17,7 @@ export function planWait(options: unknown): WaitLimits {
 /** Checks the argument of `waitForExit`. Throws OptionError. */
 export function planWaitForExit(timeout: unknown): WaitLimits {
   return {
-    timeout: timeout === undefined ? 0 : readArgument(milliseconds, timeout, 'timeout'),
+    timeout: timeout === undefined ? 0 : readArgument(milliseconds.read, timeout, 'timeout'),
     signal: undefined,
   }
 }
@@ -55,12 +49,8 @@ export function planWaitForLog(pattern: unknown, options: unknown): LogPlan {
 /** Reads text that a line must contain, or a regular expression. Each line is tested separately. */
 export function linePattern(value: unknown, name: string): LinePattern {
   if (value instanceof RegExp) return regularExpression(value)
-  if (typeof value !== 'string' || value === '') {
-    throw new OptionError(
-      'INVALID_OPTION',
-      `${name} must be a RegExp or a non-empty string, not ${describe(value)}`,
-    )
-  }
+  if (typeof value !== 'string' || value === '')
+    throw refusal(name, 'must be a RegExp or a non-empty string', value)
   if (value.includes('\n'))
     throw new OptionError('INVALID_OPTION', `${name} must not contain a newline: lines are tested one by one`)
   return { find: (line) => (line.includes(value) ? { line } : undefined), source: value, shown: quote(value) }

@@ -3,8 +3,6 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import { readArgument } from '../options/read.js'
-import { processSignal } from '../options/signals.js'
 import type {
   Encoding,
   ExecEvent,
@@ -14,6 +12,8 @@ import type {
 } from '../public/index.js'
 import type { ExecRequest } from '../requests/exec.js'
 import { planSource } from '../requests/source.js'
+import { readArgument } from '../schema/read.js'
+import { killSignal } from '../schema/signals.js'
 import { AwaitedPromise } from './awaited.js'
 import { ByteTranslator, readableStream } from './bytes.js'
 import { type CallbackPlan, callbackObserver } from './callbacks.js'
@@ -63,7 +63,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   }
 
   async kill(signal?: Signal): Promise<boolean> {
-    const number = signal === undefined ? null : readArgument(processSignal, signal, 'signal')
+    const number = signal === undefined ? null : readArgument(killSignal.read, signal, 'signal')
     return this.#run?.kill(number) ?? false
   }
 

@@ -2,9 +2,9 @@
  * Feeds the input of a command or process from an async iterable, one item at a time: it requests the next item once the
  * pipe took the previous one.
  */
-import { inputBytes } from '../options/input.js'
-import { readArgument } from '../options/read.js'
 
+import { inputBytes } from '../schema/command.js'
+import { readArgument } from '../schema/read.js'
 /** The command or process that reads the input. */
 export interface InputTarget {
   write(data: Uint8Array): Promise<void>

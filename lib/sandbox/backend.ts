@@ -5,9 +5,6 @@
  */
 
 import type { WaitLimits } from '../base/waiting.js'
-import type { EnvLists } from '../options/env.js'
-import type { CheckedPath } from '../options/file-paths.js'
-import type { OptionValues } from '../options/option.js'
 import type { sessionOptions } from '../protocol/session-options.js'
 import type {
   Encoding,
@@ -43,6 +40,9 @@ import type { ProcessRequest } from '../requests/process.js'
 import type { ServiceRequest } from '../requests/service.js'
 import type { LogPlan, PortPlan } from '../requests/waits.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
+import type { EnvLists } from '../schema/env.js'
+import type { OptionValues } from '../schema/kind.js'
+import type { CheckedPath } from '../schema/paths.js'
 
 export interface Backend {
   readonly logger: Logger | undefined

@@ -4,8 +4,6 @@
  */
 
 import { calledBy } from '../base/call-site.js'
-import { identifier } from '../options/ids.js'
-import { readArgument, readOptions } from '../options/read.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import type {
   Command,
@@ -28,6 +26,8 @@ import type {
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'
+import { identifier } from '../schema/names.js'
+import { readArgument, readOptions } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
 import { processOf, show } from './process.js'
@@ -62,12 +62,12 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
   }
 
   async getProcess(id: string): Promise<Process | null> {
-    const found = await this.#backend.findProcess(readArgument(identifier, id, 'id'))
+    const found = await this.#backend.findProcess(readArgument(identifier.read, id, 'id'))
     return found && processOf(found)
   }
 
   async killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean> {
-    const processId = readArgument(identifier, id, 'id')
+    const processId = readArgument(identifier.read, id, 'id')
     const request = readKill(signal, options, 'killProcess')
     return this.#backend.process(processId).kill(request)
   }
@@ -84,7 +84,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     id: string,
     options?: LogOptions<E>,
   ): Promise<ProcessLogs<E>> {
-    const processId = readArgument(identifier, id, 'id')
+    const processId = readArgument(identifier.read, id, 'id')
     const { encoding } = planLogs(options, 'getProcessLogs')
     return (await this.#backend.process(processId).logs(encoding)) as ProcessLogs<E>
   }
@@ -93,7 +93,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     id: string,
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined> {
-    const processId = readArgument(identifier, id, 'id')
+    const processId = readArgument(identifier.read, id, 'id')
     const stream = this.#backend.process(processId).output(planLogStream(options, 'streamProcessLogs'))
     return stream as AsyncIterableIterator<LogEvent<E>, undefined>
   }
@@ -110,7 +110,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
   }
 
   async getSession(id: string): Promise<PublicSession | null> {
-    const sessionId = readArgument(identifier, id, 'id')
+    const sessionId = readArgument(identifier.read, id, 'id')
     return (await this.#backend.hasSession(sessionId)) ? this.#session(sessionId) : null
   }
 
@@ -119,7 +119,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
   }
 
   async deleteSession(id: string): Promise<void> {
-    await this.#backend.deleteSession(readArgument(identifier, id, 'id'))
+    await this.#backend.deleteSession(readArgument(identifier.read, id, 'id'))
   }
 
   destroy(): Promise<void> {

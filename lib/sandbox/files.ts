@@ -2,7 +2,6 @@
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { calledBy } from '../base/call-site.js'
 import { AbortError } from '../base/errors.js'
-import { checkPath } from '../options/file-paths.js'
 import type {
   Encoding,
   FileCopyOptions,
@@ -27,6 +26,7 @@ import {
   planFileWatch,
   planFileWrite,
 } from '../requests/files.js'
+import { checkPath } from '../schema/paths.js'
 import type { FileSource, FilesBackend } from './backend.js'
 
 export class Files implements PublicFiles {

@@ -4,8 +4,6 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { prunable, removeEnded } from '../jobs/prune.js'
-import { identifier } from '../options/ids.js'
-import { readArgument } from '../options/read.js'
 import type {
   Encoding,
   JobCancelOptions,
@@ -32,6 +30,8 @@ import {
   planJobWait,
   readCursor,
 } from '../requests/jobs.js'
+import { identifier } from '../schema/names.js'
+import { readArgument } from '../schema/read.js'
 import type { JobsBackend } from './backend.js'
 
 export class Jobs implements Omit<PublicJobs, 'root'> {
@@ -78,7 +78,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 
   async attach(id: string): Promise<JobHandle | null> {
-    return this.#backend.attach(readArgument(identifier, id, 'jobId'))
+    return this.#backend.attach(readArgument(identifier.read, id, 'jobId'))
   }
 
   async list(filter?: JobFilter): Promise<JobInfo[]> {

@@ -3,9 +3,6 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode, OptionError } from '../base/errors.js'
-import { inputBytes } from '../options/input.js'
-import { readArgument } from '../options/read.js'
-import { terminal } from '../protocol/limits.js'
 import type {
   Encoding,
   ExitReason,
@@ -27,6 +24,9 @@ import type {
 } from '../public/index.js'
 import { planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
+import { inputBytes } from '../schema/command.js'
+import { terminal } from '../schema/process.js'
+import { readArgument } from '../schema/read.js'
 import type { ProcessBackend } from './backend.js'
 
 /** The public object of each backend process. Callers get the same object as long as the backend keeps its own. */
@@ -153,7 +153,7 @@ export class Process implements PublicProcess {
   }
 
   async resize(cols: number, rows: number): Promise<boolean> {
-    const size = readArgument(terminal, { cols, rows }, 'size')
+    const size = readArgument(terminal.read, { cols, rows }, 'size')
     this.#check(this.#backend.hasTerminal, 'resize', 'pty')
     return this.#backend.resize(size)
   }

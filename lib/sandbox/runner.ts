@@ -4,8 +4,6 @@
  */
 import { locate } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
-import { envChanges } from '../options/env.js'
-import { readArgument } from '../options/read.js'
 import type {
   Command,
   Encoding,
@@ -22,6 +20,8 @@ import { ExecStream, type StreamSource } from '../run/exec-stream.js'
 import type { Result } from '../run/run.js'
 import { callError, settle } from '../run/settle.js'
 import { ShellRun } from '../run/shell-run.js'
+import { envChanges } from '../schema/env.js'
+import { readArgument } from '../schema/read.js'
 import type { Backend, StreamBounds } from './backend.js'
 import { type Process, processOf } from './process.js'
 import { shellTag } from './tag.js'

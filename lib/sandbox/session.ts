@@ -3,9 +3,9 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
-import { readOptions } from '../options/read.js'
 import { historyOptions } from '../protocol/session-options.js'
 import type { EnvChanges, HistoryEntry, HistoryOptions, Session as PublicSession } from '../public/index.js'
+import { readOptions } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
 import { Runner, setEnv } from './runner.js'

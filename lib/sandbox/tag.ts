@@ -3,9 +3,9 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import { showCommand } from '../options/command.js'
-import { describe, readEntries } from '../options/read.js'
 import type { Encoding, ExecOptions, ShellRun, ShellTag } from '../public/index.js'
+import { showCommand } from '../schema/command.js'
+import { readEntries, refusal } from '../schema/read.js'
 
 /** The options of a template. */
 type Options = ExecOptions<Encoding, boolean>
@@ -47,8 +47,6 @@ function words(value: unknown, at: number): string {
 function word(value: unknown, at: number): string {
   if (typeof value === 'string') return value === '' ? "''" : showCommand({ argv: [value] })
   if (typeof value === 'number' || typeof value === 'bigint') return String(value)
-  throw new OptionError(
-    'INVALID_COMMAND',
-    `value ${at + 1} of a template must be a string, a number or a list of them, not ${describe(value)}`,
-  )
+  const rule = 'must be a string, a number or a list of them'
+  throw refusal(`value ${at + 1} of a template`, rule, value, 'INVALID_COMMAND')
 }

@@ -2,14 +2,15 @@
  * The options of createServer and serve.
  */
 import { OptionError } from '../base/errors.js'
-import type { OptionValues } from '../options/option.js'
-import { describe, readOptions } from '../options/read.js'
 import {
   createServerOptions,
   sandboxdOptions,
   serveOptions,
   serverOptions,
 } from '../protocol/server-options.js'
+import type { OptionValues } from '../schema/kind.js'
+import { readOptions, refusal } from '../schema/read.js'
+import { hasMethod } from '../schema/values.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 
 export type ServerValues = OptionValues<typeof createServerOptions>
@@ -106,8 +107,6 @@ function serverPlan(values: ServerValues): ServerPlan {
 /** Checks the sandbox to serve, for callers without types. Throws OptionError. */
 export function checkSandbox(sandbox: unknown): void {
   const methods = ['exec', 'execStream', 'startProcess', 'createSession', 'listProcesses']
-  const has = (name: string) =>
-    typeof (sandbox as Record<string, unknown> | null | undefined)?.[name] === 'function'
-  if (!methods.every(has))
-    throw new OptionError('INVALID_OPTION', `sandbox must be a Sandbox, not ${describe(sandbox)}`)
+  if (!methods.every((method) => hasMethod(sandbox, method)))
+    throw refusal('sandbox', 'must be a Sandbox', sandbox)
 }

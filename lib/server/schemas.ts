@@ -3,8 +3,8 @@
  * every caller, so the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
-import { ID } from '../options/ids.js'
-import { unknownOption } from '../options/read.js'
+import { ID } from '../schema/names.js'
+import { unknownOption } from '../schema/read.js'
 import { Refusal } from './failure.js'
 
 /** Faults that a refusal names. A body can have millions. */

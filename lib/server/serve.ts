@@ -11,10 +11,10 @@ import { fs } from '../base/builtin.js'
 import { OptionError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import { signalNumber } from '../base/signals.js'
-import { readArgument } from '../options/read.js'
-import { serverToken } from '../options/server-values.js'
 import type { Sandbox } from '../public/index.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/server.js'
+import { serverToken } from '../schema/http.js'
+import { readArgument } from '../schema/read.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
@@ -78,7 +78,7 @@ function withToken(plan: ServePlan): ServePlan {
   const content = readTokenFile(plan.tokenFile)
   return {
     ...plan,
-    server: { ...plan.server, token: readArgument(serverToken, content, 'the content of tokenFile') },
+    server: { ...plan.server, token: readArgument(serverToken.read, content, 'the content of tokenFile') },
   }
 }
 

@@ -6,8 +6,8 @@
  */
 import { z } from '@hono/zod-openapi'
 import { OptionError } from '../base/errors.js'
-import type { About, JsonSchema, OptionTable, Reader } from '../options/option.js'
 import { sendable } from '../protocol/codec.js'
+import type { About, JsonSchema, OptionTable, Reader } from '../schema/kind.js'
 import { commandSchema, dataSchema, envSchema, patternSchema, strictObject, stringList } from './schemas.js'
 
 const named = {

@@ -2,9 +2,7 @@
  * Results and bytes in JSON: text is a string, bytes are `{ base64 }`.
  */
 
-import type { OptionTable } from '../options/option.js'
 import { decodeOptions } from '../protocol/codec.js'
-import { decodeData as decode, type WireData } from '../protocol/json.js'
 import type {
   Encoding,
   ExecResult,
@@ -17,6 +15,8 @@ import type {
   ProcessInfo,
   ProcessLogs,
 } from '../public/index.js'
+import { decodeData as decode, type WireData } from '../schema/command.js'
+import type { OptionTable } from '../schema/kind.js'
 import { instanceOf } from './processes.js'
 
 export function encodeData(data: Output<Encoding>): WireData {

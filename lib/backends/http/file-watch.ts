@@ -3,9 +3,9 @@
  * meanwhile is not known. A client whose calls survive that begins the watch anew, and reports an overflow.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
+import { fromBase64 } from '../../base/base64.js'
 import { AbortError } from '../../base/errors.js'
 import { Steps } from '../../base/steps.js'
-import { fromBase64 } from '../../protocol/base64.js'
 import type { FileEvent } from '../../public/index.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'

@@ -1,9 +1,8 @@
 /** Files of a session on the server. */
+
+import { fromBase64, toBase64 } from '../../base/base64.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
-import type { CheckedPath } from '../../options/file-paths.js'
-import { fromBase64, toBase64 } from '../../protocol/base64.js'
-import type { WireData } from '../../protocol/json.js'
 import type { Encoding, FileEvent, FileInfo, Output } from '../../public/index.js'
 import type {
   FileAction,
@@ -13,6 +12,8 @@ import type {
   FileWritePlan,
 } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
+import type { WireData } from '../../schema/command.js'
+import type { CheckedPath } from '../../schema/paths.js'
 import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { FileWatch } from './file-watch.js'

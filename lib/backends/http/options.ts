@@ -2,11 +2,11 @@
  * The options of SandboxClient, with their defaults.
  */
 
-import { serverUrl } from '../../options/client-values.js'
-import { readArgument, readOptions } from '../../options/read.js'
 import { clientOptions } from '../../protocol/client-options.js'
 import type { TOKEN_HEADER } from '../../protocol/headers.js'
 import type { Logger } from '../../public/index.js'
+import { serverUrl } from '../../schema/http.js'
+import { readArgument, readOptions } from '../../schema/read.js'
 import type { Route } from './route.js'
 import { openSocket, socketProtocols } from './socket.js'
 
@@ -28,7 +28,7 @@ export function planClient(options: unknown): ClientPlan {
   const values = readOptions(clientOptions, options, 'SandboxClient')
   const given = values.fetch as typeof fetch | undefined
   const { requestTimeout, reconnectTimeout, resume, tokenHeader } = clientOptions
-  const url = values.url ?? readArgument(serverUrl, undefined, 'url')
+  const url = values.url ?? readArgument(serverUrl.read, undefined, 'url')
   const protocols =
     given === undefined && values.headers === undefined ? socketProtocols(values.token) : undefined
   return {

@@ -4,11 +4,11 @@
 
 import { encodeOptions } from '../../protocol/codec.js'
 import { execOptions } from '../../protocol/exec-options.js'
-import { encodeCommand } from '../../protocol/json.js'
 import { processOptions } from '../../protocol/process-options.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
+import { encodeCommand } from '../../schema/command.js'
 import { MOST_BYTES_AT_ONCE } from './wire.js'
 
 /** A request, and the input that is sent while the command runs. */

@@ -1,7 +1,7 @@
 /** What a caller gives to write, as chunks and as the body of a request. */
-import { inputBytes } from '../../options/input.js'
-import { readArgument } from '../../options/read.js'
 
+import { inputBytes } from '../../schema/command.js'
+import { readArgument } from '../../schema/read.js'
 /**
  * The chunks of a source, checked. Empty ones are left out: they would not count as chunks of a body. Not a generator, whose
  * `return()` would wait behind a `next()` that waits for the source.

@@ -2,8 +2,7 @@
  * Between the values of callers and the JSON of the server: text is a string, bytes are `{ base64 }`.
  */
 
-import { fromBase64, toBase64 } from '../../protocol/base64.js'
-import type { WireData } from '../../protocol/json.js'
+import { fromBase64, toBase64 } from '../../base/base64.js'
 import type {
   Encoding,
   ExecResult,
@@ -14,6 +13,7 @@ import type {
   Output,
   ProcessLogs,
 } from '../../public/index.js'
+import type { WireData } from '../../schema/command.js'
 import { malformed, objectOf } from './malformed.js'
 
 type Wire<T, K extends keyof T> = Omit<T, K> & { [N in K]: WireData }

@@ -1,8 +1,6 @@
 /** The backend of a sandbox in this process, on the engine. */
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import type { EnvLists } from '../../options/env.js'
-import type { OptionValues } from '../../options/option.js'
 import { historyOptions, type sessionOptions } from '../../protocol/session-options.js'
 import type { Capabilities, HistoryEntry, Logger } from '../../public/index.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
@@ -18,6 +16,8 @@ import type {
   StreamBounds,
 } from '../../sandbox/backend.js'
 import { processOf } from '../../sandbox/process.js'
+import type { EnvLists } from '../../schema/env.js'
+import type { OptionValues } from '../../schema/kind.js'
 import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'

@@ -1,11 +1,12 @@
 /**
  * Processes that wait for their reader, and files below a root: what sandboxd needs beyond `Sandbox`.
  */
-import { readCommand } from '../../options/command.js'
+
 import type { ProcessOptions, Files as PublicFiles, Process as PublicProcess } from '../../public/index.js'
 import { readProcess } from '../../requests/process.js'
 import { Files } from '../../sandbox/files.js'
 import { processOf } from '../../sandbox/process.js'
+import { readCommand } from '../../schema/command.js'
 import type { NativeBackend } from './backend.js'
 import type { LocalProcess } from './processes/process.js'
 

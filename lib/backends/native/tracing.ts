@@ -8,9 +8,9 @@
  */
 import type { TracingChannel } from 'node:diagnostics_channel'
 import { diagnosticsChannel } from '../../base/builtin.js'
-import { envChanges } from '../../options/env.js'
-import { readArgument } from '../../options/read.js'
 import type { ProcessExit } from '../../public/index.js'
+import { envChanges } from '../../schema/env.js'
+import { readArgument } from '../../schema/read.js'
 
 const { tracingChannel } = diagnosticsChannel
 

@@ -3,9 +3,9 @@
  */
 
 import { OptionError } from '../../base/errors.js'
-import { readArgument, readOptions } from '../../options/read.js'
 import { remoteJobsOptions } from '../../protocol/remote-job-options.js'
 import type { JobsBackend } from '../../public/index.js'
+import { readArgument, readOptions } from '../../schema/read.js'
 import type { RemotePlace } from './remote-call.js'
 import type { RemoteDefaults } from './request.js'
 

@@ -2,8 +2,8 @@
  * The request of a start: one run of bytes in four parts, which the script splits by their lengths.
  */
 import { path } from '../../base/builtin.js'
-import type { EnvLists } from '../../options/env.js'
 import type { JobStartPlan } from '../../requests/jobs.js'
+import type { EnvLists } from '../../schema/env.js'
 import { mergedEnv } from './environment.js'
 
 /** The defaults that all jobs of a backend share. */

@@ -2,7 +2,7 @@
  * The program of a call: its arguments, variables and directory, checked. Nothing here looks at the disk.
  */
 import { path } from '../../base/builtin.js'
-import { quote } from '../../options/read.js'
+import { quote } from '../../schema/read.js'
 import { Refused } from './status.js'
 
 /** A `ProcessConfig` as the decoder gives it. */

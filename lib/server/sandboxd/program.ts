@@ -2,8 +2,8 @@
  * Whether there is a program to run. bash would report a missing one as exit code 127, and a call should fail instead.
  */
 import { path } from '../../base/builtin.js'
-import { quote } from '../../options/read.js'
 import type { Files } from '../../public/index.js'
+import { quote } from '../../schema/read.js'
 import { Refused } from './status.js'
 
 const ANY_EXECUTES = 0o111

@@ -4,7 +4,6 @@
 import { z } from '@hono/zod-openapi'
 import { OptionError } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
-import type { OptionTable } from '../../options/option.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
 import { portOptions } from '../../protocol/wait-options.js'
 import type {
@@ -14,6 +13,7 @@ import type {
   ServiceOptions,
   Signal,
 } from '../../public/index.js'
+import type { OptionTable } from '../../schema/kind.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import {

@@ -3,8 +3,8 @@
  */
 import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
-import { decodeEnv } from '../../protocol/json.js'
 import { sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
+import { decodeEnv } from '../../schema/env.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { envSchema, queryNumber, sessionParams, strictObject, timestamp } from '../schemas.js'

@@ -2,7 +2,6 @@
 import { engineError } from '../../../base/errors.js'
 import { decodeText } from '../../../base/text.js'
 import type { NativeEvent } from '../../../boundary/index.js'
-import type { CheckedPath } from '../../../options/file-paths.js'
 import type { Encoding, FileInfo, Output } from '../../../public/index.js'
 import type {
   FileAction,
@@ -12,6 +11,7 @@ import type {
   FileWritePlan,
 } from '../../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../../sandbox/backend.js'
+import type { CheckedPath } from '../../../schema/paths.js'
 import type { Engine } from '../engine.js'
 import { infoOf } from './info.js'
 import type { FileScope } from './scope.js'

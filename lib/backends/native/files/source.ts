@@ -2,9 +2,9 @@
 import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError, SandboxError } from '../../../base/errors.js'
 import type { NativeEvent } from '../../../boundary/index.js'
-import type { CheckedPath } from '../../../options/file-paths.js'
 import type { FileReadPlan, FileStreamPlan } from '../../../requests/files.js'
 import type { FileSource } from '../../../sandbox/backend.js'
+import type { CheckedPath } from '../../../schema/paths.js'
 import { type Engine, failureOf, type PendingCall, type Send } from '../engine.js'
 import type { FileScope } from './scope.js'
 

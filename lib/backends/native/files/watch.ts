@@ -5,9 +5,9 @@ import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError } from '../../../base/errors.js'
 import { Steps } from '../../../base/steps.js'
 import type { NativeEvent, NativeFileChange } from '../../../boundary/index.js'
-import type { CheckedPath } from '../../../options/file-paths.js'
 import type { FileEvent } from '../../../public/index.js'
 import type { FileWatchPlan } from '../../../requests/files.js'
+import type { CheckedPath } from '../../../schema/paths.js'
 import { type Engine, failureOf, type PendingCall } from '../engine.js'
 
 export class FileWatch extends Steps<FileEvent> {

@@ -1,10 +1,10 @@
 /** Writes files: as a whole, or in pieces as a source produces them. */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError } from '../../../base/errors.js'
-import { inputBytes } from '../../../options/input.js'
-import { readArgument } from '../../../options/read.js'
 import type { FileInfo } from '../../../public/index.js'
 import type { FileWritePlan } from '../../../requests/files.js'
+import { inputBytes } from '../../../schema/command.js'
+import { readArgument } from '../../../schema/read.js'
 import type { Engine } from '../engine.js'
 import { writtenOf } from './info.js'
 import type { FileScope } from './scope.js'

@@ -2,7 +2,7 @@
  * The initial environment of a sandbox.
  */
 import { os } from '../../../base/builtin.js'
-import type { EnvLists } from '../../../options/env.js'
+import type { EnvLists } from '../../../schema/env.js'
 
 /** PATH when neither the caller nor this process sets it. */
 const DEFAULT_PATH = '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin'

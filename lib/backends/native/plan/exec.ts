@@ -1,10 +1,10 @@
 /** Translates a command to the request that crosses the boundary, with the sandbox's defaults. */
 
 import type { NativeExec } from '../../../boundary/index.js'
-import type { CheckedInput } from '../../../options/input.js'
 import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { StreamBounds } from '../../../sandbox/backend.js'
+import type { CheckedInput } from '../../../schema/command.js'
 
 /** A sandbox's defaults for all of its commands. */
 export interface ExecDefaults {

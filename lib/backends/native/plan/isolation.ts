@@ -7,7 +7,7 @@
 import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
-import type { CheckedIsolation } from '../../../options/isolation.js'
+import type { CheckedIsolation } from '../../../schema/isolation-rules.js'
 
 const NETWORKS = { host: 'open', none: 'closed' } as const
 

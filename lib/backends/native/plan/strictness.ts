@@ -1,7 +1,7 @@
 /** The rules of a session, compared with its sandbox's: missing ones are inherited, looser ones refused. */
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
-import type { GivenRules } from '../../../options/isolation.js'
+import type { GivenRules } from '../../../schema/isolation-rules.js'
 import { isWithin } from './isolation.js'
 
 /**

@@ -1,7 +1,7 @@
 /**
  * One option of a call: how its value is checked, how it crosses HTTP as JSON, and its documentation.
  *
- * Each call has one table of options. The following use it: the reader in `options/read.ts` and its messages, both ends of
+ * Each call has one table of options. The following use it: the reader in `schema/read.ts` and its messages, both ends of
  * the JSON codec (`protocol/codec.ts`), the schema of the OpenAPI document (`server/table-schema.ts`) and docs/options.md
  * (`protocol/option-docs.ts`).
  */
@@ -53,8 +53,11 @@ export interface About {
 
 export type Option<T> = Kind<T> & About
 
-/** The options of a call by name. A bare reader is an entry of a group without documentation. */
-export type OptionTable = Record<string, Option<unknown> | Reader<unknown>>
+/** The options of a call by name. */
+export type CallTable = Record<string, Option<unknown>>
+
+/** Options by name. A group that has no documentation may have kinds and bare readers. */
+export type OptionTable = Record<string, Kind<unknown> | Reader<unknown>>
 
 /** The result of reading a table: each option is set only if it was given. */
 export type OptionValues<T extends OptionTable> = { [K in keyof T]?: ValueOf<T[K]> }

@@ -5,8 +5,9 @@
  * properties are not options. `undefined` counts as not given.
  */
 import { OptionError } from '../base/errors.js'
+import type { OptionErrorCode } from '../public/errors.js'
+import type { OptionTable, OptionValues, Reader } from './kind.js'
 import { nearestName } from './nearest.js'
-import type { OptionTable, OptionValues, Reader } from './option.js'
 
 /** The checked options. `owner` names the call for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
@@ -59,7 +60,17 @@ export function readArgument<T>(reader: Reader<T>, value: unknown, name: string)
 /** The own enumerable properties of an object, each read once. Anything but an object is refused. */
 export function readEntries(value: unknown, name: string): Array<[string, unknown]> {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return Object.entries(value)
-  throw new OptionError('INVALID_OPTION', `${name} must be an object, not ${describe(value)}`)
+  throw refusal(name, 'must be an object', value)
+}
+
+/** The error for a value: the rule that it breaks, like 'must be an object', and what it is. */
+export function refusal(
+  name: string,
+  rule: string,
+  value: unknown,
+  code: OptionErrorCode = 'INVALID_OPTION',
+): OptionError {
+  return new OptionError(code, `${name} ${rule}, not ${describe(value)}`)
 }
 
 /** Describes a bad value in a message: always short and on one line. */

@@ -1,0 +1,142 @@
+/**
+ * Builds kinds from their parts, so that the reader, the JSON form and the bounds cannot disagree.
+ */
+import { OptionError } from '../base/errors.js'
+import type { OptionErrorCode } from '../public/errors.js'
+import type { Kind, OptionTable, OptionValues } from './kind.js'
+import { readGroup, refusal } from './read.js'
+
+/** How a kind of text differs from others. */
+interface TextTraits {
+  /** Default: the rule without 'must be'. */
+  bounds?: string
+  code?: OptionErrorCode
+  /** Messages do not show the value. */
+  isSecret?: boolean
+}
+
+/** Values that pass a test and exist only in one process. */
+export function local<T>(
+  accepts: (value: unknown) => boolean,
+  rule: string,
+  bounds = boundsOf(rule),
+): Kind<T> {
+  return {
+    read(value, name) {
+      if (accepts(value)) return value as T
+      throw refusal(name, rule, value)
+    },
+    bounds,
+  }
+}
+
+/** Text that passes a test. */
+export function text(
+  accepts: (text: string) => boolean,
+  rule: string,
+  traits: TextTraits = {},
+): Kind<string> {
+  const { bounds = boundsOf(rule), code = 'INVALID_OPTION', isSecret = false } = traits
+  return {
+    read(value, name) {
+      if (typeof value === 'string' && accepts(value)) return value
+      throw isSecret ? new OptionError(code, `${name} ${rule}`) : refusal(name, rule, value, code)
+    },
+    json: { schema: { type: 'string' } },
+    bounds,
+  }
+}
+
+/** Text of a form. */
+export function pattern(form: RegExp, rule: string, traits?: TextTraits): Kind<string> {
+  return text((value) => form.test(value), rule, traits)
+}
+
+/** One of a few words. */
+export function oneOf<const T extends string>(
+  words: readonly T[],
+  rule = `must be ${quoted(words).replace(/, (?=[^,]*$)/, ' or ')}`,
+): Kind<T> {
+  return {
+    read(value, name) {
+      const word = words.find((known) => known === value)
+      if (word !== undefined) return word
+      throw refusal(name, rule, value)
+    },
+    json: { schema: { type: 'enum', values: words } },
+    bounds: words.join(' or '),
+  }
+}
+
+/** Words as messages list them. */
+export function quoted(words: readonly string[]): string {
+  return words.map((word) => `'${word}'`).join(', ')
+}
+
+/** An object with options of its own, of which `required` must be given. */
+export function object<T extends OptionTable, R extends keyof T & string = never>(
+  table: T,
+  required: readonly R[] = [],
+  bounds = 'an object',
+): Kind<OptionValues<T> & Required<Pick<OptionValues<T>, R>>> {
+  return {
+    read(value, name) {
+      const values = readGroup(table, value, name)
+      const missing = required.find((key) => values[key] === undefined)
+      if (missing === undefined) return values as OptionValues<T> & Required<Pick<OptionValues<T>, R>>
+      const rule =
+        required.length === 1 ? `.${missing} is required` : ` must have both ${required.join(' and ')}`
+      throw new OptionError('INVALID_OPTION', name + rule)
+    },
+    json: { schema: { type: 'object', table } },
+    bounds,
+  }
+}
+
+/** A list of at most `most` texts. `excess` is the rule that a longer list breaks, if it is another one. */
+export function list(
+  item: Kind<string>,
+  most: number,
+  { rule, bounds, excess }: { rule: string; bounds: string; excess?: string },
+): Kind<string[]> {
+  return {
+    read(value, name) {
+      if (!Array.isArray(value)) throw refusal(name, rule, value)
+      if (value.length > most)
+        throw excess === undefined
+          ? refusal(name, rule, value)
+          : new OptionError('INVALID_OPTION', `${name} ${excess}`)
+      return value.map((one, index) => item.read(one, `${name}[${index}]`))
+    },
+    json: { schema: { type: 'strings' } },
+    bounds,
+  }
+}
+
+/** The first kind for values that pass the test, and the second kind for all others. */
+export function either<A, B>(
+  first: Kind<A>,
+  isFirst: (value: unknown) => boolean,
+  second: Kind<B>,
+  bounds: string,
+): Kind<A | B> {
+  const of = [first, second].flatMap(({ json }) => (json === undefined ? [] : [json.schema]))
+  return {
+    read: (value, name) => (isFirst(value) ? first : second).read(value, name),
+    ...(of.length === 2 && { json: { schema: { type: 'either', of } } }),
+    bounds,
+  }
+}
+
+/** A kind whose checked value becomes another one. `map` may refuse it. */
+export function mapped<A, B>({ read, json, bounds }: Kind<A>, map: (value: A, name: string) => B): Kind<B> {
+  return {
+    read: (value, name) => map(read(value, name), name),
+    ...(json !== undefined && { json: { schema: json.schema } }),
+    bounds,
+  }
+}
+
+function boundsOf(rule: string): string {
+  return rule.replace(/^must be /, '')
+}

@@ -1,0 +1,98 @@
+/**
+ * The rules of `isolation`: presets and defaults.
+ *
+ * Paths stay unresolved: the machine that runs the commands resolves them.
+ */
+
+export const PRESETS = ['workspace', 'workspace+network', 'read-only'] as const
+export type Preset = (typeof PRESETS)[number]
+
+export interface CheckedFilesystem {
+  read: 'all' | string[]
+  write: string[]
+  hide: string[]
+  protect: string[]
+}
+
+export interface CheckedIsolation {
+  filesystem: CheckedFilesystem
+  network: 'host' | 'none' | { allow: string[] }
+  processes: 'host' | 'own'
+  bestEffort: boolean
+}
+
+/** Rules as given: missing ones are those of the preset, of the sandbox or the defaults. */
+export type GivenRules = { preset?: Preset; filesystem?: Partial<CheckedFilesystem> } & Partial<
+  Omit<CheckedIsolation, 'filesystem'>
+>
+
+/** Rules completed with those of their preset, or else with the defaults. */
+export function completeRules({ preset, filesystem, ...rules }: GivenRules): CheckedIsolation {
+  const base = preset === undefined ? defaultRules() : presetRules(preset)
+  return { ...base, ...rules, filesystem: { ...base.filesystem, ...filesystem } }
+}
+
+function defaultRules(): CheckedIsolation {
+  return {
+    filesystem: { read: 'all', write: ['.'], hide: [...SECRETS], protect: [] },
+    network: 'host',
+    processes: 'host',
+    bestEffort: false,
+  }
+}
+
+/** The rules of a preset. */
+export function presetRules(preset: Preset): CheckedIsolation {
+  const { filesystem } = defaultRules()
+  return {
+    filesystem: { ...filesystem, write: preset === 'read-only' ? [] : ['.'] },
+    network: preset === 'workspace+network' ? 'host' : 'none',
+    processes: 'own',
+    bestEffort: false,
+  }
+}
+
+/** Well-known locations of secrets, hidden unless `hide` is given. docs/isolation.md lists them. */
+export const SECRETS: readonly string[] = [
+  '~/.ssh',
+  '~/.gnupg',
+  '~/.aws',
+  '~/.azure',
+  '~/.config/gcloud',
+  '~/.kube',
+  '~/.docker',
+  '~/.netrc',
+  '~/.npmrc',
+  '~/.yarnrc.yml',
+  '~/.pypirc',
+  '~/.git-credentials',
+  '~/.config/git/credentials',
+  '~/.config/gh',
+  '~/.config/hub',
+  '~/.cargo/credentials',
+  '~/.cargo/credentials.toml',
+  '~/.gem/credentials',
+  '~/.m2/settings.xml',
+  '~/.gradle/gradle.properties',
+  '~/.terraform.d',
+  '~/.vault-token',
+  '~/.pgpass',
+  '~/.my.cnf',
+  '~/.password-store',
+  '~/.local/share/keyrings',
+  '~/.mozilla',
+  '~/.config/google-chrome',
+  '~/.config/chromium',
+  '~/.bash_history',
+  '~/.zsh_history',
+  '~/.node_repl_history',
+  '~/.python_history',
+  '/etc/shadow',
+  '/etc/shadow-',
+  '/etc/gshadow',
+  '/etc/gshadow-',
+  '/etc/sudoers',
+  '/etc/sudoers.d',
+  '/etc/ssl/private',
+  '/run/secrets',
+]

@@ -1,0 +1,46 @@
+/** Kinds of values of Kubernetes. */
+import { OptionError } from '../base/errors.js'
+import type { KubeConfigLike } from '../public/fleet.js'
+import { local, pattern } from './constructors.js'
+import type { Kind } from './kind.js'
+import { quote, readEntries, refusal } from './read.js'
+import { hasMethod } from './values.js'
+
+const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+const LABEL_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/
+const DNS_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
+
+const DNS_LABEL_RULE = 'must be 1 to 63 characters of a-z 0-9 -, without - at its ends'
+const DNS_LABEL_BOUNDS = 'a DNS label of at most 63 characters'
+
+/** The name of an object or a namespace. */
+export const dnsLabel = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_BOUNDS })
+
+/** The id of a sandbox. */
+export const sandboxId = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_BOUNDS, code: 'INVALID_ID' })
+
+/** Labels in the syntax of Kubernetes. */
+export const labels: Kind<Record<string, string>> = {
+  read(value, name) {
+    const checked: Record<string, string> = {}
+    for (const [key, text] of readEntries(value, name)) {
+      const [last = '', ...domain] = key.split('/').reverse()
+      if (!LABEL_NAME.test(last) || domain.length > 1 || !domain.every((part) => DNS_NAME.test(part)))
+        throw new OptionError(
+          'INVALID_OPTION',
+          `${name} must have names of Kubernetes labels, not ${quote(key)}`,
+        )
+      if (typeof text !== 'string' || (text !== '' && !LABEL_NAME.test(text)))
+        throw refusal(`${name}.${key}`, 'must be at most 63 characters of A-Z a-z 0-9 . _ -', text)
+      checked[key] = text
+    }
+    return checked
+  },
+  bounds: 'Kubernetes labels by name',
+}
+
+export const kubeConfig = local<KubeConfigLike>(
+  (value) => hasMethod(value, 'getCurrentCluster'),
+  'must be a KubeConfig of @kubernetes/client-node',
+  'a KubeConfig',
+)

@@ -1,0 +1,27 @@
+/** Kinds of ids and names. An id can become a file name, so it must not be able to name a path. */
+import { pattern, text } from './constructors.js'
+import type { Kind } from './kind.js'
+
+/** The form of an id, for the OpenAPI document too. */
+export const ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/
+
+export const identifier: Kind<string> = {
+  ...pattern(ID, "must be 1 to 128 characters of A-Z a-z 0-9 . _ - and not '.' or '..'", {
+    bounds: '1 to 128 of A-Z a-z 0-9 . _ -',
+    code: 'INVALID_ID',
+  }),
+  json: { schema: { type: 'string', pattern: ID.source } },
+}
+
+/** A name that is only compared and displayed, never used as a path, so any text will do. */
+export const label = text((name) => name !== '', 'must be a non-empty string', {
+  bounds: 'non-empty text',
+  code: 'INVALID_ID',
+})
+
+/** A one-line name for people. */
+export const displayName = pattern(
+  /^[ -~\x80-\uffff]{1,256}$/,
+  'must be 1 to 256 characters without control characters',
+  { bounds: '1 to 256 characters, no control characters' },
+)

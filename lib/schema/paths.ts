@@ -1,0 +1,78 @@
+/**
+ * Kinds of paths. The engine finds out whether a path exists, when it uses it.
+ */
+import { OptionError, SandboxError } from '../base/errors.js'
+import { mapped, pattern } from './constructors.js'
+import type { Kind } from './kind.js'
+import { refusal } from './read.js'
+
+const NOT_EMPTY = /^[^\0]+$/
+
+/** A path as a string, not empty, without NUL. */
+export const filePath = pattern(NOT_EMPTY, 'must be a path, not empty and without NUL characters', {
+  bounds: 'a path',
+})
+
+const directoryPath = pattern(
+  NOT_EMPTY,
+  'must be a path or a file: URL, not empty and without NUL characters',
+  { bounds: 'a path or a file: URL' },
+)
+
+/** A directory as a string or a file: URL, not empty, without NUL. */
+export const directory: Kind<string> = {
+  ...directoryPath,
+  read: (value, name) => directoryPath.read(value instanceof URL ? fromUrl(value, name) : value, name),
+}
+
+/** An encoded slash is refused: it would become a separator. */
+function fromUrl(url: URL, name: string): string {
+  const { protocol, hostname, pathname, href } = url
+  try {
+    if (protocol === 'file:' && hostname === '' && !/%2f/i.test(pathname)) return decodeURIComponent(pathname)
+  } catch {
+    // A percent sign in it encodes no character: refused like the rest.
+  }
+  throw new OptionError('INVALID_OPTION', `${name} must be a path or a file: URL, not ${href}`)
+}
+
+/** An absolute path of printable characters on another machine, without a slash at its end. */
+export const remoteDirectory = mapped(
+  pattern(/^\/[^\p{Cc}]*$/u, 'must be an absolute path without control characters'),
+  (path) => path.replace(/(?<=.)\/+$/, ''),
+)
+
+/** A path of a file in a sandbox: as bytes, and as text for messages. */
+export interface CheckedPath {
+  bytes: Uint8Array
+  shown: string
+}
+
+const encoder = new TextEncoder()
+const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
+
+/** Reads a path. Throws OptionError for a value of another type, and INVALID_PATH for an impossible path. */
+export function checkPath(value: unknown, name: string): CheckedPath {
+  if (value instanceof Uint8Array) return checked(Uint8Array.from(value), decoder.decode(value))
+  if (typeof value !== 'string') throw refusal(name, 'must be a string or a Uint8Array', value)
+  const bytes = encoder.encode(value)
+  // Half a surrogate pair has no UTF-8 form: the encoded name would be a different one.
+  if (decoder.decode(bytes) !== value)
+    throw invalid(value, 'has half a surrogate pair; give bytes for names that are not Unicode')
+  return checked(bytes, value)
+}
+
+function checked(bytes: Uint8Array, shown: string): CheckedPath {
+  if (bytes.length === 0) throw invalid(shown, 'is empty')
+  if (bytes.includes(0)) throw invalid(shown, 'has a NUL character')
+  return { bytes, shown }
+}
+
+function invalid(path: string, what: string): SandboxError {
+  return new SandboxError('INVALID_PATH', `the path ${JSON.stringify(path)} ${what}`, { path })
+}
+
+/** The last part of a path. */
+export function nameOf(path: string): string {
+  return /([^/]+)\/*$/.exec(path)?.[1] ?? '/'
+}

@@ -1,0 +1,39 @@
+/**
+ * Both kinds of signal: those sent to processes, and the AbortSignal.
+ */
+import { MAX_SIGNAL, signalNumber } from '../base/signals.js'
+import { local } from './constructors.js'
+import type { Kind } from './kind.js'
+import { refusal } from './read.js'
+import { hasMethod } from './values.js'
+
+/** A signal's name or number as a number from 1 to 64. Never 0, which only checks whether a process exists. */
+export const killSignal: Kind<number> = {
+  read(value, name) {
+    if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_SIGNAL)
+      return value
+    const number = typeof value === 'string' ? signalNumber(value) : undefined
+    if (number !== undefined) return number
+    const rule = `must be the name of a signal like 'SIGTERM' or a number from 1 to ${MAX_SIGNAL}`
+    throw refusal(name, rule, value)
+  },
+  json: {
+    schema: {
+      type: 'either',
+      of: [{ type: 'string' }, { type: 'integer', minimum: 1, maximum: MAX_SIGNAL }],
+    },
+  },
+  bounds: `a name like SIGTERM, or 1 to ${MAX_SIGNAL}`,
+}
+
+/** An AbortSignal, recognized by its shape: signals of other realms or libraries are not instances of the global class. */
+export const abortSignal = local<AbortSignal>(isAbortSignal, 'must be an AbortSignal')
+
+function isAbortSignal(value: unknown): boolean {
+  return (
+    typeof value === 'object' &&
+    typeof (value as Partial<AbortSignal> | null)?.aborted === 'boolean' &&
+    hasMethod(value, 'addEventListener') &&
+    hasMethod(value, 'removeEventListener')
+  )
+}

@@ -1,0 +1,56 @@
+/**
+ * Kinds of values that are no text and no numbers: flags, functions, and objects that are recognized by their shape.
+ */
+import { OptionError } from '../base/errors.js'
+import type { Encoding, Logger } from '../public/index.js'
+import { either, local, mapped, oneOf } from './constructors.js'
+import type { Kind } from './kind.js'
+
+/** For what is done where the call is made, so it is not sent. */
+export const ownFlag = local<boolean>((value) => typeof value === 'boolean', 'must be true or false')
+
+export const flag: Kind<boolean> = { ...ownFlag, json: { schema: { type: 'boolean' } } }
+
+/** Also true, which stands for the usual value, and false, which counts as not given. */
+export function switchable<T>(kind: Kind<T>, usual: T, bounds: string): Kind<T | undefined> {
+  const isOn = mapped(flag, (value) => (value ? usual : undefined))
+  return either(isOn, (value) => typeof value === 'boolean', kind, bounds)
+}
+
+/** Any function; the public types define its parameters. */
+export const callback = local<(...parameters: unknown[]) => unknown>(
+  (value) => typeof value === 'function',
+  'must be a function',
+)
+
+export const encoding: Kind<Encoding> = oneOf(['utf8', 'buffer'])
+
+/** An option that containers pass on from their own callers: accepted with any value, and ignored. */
+export const ignored: Kind<undefined> = { read: () => undefined, bounds: 'anything' }
+
+/** Whether it has a method of this name, which may be inherited, as in console and classes. */
+export function hasMethod(value: unknown, method: string): boolean {
+  return typeof (value as Record<string, unknown> | null | undefined)?.[method] === 'function'
+}
+
+/** An object with all these methods. `ruleFor` says which one is missing. */
+export function withMethods<T>(
+  methods: readonly string[],
+  ruleFor: (missing: string) => string,
+  bounds: string,
+): Kind<T> {
+  return {
+    read(value, name) {
+      const missing = methods.find((method) => typeof value !== 'object' || !hasMethod(value, method))
+      if (missing === undefined) return value as T
+      throw new OptionError('INVALID_OPTION', `${name} ${ruleFor(missing)}`)
+    },
+    bounds,
+  }
+}
+
+export const logger: Kind<Logger> = withMethods(
+  ['debug', 'info', 'warn', 'error'],
+  (missing) => `must have the methods debug, info, warn and error; ${missing} is missing`,
+  'an object with debug, info, warn and error',
+)
