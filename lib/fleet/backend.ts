@@ -4,9 +4,19 @@ import { tokenHeaders } from '../backends/http/options.js'
 import type { Route } from '../backends/http/route.js'
 import { tracedExec } from '../backends/native/traced-exec.js'
 import { TOKEN_HEADER } from '../protocol/headers.js'
+import type { Logger } from '../public/index.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type { Result } from '../run/run.js'
-import type { FleetPlan } from './plan.js'
+
+/** The settings of a fleet. Times are in milliseconds. */
+export interface FleetPlan {
+  token: string | undefined
+  ttl: number
+  createTimeout: number
+  requestTimeout: number
+  reconnectTimeout: number
+  logger: Logger | undefined
+}
 
 export class FleetBackend extends HttpBackend {
   readonly #sandboxId: string

@@ -16,8 +16,8 @@ import type {
 import type { OptionValues } from '../schema/kind.js'
 import { sandboxId } from '../schema/kubernetes.js'
 import { readArgument, readOptions } from '../schema/read.js'
+import type { FleetPlan } from './backend.js'
 import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
-import type { FleetPlan } from './plan.js'
 
 export class SandboxFleet implements PublicSandboxFleet {
   readonly #plan: FleetPlan

@@ -51,9 +51,10 @@ export function readKill(signal: unknown, options: unknown, owner: string): Kill
   return { signal: number, forceKillAfterDelay }
 }
 
-const STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
+/** What a process can be. */
+export const PROCESS_STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
 
-const status = oneOf(STATUSES, `must be one of ${STATUSES.join(', ')}, or a list of them`)
+const status = oneOf(PROCESS_STATUSES, `must be one of ${PROCESS_STATUSES.join(', ')}, or a list of them`)
 
 /** Which processes to list. */
 export interface ProcessFilter {

@@ -37,27 +37,18 @@ function number(schema: NumberSchema, rule: string, bounds: string, remedy = '')
   }
 }
 
-/** Fractions are rounded up, so that 0.5 does not become 0, which means none. */
-export const milliseconds = mapped(
-  number(
-    { type: 'number', minimum: 0, maximum: MAX_MILLISECONDS },
-    `must be a number of milliseconds from 0 to ${MAX_MILLISECONDS}`,
-    `0 to ${MAX_MILLISECONDS} ms`,
-    SECONDS,
-  ),
-  Math.ceil,
-)
+/** A time from `least` ms. Fractions are rounded up, so that 0.5 does not become 0, which means none. */
+function time(least: number, from: Pick<NumberSchema, 'minimum' | 'exclusiveMinimum'>): Kind<number> {
+  const range = `${least} to ${MAX_MILLISECONDS}`
+  const schema = { type: 'number', ...from, maximum: MAX_MILLISECONDS } as const
+  const rule = `must be a number of milliseconds from ${range}`
+  return mapped(number(schema, rule, `${range} ms`, SECONDS), Math.ceil)
+}
 
-/** Milliseconds between two attempts, rounded up. */
-export const pause = mapped(
-  number(
-    { type: 'number', exclusiveMinimum: 0, maximum: MAX_MILLISECONDS },
-    `must be a number of milliseconds from 1 to ${MAX_MILLISECONDS}`,
-    `1 to ${MAX_MILLISECONDS} ms`,
-    SECONDS,
-  ),
-  Math.ceil,
-)
+export const milliseconds = time(0, { minimum: 0 })
+
+/** Milliseconds between two attempts. */
+export const pause = time(1, { exclusiveMinimum: 0 })
 
 export const seconds = number(
   { type: 'number', exclusiveMinimum: 0, maximum: MAX_SECONDS },

@@ -3,6 +3,7 @@
  * every caller, so the messages are the same.
  */
 import { z } from '@hono/zod-openapi'
+import { PROCESS_STATUSES } from '../requests/logs.js'
 import { ID } from '../schema/names.js'
 import { unknownOption } from '../schema/read.js'
 import { Refusal } from './failure.js'
@@ -99,9 +100,7 @@ export const envSchema = z
     additionalProperties: { type: ['string', 'null'] },
   }) as unknown as z.ZodType<EnvJson>
 
-const statuses = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
-
-export const statusSchema = z.enum(statuses).openapi('ProcessStatus')
+export const statusSchema = z.enum(PROCESS_STATUSES).openapi('ProcessStatus')
 
 /** Text that a line contains, or a regular expression. */
 export const patternSchema = z

@@ -198,13 +198,12 @@ pub fn is_fork_of(stat: &Stat, original: &Stat) -> io::Result<bool> {
     Ok(!line.is_empty() && read_of(stat.identity.pid, "cmdline")? == line)
 }
 
-/// The environment with which a process has begun its program: variables that end with a NUL. Empty if it cannot be
-/// seen.
+/// True if a process has begun its program with this variable, `NAME=value`. False if that cannot be seen.
 ///
 /// # Errors
 /// `EMFILE` and the like: this process cannot look.
-pub fn environment(pid: Pid) -> io::Result<Vec<u8>> {
-    read_of(pid, "environ")
+pub fn carries(pid: Pid, variable: &str) -> io::Result<bool> {
+    Ok(read_of(pid, "environ")?.split(|&byte| byte == 0).any(|found| found == variable.as_bytes()))
 }
 
 /// A file of a process, which is empty if the process has ended or cannot be seen.

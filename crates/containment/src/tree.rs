@@ -62,9 +62,7 @@ impl Tree {
         if stat.identity == self.root || stat.group == self.root.pid.raw() {
             return Ok(true);
         }
-        let wanted = format!("{MARK}={}", self.mark);
-        let environment = proc_table::environment(stat.identity.pid)?;
-        Ok(environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()))
+        proc_table::carries(stat.identity.pid, &format!("{MARK}={}", self.mark))
     }
 }
 

@@ -139,13 +139,13 @@ impl ProcessTable {
             descriptors: null.chain(program.descriptors.iter().map(AsFd::as_fd)).collect(),
             tie,
         };
-        let unlimited = |()| Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL));
-        let mut started = limited.map_err(|_| unlimited(())).and_then(|()| plan.start());
+        let unlimited = || Failure::new(StartStep::Limits, &io::Error::from_raw_os_error(libc::EINVAL));
+        let mut started = limited.map_err(|_| unlimited()).and_then(|()| plan.start());
         if started.as_ref().is_err_and(|failure| failure.step == StartStep::Group) {
             // A hierarchy may refuse processes (a controller enabled in the parent): continue without groups.
             plan.group = None;
             started = match &program.role {
-                Role::Process { limits, .. } if !limits.is_empty() => Err(unlimited(())),
+                Role::Process { limits, .. } if !limits.is_empty() => Err(unlimited()),
                 Role::Process { mark, .. } => {
                     plan.variable = Some(marked(mark));
                     plan.start()

@@ -4,7 +4,7 @@ import type { Target } from '../../backends/http/route.js'
 import { Backoff } from '../../base/backoff.js'
 import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox, KubeConfigLike } from '../../public/fleet.js'
-import type { CreateRequest, FleetPlan } from '../plan.js'
+import type { FleetPlan } from '../backend.js'
 import { KubernetesApi, refusalOf, statusOf } from './api.js'
 import { type Claim, isEnding, isManaged, isOf, newClaim, type Pod } from './claim.js'
 import { ClaimWatch } from './claim-watch.js'
@@ -17,6 +17,17 @@ export interface KubernetesPlan {
   kubeConfig: KubeConfigLike | undefined
   router: { url: string; headers: Record<string, string> } | undefined
   port: number
+}
+
+/** What a caller wants. Arguments have been checked. */
+export interface CreateRequest {
+  id: string | undefined
+  /** Milliseconds. */
+  ttl: number
+  labels: Record<string, string>
+  /** Milliseconds. */
+  timeout: number
+  signal: AbortSignal | undefined
 }
 
 export class KubernetesEngine {

@@ -1,16 +1,16 @@
 /**
  * One sandbox on Kubernetes: a claim, the pod that it was given first, and the client that talks to that pod only.
  */
+import { WebSocket } from 'ws'
 import { SandboxClient } from '../../backends/http/client.js'
 import type { Route, Target } from '../../backends/http/route.js'
+import type { Socket } from '../../backends/http/socket.js'
 import { abortable } from '../../base/abort.js'
 import { engineError, SandboxError } from '../../base/errors.js'
 import type { FleetSandbox } from '../../public/fleet.js'
 import type { LostSandbox } from '../../public/index.js'
-import { FleetBackend } from '../backend.js'
+import { FleetBackend, type FleetPlan } from '../backend.js'
 import { Lease } from '../lease.js'
-import type { FleetPlan } from '../plan.js'
-import { openSocket } from '../socket.js'
 import { type KubernetesApi, refusalOf, statusOf, textOf } from './api.js'
 import {
   type Claim,
@@ -256,4 +256,11 @@ export class KubernetesSandbox implements FleetSandbox {
       }
     }
   }
+}
+
+/** Begins to open a WebSocket to a terminal, with headers, which a router needs: not every runtime's own has them. */
+function openSocket(url: string, headers: Record<string, string>): Socket {
+  const socket = new WebSocket(url.replace(/^http/, 'ws'), ['nacre.terminal'], { headers })
+  socket.binaryType = 'arraybuffer'
+  return socket as unknown as Socket
 }

@@ -190,8 +190,7 @@ fn kill_marked(mark: &str) -> io::Result<bool> {
     let entry = format!("NACRE_JOB={mark}");
     let mut found = Vec::new();
     for stat in proc_table::scan()?.into_iter().filter(Stat::is_running) {
-        let environment = proc_table::environment(stat.identity.pid)?;
-        if environment.split(|byte| *byte == 0).any(|variable| variable == entry.as_bytes()) {
+        if proc_table::carries(stat.identity.pid, &entry)? {
             found.push(stat);
         }
     }

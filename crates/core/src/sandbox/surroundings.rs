@@ -64,23 +64,21 @@ impl Deciding {
     /// # Errors
     /// `CWD_NOT_FOUND`: what does not exist cannot be mounted, so no program could report it.
     fn places(&self) -> Result<Places, Error> {
-        if let Err(error) = self.cwd.metadata()
-            && let Some(errno @ (libc::ENOENT | libc::ENOTDIR)) = error.raw_os_error()
-        {
-            return Err(Error::cwd(&self.cwd, errno));
-        }
+        let cwd = self.cwd.canonicalize().or_else(|error| match error.raw_os_error() {
+            Some(errno @ (libc::ENOENT | libc::ENOTDIR)) => Err(Error::cwd(&self.cwd, errno)),
+            _ => Ok(PathBuf::new()),
+        })?;
         Ok(Places {
             cwd: self.cwd.clone(),
             shell: self.shell.canonicalize().unwrap_or_else(|_| self.shell.clone()),
             temporary: self.temporary.clone(),
-            private: self.private_directories(),
+            private: self.private_directories(&cwd),
         })
     }
 
-    /// The directories to hide. They exist from now on: what does not exist cannot be hidden. A directory that cannot
-    /// be used is left out.
-    fn private_directories(&self) -> Vec<PathBuf> {
-        let cwd = self.cwd.canonicalize().unwrap_or_default();
+    /// The directories to hide, unless the working directory is below them. They exist from now on: what does not exist
+    /// cannot be hidden. A directory that cannot be used is left out.
+    fn private_directories(&self, cwd: &Path) -> Vec<PathBuf> {
         self.private
             .iter()
             .filter(|path| private_directory::create(path).is_ok())

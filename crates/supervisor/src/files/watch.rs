@@ -178,8 +178,8 @@ impl Watch {
         let at = self.moved.iter().position(|moved| moved.cookie == cookie);
         let moved = at.map(|at| self.moved.remove(at));
         if let Some(Moved { from, .. }) = &moved {
-            let goes_back = |(other_from, other_to): &(Place, Place)| (other_from, other_to) == (&to, from);
-            self.tree.is_in_doubt |= self.replaced.extract_if(.., |pair| goes_back(pair)).next().is_some();
+            let exchanged = self.replaced.extract_if(.., |before| before.0 == to && before.1 == *from);
+            self.tree.is_in_doubt |= exchanged.count() > 0;
             if self.tree.entry(&to).is_some() {
                 self.replaced.truncate(MOST_REPLACED);
                 self.replaced.insert(0, (from.clone(), to.clone()));
