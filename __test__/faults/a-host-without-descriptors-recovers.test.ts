@@ -107,12 +107,12 @@ const crowded = `
     print(await sandbox.exec('true').catch(({ code, message }) => code + ' ' + message))
     process.once('SIGUSR2', async () => {
       print(await sandbox.exec('sleep 64', { timeout: 100 }).catch(({ code }) => code))
-      clearInterval(alive)
     })
     print('CROWDED')
   }
   main()
-  const alive = setInterval(() => undefined, 1000)
+  // Until it is killed: its end would end the background process.
+  setInterval(() => undefined, 1000)
 `
 
 it('a kill spares what an earlier command left while no descriptor was left', async () => {
