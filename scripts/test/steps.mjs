@@ -55,7 +55,12 @@ export const steps = [
     run: [script('packages/fetch-tools.mjs'), script('build-packages.mjs'), npm('check:package')],
     tests: node('packages'),
   },
-  { name: 'bun-rest', ring: 'full', tests: bun('behaviour', { only: (file) => !differsOnBun.test(file) }) },
+  {
+    name: 'bun-rest',
+    ring: 'full',
+    tests: bun('behaviour', { only: (file) => !differsOnBun.test(file) }),
+    debian: 'busybox',
+  },
   { name: 'slow', ring: 'full', tests: node('slow'), debian: 'redis-server' },
   { name: 'slow-bun', ring: 'full', tests: bun('slow'), debian: 'redis-server' },
   { name: 'machines', ring: 'full', tests: node('machines'), debian: 'redis-server' },
