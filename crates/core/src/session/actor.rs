@@ -74,7 +74,7 @@ pub(super) async fn run(config: Config, mut mailbox: Mailbox<Message>) {
         session.take(message);
         session.step_all();
     }
-    while session.abandoned.join_next().await.is_some() {}
+    session.supervision.abandoned_ended().await;
     if let Some((_, replies)) = session.closing.take() {
         for reply in replies {
             let _ = reply.send(());
@@ -200,9 +200,9 @@ impl Session {
             Internal::Salvaged { checkpoint, has_lost, .. } => {
                 self.supervision.release();
                 if has_lost {
-                    self.lose_state("it could not be saved; the session has an earlier one");
+                    self.recovery.lose_state("it could not be saved; the session has an earlier one");
                 }
-                self.checkpoint = checkpoint.or(self.checkpoint.take());
+                self.recovery.saved(checkpoint);
                 self.events.push_back(Event::Salvaged);
             }
             Internal::Isolated(decided) => self.isolation_decided(*decided),

@@ -63,8 +63,7 @@ impl Session {
             Received::Reply(Reply::Restored(lost)) => {
                 if self.shell.is_setting_up() {
                     self.set_up_ended();
-                    self.restores = 0;
-                    lost.into_iter().for_each(|one| self.lose(one));
+                    self.recovery.restored(lost);
                     self.events.push_back(Event::SetUp);
                 }
             }
@@ -138,9 +137,7 @@ impl Session {
 
     pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptor: Option<OwnedFd>) {
         self.supervision.has_reported();
-        // A shell that is asked for its version is started as in plain mode.
-        let is_plain = !self.config.uses_builtin || self.plain.is_running();
-        let common = if is_plain { self.take_plain_report(report) } else { Some(report) };
+        let common = if self.plain.takes_reports() { self.take_plain_report(report) } else { Some(report) };
         let Some(report) = common else { return };
         match report {
             Report::Confined { init } => self.confined(init, descriptor),
@@ -213,8 +210,7 @@ impl Session {
 
     /// True if the dead shell had not read its command, so that the next shell can run it.
     pub(super) fn takes_unread(&mut self) -> bool {
-        let unread = self.shell.take_unread();
-        let unread = unread || !self.config.uses_builtin && self.plain.leave_unread();
+        let unread = self.shell.take_unread() || self.plain.leave_unread();
         unread && self.foreground.is_repeatable()
     }
 

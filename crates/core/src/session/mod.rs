@@ -17,6 +17,7 @@ mod outcome;
 mod perform;
 mod pid_namespace;
 mod plain;
+mod recovery;
 mod run;
 mod salvage;
 mod shell_link;
@@ -52,10 +53,10 @@ use loan::Sent;
 use mailbox::{Sender, WeakSender, mailbox};
 use nacre_containment::pid::Pid;
 use nacre_protocol::confinement::Confinement;
-use nacre_protocol::shell::Lost;
 use nacre_protocol::standing::ResourceLimits;
 use numbers::Numbers;
 use plain::Plain;
+use recovery::Recovery;
 use shell_link::ShellLink;
 use spare_pipes::SparePipes;
 use standby::Standbys;
@@ -71,7 +72,6 @@ use std::time::Duration;
 use supervision::Supervision;
 use timers::Timers;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinSet;
 
 /// The lock of the mailbox, which its model test replaces.
 mod sync {
@@ -314,13 +314,12 @@ struct Session {
     foreground: Foreground,
     background: Background,
     supervision: Supervision,
-    /// Tasks that wait for the ends of dropped supervisors, and kill what these leave behind.
-    abandoned: JoinSet<()>,
     shell: ShellLink,
     standbys: Standbys,
     enclosure: Enclosure,
     files: Files,
     plain: Plain,
+    recovery: Recovery,
     numbers: Numbers,
     timers: Timers,
     pace: Pace,
@@ -331,12 +330,6 @@ struct Session {
     cwd: PathBuf,
     /// `$BASH_VERSION`; empty until the shell has started once.
     version: String,
-    /// The state that a new shell starts with.
-    checkpoint: Option<Vec<u8>>,
-    /// How often the checkpoint has been sent to a new shell without a reply.
-    restores: u32,
-    /// What could not be restored, until the result of the next command tells it.
-    lost_state: Vec<Lost>,
     /// Why there is no shell.
     failure: Option<Error>,
     closing: Option<(Duration, Vec<oneshot::Sender<()>>)>,
@@ -351,18 +344,18 @@ impl Session {
         Self {
             state: State::new(config.survive_exit),
             cwd: config.cwd.clone(),
+            plain: Plain::new(!config.uses_builtin),
             config,
             events: VecDeque::new(),
             calls: Calls::default(),
             foreground: Foreground::default(),
             background: Background::default(),
             supervision: Supervision::default(),
-            abandoned: JoinSet::new(),
             shell: ShellLink::default(),
             standbys: Standbys::default(),
             enclosure: Enclosure::default(),
             files: Files::default(),
-            plain: Plain::default(),
+            recovery: Recovery::default(),
             numbers: Numbers::default(),
             timers: Timers::default(),
             pace: Pace::default(),
@@ -370,9 +363,6 @@ impl Session {
             internal,
             reconnects,
             version: String::new(),
-            checkpoint: None,
-            restores: 0,
-            lost_state: Vec::new(),
             failure: None,
             closing: None,
         }

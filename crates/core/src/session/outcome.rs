@@ -17,8 +17,8 @@ use tokio::time::Instant;
 impl Session {
     /// The result of a command that has ended.
     pub(super) fn conclude(&mut self, command: Running, end: End, kill: Option<Kill>, restarted: bool) {
-        let lost_state = std::mem::take(&mut self.lost_state);
-        let outcome = Outcome { restarted, lost_state, cwd: self.cwd.clone(), ..Outcome::default() };
+        let outcome =
+            Outcome { restarted, lost_state: self.recovery.take_lost(), cwd: self.cwd.clone(), ..Outcome::default() };
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
         let Remains { request, mut outcome, pipes, died } = command.finish(outcome, is_held);
         self.calls.answered(request.id);
@@ -150,7 +150,7 @@ impl Session {
         };
         match call {
             Call::Open(reply) => {
-                let engine = if self.config.uses_builtin { Engine::Builtin } else { Engine::Plain };
+                let engine = if self.plain.is_engine() { Engine::Plain } else { Engine::Builtin };
                 let opened = Opened { engine, version: self.version.clone() };
                 drop(reply.send(error.map_or(Ok(opened), Err)));
             }

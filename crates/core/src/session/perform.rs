@@ -11,10 +11,7 @@ use std::time::Duration;
 
 impl Session {
     pub(super) fn perform(&mut self, action: Action) {
-        if !self.config.uses_builtin {
-            return self.perform_plain(action);
-        }
-        self.perform_with_builtin(action);
+        if self.plain.is_engine() { self.perform_plain(action) } else { self.perform_with_builtin(action) }
     }
 
     pub(super) fn perform_with_builtin(&mut self, action: Action) {

@@ -32,8 +32,9 @@ use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
 /// The state that the plain engine keeps between two shells.
-#[derive(Default)]
 pub(super) struct Plain {
+    /// Whether it runs the session's commands, and not the builtin.
+    is_engine: bool,
     state: Option<Snapshot>,
     /// `$?`.
     status: i32,
@@ -58,9 +59,24 @@ enum Purpose {
 }
 
 impl Plain {
-    /// Whether a shell is running.
-    pub(super) fn is_running(&self) -> bool {
-        self.shell.is_some()
+    pub(super) fn new(is_engine: bool) -> Self {
+        Self { is_engine, state: None, status: 0, shell: None }
+    }
+
+    /// Whether it runs the session's commands.
+    pub(super) fn is_engine(&self) -> bool {
+        self.is_engine
+    }
+
+    /// Takes over from the builtin, which the session's bash cannot load.
+    pub(super) fn become_engine(&mut self) {
+        self.is_engine = true;
+    }
+
+    /// Whether the supervisor's reports about a shell are for it. A shell that is asked for its version is started as in
+    /// plain mode.
+    pub(super) fn takes_reports(&self) -> bool {
+        self.is_engine || self.shell.is_some()
     }
 
     /// Forgets the shell of a supervisor that is being disconnected.
@@ -167,11 +183,15 @@ impl Session {
         sys::replace_contents(&text, script)?;
         let descriptors =
             streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
-        let order =
-            Order::Start { role: Role::Shell, arguments, first_descriptor: 0, anywhere: self.checkpoint.is_some() };
+        let order = Order::Start { role: Role::Shell, arguments, first_descriptor: 0, anywhere: self.has_state() };
         self.supervision.order_with(&order, descriptors);
         self.plain.shell = Some(Shell { script: text, dump, purpose });
         Ok(())
+    }
+
+    /// Whether a shell starts with a saved state, and so in a directory that it had. Otherwise it starts in the session's.
+    pub(super) fn has_state(&self) -> bool {
+        self.plain.state.is_some() || self.recovery.has_checkpoint()
     }
 
     /// Runs a command in a new bash.
@@ -195,11 +215,7 @@ impl Session {
         });
         let (output, stdin) = match opened {
             Ok(opened) => opened,
-            Err(error) => {
-                self.calls.answered(request.id);
-                request.sink.finished(Err(error));
-                return self.events.push_back(Event::Refused(ticket));
-            }
+            Err(error) => return self.not_sent(ticket, *request, error),
         };
         let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(deadline) = command.deadline() {
@@ -285,14 +301,12 @@ impl Session {
         let reason = "the new bash refuses it";
         let lost =
             dump.lost.iter().map(|(kind, name)| Lost { kind: kind.clone(), name: name.clone(), reason: reason.into() });
-        lost.for_each(|one| self.lose(one));
+        self.recovery.lose(lost);
         if !dump.unparsed {
             let state = Snapshot::after(dump, self.plain.state.as_ref(), &scope);
             self.cwd = PathBuf::from(OsString::from_vec(state.cwd().to_vec()));
             self.plain.state = Some(state);
         }
-        // The state has the current directory, which may differ from the session's first directory.
-        self.checkpoint = Some(Vec::new());
         if is_first {
             self.timers.clear(Timer::Hello);
             return self.events.push_back(Event::SetUp);
@@ -312,10 +326,7 @@ impl Session {
         };
         let ticket = command.ticket();
         self.clear_command_timers(ticket);
-        let request = command.into_request();
-        self.calls.answered(request.id);
-        request.sink.finished(Err(self.start_error(step, errno, detail)));
-        self.events.push_back(Event::Refused(ticket));
+        self.not_sent(ticket, *command.into_request(), self.start_error(step, errno, detail));
     }
 }
 

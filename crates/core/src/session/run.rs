@@ -6,9 +6,11 @@ use super::calls::Call;
 use super::foreground::Running;
 use super::loan::{Loan, Sent};
 use super::mailbox::Mailbox;
+use super::plain::not_started;
 use super::streams::{env_of, null_streams};
 use super::timers::Timer;
 use crate::error::{Code, Error};
+use crate::exec::ExecRequest;
 use crate::shell::channel::Channel;
 use crate::shell::event::{Event, Source};
 use crate::shell::state::{Cause, Ticket};
@@ -29,7 +31,7 @@ const UNREAD: Duration = Duration::from_millis(100);
 impl Session {
     /// Lends the shell to the callers if a command could run immediately.
     pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>) {
-        if !(self.config.uses_builtin && self.state.is_ready() && self.foreground.knows_spared()) {
+        if !(self.state.is_ready() && self.foreground.knows_spared()) {
             return;
         }
         if let Some(shell) = self.shell.channel().cloned() {
@@ -61,10 +63,7 @@ impl Session {
         let Sent { begun, output, stdin } = match sent {
             Ok(sent) => sent,
             Err(error) => {
-                self.calls.answered(request.id);
-                let message = format!("the command cannot be started: {error}");
-                request.sink.finished(Err(Error::new(Code::EngineError, message)));
-                return self.events.push_back(Event::Refused(ticket));
+                return self.not_sent(ticket, *request, not_started(error));
             }
         };
         let can_be_refused =
@@ -83,6 +82,13 @@ impl Session {
         if !is_live {
             self.pace.command_sent();
         }
+    }
+
+    /// Answers a command that did not reach a shell.
+    pub(super) fn not_sent(&mut self, ticket: Ticket, request: ExecRequest, error: Error) {
+        self.calls.answered(request.id);
+        request.sink.finished(Err(error));
+        self.events.push_back(Event::Refused(ticket));
     }
 
     pub(super) fn watch_output(&mut self) {

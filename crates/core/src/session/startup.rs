@@ -1,7 +1,6 @@
 //! Starts a working shell: supervisor, shell, handshake, setup.
 
 use super::Session;
-use super::salvage;
 use super::streams::null_streams;
 use super::timers::Timer;
 use crate::capabilities;
@@ -12,7 +11,7 @@ use crate::shell::state::Shell;
 use crate::shell::{launch, listener};
 use crate::supervisor::{Supervisor, WITHHELD};
 use nacre_containment::cgroup::Group;
-use nacre_protocol::shell::{Lost, Request, RequestFlags, RequestKind};
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Role, StartStep};
 use std::io;
 use std::time::Duration;
@@ -20,8 +19,6 @@ use tokio::time::Instant;
 
 /// Time limit for a shell's handshake, and for its set-up.
 pub(super) const HELLO: Duration = Duration::from_secs(20);
-/// After so many shells that died while they restored a state, the next one starts without it.
-const MOST_RESTORES: u32 = 2;
 
 impl Session {
     pub(super) fn start_session(&mut self) {
@@ -38,7 +35,7 @@ impl Session {
                 tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
                 self.supervision.begin(supervisor, group);
                 match self.confine() {
-                    Ok(()) => self.start_shell(self.checkpoint.is_some()),
+                    Ok(()) => self.start_shell(self.recovery.has_checkpoint()),
                     Err(error) => self.fail(spawn_failed("write the session's rules", &error)),
                 }
             }
@@ -50,7 +47,7 @@ impl Session {
 
     /// Starts the shell; `anywhere`: in `/` if its directory cannot be entered.
     pub(super) fn start_shell(&mut self, anywhere: bool) {
-        if !self.config.uses_builtin {
+        if self.plain.is_engine() {
             return self.events.push_back(Event::Hello);
         }
         let opened =
@@ -118,13 +115,7 @@ impl Session {
     /// Drops the supervisor, if there is one. It ends with the link, and everything below it.
     pub(super) fn abandon_supervisor(&mut self) {
         let lost = self.lose_processes();
-        while self.abandoned.try_join_next().is_some() {}
-        if let Some(remains) = self.supervision.remains() {
-            self.abandoned.spawn(async move {
-                salvage::await_end(remains).await;
-                drop(lost);
-            });
-        }
+        self.supervision.abandon(lost);
         self.disconnect();
     }
 
@@ -142,14 +133,14 @@ impl Session {
         }
         match capabilities::check_version(&self.config.shell, &version) {
             Err(error) => self.fail(error.into()),
-            Ok(()) if self.config.uses_builtin => {
+            Ok(()) if !self.plain.is_engine() => {
                 tracing::warn!(
                     log = self.config.log.id(),
                     session = %self.config.id,
                     "bash {version} cannot load the builtin; each command runs in its own bash"
                 );
                 self.version = version;
-                self.config.uses_builtin = false;
+                self.plain.become_engine();
                 self.start_shell(false);
             }
             Ok(()) => {
@@ -159,32 +150,16 @@ impl Session {
         }
     }
 
-    /// Notes a lost item for the result of the next command.
-    pub(super) fn lose(&mut self, item: Lost) {
-        if !self.lost_state.contains(&item) {
-            self.lost_state.push(item);
-        }
-    }
-
-    pub(super) fn lose_state(&mut self, reason: &str) {
-        self.lose(Lost { kind: "state".into(), name: String::new(), reason: reason.into() });
-    }
-
     pub(super) fn set_up_ended(&mut self) {
         self.shell.set_up(false);
         self.timers.clear(Timer::Hello);
     }
 
     pub(super) fn set_up(&mut self) {
-        if self.restores == MOST_RESTORES {
-            self.checkpoint = None;
-            self.restores = 0;
-            self.lose_state("shells died while it was restored");
-        }
         let withheld = self.config.env.iter().rfind(|(name, _)| name == WITHHELD);
         let env =
             withheld.map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat());
-        let request = match (&self.checkpoint, &env) {
+        let request = match (self.recovery.checkpoint(), &env) {
             (Some(text), _) => {
                 Some((Request { text, ..Request::new(RequestKind::Restore, self.foreground.status()) }, Ok(Vec::new())))
             }
@@ -211,7 +186,7 @@ impl Session {
         }
         self.shell.set_up(has_request);
         if has_request {
-            self.restores += u32::from(self.checkpoint.is_some());
+            self.recovery.sent();
             self.timers.set(Timer::Hello, Instant::now() + HELLO);
         } else {
             self.events.push_back(Event::SetUp);

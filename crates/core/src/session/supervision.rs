@@ -1,7 +1,7 @@
 //! The session's supervisor: orders, overdue reports, and the hold on its pid.
 
 use super::Session;
-use super::salvage::Remains;
+use super::salvage::{self, Remains};
 use super::timers::Timer;
 use crate::link::Descriptor;
 use crate::supervisor::{PidHold, Supervisor};
@@ -13,6 +13,7 @@ use nacre_protocol::supervisor::{Order, Report};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 /// A supervisor that has not replied after this time may have been stopped.
@@ -34,6 +35,8 @@ pub(super) struct Supervision {
     last: Option<Remains>,
     /// How many supervisors the session has had.
     count: u64,
+    /// Tasks that wait for the ends of dropped supervisors, and kill what these leave behind.
+    abandoned: JoinSet<()>,
 }
 
 impl Supervision {
@@ -51,7 +54,24 @@ impl Supervision {
 
     /// Closes the connection: the supervisor ends, and everything below it. Its pid stays held.
     pub(super) fn close(&mut self) {
-        *self = Self { last: self.last.take(), count: self.count, ..Self::default() };
+        let abandoned = std::mem::take(&mut self.abandoned);
+        *self = Self { last: self.last.take(), count: self.count, abandoned, ..Self::default() };
+    }
+
+    /// Waits elsewhere until everything that the last supervisor left behind has ended, then drops what depends on it.
+    pub(super) fn abandon(&mut self, dependent: impl Send + 'static) {
+        while self.abandoned.try_join_next().is_some() {}
+        if let Some(remains) = self.remains() {
+            self.abandoned.spawn(async move {
+                salvage::await_end(remains).await;
+                drop(dependent);
+            });
+        }
+    }
+
+    /// Waits until nothing is left of abandoned supervisors.
+    pub(super) async fn abandoned_ended(&mut self) {
+        while self.abandoned.join_next().await.is_some() {}
     }
 
     /// Handles the end of the connection. Returns whether everything below the supervisor ended before it, and why it

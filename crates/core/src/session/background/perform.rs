@@ -176,7 +176,7 @@ impl Session {
             role,
             arguments: plain_script::process_arguments(),
             first_descriptor: 0,
-            anywhere: self.checkpoint.is_some(),
+            anywhere: self.has_state(),
         };
         let mut launch = || {
             let text = sys::memory_file()?;
