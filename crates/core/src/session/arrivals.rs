@@ -215,7 +215,8 @@ impl Session {
     }
 
     pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
-        if self.shell.pid() != Some(pid) {
+        // A shell of plain mode has no channel: this is a program that the shell has become (`exec`).
+        if self.shell.pid() != Some(pid) || self.plain.is_engine() {
             return;
         }
         self.drain_shell();
@@ -248,7 +249,7 @@ mod tests {
     use crate::session::Config;
     use tokio::sync::mpsc;
 
-    fn session() -> Session {
+    fn session(uses_builtin: bool) -> Session {
         let config = Config {
             id: "test".into(),
             cwd: "/".into(),
@@ -256,7 +257,7 @@ mod tests {
             shell: "/bin/bash".into(),
             supervisor: "/bin/false".into(),
             survive_exit: true,
-            uses_builtin: true,
+            uses_builtin,
             group: None,
             limits: Default::default(),
             user: None,
@@ -267,9 +268,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn only_a_shell_with_the_builtin_gets_a_channel_by_connecting() {
+        for uses_builtin in [true, false] {
+            let mut session = session(uses_builtin);
+            let pid = Pid::new(std::process::id().cast_signed()).unwrap();
+            session.shell.started(pid);
+            let (socket, _theirs) = nacre_protocol::socket::pair().unwrap();
+            session.reconnected(Reconnected { pid, socket });
+            assert_eq!(session.shell.channel().is_some(), uses_builtin);
+        }
+    }
+
+    #[tokio::test]
     #[should_panic(expected = "a defect of nacre: the end of a command that is not running")]
     async fn a_report_about_no_command_is_a_defect() {
-        session().command_done(Done {
+        session(true).command_done(Done {
             id: 0,
             status: 0,
             signal: 0,
