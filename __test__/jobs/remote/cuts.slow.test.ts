@@ -4,33 +4,32 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import * as proc from '../../helpers/proc.js'
 import { withRandom } from '../../helpers/random.js'
-import { inEveryShell, isMain, itRemotely, type RemotePlace } from '../../helpers/remote-jobs.js'
+import { inEveryShell, itRemotely, type RemotePlace } from '../../helpers/remote-jobs.js'
 import { until } from '../../helpers/until.js'
 
 inEveryShell('remote jobs that are cut', (shell) => {
-  if (isMain(shell))
-    itRemotely(shell, 'SIGKILL of the starting call leaves an attachable job or nothing', (place) =>
-      withRandom(async (random) => {
-        const { jobs, root, calls } = place
-        await jobs.list()
-        const seen = { started: 0, cut: 0 }
-        for (let round = 0; round < 10; round++) {
-          const jobId = `cut-${round}`
-          const starting = jobs.start({ command: 'sleep 600 & sleep 600', jobId }).then(
-            () => 'started' as const,
-            () => 'cut' as const,
-          )
-          await sleep(random.next() * 60)
-          for (const call of calls) call.kill('SIGKILL')
-          seen[await starting]++
-        }
-        expect(seen.cut).toBeGreaterThan(0)
-        await expectAllAttachable(place)
-        // The stages of starts that were cut short are swept by the list of the next day; nothing of them runs.
-        for (const name of proc.entries(root))
-          if (/^@(new|part)-/.test(name)) rmSync(`${root}/${name}`, { recursive: true })
-      }),
-    )
+  itRemotely(shell, 'SIGKILL of the starting call leaves an attachable job or nothing', (place) =>
+    withRandom(async (random) => {
+      const { jobs, root, calls } = place
+      await jobs.list()
+      const seen = { started: 0, cut: 0 }
+      for (let round = 0; round < 10; round++) {
+        const jobId = `cut-${round}`
+        const starting = jobs.start({ command: 'sleep 600 & sleep 600', jobId }).then(
+          () => 'started' as const,
+          () => 'cut' as const,
+        )
+        await sleep(random.next() * 60)
+        for (const call of calls) call.kill('SIGKILL')
+        seen[await starting]++
+      }
+      expect(seen.cut).toBeGreaterThan(0)
+      await expectAllAttachable(place)
+      // The stages of starts that were cut short are swept by the list of the next day; nothing of them runs.
+      for (const name of proc.entries(root))
+        if (/^@(new|part)-/.test(name)) rmSync(`${root}/${name}`, { recursive: true })
+    }),
+  )
 })
 
 /** Everything that runs belongs to a job that can be found. A start may still be under way when its call is dead. */

@@ -22,7 +22,7 @@ use nacre_protocol::confinement::Confinement;
 use nacre_protocol::job::{Answer, Refusal, Request};
 use nacre_protocol::supervisor::StartStep;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signalfd::SignalFd;
+use nix::sys::signalfd::{SignalFd, siginfo};
 use std::collections::HashSet;
 use std::fs::File;
 use std::io;
@@ -212,7 +212,7 @@ fn remove_group(group: &Group) {
 impl Job {
     fn watch(mut self, signals: &SignalFd) -> ! {
         loop {
-            self.wait(signals);
+            let arrived = self.wait(signals);
             self.limits.restore();
             self.look_at_disk();
             // First: a command that has ended by itself was not ended by a signal or a timeout that is due now.
@@ -226,10 +226,9 @@ impl Job {
                 self.directory.release();
                 std::process::exit(0);
             }
-            while let Ok(Some(signal)) = signals.read_signal() {
-                let sent = || grace_of(signal.ssi_code, signal.ssi_int);
+            for signal in arrived {
                 match signal.ssi_signo as i32 {
-                    CANCEL => self.end(Reason::Cancelled, sent()),
+                    CANCEL => self.end(Reason::Cancelled, grace_of(signal.ssi_code, signal.ssi_int)),
                     libc::SIGTERM => self.end(Reason::Cancelled, self.directory.wanted_grace()),
                     _ => {}
                 }
@@ -277,7 +276,9 @@ impl Job {
         self.may_survive |= look().flatten().is_some_and(|stat| stat.blocks(libc::SIGTERM));
     }
 
-    fn wait(&self, signals: &SignalFd) {
+    /// Waits until there is something to do. Returns the signals, which are taken before the children are looked at: the
+    /// SIGCHLD of a child that ends later is still there for the next wait.
+    fn wait(&self, signals: &SignalFd) -> Vec<siginfo> {
         let mut fds = vec![PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
         let ladder = self.killing.as_ref().map(|(_, ladder)| ladder);
         let watched = ladder.map(Ladder::watched).unwrap_or_default();
@@ -286,6 +287,7 @@ impl Job {
         let next_look = ladder.map(Ladder::next_look);
         let longest = [Some(DISK_LOOK), until_timeout, next_look].into_iter().flatten().min().unwrap_or(DISK_LOOK);
         let _ = poll(&mut fds, PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
+        std::iter::from_fn(|| signals.read_signal().ok().flatten()).collect()
     }
 
     /// Reaps every ended child. True if no child is left.
