@@ -137,7 +137,7 @@ describe('create', () => {
   it('leaves no claim when it is not ready in time', async () => {
     await using fleet = cluster.fleet()
     cluster.controller.isPaused = true
-    const error = await rejectionOf(fleet.create({ timeout: 300 }))
+    const error = await rejectionOf(fleet.create({ timeout: 2000 }))
     expect(error).toMatchObject({ code: 'SANDBOX_NOT_READY' })
     expect(error.message).toContain('the claim has no condition Ready')
     await noClaims()
@@ -210,14 +210,14 @@ describe('get, list and delete', () => {
 describe('the time to live', () => {
   it('is extended while the sandbox is used, by few writes, and ends it when it is not', async () => {
     await using fleet = cluster.fleet()
-    const sandbox = await fleet.create({ ttl: 1000 })
+    const sandbox = await fleet.create({ ttl: 4000 })
     const before = cluster.api.counts.PATCH ?? 0
     const created = performance.now()
-    await sandbox.client.exec('sleep 1.2')
-    while (performance.now() - created < 1900) await sandbox.client.exec('true')
+    await sandbox.client.exec('sleep 5')
+    while (performance.now() - created < 7000) await sandbox.client.exec('true')
     const patches = (cluster.api.counts.PATCH ?? 0) - before
     // Four looks in the time to live.
-    expect(patches).toBeLessThanOrEqual(Math.ceil((performance.now() - created) / 250) + 1)
+    expect(patches).toBeLessThanOrEqual(Math.ceil((performance.now() - created) / 1000) + 1)
     expect(patches).toBeGreaterThan(2)
     await until(
       () => sandbox.lost ?? undefined,
@@ -229,11 +229,11 @@ describe('the time to live', () => {
       code: 'SANDBOX_LOST',
       lost: { reason: 'expired' },
     })
-  }, 20_000)
+  })
 
   it('is extended although the claim has changed meanwhile', async () => {
     await using fleet = cluster.fleet()
-    await using sandbox = await fleet.create({ ttl: 1000 })
+    await using sandbox = await fleet.create({ ttl: 4000 })
     const version = claim(sandbox.id).metadata.resourceVersion
     let conflicts = 0
     cluster.api.fault = (method) => {
@@ -244,8 +244,8 @@ describe('the time to live', () => {
       })
       return undefined
     }
-    const end = performance.now() + 1500
-    while (performance.now() < end) await sandbox.client.exec('true')
+    const end = performance.now() + 6000
+    while (performance.now() < end || conflicts < 2) await sandbox.client.exec('true')
     expect(conflicts).toBe(2)
     expect(sandbox.lost).toBeNull()
     expect(claim(sandbox.id).metadata.annotations.other).toBe('2')

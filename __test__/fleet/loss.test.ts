@@ -205,7 +205,7 @@ describe('SANDBOX_LOST', () => {
       async () => (await sandbox.client.exec('true')).success || undefined,
       () => 'no link',
     )
-    const { result } = await begun(sandbox.client, 'echo begun; sleep 0.3; echo done')
+    const { result } = await begun(sandbox.client, 'echo begun; sleep 3; echo done')
     network.link(false)
     const cuts = cluster.router.cuts()
     await until(

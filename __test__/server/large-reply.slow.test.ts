@@ -1,4 +1,4 @@
-/** Replies that no string can hold. */
+/** Replies that no string can hold: on Node, which has strings of half a GiB. On Bun, a string holds the largest reply. */
 import { expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { requestsTo } from '../helpers/http.js'
@@ -20,6 +20,10 @@ it('a reply that is longer than a string can be is refused, and the server goes 
   const command = `head -c ${bytes} /dev/zero; head -c ${bytes} /dev/zero >&2; false`
   for (const check of [false, true]) {
     const { body } = await post('/v1/exec', { command, maxBuffer: bytes, check })
+    if (process.versions.bun !== undefined) {
+      expect(check ? body.code : body.result.stdout.length).toEqual(check ? 'COMMAND_FAILED' : bytes)
+      continue
+    }
     expect([body.code, body.httpStatus]).toEqual(['REPLY_TOO_LARGE', 500])
     expect(body.message).toContain('maxBuffer')
   }
