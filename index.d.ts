@@ -183,8 +183,9 @@ export interface FilesystemRules {
  * session inherits each rule that it omits from its sandbox.
  */
 export interface IsolationRules {
-  /** Rules to start from. Each other option replaces one of them. */
+  /** Rules to start from. Each other option replaces one of them. Default: none. */
   preset?: 'workspace' | 'workspace+network' | 'read-only'
+  /** The files that programs may use. Default: the defaults of its members. */
   filesystem?: FilesystemRules
   /**
    * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like
@@ -195,6 +196,7 @@ export interface IsolationRules {
     | 'host'
     | 'none'
     | {
+        /** Hosts and ports that the proxy lets through. */
         allow: string[]
       }
   /** Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'. */
@@ -232,7 +234,7 @@ export interface Denial {
 export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
    * Directory for this command only. A relative path starts at the session's directory, which is restored afterwards.
-   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs.
+   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs. Default: the session's.
    */
   cwd?: string | URL
   /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
@@ -635,6 +637,7 @@ export interface FileReadOptions<E extends Encoding = 'utf8'> {
   encoding?: E
   /** Maximum size in bytes. A larger file rejects with FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
   maxBytes?: number
+  /** Aborting ends the call. */
   signal?: AbortSignal
 }
 /** Options of {@link Files.readStream}. */
@@ -643,6 +646,7 @@ export interface FileStreamOptions {
   start?: number
   /** Offset of the last byte, inclusive as in `fs.createReadStream`. Default: the end of the file. */
   end?: number
+  /** Aborting ends the stream with an error. */
   signal?: AbortSignal
 }
 /** Options of {@link Files.write}. */
@@ -756,7 +760,9 @@ export interface PortOptions {
   status?:
     | number
     | {
+        /** The first status, 100 to 599. Default: 100. */
         min?: number
+        /** The last status, 100 to 599. Default: 599. */
         max?: number
       }
   /** Milliseconds between two checks, 1 to 2147483647. Default: 100. */
@@ -814,7 +820,9 @@ export interface SessionProcessOptions {
   pty?:
     | boolean
     | {
+        /** Columns, 1 to 65535. */
         cols: number
+        /** Rows, 1 to 65535. */
         rows: number
       }
   /**
@@ -1069,6 +1077,10 @@ export interface ServiceOptions extends ProcessOptions {
    * minute without a failure resets it. Default: 500.
    */
   restartDelay?: number
+  /**
+   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to
+   * send the text "pipe", pass bytes.
+   */
   input?: string | Uint8Array | 'pipe'
 }
 /** A failure of a service's process. */
@@ -1177,8 +1189,8 @@ export interface Session {
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
   /**
-   * Directory in which sessions start. A relative path starts at `process.cwd()` at construction, which is the default.
-   * If the directory does not exist, the first call rejects with CWD_NOT_FOUND.
+   * Directory in which sessions start. A relative path starts at the default. If the directory does not exist, the
+   * first call rejects with CWD_NOT_FOUND. Default: `process.cwd()` at construction.
    */
   cwd?: string | URL
   /** Variables, merged over the environment of this process (see `extendEnv`). `undefined` removes a variable. */
@@ -1190,7 +1202,9 @@ export interface SandboxOptions {
   extendEnv?: boolean
   /** The shell: bash 4.4 or newer. Default: the bash found on the PATH of the resulting environment. */
   shell?: string
-  /** Default for {@link ExecOptions.timeout}: 0 to 2147483647 ms, 0 = none. Default: 0. */
+  /**
+   * Default for {@link ExecOptions.timeout}, the time limit of each command: 0 to 2147483647 ms, 0 = none. Default: 0.
+   */
   timeout?: number
   /**
    * Default for {@link ExecOptions.maxBuffer}: maximum bytes kept per stream and command. Default: 67108864 (64 MiB)
@@ -1219,9 +1233,15 @@ export interface SandboxOptions {
    * enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
    */
   isolation?: Isolation
-  /** Default for {@link ExecOptions.killSignal}. Default: 'SIGTERM'. */
+  /**
+   * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
+   * 'SIGTERM'.
+   */
   killSignal?: Signal
-  /** Default for {@link ExecOptions.forceKillAfterDelay}: 0 to 2147483647 ms. Default: 5000. */
+  /**
+   * Default for {@link ExecOptions.forceKillAfterDelay}: milliseconds between `killSignal` and SIGKILL, 0 to
+   * 2147483647. Default: 5000.
+   */
   forceKillAfterDelay?: number
   /** Whether a session continues after `exit` in a command. Default: true. */
   surviveExit?: boolean
@@ -1232,9 +1252,9 @@ export interface SandboxOptions {
    */
   stateDir?: string
   /**
-   * Directory of durable jobs; see {@link Jobs}. The first job creates it with mode 0700. If it belongs to another
-   * user, is writable by others or is a symlink, every call rejects with STATE_DIR_UNAVAILABLE.
-   * Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
+   * Directory of durable jobs, each in its own subdirectory; see {@link Jobs}. The first job creates it with mode 0700.
+   * If it belongs to another user, is writable by others or is a symlink, every call rejects with
+   * STATE_DIR_UNAVAILABLE. Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
    * `<os.tmpdir()>/sandbox-jobs-<uid>` if another user owns that directory.
    */
   jobsRoot?: string | URL
@@ -1243,13 +1263,16 @@ export interface SandboxOptions {
 }
 /** Limits of a process and its descendants. A limit that this machine cannot enforce rejects with LIMIT_UNSUPPORTED. */
 export interface Limits {
-  /** Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'. */
+  /**
+   * Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'.
+   * Default: no limit.
+   */
   memory?: number
-  /** Maximum number of processors, more than 0; 0.5 is half of one. */
+  /** Maximum number of processors, more than 0; 0.5 is half of one. Default: no limit. */
   cpus?: number
-  /** Maximum number of processes and threads, 1 to 4294967295. */
+  /** Maximum number of processes and threads, 1 to 4294967295. Default: no limit. */
   pids?: number
-  /** Maximum number of open file descriptors per process, 1 to 4294967295. */
+  /** Maximum number of open file descriptors per process, 1 to 4294967295. Default: no limit. */
   openFiles?: number
 }
 /** The features of this machine, and the mechanisms that the engine uses. */
@@ -1371,6 +1394,7 @@ export declare class Sandbox {
   setEnvVars(
     vars: EnvChanges,
     options?: {
+      /** The session whose variables to set. Default: 'default'. */
       sessionId?: string
     },
   ): Promise<void>
@@ -1463,6 +1487,7 @@ export interface JobStatus {
 }
 /** Argument of {@link Jobs.start}. */
 export interface JobStartOptions {
+  /** The command to run. */
   command: Command
   /**
    * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: an unguessable id that sorts by time.
@@ -1494,7 +1519,7 @@ export interface JobReadOptions<E extends Encoding = 'utf8'> {
    * more, or when it is as long as `maxBytes`. Default: false.
    */
   lines?: boolean
-  /** Default: 'utf8'. */
+  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
   encoding?: E
 }
 /** Options of {@link Jobs.follow}. */
@@ -1516,9 +1541,9 @@ export interface JobCancelOptions {
 }
 /** Selects jobs that match all members. */
 export interface JobFilter {
-  /** Only jobs in this state. */
+  /** Only jobs in this state. Default: jobs in any state. */
   state?: JobStatus['state']
-  /** Only jobs with this name: 1 to 256 characters, no control characters. */
+  /** Only jobs with this name: 1 to 256 characters, no control characters. Default: jobs with any name. */
   processName?: string
 }
 /** Options of {@link Jobs.prune}. */

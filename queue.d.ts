@@ -48,9 +48,9 @@ export type QueueKeep =
 export type OnHostLost = 'fail' | 'retry'
 /** Options of {@link JobQueue}. */
 export interface JobQueueOptions {
-  /** The name of the queue, without ':'; 1 to 100 characters of `A-Z a-z 0-9 . _ -`. Required. */
+  /** The name of the queue, without ':'; 1 to 100 characters of `A-Z a-z 0-9 . _ -`. */
   name: string
-  /** Where Redis is. Required. */
+  /** How to connect to Redis. */
   redis: RedisConnection
   /** The prefix of all keys in Redis. Default: 'bull'. */
   prefix?: string
@@ -61,13 +61,14 @@ export interface JobQueueOptions {
 }
 /** Argument of {@link JobQueue.add}. */
 export interface QueueAddOptions {
+  /** The command to run. */
   command: Command
   /**
    * The id of the job: 1 to 100 characters of `A-Z a-z 0-9 . _ -`, not a whole number. If the queue already has the id,
    * nothing is added. Default: an unguessable id that sorts by time.
    */
   id?: string
-  /** Directory of the job. A relative path starts at the directory of the worker's sandbox, which is the default. */
+  /** Directory of the job. A relative path starts at the directory of the worker's sandbox. Default: that directory. */
   cwd?: string | URL
   /** Changes to the environment of the worker's sandbox, for this job. */
   env?: EnvChanges
@@ -87,9 +88,9 @@ export interface QueueAddOptions {
   delay?: number
   /** Whether to put the job in front of the jobs that are already waiting. Default: false. */
   lifo?: boolean
-  /** Which completed jobs to remove. Default: false, none. */
+  /** Which completed jobs BullMQ removes: true removes all, a number is how many stay. Default: false, none. */
   removeOnComplete?: QueueKeep
-  /** Which failed jobs to remove. Default: false, none. */
+  /** Which failed jobs BullMQ removes: true removes all, a number is how many stay. Default: false, none. */
   removeOnFail?: QueueKeep
   /** Whether the job fails unless its command exits with code 0. Default: true. */
   check?: boolean
@@ -172,7 +173,7 @@ export interface QueueLogsOptions<E extends Encoding = 'utf8'> {
   attempt?: number
   /** Whether to end the output at its last newline, as in {@link Jobs.read}. Default: false. */
   lines?: boolean
-  /** Default: 'utf8'. */
+  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
   encoding?: E
   /** Aborting makes the iterator reject with an {@link AbortError}; the job continues. */
   signal?: AbortSignal
@@ -224,17 +225,17 @@ export declare class JobQueue implements AsyncDisposable {
 }
 /** Options of {@link JobWorker}. */
 export interface JobWorkerOptions {
-  /** The name of the queue. Required. */
+  /** The name of the queue. */
   name: string
-  /** Where Redis is. Required. */
+  /** How to connect to Redis. */
   redis: RedisConnection
   /** The prefix of all keys in Redis. Default: 'bull'. */
   prefix?: string
-  /** The `jobs` of a `Sandbox` or a `SandboxClient`, which run the commands. Required. */
+  /** The `jobs` of a `Sandbox` or a `SandboxClient`, which run the commands. */
   jobs: Pick<Jobs, 'start' | 'status' | 'read' | 'follow' | 'wait' | 'cancel' | 'attach' | 'list' | 'remove'>
   /**
    * The id of the host that runs the jobs: 1 to 64 characters of `A-Z a-z 0-9 . _ -`. It must stay the same after a
-   * restart of the worker, and belong to no other directory of jobs. Required.
+   * restart of the worker, and belong to no other directory of jobs.
    */
   host: string
   /**

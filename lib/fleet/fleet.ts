@@ -118,16 +118,15 @@ function closed(): SandboxError {
   return new SandboxError('SANDBOX_DESTROYED', 'the fleet has been closed')
 }
 
-function planKubernetes(values: OptionValues<typeof fleetKubernetesOptions>): KubernetesPlan {
+function planKubernetes(
+  values: NonNullable<OptionValues<typeof fleetOptions>['kubernetes']>,
+): KubernetesPlan {
   const { namespace, warmPool, kubeConfig, router, port } = values
-  if (warmPool === undefined) throw new OptionError('INVALID_OPTION', 'kubernetes.warmPool is required')
-  if (router !== undefined && router.url === undefined)
-    throw new OptionError('INVALID_OPTION', 'kubernetes.router.url is required')
   return {
     namespace: namespace ?? fleetKubernetesOptions.namespace.default,
     warmPool,
     kubeConfig,
-    router: router?.url === undefined ? undefined : { url: router.url, headers: router.headers ?? {} },
+    router: router && { url: router.url, headers: router.headers ?? {} },
     port: port ?? fleetKubernetesOptions.port.default,
   }
 }

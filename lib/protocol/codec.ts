@@ -1,15 +1,16 @@
 /** Both ends of the JSON codec: checked options to the body of a request, and the body to what a caller would give. */
 
-import type { FromBase64, JsonForm, OptionTable, OptionValues } from '../schema/kind.js'
+import type { CallTable, FromBase64, JsonForm, OptionTable, OptionValues } from '../schema/kind.js'
+
 /** What of the options crosses HTTP. Only own properties are options. */
 export function encodeOptions<T extends OptionTable>(
   table: T,
   values: OptionValues<T>,
 ): Record<string, unknown> {
   const body: Record<string, unknown> = Object.create(null)
-  for (const [name, form] of sendable(table)) {
+  for (const [name, { json }] of sendable(table)) {
     const value = Object.hasOwn(values, name) ? values[name] : undefined
-    if (value !== undefined) body[name] = form.encode === undefined ? value : form.encode(value)
+    if (value !== undefined) body[name] = json.encode === undefined ? value : json.encode(value)
   }
   return body
 }
@@ -21,17 +22,19 @@ export function decodeOptions(
   fromBase64: FromBase64,
 ): Record<string, unknown> {
   const options: Record<string, unknown> = Object.create(null)
-  for (const [name, form] of sendable(table)) {
-    const json = Object.hasOwn(body, name) ? body[name] : undefined
-    if (json !== undefined)
-      options[name] = form.decode === undefined ? json : form.decode(json as never, fromBase64)
+  for (const [name, { json }] of sendable(table)) {
+    const value = Object.hasOwn(body, name) ? body[name] : undefined
+    if (value !== undefined)
+      options[name] = json.decode === undefined ? value : json.decode(value as never, fromBase64)
   }
   return options
 }
 
-/** The options of a table that can be sent, and how. */
-export function sendable(table: OptionTable): Array<[string, JsonForm<unknown>]> {
-  return Object.entries(table).flatMap(([name, entry]) =>
-    typeof entry === 'object' && entry.json !== undefined ? [[name, entry.json]] : [],
+type Sendable = CallTable[string] & { json: JsonForm<unknown> }
+
+/** The options of a table that can be sent. */
+export function sendable(table: OptionTable): Array<[string, Sendable]> {
+  return Object.entries(table).filter(
+    (entry): entry is [string, Sendable] => typeof entry[1] === 'object' && entry[1].json !== undefined,
   )
 }

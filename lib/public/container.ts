@@ -28,7 +28,10 @@ export interface SessionOptions {
   env?: Record<string, string | null | undefined>
   /** Ignored. Accepted because existing containers pass it. */
   isolation?: boolean
-  /** Default for {@link ExecOptions.timeoutMs} of `exec`: 0 to 2147483647 ms, 0 = none. Default: 0. */
+  /**
+   * Default for {@link ExecOptions.timeoutMs} of `exec`, the time limit of each command: 0 to 2147483647 ms, 0 = none.
+   * Default: 0.
+   */
   commandTimeoutMs?: number
   /**
    * Whether the session continues after `exit 3`, and `exec` resolves with code 3. With false, `exec` rejects with
@@ -43,14 +46,20 @@ export interface SessionOptions {
 
 /** Options of {@link Session.exec}. */
 export interface ExecOptions {
-  /** Directory for this command only. If it does not exist, the command fails with code 1 and a message in stderr. */
+  /**
+   * Directory for this command only. If it does not exist, the command fails with code 1 and a message in stderr.
+   * Default: the session's.
+   */
   cwd?: string
   /**
    * Variables for this command only. The previous values are restored exactly afterwards. `undefined` and null are
    * skipped. A value must not contain NUL. Names match `^[A-Za-z_][A-Za-z0-9_]*$`.
    */
   env?: Record<string, string | null | undefined>
-  /** Milliseconds the command may run, 0 to 2147483647; 0 = no limit. Default: the session's `commandTimeoutMs`. */
+  /**
+   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. Default: the session's `commandTimeoutMs`; 0 for
+   * `execStream`.
+   */
   timeoutMs?: number
   /** Sets the log level: info for 'user', debug for 'internal'. Default: 'user'. */
   origin?: 'user' | 'internal'
@@ -60,7 +69,10 @@ export interface ExecOptions {
  * Options of {@link Session.execStream}. `timeoutMs` is 0 by default, because background commands are often servers.
  */
 export interface StreamOptions extends ExecOptions {
-  /** The id to pass to {@link Session.killCommand}: any non-empty text and not the id of a running command. */
+  /**
+   * The id to pass to {@link Session.killCommand}: any non-empty text and not the id of a running command. Default: a
+   * random UUID.
+   */
   commandId?: string
 }
 

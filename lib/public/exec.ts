@@ -10,7 +10,7 @@ import type { Session } from './session.js'
 export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
   /**
    * Directory for this command only. A relative path starts at the session's directory, which is restored afterwards.
-   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs.
+   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs. Default: the session's.
    */
   cwd?: string | URL
   /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */

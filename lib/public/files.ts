@@ -45,6 +45,7 @@ export interface FileReadOptions<E extends Encoding = 'utf8'> {
   encoding?: E
   /** Maximum size in bytes. A larger file rejects with FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
   maxBytes?: number
+  /** Aborting ends the call. */
   signal?: AbortSignal
 }
 
@@ -54,6 +55,7 @@ export interface FileStreamOptions {
   start?: number
   /** Offset of the last byte, inclusive as in `fs.createReadStream`. Default: the end of the file. */
   end?: number
+  /** Aborting ends the stream with an error. */
   signal?: AbortSignal
 }
 

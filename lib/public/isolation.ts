@@ -29,15 +29,22 @@ export interface FilesystemRules {
  * session inherits each rule that it omits from its sandbox.
  */
 export interface IsolationRules {
-  /** Rules to start from. Each other option replaces one of them. */
+  /** Rules to start from. Each other option replaces one of them. Default: none. */
   preset?: 'workspace' | 'workspace+network' | 'read-only'
+  /** The files that programs may use. Default: the defaults of its members. */
   filesystem?: FilesystemRules
   /**
    * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like
    * 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by HTTP and SOCKS
    * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name.
    */
-  network?: 'host' | 'none' | { allow: string[] }
+  network?:
+    | 'host'
+    | 'none'
+    | {
+        /** Hosts and ports that the proxy lets through. */
+        allow: string[]
+      }
   /** Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'. */
   processes?: 'host' | 'own'
   /**

@@ -61,6 +61,7 @@ export interface JobStatus {
 
 /** Argument of {@link Jobs.start}. */
 export interface JobStartOptions {
+  /** The command to run. */
   command: Command
   /**
    * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: an unguessable id that sorts by time.
@@ -93,7 +94,7 @@ export interface JobReadOptions<E extends Encoding = 'utf8'> {
    * more, or when it is as long as `maxBytes`. Default: false.
    */
   lines?: boolean
-  /** Default: 'utf8'. */
+  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
   encoding?: E
 }
 
@@ -119,9 +120,9 @@ export interface JobCancelOptions {
 
 /** Selects jobs that match all members. */
 export interface JobFilter {
-  /** Only jobs in this state. */
+  /** Only jobs in this state. Default: jobs in any state. */
   state?: JobStatus['state']
-  /** Only jobs with this name: 1 to 256 characters, no control characters. */
+  /** Only jobs with this name: 1 to 256 characters, no control characters. Default: jobs with any name. */
   processName?: string
 }
 

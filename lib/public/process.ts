@@ -53,7 +53,14 @@ export interface SessionProcessOptions {
    * `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See {@link Process.resize}.
    * Default: no terminal.
    */
-  pty?: boolean | { cols: number; rows: number }
+  pty?:
+    | boolean
+    | {
+        /** Columns, 1 to 65535. */
+        cols: number
+        /** Rows, 1 to 65535. */
+        rows: number
+      }
   /**
    * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal always
    * does this. Default: false.

@@ -14,8 +14,8 @@ import type { Session, SessionOptions } from './session.js'
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
   /**
-   * Directory in which sessions start. A relative path starts at `process.cwd()` at construction, which is the default.
-   * If the directory does not exist, the first call rejects with CWD_NOT_FOUND.
+   * Directory in which sessions start. A relative path starts at the default. If the directory does not exist, the
+   * first call rejects with CWD_NOT_FOUND. Default: `process.cwd()` at construction.
    */
   cwd?: string | URL
   /** Variables, merged over the environment of this process (see `extendEnv`). `undefined` removes a variable. */
@@ -27,7 +27,9 @@ export interface SandboxOptions {
   extendEnv?: boolean
   /** The shell: bash 4.4 or newer. Default: the bash found on the PATH of the resulting environment. */
   shell?: string
-  /** Default for {@link ExecOptions.timeout}: 0 to 2147483647 ms, 0 = none. Default: 0. */
+  /**
+   * Default for {@link ExecOptions.timeout}, the time limit of each command: 0 to 2147483647 ms, 0 = none. Default: 0.
+   */
   timeout?: number
   /**
    * Default for {@link ExecOptions.maxBuffer}: maximum bytes kept per stream and command. Default: 67108864 (64 MiB)
@@ -51,9 +53,15 @@ export interface SandboxOptions {
    * enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
    */
   isolation?: Isolation
-  /** Default for {@link ExecOptions.killSignal}. Default: 'SIGTERM'. */
+  /**
+   * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
+   * 'SIGTERM'.
+   */
   killSignal?: Signal
-  /** Default for {@link ExecOptions.forceKillAfterDelay}: 0 to 2147483647 ms. Default: 5000. */
+  /**
+   * Default for {@link ExecOptions.forceKillAfterDelay}: milliseconds between `killSignal` and SIGKILL, 0 to
+   * 2147483647. Default: 5000.
+   */
   forceKillAfterDelay?: number
   /** Whether a session continues after `exit` in a command. Default: true. */
   surviveExit?: boolean
@@ -64,9 +72,9 @@ export interface SandboxOptions {
    */
   stateDir?: string
   /**
-   * Directory of durable jobs; see {@link Jobs}. The first job creates it with mode 0700. If it belongs to another
-   * user, is writable by others or is a symlink, every call rejects with STATE_DIR_UNAVAILABLE.
-   * Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
+   * Directory of durable jobs, each in its own subdirectory; see {@link Jobs}. The first job creates it with mode 0700.
+   * If it belongs to another user, is writable by others or is a symlink, every call rejects with
+   * STATE_DIR_UNAVAILABLE. Default: `<os.tmpdir()>/sandbox-jobs`, where all programs of the same user find the jobs, or
    * `<os.tmpdir()>/sandbox-jobs-<uid>` if another user owns that directory.
    */
   jobsRoot?: string | URL
@@ -76,13 +84,16 @@ export interface SandboxOptions {
 
 /** Limits of a process and its descendants. A limit that this machine cannot enforce rejects with LIMIT_UNSUPPORTED. */
 export interface Limits {
-  /** Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'. */
+  /**
+   * Maximum bytes of memory, 1 to Number.MAX_SAFE_INTEGER. Beyond it, the process is killed with the reason 'oom'.
+   * Default: no limit.
+   */
   memory?: number
-  /** Maximum number of processors, more than 0; 0.5 is half of one. */
+  /** Maximum number of processors, more than 0; 0.5 is half of one. Default: no limit. */
   cpus?: number
-  /** Maximum number of processes and threads, 1 to 4294967295. */
+  /** Maximum number of processes and threads, 1 to 4294967295. Default: no limit. */
   pids?: number
-  /** Maximum number of open file descriptors per process, 1 to 4294967295. */
+  /** Maximum number of open file descriptors per process, 1 to 4294967295. Default: no limit. */
   openFiles?: number
 }
 
@@ -216,7 +227,13 @@ export declare class Sandbox {
    * Rejects with INVALID_ENV_NAME (also for a variable that is read-only in the session), INVALID_OPTION (a value that
    * is not a string or contains a NUL) or SESSION_NOT_FOUND.
    */
-  setEnvVars(vars: EnvChanges, options?: { sessionId?: string }): Promise<void>
+  setEnvVars(
+    vars: EnvChanges,
+    options?: {
+      /** The session whose variables to set. Default: 'default'. */
+      sessionId?: string
+    },
+  ): Promise<void>
 
   /**
    * Creates a session, which shares no shell state with other sessions, and starts its shell.

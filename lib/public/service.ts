@@ -37,6 +37,10 @@ export interface ServiceOptions extends ProcessOptions {
    * minute without a failure resets it. Default: 500.
    */
   restartDelay?: number
+  /**
+   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to
+   * send the text "pipe", pass bytes.
+   */
   input?: string | Uint8Array | 'pipe'
 }
 

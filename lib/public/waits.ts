@@ -39,7 +39,14 @@ export interface PortOptions {
    */
   path?: string
   /** The status codes that count as ready: 100 to 599, or a range. Redirects are not followed. Default: 200 to 399. */
-  status?: number | { min?: number; max?: number }
+  status?:
+    | number
+    | {
+        /** The first status, 100 to 599. Default: 100. */
+        min?: number
+        /** The last status, 100 to 599. Default: 599. */
+        max?: number
+      }
   /** Milliseconds between two checks, 1 to 2147483647. Default: 100. */
   interval?: number
 }

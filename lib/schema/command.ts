@@ -3,6 +3,7 @@
  */
 import { toBase64 } from '../base/base64.js'
 import { OptionError } from '../base/errors.js'
+import type { Command, Input } from '../public/index.js'
 import type { FromBase64, JsonForm, Kind } from './kind.js'
 import { describe, refusal } from './read.js'
 
@@ -52,7 +53,7 @@ export function encodeCommand(command: CheckedCommand): string | string[] {
   return command.text ?? command.argv
 }
 
-export const command: Kind<CheckedCommand> = {
+export const command: Kind<Command, CheckedCommand> = {
   read: readCommand,
   json: { schema: { type: 'named', name: 'Command' }, encode: encodeCommand },
   bounds: 'shell text or a list of arguments',
@@ -96,9 +97,9 @@ const json: JsonForm<unknown> = {
   decode: decodeData,
 }
 
-export const data: Kind<Uint8Array> = { read: inputBytes, json, bounds: 'text or bytes' }
+export const data: Kind<string | Uint8Array, Uint8Array> = { read: inputBytes, json, bounds: 'text or bytes' }
 
-export const input: Kind<CheckedInput> = {
+export const input: Kind<Input, CheckedInput> = {
   read: commandInput,
   json,
   bounds: 'text, bytes or an iterable of them',
@@ -111,14 +112,14 @@ const openableJson: JsonForm<unknown> = {
 }
 
 /** The input of a process. 'pipe' keeps it open for `write`. */
-export const processInput: Kind<CheckedInput | 'pipe'> = {
+export const processInput: Kind<Input | 'pipe', CheckedInput | 'pipe'> = {
   read: (value, name) => (value === 'pipe' ? value : commandInput(value, name)),
   json: openableJson,
   bounds: "text, bytes, an iterable of them, or 'pipe'",
 }
 
 /** An input that each restart of a service can read again. */
-export const serviceInput: Kind<Uint8Array | 'pipe'> = {
+export const serviceInput: Kind<string | Uint8Array | 'pipe', Uint8Array | 'pipe'> = {
   read(value, name) {
     const input = processInput.read(value, name)
     if (input === 'pipe' || input instanceof Uint8Array) return input

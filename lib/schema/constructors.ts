@@ -3,7 +3,7 @@
  */
 import { OptionError } from '../base/errors.js'
 import type { OptionErrorCode } from '../public/errors.js'
-import type { Kind, OptionTable, OptionValues } from './kind.js'
+import type { Kind, OptionInput, OptionTable, OptionValues } from './kind.js'
 import { readGroup, refusal } from './read.js'
 
 /** How a kind of text differs from others. */
@@ -52,6 +52,18 @@ export function pattern(form: RegExp, rule: string, traits?: TextTraits): Kind<s
   return text((value) => form.test(value), rule, traits)
 }
 
+/** A kind of text that may also be given as a URL. */
+export function orUrl(
+  { read, json, bounds }: Kind<string>,
+  textOf: (url: URL, name: string) => string,
+): Kind<string | URL, string> {
+  return {
+    read: (value, name) => read(value instanceof URL ? textOf(value, name) : value, name),
+    json,
+    bounds,
+  }
+}
+
 /** One of a few words. */
 export function oneOf<const T extends string>(
   words: readonly T[],
@@ -78,7 +90,7 @@ export function object<T extends OptionTable, R extends keyof T & string = never
   table: T,
   required: readonly R[] = [],
   bounds = 'an object',
-): Kind<OptionValues<T> & Required<Pick<OptionValues<T>, R>>> {
+): Kind<OptionInput<T, NoInfer<R>>, OptionValues<T> & Required<Pick<OptionValues<T>, NoInfer<R>>>> {
   return {
     read(value, name) {
       const values = readGroup(table, value, name)
@@ -94,11 +106,11 @@ export function object<T extends OptionTable, R extends keyof T & string = never
 }
 
 /** A list of at most `most` texts. `excess` is the rule that a longer list breaks, if it is another one. */
-export function list(
-  item: Kind<string>,
+export function list<T extends string>(
+  item: Kind<T>,
   most: number,
   { rule, bounds, excess }: { rule: string; bounds: string; excess?: string },
-): Kind<string[]> {
+): Kind<T[]> {
   return {
     read(value, name) {
       if (!Array.isArray(value)) throw refusal(name, rule, value)
@@ -114,12 +126,12 @@ export function list(
 }
 
 /** The first kind for values that pass the test, and the second kind for all others. */
-export function either<A, B>(
-  first: Kind<A>,
+export function either<FirstIn, First, SecondIn, Second>(
+  first: Kind<FirstIn, First>,
   isFirst: (value: unknown) => boolean,
-  second: Kind<B>,
+  second: Kind<SecondIn, Second>,
   bounds: string,
-): Kind<A | B> {
+): Kind<FirstIn | SecondIn, First | Second> {
   const of = [first, second].flatMap(({ json }) => (json === undefined ? [] : [json.schema]))
   return {
     read: (value, name) => (isFirst(value) ? first : second).read(value, name),
@@ -129,7 +141,10 @@ export function either<A, B>(
 }
 
 /** A kind whose checked value becomes another one. `map` may refuse it. */
-export function mapped<A, B>({ read, json, bounds }: Kind<A>, map: (value: A, name: string) => B): Kind<B> {
+export function mapped<In, A, B>(
+  { read, json, bounds }: Kind<In, A>,
+  map: (value: A, name: string) => B,
+): Kind<In, B> {
   return {
     read: (value, name) => map(read(value, name), name),
     ...(json !== undefined && { json: { schema: json.schema } }),

@@ -5,6 +5,7 @@
  * object, where null unsets.
  */
 import { OptionError } from '../base/errors.js'
+import type { EnvChanges } from '../public/index.js'
 import type { Kind } from './kind.js'
 import { quote, readEntries, refusal } from './read.js'
 
@@ -48,16 +49,19 @@ export function decodeEnv(json: Record<string, string | null>): Record<string, s
   return Object.fromEntries(Object.entries(json).map(([name, value]) => [name, value ?? undefined]))
 }
 
-export const env: Kind<EnvLists> = {
+export const env: Kind<EnvChanges, EnvLists> = {
   read: envChanges,
   json: { schema: { type: 'named', name: 'Env' }, encode: encodeEnv, decode: decodeEnv },
   bounds: 'strings by name; undefined unsets',
 }
 
+/** The public type, in which null unsets, too. */
+type ContainerVariables = Record<string, string | null | undefined>
+
 export type Variables = Record<string, string | undefined>
 
 /** Variables of a session in a container, on top of this process's environment. */
-export const sessionVariables: Kind<Variables> = {
+export const sessionVariables: Kind<ContainerVariables, Variables> = {
   read(value, name) {
     const found = readEntries(value, name).map(([key, item]): [string, unknown] => {
       if (!VARIABLE_NAME.test(key))
@@ -72,7 +76,7 @@ export const sessionVariables: Kind<Variables> = {
 }
 
 /** Variables of a command in a container, which sees the session's value of those that are skipped. */
-export const commandVariables: Kind<Variables> = {
+export const commandVariables: Kind<ContainerVariables, Variables> = {
   read: (value, name) =>
     Object.fromEntries(
       Object.entries(sessionVariables.read(value, name)).filter(([, variable]) => variable !== undefined),

@@ -1,12 +1,13 @@
 /** Kinds of values of HTTP. Their messages never show a value that may be a secret. */
 import { OptionError } from '../base/errors.js'
-import { either, mapped, object, oneOf, pattern, text } from './constructors.js'
+import type { PortOptions } from '../public/index.js'
+import { either, mapped, object, oneOf, orUrl, pattern, text } from './constructors.js'
 import { VARIABLE_NAME } from './env.js'
-import { type Kind, option } from './kind.js'
+import { type Kind, table } from './kind.js'
 import { count } from './numbers.js'
 import { quote, readEntries } from './read.js'
 
-const serverUrlText = text(isServerUrl, 'must be an http: or https: URL without user, query and fragment', {
+const urlText = text(isServerUrl, 'must be an http: or https: URL without user, query and fragment', {
   bounds: 'an http: or https: URL',
   isSecret: true,
 })
@@ -18,11 +19,13 @@ function isServerUrl(text: string): boolean {
 }
 
 /** The URL of a server, without a slash at its end. */
-export const serverUrl: Kind<string> = {
-  ...serverUrlText,
-  read: (value, name) =>
-    serverUrlText.read(value instanceof URL ? value.href : value, name).replace(/\/+$/, ''),
-}
+export const serverUrl = mapped(
+  orUrl(urlText, (url) => url.href),
+  (url) => url.replace(/\/+$/, ''),
+)
+
+/** Typed as text only, for public types without URL. */
+export const serverUrlText = serverUrl as Kind<string>
 
 /** A token that is valid in a header. */
 export const token = pattern(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks', { isSecret: true })
@@ -46,7 +49,7 @@ export const tokenHeader: Kind<'authorization' | 'x-nacre-token'> = {
 }
 
 /** Headers by lower-case name. */
-export const headers: Kind<Record<string, string>> = {
+export const headers: Kind<Readonly<Record<string, string>>, Record<string, string>> = {
   read(value, name) {
     const checked: Record<string, string> = {}
     for (const [given, text] of readEntries(value, name)) {
@@ -71,7 +74,7 @@ const origin = text(
 )
 
 /** Origins as browsers send them. '*' is refused: it would let every web page run commands. */
-export const origins: Kind<string[]> = {
+export const origins: Kind<string | readonly string[], string[]> = {
   read: (value, name) =>
     (Array.isArray(value) ? Array.from<unknown>(value) : [value]).map((item) => origin.read(item, name)),
   bounds: "origins like 'https://example.com'",
@@ -98,20 +101,21 @@ export interface StatusRange {
 
 const statusCode = count(100, 599)
 
-const statusTable = {
-  min: option(statusCode, { doc: 'The first status.', default: 100 }),
-  max: option(statusCode, { doc: 'The last status.', default: 599 }),
-}
+/** Of `status`. */
+export const statusOptions = table<Exclude<PortOptions['status'], number | undefined>>()({
+  min: { ...statusCode, default: 100 },
+  max: { ...statusCode, default: 599 },
+})
 
 /** One status, or a range from the first to the last. */
-export const statusRange: Kind<StatusRange> = mapped(
-  either<Partial<StatusRange>, Partial<StatusRange>>(
+export const statusRange = mapped(
+  either(
     mapped(statusCode, (only) => ({ min: only, max: only })),
     (value) => typeof value === 'number',
-    object(statusTable),
+    object(statusOptions),
     '100 to 599, or { min, max }',
   ),
-  ({ min = statusTable.min.default, max = statusTable.max.default }, name) => {
+  ({ min = statusOptions.min.default, max = statusOptions.max.default }, name) => {
     if (min <= max) return { min, max }
     throw new OptionError('INVALID_OPTION', `${name} must have a min that is not above its max`)
   },

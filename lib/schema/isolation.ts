@@ -1,8 +1,9 @@
 /** The kind of `isolation`, with the tables of its groups. */
 import { OptionError } from '../base/errors.js'
+import type { FilesystemRules, Isolation, IsolationRules } from '../public/index.js'
 import { either, list, mapped, object, oneOf, quoted, text } from './constructors.js'
 import { type GivenRules, PRESETS } from './isolation-rules.js'
-import { type Kind, option } from './kind.js'
+import { type Kind, table } from './kind.js'
 import { flag } from './values.js'
 
 /** Keeps all paths, with links and homes resolved, below the supervisor's limit of 16 MiB. */
@@ -32,21 +33,12 @@ const readable = either(
 )
 
 /** Of `isolation.filesystem`. */
-const filesystemOptions = {
-  read: option(readable, {
-    doc: 'Paths that programs may read, with everything below them.',
-    default: 'all',
-  }),
-  write: option(paths, {
-    doc: 'Paths that programs may write, with everything below them.',
-    otherwise: "['.']",
-  }),
-  hide: option(paths, {
-    doc: 'Paths that appear empty or missing.',
-    otherwise: 'well-known secrets',
-  }),
-  protect: option(paths, { doc: 'Paths that are never writable.', otherwise: '[]' }),
-}
+export const filesystemOptions = table<FilesystemRules>()({
+  read: { ...readable, default: 'all' },
+  write: paths,
+  hide: paths,
+  protect: paths,
+})
 
 /** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
 const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(\d{1,5}|\*)$/i
@@ -67,9 +59,7 @@ const targets = list(target, MAX_ITEMS, {
 })
 
 /** Of `isolation.network`. */
-const networkOptions = {
-  allow: option(targets, { doc: 'Hosts and ports that the proxy lets through.' }),
-}
+export const networkOptions = table<Extract<IsolationRules['network'], object>>()({ allow: targets })
 
 const network = either(
   oneOf(['host', 'none'], "must be 'host', 'none' or { allow }"),
@@ -79,24 +69,15 @@ const network = either(
 )
 
 /** Of `isolation`. */
-const isolationOptions = {
-  preset: option(oneOf(PRESETS, `must be one of ${quoted(PRESETS)}`), {
-    doc: 'Rules to start from. The other options replace single rules.',
-    otherwise: 'none',
-  }),
-  filesystem: option(object(filesystemOptions, [], 'an object of lists'), {
-    doc: 'Files that programs may use.',
-    otherwise: 'its defaults',
-  }),
-  network: option(network, { doc: 'Hosts that programs may reach.', default: 'host' }),
-  processes: option(oneOf(['host', 'own']), {
-    doc: 'Processes that programs can see and signal.',
-    default: 'host',
-  }),
-  bestEffort: option(flag, { doc: 'Drops rules that this machine cannot enforce.', default: false }),
-}
+export const isolationOptions = table<IsolationRules>()({
+  preset: oneOf(PRESETS, `must be one of ${quoted(PRESETS)}`),
+  filesystem: object(filesystemOptions, [], 'an object of lists'),
+  network: { ...network, default: 'host' },
+  processes: { ...oneOf(['host', 'own']), default: 'host' },
+  bestEffort: { ...flag, default: false },
+})
 
-const rules: Kind<GivenRules> = either(
+const rules: Kind<Isolation, GivenRules> = either(
   mapped(oneOf(PRESETS, `must be rules or one of ${quoted(PRESETS)}`), (preset) => ({ preset })),
   (value) => typeof value === 'string',
   object(isolationOptions),
@@ -104,7 +85,7 @@ const rules: Kind<GivenRules> = either(
 )
 
 /** Rules or a preset. They stay incomplete, since a session inherits what is missing. */
-export const isolation: Kind<GivenRules> = {
+export const isolation: Kind<Isolation, GivenRules> = {
   ...rules,
   read(value, name) {
     if (typeof value !== 'boolean') return rules.read(value, name)

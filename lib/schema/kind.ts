@@ -1,9 +1,10 @@
 /**
- * One option of a call: how its value is checked, how it crosses HTTP as JSON, and its documentation.
+ * One option of a call: how its value is checked, how it crosses HTTP as JSON, and its bounds.
  *
- * Each call has one table of options. The following use it: the reader in `schema/read.ts` and its messages, both ends of
- * the JSON codec (`protocol/codec.ts`), the schema of the OpenAPI document (`server/table-schema.ts`) and docs/options.md
- * (`protocol/option-docs.ts`).
+ * Each call has one table of options, which the compiler compares with the public interface. The following use the table:
+ * the reader in `schema/read.ts` and its messages, both ends of the JSON codec (`protocol/codec.ts`), the schema of the
+ * OpenAPI document (`server/table-schema.ts`) and docs/options.md. Texts come from the comments of the interface
+ * (`scripts/texts.mjs`).
  */
 
 /** Checks one value and returns it in internal form. Throws OptionError naming `name` and its bounds. */
@@ -32,39 +33,59 @@ export interface JsonForm<T> {
   decode?(json: never, fromBase64: FromBase64): unknown
 }
 
-/** A kind of value that options of many calls share. */
-export interface Kind<T> {
-  read: Reader<T>
+/** An option, whatever its type. */
+export interface Option {
+  read: Reader<unknown>
   /** Absent for values that exist only in one process, like functions. */
-  json?: JsonForm<T>
+  json?: JsonForm<unknown>
   /** Unit and bounds as the docs show them. */
   bounds: string
 }
 
-/** The documentation of one option. */
-export interface About {
-  /** One line of documentation. */
-  doc: string
-  /** The value that holds when the option is not given. */
-  default?: string | number | boolean
-  /** The default in words, if it is not a single value. */
-  otherwise?: string
+/** A kind of value that options of many calls share. `In` is what callers may give, `Out` the checked form. */
+export interface Kind<In, Out = In> extends Option {
+  read: Reader<Out>
+  json?: JsonForm<Out>
+  /** Never set: by it, the compiler compares `In` with the public type. */
+  accepts?: (value: In) => In
 }
 
-export type Option<T> = Kind<T> & About
+/** Any function; the public types define its parameters. */
+export type Callback = (...parameters: unknown[]) => unknown
+
+/** What a kind must accept for a member of this type. */
+type Given<T> = T extends undefined ? never : T extends (...parameters: never[]) => unknown ? Callback : T
+
+/** An option of the right type for each member of a public interface. */
+export type Table<T> = {
+  [K in keyof T]-?: Option & {
+    accepts?: (value: Given<T[K]>) => Given<T[K]>
+    /** The value that holds when the option is not given. */
+    default?: Extract<Given<T[K]>, string | number | boolean>
+  }
+}
+
+/** Declares the options of an interface. A missing, an unknown or a wrongly typed one does not compile. */
+export function table<T>() {
+  return <const U extends Table<T>>(options: U & Record<Exclude<keyof U, keyof T>, never>): U => options
+}
+
+/** Options by name. A table without a public interface may also have bare readers. */
+export type OptionTable = Record<string, Described | Reader<unknown>>
 
 /** The options of a call by name. */
-export type CallTable = Record<string, Option<unknown>>
+export type CallTable = Record<string, Described>
 
-/** Options by name. A group that has no documentation may have kinds and bare readers. */
-export type OptionTable = Record<string, Kind<unknown> | Reader<unknown>>
+type Described = Option & { default?: string | number | boolean }
 
 /** The result of reading a table: each option is set only if it was given. */
-export type OptionValues<T extends OptionTable> = { [K in keyof T]?: ValueOf<T[K]> }
+export type OptionValues<T extends OptionTable> = { -readonly [K in keyof T]?: ValueOf<T[K]> }
 
 type ValueOf<Entry> = Entry extends { read: Reader<infer T> } ? T : Entry extends Reader<infer T> ? T : never
 
-/** Creates an option of this kind. */
-export function option<T, const A extends About>(kind: Kind<T>, about: A): Kind<T> & A {
-  return { ...kind, ...about }
-}
+/** What callers may give for a table, of which `R` are required. */
+export type OptionInput<T extends OptionTable, R extends keyof T> = {
+  -readonly [K in Exclude<keyof T, R>]?: InputOf<T[K]>
+} & { -readonly [K in R]: InputOf<T[K]> }
+
+type InputOf<Entry> = Entry extends Kind<infer In, infer _> ? In : never

@@ -20,7 +20,7 @@ export const dnsLabel = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_B
 export const sandboxId = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_BOUNDS, code: 'INVALID_ID' })
 
 /** Labels in the syntax of Kubernetes. */
-export const labels: Kind<Record<string, string>> = {
+export const labels: Kind<Readonly<Record<string, string>>, Record<string, string>> = {
   read(value, name) {
     const checked: Record<string, string> = {}
     for (const [key, text] of readEntries(value, name)) {

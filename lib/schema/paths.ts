@@ -2,7 +2,7 @@
  * Kinds of paths. The engine finds out whether a path exists, when it uses it.
  */
 import { OptionError, SandboxError } from '../base/errors.js'
-import { mapped, pattern } from './constructors.js'
+import { mapped, orUrl, pattern } from './constructors.js'
 import type { Kind } from './kind.js'
 import { refusal } from './read.js'
 
@@ -13,17 +13,16 @@ export const filePath = pattern(NOT_EMPTY, 'must be a path, not empty and withou
   bounds: 'a path',
 })
 
-const directoryPath = pattern(
-  NOT_EMPTY,
-  'must be a path or a file: URL, not empty and without NUL characters',
-  { bounds: 'a path or a file: URL' },
+/** A directory as a string or a file: URL, not empty, without NUL. */
+export const directory = orUrl(
+  pattern(NOT_EMPTY, 'must be a path or a file: URL, not empty and without NUL characters', {
+    bounds: 'a path or a file: URL',
+  }),
+  fromUrl,
 )
 
-/** A directory as a string or a file: URL, not empty, without NUL. */
-export const directory: Kind<string> = {
-  ...directoryPath,
-  read: (value, name) => directoryPath.read(value instanceof URL ? fromUrl(value, name) : value, name),
-}
+/** Typed as text only, for public types without URL. */
+export const directoryText = directory as Kind<string>
 
 /** An encoded slash is refused: it would become a separator. */
 function fromUrl(url: URL, name: string): string {

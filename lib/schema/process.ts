@@ -2,11 +2,13 @@
  * What a process may use, the size of its terminal, and its user. Whether this machine can enforce a limit, and whether a
  * user exists, is for the engine to find out.
  */
-import type { Limits } from '../public/index.js'
+import type { Limits, ProcessOptions } from '../public/index.js'
 import { either, mapped, object, text } from './constructors.js'
-import { type Kind, option } from './kind.js'
+import { type Kind, table } from './kind.js'
 import { count, processors } from './numbers.js'
 import { switchable } from './values.js'
+
+type TerminalSize = Exclude<ProcessOptions['pty'], boolean | undefined>
 
 /** Counts cross the boundary as u32. */
 const MAX_COUNT = 0xffff_ffff
@@ -16,39 +18,24 @@ const MAX_CELLS = 0xffff
 const MAX_ID = 0xffff_fffe
 
 /** Of `limits`. */
-export const limitOptions = {
-  memory: option(count(1, Number.MAX_SAFE_INTEGER, 'bytes'), {
-    doc: 'Maximum memory.',
-    otherwise: 'no limit',
-  }),
-  cpus: option(processors, {
-    doc: 'Maximum number of processors; 0.5 is half of one.',
-    otherwise: 'no limit',
-  }),
-  pids: option(count(1, MAX_COUNT), {
-    doc: 'Maximum number of processes and threads.',
-    otherwise: 'no limit',
-  }),
-  openFiles: option(count(1, MAX_COUNT), {
-    doc: 'Maximum number of open file descriptors per process.',
-    otherwise: 'no limit',
-  }),
-}
+export const limitOptions = table<Limits>()({
+  memory: count(1, Number.MAX_SAFE_INTEGER, 'bytes'),
+  cpus: processors,
+  pids: count(1, MAX_COUNT),
+  openFiles: count(1, MAX_COUNT),
+})
 
 /** An object of limits, or undefined when it names none. */
-export const limits: Kind<Limits | undefined> = mapped(
+export const limits: Kind<Limits, Limits | undefined> = mapped(
   object(limitOptions, [], 'an object of limits'),
   (limits) => (Object.keys(limits).length > 0 ? limits : undefined),
 )
 
-/** The size of a terminal: columns and rows, both of them. */
-export const terminal = object(
-  {
-    cols: option(count(1, MAX_CELLS), { doc: 'Columns.' }),
-    rows: option(count(1, MAX_CELLS), { doc: 'Rows.' }),
-  },
-  ['cols', 'rows'],
-)
+/** Of `pty`: both are required. */
+export const terminalOptions = table<TerminalSize>()({ cols: count(1, MAX_CELLS), rows: count(1, MAX_CELLS) })
+
+/** The size of a terminal. */
+export const terminal = object(terminalOptions, ['cols', 'rows'])
 
 /** A terminal. By tradition it has 80 columns and 24 rows. */
 export const pty = switchable(terminal, { cols: 80, rows: 24 }, 'true for 80 x 24, or { cols, rows }')

@@ -1,6 +1,6 @@
 /** Kinds of values of queues and workers. Their messages never show a connection, which may contain a password. */
 import { OptionError } from '../base/errors.js'
-import type { JobWorkerOptions, QueueBackoff, QueueKeep } from '../public/queue.js'
+import type { JobWorkerOptions, QueueBackoff, QueueKeep, RedisConnection } from '../public/queue.js'
 import { oneOf, pattern, quoted } from './constructors.js'
 import type { Kind } from './kind.js'
 import { count, fraction, MAX_MILLISECONDS, milliseconds } from './numbers.js'
@@ -52,7 +52,7 @@ export const keyPrefix = pattern(
 )
 
 /** Where Redis is: a URL, or an object for ioredis. */
-export const redisConnection: Kind<string | object> = {
+export const redisConnection: Kind<RedisConnection, string | object> = {
   read(value, name) {
     const text = value instanceof URL ? value.href : value
     if (typeof text === 'string' && URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol))

@@ -2,13 +2,14 @@
  * Both kinds of signal: those sent to processes, and the AbortSignal.
  */
 import { MAX_SIGNAL, signalNumber } from '../base/signals.js'
+import type { Signal } from '../public/index.js'
 import { local } from './constructors.js'
 import type { Kind } from './kind.js'
 import { refusal } from './read.js'
 import { hasMethod } from './values.js'
 
 /** A signal's name or number as a number from 1 to 64. Never 0, which only checks whether a process exists. */
-export const killSignal: Kind<number> = {
+export const killSignal: Kind<Signal, number> = {
   read(value, name) {
     if (typeof value === 'number' && Number.isInteger(value) && value >= 1 && value <= MAX_SIGNAL)
       return value

@@ -4,7 +4,7 @@
 import { OptionError } from '../base/errors.js'
 import type { Encoding, Logger } from '../public/index.js'
 import { either, local, mapped, oneOf } from './constructors.js'
-import type { Kind } from './kind.js'
+import type { Callback, Kind } from './kind.js'
 
 /** For what is done where the call is made, so it is not sent. */
 export const ownFlag = local<boolean>((value) => typeof value === 'boolean', 'must be true or false')
@@ -12,21 +12,21 @@ export const ownFlag = local<boolean>((value) => typeof value === 'boolean', 'mu
 export const flag: Kind<boolean> = { ...ownFlag, json: { schema: { type: 'boolean' } } }
 
 /** Also true, which stands for the usual value, and false, which counts as not given. */
-export function switchable<T>(kind: Kind<T>, usual: T, bounds: string): Kind<T | undefined> {
+export function switchable<In, Out>(
+  kind: Kind<In, Out>,
+  usual: Out,
+  bounds: string,
+): Kind<boolean | In, Out | undefined> {
   const isOn = mapped(flag, (value) => (value ? usual : undefined))
   return either(isOn, (value) => typeof value === 'boolean', kind, bounds)
 }
 
-/** Any function; the public types define its parameters. */
-export const callback = local<(...parameters: unknown[]) => unknown>(
-  (value) => typeof value === 'function',
-  'must be a function',
-)
+export const callback = local<Callback>((value) => typeof value === 'function', 'must be a function')
 
 export const encoding: Kind<Encoding> = oneOf(['utf8', 'buffer'])
 
 /** An option that containers pass on from their own callers: accepted with any value, and ignored. */
-export const ignored: Kind<undefined> = { read: () => undefined, bounds: 'anything' }
+export const ignored: Kind<boolean, undefined> = { read: () => undefined, bounds: 'anything' }
 
 /** Whether it has a method of this name, which may be inherited, as in console and classes. */
 export function hasMethod(value: unknown, method: string): boolean {

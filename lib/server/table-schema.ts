@@ -7,8 +7,9 @@
 import { z } from '@hono/zod-openapi'
 import { OptionError } from '../base/errors.js'
 import { sendable } from '../protocol/codec.js'
-import type { About, JsonSchema, OptionTable, Reader } from '../schema/kind.js'
+import type { JsonSchema, OptionTable, Reader } from '../schema/kind.js'
 import { commandSchema, dataSchema, envSchema, patternSchema, strictObject, stringList } from './schemas.js'
+import { texts } from './texts.js'
 
 const named = {
   Command: commandSchema,
@@ -20,9 +21,9 @@ const named = {
 /** The properties of a body, all optional. */
 export function shapeOf(table: OptionTable): Record<string, z.ZodType> {
   return Object.fromEntries(
-    sendable(table).map(([name, { schema }]) => {
-      const option = table[name] as Partial<About> & { read: Reader<unknown> }
-      return [name, zodOf(schema, refusalOf(option.read)).optional().openapi(describe(option))]
+    sendable(table).map(([name, { json, read, default: value }]) => {
+      const about = { description: texts.get(table)?.[name], ...(value !== undefined && { default: value }) }
+      return [name, zodOf(json.schema, refusalOf(read)).optional().openapi(about)]
     }),
   )
 }
@@ -64,9 +65,4 @@ function zodOf(schema: JsonSchema, error?: RefusalText): z.ZodType {
         { error },
       )
   }
-}
-
-function describe({ doc, default: value, otherwise }: Partial<About>): object {
-  const description = otherwise === undefined ? doc : `${doc} Default: ${otherwise}.`
-  return { description, ...(value !== undefined && { default: value }) }
 }

@@ -1,0 +1,79 @@
+/**
+ * Reads the texts of all options: the comments on the members of the interface that each `table<T>()` names.
+ */
+import { readdirSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath, pathToFileURL } from 'node:url'
+import ts from 'typescript'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+
+/**
+ * Every exported table with its name, its file, and the text of each option. Throws where a text is missing or disagrees
+ * with the table.
+ *
+ * @returns {Promise<Map<object, { name: string, file: string, members: Map<string, { text: string, isRequired: boolean }> }>>}
+ */
+export async function readTables() {
+  const files = ['lib/schema', 'lib/protocol'].flatMap((folder) =>
+    readdirSync(path.join(root, folder)).map((name) => path.join(root, folder, name)),
+  )
+  const { config } = ts.readConfigFile(path.join(root, 'tsconfig.json'), ts.sys.readFile)
+  const program = ts.createProgram(files, ts.parseJsonConfigFileContent(config, ts.sys, root).options)
+  const checker = program.getTypeChecker()
+  const tables = new Map()
+  const faults = []
+  for (const file of files) {
+    const module = path.relative(path.join(root, 'lib'), file).replace(/ts$/, 'js')
+    const values = await import(pathToFileURL(path.join(root, 'dist', module)).href)
+    for (const [name, type] of declaredTables(program.getSourceFile(file))) {
+      const properties = checker.getTypeFromTypeNode(type).getProperties()
+      const members = new Map(properties.map((member) => [member.name, readMember(member, checker)]))
+      for (const [option, { text }] of members)
+        faults.push(...faultsOf(`${name}.${option}`, text, values[name][option]))
+      tables.set(values[name], { name, file: module, members })
+    }
+  }
+  if (faults.length > 0) throw new Error(faults.join('\n'))
+  return tables
+}
+
+/** The tables that a file exports: `export const name = table<Type>()({ ... })`. */
+function declaredTables(source) {
+  return source.statements
+    .filter((statement) => statement.modifiers?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword))
+    .flatMap((statement) => statement.declarationList?.declarations ?? [])
+    .filter(({ initializer }) => initializer?.expression?.expression?.getText() === 'table')
+    .map(({ name, initializer }) => [name.text, initializer.expression.typeArguments[0]])
+}
+
+function readMember(member, checker) {
+  const comment = ts.displayPartsToString(member.getDocumentationComment(checker))
+  const text = comment.replace(/\s+/g, ' ').replace(/\{@link ([\w.]+)\}/g, '`$1`')
+  return { text, isRequired: (member.flags & ts.SymbolFlags.Optional) === 0 }
+}
+
+/** The sentence in a text that has the default. */
+export const DEFAULT = / ?\bDefault: (.+?)\.(?=\s|$)/
+
+/** A default that is a value, as its text begins. */
+export const LITERAL = /^(\d+|true|false|'[^']*')(?=$|,| \()/
+
+/**
+ * What is wrong with the text of an option: it is missing, or has another default or maximum than the table.
+ *
+ * @param {string} name
+ * @param {string} text
+ * @param {{ default?: unknown, json?: { schema: { maximum?: number } } }} option
+ */
+export function* faultsOf(name, text, { default: value, json }) {
+  if (text.replace(DEFAULT, '') === '') yield `${name} has no comment in lib/public`
+  const stated = DEFAULT.exec(text)?.[1] ?? ''
+  const literal = LITERAL.exec(stated)?.[1]
+  const expected = typeof value === 'string' ? `'${value}'` : value?.toString()
+  const agrees = expected === undefined ? literal !== stated : literal === expected
+  if (!agrees) yield `the default of ${name} is ${expected}, but its comment has: ${stated}`
+  const { maximum = Number.MAX_SAFE_INTEGER } = json?.schema ?? {}
+  if (maximum !== Number.MAX_SAFE_INTEGER && !text.includes(String(maximum)))
+    yield `the comment of ${name} does not have its maximum, ${maximum}`
+}
