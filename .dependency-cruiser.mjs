@@ -1,7 +1,8 @@
 /**
- * The layers of lib/: no cycles, and each layer imports only from itself and from those before it in this list.
+ * The layers of lib/: no cycles, and each layer imports only from itself and from those before it in this list. The packages
+ * beside nacre see what it exports.
  *
- *   npx depcruise lib
+ *   npm run check:structure
  */
 const LAYERS = [
   ['public', '^lib/public/'],
@@ -26,7 +27,7 @@ const layers = LAYERS.slice(0, -1).map(([name, path], at) => ({
   to: { path: LAYERS.slice(at + 1).map(([, above]) => above) },
 }))
 
-const backends = ['native', 'http', 'script'].map((name) => ({
+const backends = ['native', 'http'].map((name) => ({
   name: `the backend ${name} imports from no other`,
   severity: 'error',
   from: { path: `^lib/backends/${name}/` },
@@ -44,6 +45,18 @@ export default {
       to: { dependencyTypes: ['core'], dependencyTypesNot: ['type-only'] },
     },
     ...layers,
+    {
+      name: 'nacre imports from no package beside it',
+      severity: 'error',
+      from: { path: '^lib/' },
+      to: { path: '^packages/' },
+    },
+    {
+      name: 'a package beside nacre imports what nacre and other packages export',
+      severity: 'error',
+      from: { path: '^packages/([^/]+)/' },
+      to: { path: '^(lib|packages)/', pathNot: '^packages/$1/' },
+    },
     ...backends,
   ],
   options: {

@@ -1,5 +1,4 @@
 /** What `nacre` exports. The public types are in `lib/public`. */
 
 export { Sandbox } from './backends/native/sandbox.js'
-export { createSandboxJobs } from './backends/script/jobs.js'
 export { OptionError, SandboxError } from './base/errors.js'

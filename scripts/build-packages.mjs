@@ -4,13 +4,14 @@
  *   node scripts/build-packages.mjs [TARGET... | all | main]
  *
  * A target is `linux-x64-gnu`, `linux-x64-musl`, `linux-arm64-gnu` or `linux-arm64-musl`; the default is this machine's.
- * `nacre` itself is always built; `main` builds nothing else.
+ * `nacre` itself and the packages beside it are always built; `main` builds nothing else.
  */
+import { execFileSync } from 'node:child_process'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { compile } from './packages/compile.mjs'
 import { main } from './packages/problem.mjs'
-import { pack, stageMain, stagePlatform } from './packages/stage.mjs'
+import { besides, pack, stageBeside, stageMain, stagePlatform } from './packages/stage.mjs'
 import { hostTarget, packageName, TARGETS } from './packages/targets.mjs'
 import { findToolchain } from './packages/toolchain.mjs'
 
@@ -23,6 +24,14 @@ await main(async () => {
   const directory = path.join(output, 'staged', 'nacre')
   await stageMain(root, directory)
   report('nacre', pack(directory, output))
+  const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
+  const projects = besides(root).map((name) => path.join(root, 'packages', name))
+  execFileSync(process.execPath, [tsc, '-b', ...projects], { stdio: 'inherit' })
+  for (const name of besides(root)) {
+    const staged = path.join(output, 'staged', name)
+    stageBeside(root, name, staged)
+    report(`@nacre/${name}`, pack(staged, output))
+  }
   for (const toolchain of toolchains) {
     const { name } = toolchain
     const staged = path.join(output, 'staged', name)

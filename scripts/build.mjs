@@ -1,6 +1,6 @@
 /**
- * Builds everything that nacre needs to run: `dist/` from TypeScript, and the addon with its supervisor into
- * `native/<build>/`. The command line is bundled, since Node takes about half a millisecond to find and load each module.
+ * Builds everything that nacre needs to run: `dist/` from TypeScript, also in each package beside nacre, and the addon with
+ * its supervisor into `native/<build>/`. The command line is bundled, since Node takes about half a millisecond to find and load each module.
  *
  *   node scripts/build.mjs [--debug]      default: release
  *
@@ -9,7 +9,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -30,12 +30,12 @@ function hostTriple() {
   return triple
 }
 
-/** Compiles `lib/` to `dist/`, which is emptied first. */
+/** Compiles each `lib/` to a `dist/` beside it, which is emptied first. */
 export async function buildTypeScript() {
-  rmSync(path.join(root, 'dist'), { recursive: true, force: true })
-  await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-p', '.'])
-  // These are only interfaces: users see them in the files that `npm run types` writes.
-  rmSync(path.join(root, 'dist', 'public'), { recursive: true })
+  const packages = readdirSync(path.join(root, 'packages')).map((name) => path.join(root, 'packages', name))
+  for (const directory of [root, ...packages])
+    rmSync(path.join(directory, 'dist'), { recursive: true, force: true })
+  await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...packages])
   await bundleCommandLine()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)

@@ -70,6 +70,7 @@ function nameModules() {
     otel: 'nacre/otel',
     queue: 'nacre/queue',
     fleet: 'nacre/fleet',
+    'packages/remote-jobs': '@nacre/remote-jobs',
   }
   const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
   const items = JSON.parse(readFileSync(sidebar, 'utf8'))
@@ -80,7 +81,7 @@ function nameModules() {
   const list = path.join(reference, 'api/index.md')
   writeFileSync(
     list,
-    readFileSync(list, 'utf8').replaceAll(/\[(\w+)\]/g, (_, name) => `[${names[name] ?? name}]`),
+    readFileSync(list, 'utf8').replaceAll(/\[([\w/-]+)\]/g, (_, name) => `[${names[name] ?? name}]`),
   )
   for (const [file, name] of Object.entries(names)) {
     const page = path.join(reference, 'api', file, 'index.md')

@@ -19,7 +19,8 @@ import { createRandom } from './fuzz/random.mjs'
 import { carries, entries, entriesOfGroup, numbers, read } from './fuzz/world.mjs'
 
 process.env.NACRE_NATIVE ??= 'debug'
-const { createSandboxJobs, Sandbox } = await import('nacre')
+const { Sandbox } = await import('nacre')
+const { createSandboxJobs } = await import('@nacre/remote-jobs')
 
 const FILE = fileURLToPath(import.meta.url)
 

@@ -8,13 +8,16 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { calls } from '../dist/protocol/calls.js'
+import { calls as own } from '../dist/protocol/calls.js'
 import { sendable } from '../dist/protocol/codec.js'
 import { errorsPage } from '../dist/protocol/error-docs.js'
+import { besides } from './packages/stage.mjs'
 import { DEFAULT, LITERAL, readTables } from './texts.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const tables = await readTables()
+const calls = [...own]
+for (const name of besides(root)) calls.push(...(await import(`../packages/${name}/dist/options.js`)).calls)
 
 const HEAD = `# Options
 

@@ -1,5 +1,6 @@
 /**
- * Publishes the tarballs in `target/packages`: the platform packages first, since `nacre` depends on them.
+ * Publishes the tarballs in `target/packages`: the platform packages first, since `nacre` depends on them,
+ * and then the packages beside it.
  *
  *   node scripts/publish.mjs [--dry-run]
  *
@@ -10,6 +11,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { main, Problem } from './packages/problem.mjs'
+import { besides } from './packages/stage.mjs'
 import { packageName, TARGETS } from './packages/targets.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -22,6 +24,7 @@ await main(() => {
       file: `nacre-${name}-${version}.tgz`,
     })),
     { name: 'nacre', file: `nacre-${version}.tgz` },
+    ...besides(root).map((name) => ({ name: `@nacre/${name}`, file: `nacre-${name}-${version}.tgz` })),
   ].map(({ name, file }) => ({ name, file: path.join(root, 'target', 'packages', file) }))
   const missing = packages.filter(({ file }) => !existsSync(file)).map(({ name }) => name)
   if (missing.length > 0) {

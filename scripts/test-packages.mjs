@@ -28,7 +28,8 @@ await main(() => {
   mkdirSync(unpacked, { recursive: true })
   execFileSync('tar', ['-xzf', tarball, '--strip-components=1', '-C', unpacked])
 
-  node({}, 'node_modules/typescript/bin/tsc', '-p', '.')
+  const packages = readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}`)
+  node({}, 'node_modules/typescript/bin/tsc', '-b', ...packages)
   node({}, 'node_modules/bun/install.js')
   node({}, 'node_modules/vitest/vitest.mjs', 'run', '__test__/packages')
   const env = { NACRE_NATIVE_PATH: unpacked }

@@ -5,6 +5,7 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
+import { besides } from './packages/stage.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -18,6 +19,7 @@ export async function readTables() {
   const files = ['lib/schema', 'lib/protocol'].flatMap((folder) =>
     readdirSync(path.join(root, folder)).map((name) => path.join(root, folder, name)),
   )
+  files.push(...besides(root).map((name) => path.join(root, 'packages', name, 'lib/options.ts')))
   const { config } = ts.readConfigFile(path.join(root, 'tsconfig.json'), ts.sys.readFile)
   const program = ts.createProgram(files, ts.parseJsonConfigFileContent(config, ts.sys, root).options)
   const checker = program.getTypeChecker()
@@ -25,7 +27,7 @@ export async function readTables() {
   const faults = []
   for (const file of files) {
     const module = path.relative(path.join(root, 'lib'), file).replace(/ts$/, 'js')
-    const values = await import(pathToFileURL(path.join(root, 'dist', module)).href)
+    const values = await import(pathToFileURL(file.replace(/^(.*)\/lib\/(.*)ts$/, '$1/dist/$2js')).href)
     for (const [name, type] of declaredTables(program.getSourceFile(file))) {
       const properties = checker.getTypeFromTypeNode(type).getProperties()
       const members = new Map(properties.map((member) => [member.name, readMember(member, checker)]))

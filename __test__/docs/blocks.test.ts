@@ -41,7 +41,8 @@ function blocksOf(page: string): [string, Block[]] {
 
 /** The sources of the published declarations. */
 function declarations(): string[] {
-  return readdirSync(path.join(root, 'lib/public')).map((name) => `lib/public/${name}`)
+  const own = readdirSync(path.join(root, 'lib/public')).map((name) => `lib/public/${name}`)
+  return [...own, ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/lib/public.ts`)]
 }
 
 function blocksInComments(file: string): [string, Block[]] {
@@ -52,12 +53,14 @@ function blocksInComments(file: string): [string, Block[]] {
 const FRAGMENTS = `
 import * as nacre from 'nacre'
 import * as fleets from 'nacre/fleet'
+import * as remote from '@nacre/remote-jobs'
 declare global {
-  const { Sandbox, createSandboxJobs }: typeof nacre
+  const { Sandbox }: typeof nacre
+  const { createSandboxJobs }: typeof remote
   const { SandboxFleet }: typeof fleets
   const sandbox: nacre.Sandbox
   const fleet: fleets.SandboxFleet
-  const hosted: Parameters<typeof nacre.createSandboxJobs>[0]
+  const hosted: Parameters<typeof remote.createSandboxJobs>[0]
   const daytona: { create(): Promise<typeof hosted> }
   const [url, token, ref, target]: string[]
   const paths: string[]

@@ -29,6 +29,7 @@ const target = hostTarget()
 const tarballs = {
   main: path.join(built, `nacre-${VERSION}.tgz`),
   platform: path.join(built, `nacre-${target}-${VERSION}.tgz`),
+  remoteJobs: path.join(built, `nacre-remote-jobs-${VERSION}.tgz`),
 }
 /** All that the project's PATH has. */
 const TOOLS = ['bash', 'cat', 'env', 'false', 'node', 'npm', 'seq', 'sh', 'sleep', 'true', 'uname']
@@ -212,6 +213,41 @@ describe.each([
       `nacre runs on Linux only, and this is ${platform}: run it in ${remedy}\n`,
     )
   })
+})
+
+describe('@nacre/remote-jobs', () => {
+  const PROGRAM = `
+    import { execFile } from 'node:child_process'
+    import { createSandboxJobs } from '@nacre/remote-jobs'
+    import { OptionError } from 'nacre'
+    const executeCommand = (command) =>
+      new Promise((done) => execFile('sh', ['-c', command], (error, result) => done({ exitCode: error?.code ?? 0, result })))
+    const jobs = createSandboxJobs({ process: { executeCommand } }, { jobsRoot: process.env.TMPDIR + '/remote' })
+    const { jobId } = await jobs.start({ command: 'echo there; exit 4' })
+    const { exitCode } = await jobs.wait(jobId)
+    const { raw } = await jobs.read(jobId)
+    await jobs.remove(jobId)
+    let refusal
+    try { createSandboxJobs({}) } catch (error) { refusal = error }
+    console.log(JSON.stringify({ exitCode, raw, isRefused: refusal instanceof OptionError }))
+  `
+
+  it.each(['node', 'bun'])(
+    'runs jobs beside nacre, and shares its error classes, on %s',
+    async (runtime) => {
+      const beside = path.join(base, `beside-${runtime}`)
+      mkdirSync(beside)
+      writeFileSync(path.join(beside, 'package.json'), '{ "private": true, "type": "module" }')
+      const args = ['install', '--offline', '--no-audit', '--no-fund', ...Object.values(tarballs)]
+      execFileSync('npm', args, { cwd: beside, env, stdio: ['ignore', 'ignore', 'pipe'] })
+      writeFileSync(path.join(beside, 'main.js'), PROGRAM)
+      // The stand-in for a remote machine has all programs.
+      const options = { cwd: beside, env: { ...env, PATH: `${env.PATH}:${process.env.PATH}` } }
+      const { stdout } = await run(path.join(base, 'bin', runtime), ['main.js'], options)
+      expect(JSON.parse(stdout)).toEqual({ exitCode: 4, raw: 'there\n', isRefused: true })
+    },
+    120_000,
+  )
 })
 
 describe('sandboxd', () => {

@@ -245,19 +245,22 @@ describe('a queue', () => {
     }))
 
   it('runs as many jobs at a time as its workers may, on all hosts', () =>
-    withQueue(async ({ queue, worker, counted, untilStarted, starts, base }) => {
+    withQueue(async ({ queue, worker, counted, untilStarted, base }) => {
       await worker('one', { concurrency: 2 })
       await worker('two', { concurrency: 1 })
-      for (let n = 1; n <= 4; n++)
-        await queue.add({
-          id: `p${n}`,
-          command: counted('p', `until [[ -e ${base}/go ]]; do sleep 0.02; done`),
-        })
+      const ids = Array.from({ length: 9 }, (_, n) => `p${n}`)
+      const text = `echo + >>${base}/log; until [[ -e ${base}/go ]]; do sleep 0.02; done; echo - >>${base}/log`
+      for (const id of ids) await queue.add({ id, command: counted('p', text) })
       await untilStarted('p', 3)
-      await new Promise((resolve) => setTimeout(resolve, 300))
-      expect(starts('p')).toBe(3)
       mkdirSync(`${base}/go`)
-      const jobs = await Promise.all([1, 2, 3, 4].map((n) => ended(queue, `p${n}`)))
+      const jobs = await Promise.all(ids.map((id) => ended(queue, id)))
+      let running = 0
+      const counts = readFileSync(`${base}/log`, 'utf8')
+        .trim()
+        .split('\n')
+        .map((sign) => (running += sign === '+' ? 1 : -1))
+      expect(counts).toHaveLength(18)
+      expect(Math.max(...counts)).toBe(3)
       expect(new Set(jobs.map(({ host }) => host))).toEqual(new Set(['one', 'two']))
     }))
 

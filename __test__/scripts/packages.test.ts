@@ -4,8 +4,14 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PLATFORMS, VERSION } from '../../lib/addon/platforms.js'
 import { compareVersions, findFaults as findElfFaults, highest, parse } from '../../scripts/packages/elf.mjs'
-import { findFaults, mainManifest, platformManifest } from '../../scripts/packages/manifest.mjs'
+import {
+  besideManifest,
+  findFaults,
+  mainManifest,
+  platformManifest,
+} from '../../scripts/packages/manifest.mjs'
 import { linkedCrates, noticeText } from '../../scripts/packages/notice.mjs'
+import { besides } from '../../scripts/packages/stage.mjs'
 import { packageName, TARGETS } from '../../scripts/packages/targets.mjs'
 import { zigArguments } from '../../scripts/packages/zig-arguments.mjs'
 
@@ -36,6 +42,17 @@ describe('the published package.json', () => {
       expect(os).toEqual(['linux'])
       expect(PLATFORMS).toContainEqual({ arch: cpu, libc, name: packageName(name) })
     }
+  })
+
+  it.each(besides(root))('of packages/%s needs exactly this version of nacre', (name) => {
+    const own = JSON.parse(readFileSync(path.join(root, 'packages', name, 'package.json'), 'utf8'))
+    const beside = besideManifest(source, own)
+    expect(beside).toMatchObject({ name: `@nacre/${name}`, version: VERSION })
+    expect(beside).not.toHaveProperty('devDependencies')
+    expect(findFaults(beside, {})).toEqual([])
+    expect(findFaults({ ...beside, peerDependencies: { nacre: '^0.1.0' } }, {})).toEqual([
+      `@nacre/${name} wants nacre ^0.1.0, not ${VERSION}`,
+    ])
   })
 
   it('is refused with a wrong version, a script, a dependency or a missing field', () => {

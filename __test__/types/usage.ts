@@ -1,7 +1,7 @@
 /** Compiled, never run: what the public types allow and refuse, and what they infer. */
+import { createSandboxJobs } from '@nacre/remote-jobs'
 import {
   type AbortError,
-  createSandboxJobs,
   type ExecEvent,
   type ExecOptions,
   type ExecResult,

@@ -41,7 +41,6 @@ import {
   queueLogsOptions,
   queueWaitOptions,
 } from './queue-options.js'
-import { remoteJobsOptions } from './remote-job-options.js'
 import { sandboxOptions } from './sandbox-options.js'
 import { createServerOptions, sandboxdOptions, serveOptions } from './server-options.js'
 import { historyOptions, sessionOptions, setEnvVarsOptions } from './session-options.js'
@@ -98,7 +97,6 @@ export const calls: readonly Call[] = [
   { name: 'jobs.list', table: jobListOptions },
   { name: 'jobs.prune', table: jobPruneOptions },
   { name: 'jobs.cancel', table: jobCancelOptions, route: '/v1/jobs/{jobId}/cancel' },
-  { name: 'createSandboxJobs', table: remoteJobsOptions, local: true },
   { name: 'new JobQueue', table: jobQueueOptions, local: true },
   { name: 'queue.add', table: queueAddOptions, local: true },
   { name: 'queue.wait', table: queueWaitOptions, local: true },

@@ -1,8 +1,8 @@
 /** Durable jobs. */
 
 import type { Command, Encoding, EnvChanges, Output, SignalName } from './command.js'
-import type { AbortError, OptionError } from './errors.js'
-import type { Limits, Sandbox } from './sandbox.js'
+import type { AbortError } from './errors.js'
+import type { Limits } from './sandbox.js'
 
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
@@ -206,60 +206,3 @@ export interface Jobs {
    */
   prune(options?: JobPruneOptions): Promise<string[]>
 }
-
-/** The interface that a remote sandbox must offer for jobs. It matches `sandbox.process` of the Daytona SDK. */
-export interface JobsBackend {
-  readonly process: {
-    /**
-     * Runs a command line on Linux and resolves with its output when it has ended. Any shell can run it, or a program
-     * that splits words like a shell. nacre passes neither `cwd` nor `env`.
-     */
-    executeCommand(
-      command: string,
-      cwd?: string,
-      env?: Record<string, string>,
-      timeoutSeconds?: number,
-    ): Promise<{ exitCode: number; result: string }>
-  }
-}
-
-/** Options of {@link createSandboxJobs}. Paths are absolute paths on the remote machine. */
-export interface SandboxJobsOptions {
-  /** Directory of the jobs. The first call creates it with mode 0700. Default: '/tmp/sandbox-jobs'. */
-  jobsRoot?: string
-  /**
-   * Directory in which jobs run; a relative `cwd` of a job starts here. Default: the directory in which the backend
-   * runs commands.
-   */
-  cwd?: string
-  /** Changes to the environment of the backend's commands. */
-  env?: EnvChanges
-  /** Milliseconds between SIGTERM and SIGKILL on a cancel or a timeout, 0 to 2147483647. Default: 5000. */
-  forceKillAfterDelay?: number
-  /** Time limit of one backend call in milliseconds, 1 to 2147483647, rounded up to whole seconds. Default: 60000. */
-  callTimeout?: number
-  /**
-   * Maximum milliseconds between two polls of `wait` and `follow`, 1 to 2147483647. Polls start at 50 ms and slow down
-   * while a job prints nothing. Default: 2000.
-   */
-  maxPollInterval?: number
-}
-
-/**
- * Creates durable jobs in a remote sandbox that can only run a command and return its output.
- *
- * The methods and the job format are those of {@link Sandbox.jobs}, and each can read the jobs of the other. The object
- * holds no connection and no state. docs/jobs.md explains the differences from local jobs: the command runs in `bash`,
- * or in `sh` if bash is missing; limits other than `openFiles` reject with LIMIT_UNSUPPORTED; `read` returns at most 4
- * MiB; a process that leaves its session and empties its environment escapes a cancel. An exception of the backend or a
- * malformed reply rejects with ENGINE_ERROR.
- *
- * ```js
- * const jobs = createSandboxJobs(await daytona.create())
- * const { jobId } = await jobs.start({ command: 'make all', timeout: 3_600_000 })
- * for await (const { raw } of jobs.follow(jobId)) process.stdout.write(raw)
- * ```
- *
- * Does no I/O. Throws {@link OptionError}.
- */
-export declare function createSandboxJobs(backend: JobsBackend, options?: SandboxJobsOptions): Jobs

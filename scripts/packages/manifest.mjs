@@ -11,7 +11,7 @@ const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs'
 
 /** The manifest of `nacre`. */
 export function mainManifest(root) {
-  const { private: _private, scripts, devDependencies, ...kept } = root
+  const { private: _private, scripts, devDependencies, workspaces, ...kept } = root
   const { types, default: client } = root.exports['./client']
   return {
     ...kept,
@@ -23,14 +23,18 @@ export function mainManifest(root) {
   }
 }
 
+/** The manifest of a package beside nacre. `source` is the one in its directory. */
+export function besideManifest(root, { devDependencies, ...source }) {
+  return { ...source, ...shared(root), publishConfig: root.publishConfig }
+}
+
 /** The manifest of a platform package. */
 export function platformManifest(root, name) {
   const { cpu, libc } = TARGETS[name]
-  const shared = Object.fromEntries(SHARED.filter((key) => key in root).map((key) => [key, root[key]]))
   return {
     name: packageName(name),
     description: `The native part of nacre for Linux with ${libc} on ${cpu}`,
-    ...shared,
+    ...shared(root),
     os: ['linux'],
     cpu: [cpu],
     libc: [libc],
@@ -38,6 +42,10 @@ export function platformManifest(root, name) {
     files: ['nacre.node', 'nacre-supervisor', 'NOTICE'],
     publishConfig: { access: 'public', provenance: true },
   }
+}
+
+function shared(root) {
+  return Object.fromEntries(SHARED.filter((key) => key in root).map((key) => [key, root[key]]))
 }
 
 /** Reasons against publishing, as sentences. `versions` are the versions that other files claim, by file name. */
@@ -48,13 +56,16 @@ export function findFaults(manifest, versions) {
     if (claimed !== version) faults.push(`${file} has version ${claimed}, and ${name} has ${version}`)
   }
   if (Object.keys(manifest.scripts ?? {}).length > 0) faults.push(`${name} has scripts`)
-  if (Object.keys(manifest.dependencies ?? {}).length > 0) faults.push(`${name} has dependencies`)
+  if (name === 'nacre' && Object.keys(manifest.dependencies ?? {}).length > 0)
+    faults.push(`${name} has dependencies`)
   if (manifest.private) faults.push(`${name} is private`)
   for (const key of ['license', 'repository', 'homepage', 'bugs', 'funding']) {
     if (manifest[key] === undefined) faults.push(`${name} has no field '${key}'`)
   }
-  for (const [optional, wanted] of Object.entries(manifest.optionalDependencies ?? {})) {
-    if (wanted !== version) faults.push(`${name} wants ${optional} ${wanted}, not ${version}`)
+  const { optionalDependencies, peerDependencies } = manifest
+  for (const [own, wanted] of Object.entries({ ...optionalDependencies, ...peerDependencies })) {
+    if (/^(@nacre\/|nacre$)/.test(own) && wanted !== version)
+      faults.push(`${name} wants ${own} ${wanted}, not ${version}`)
   }
   return faults
 }

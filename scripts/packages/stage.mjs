@@ -2,18 +2,32 @@
  * Assembles the packages as they are published, checks them and packs them.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { bundle } from './bundle.mjs'
 import { findFaults as findElfFaults, readElf } from './elf.mjs'
-import { findFaults as findManifestFaults, mainManifest, platformManifest } from './manifest.mjs'
+import {
+  besideManifest,
+  findFaults as findManifestFaults,
+  mainManifest,
+  platformManifest,
+} from './manifest.mjs'
 import { BUNDLER_NOTICES, crateNotices, noticeText, npmNotices, SYSTEM_NOTICES } from './notice.mjs'
 import { Problem } from './problem.mjs'
 import { packageName, TARGETS } from './targets.mjs'
 
 /** Assembles `nacre` in a directory. */
 export async function stageMain(root, directory) {
-  const source = readRoot(root)
+  const source = readManifest(root)
   const manifest = mainManifest(source)
   check(root, manifest)
   prepare(directory)
@@ -31,10 +45,29 @@ export async function stageMain(root, directory) {
   writeManifest(directory, manifest)
 }
 
+/** The packages beside nacre: the names of their directories. */
+export function besides(root) {
+  return readdirSync(path.join(root, 'packages'))
+}
+
+/** Assembles a package beside nacre, whose `dist/` is built. Its dependencies are not bundled. */
+export function stageBeside(root, name, directory) {
+  const source = path.join(root, 'packages', name)
+  const manifest = besideManifest(readManifest(root), readManifest(source))
+  check(root, manifest)
+  prepare(directory)
+  const isCode = (file) => !/\.d\.ts$|\.tsbuildinfo$/.test(file)
+  cpSync(path.join(source, 'dist'), path.join(directory, 'dist'), { recursive: true, filter: isCode })
+  for (const file of ['index.d.ts', 'README.md'])
+    copyFileSync(path.join(source, file), path.join(directory, file))
+  copyFileSync(path.join(root, 'LICENSE'), path.join(directory, 'LICENSE'))
+  writeManifest(directory, manifest)
+}
+
 /** Assembles a platform package. `files` are the results of compile(). */
 export function stagePlatform(root, name, files, directory) {
   const target = TARGETS[name]
-  const manifest = platformManifest(readRoot(root), name)
+  const manifest = platformManifest(readManifest(root), name)
   check(root, manifest)
   for (const [kind, file] of Object.entries(files)) {
     const faults = findElfFaults(readElf(file), kind, target)
@@ -61,8 +94,8 @@ export function pack(directory, destination) {
   return { file: path.join(destination, filename.replace('@', '').replace('/', '-')), size, unpackedSize }
 }
 
-function readRoot(root) {
-  return JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+function readManifest(directory) {
+  return JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'))
 }
 
 /** The versions that must be equal. */
@@ -72,6 +105,12 @@ function check(root, manifest) {
     'Cargo.toml': read('Cargo.toml', /^\[workspace\.package\]\nversion = "(.*)"/m),
     'lib/addon/platforms.ts': read('lib/addon/platforms.ts', /VERSION = '(.*)'/),
     'package-lock.json': JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).version,
+    ...Object.fromEntries(
+      besides(root).map((name) => [
+        `packages/${name}/package.json`,
+        readManifest(path.join(root, 'packages', name)).version,
+      ]),
+    ),
   })
   if (faults.length > 0) throw new Problem(`${manifest.name} must not be packed: ${faults.join('; ')}.`)
 }

@@ -13,6 +13,7 @@
 /** They take minutes and seldom break: endurance, load, random cuts, other tools. */
 const slow = [
   '__test__/**/*.slow.test.ts',
+  'packages/*/__test__/**/*.slow.test.ts',
   '__test__/faults/a-host-that-is-init-keeps-no-zombies.test.ts',
   '__test__/faults/worker-threads-end-with-what-they-started.test.ts',
 ]
@@ -45,7 +46,7 @@ const image = ['__test__/image/**/*.test.ts']
 export const projects = [
   {
     name: 'behaviour',
-    include: ['__test__/**/*.test.ts'],
+    include: ['__test__/**/*.test.ts', 'packages/*/__test__/**/*.test.ts'],
     exclude: [slow, measured, machines, examples, packages, browser, site, image].flat(),
     workers: 2,
   },

@@ -4,7 +4,7 @@
  * The text is in TypeScript files, not in a separate file, so that bundlers and `bun build --compile` keep it. In a
  * template literal, a backslash and a dollar before a brace need an additional backslash.
  */
-import { crypto } from '../../../base/builtin.js'
+import { crypto } from 'nacre/internal'
 import { CALLS } from './calls.js'
 import { COMMAND } from './command.js'
 import { HEADER } from './header.js'

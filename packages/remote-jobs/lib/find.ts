@@ -1,7 +1,7 @@
 /**
  * Looks up one remote job by its id.
  */
-import { engineError, type SandboxError } from '../../base/errors.js'
+import { engineError, type SandboxError } from 'nacre/internal'
 import { type Facts, readFacts } from './facts.js'
 import { call, type RemotePlace } from './remote-call.js'
 

@@ -5,30 +5,30 @@
  * in memory and no connection is held: every method makes a few calls that read the job's directory.
  */
 
-import { refuseAborted } from '../../base/abort.js'
-import { AbortError, isCode } from '../../base/errors.js'
-import { freshJobId } from '../../jobs/ids.js'
-import { followOutput, type OutputBackend, readOutput } from '../../jobs/output.js'
-import type { Fetched } from '../../jobs/read.js'
-import { publicHandle, publicInfo, publicStatus } from '../../jobs/status.js'
-import type {
-  Encoding,
-  JobHandle,
-  JobInfo,
-  JobRead,
-  JobStatus,
-  Jobs as PublicJobs,
-  JobsBackend as PublicJobsBackend,
-  SandboxJobsOptions,
-} from '../../public/index.js'
-import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
-import type { JobsBackend } from '../../sandbox/backend.js'
-import { RootedJobs } from '../../sandbox/jobs.js'
+import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus, Jobs as PublicJobs } from 'nacre'
+import {
+  AbortError,
+  type Fetched,
+  followOutput,
+  freshJobId,
+  isCode,
+  type JobReadPlan,
+  type JobStartPlan,
+  type JobsBackend,
+  type OutputBackend,
+  publicHandle,
+  publicInfo,
+  publicStatus,
+  RootedJobs,
+  readOutput,
+  refuseAborted,
+} from 'nacre/internal'
 import { cancel } from './cancel.js'
 import { type Facts, fromBase64, jobOf, readFacts, statusOf } from './facts.js'
 import { find, notFound } from './find.js'
 import { planRemoteJobs, type RemoteJobsPlan } from './plan.js'
 import { PollInterval } from './poll-interval.js'
+import type { JobsBackend as PublicJobsBackend, SandboxJobsOptions } from './public.js'
 import { call, mark } from './remote-call.js'
 import { start } from './start.js'
 

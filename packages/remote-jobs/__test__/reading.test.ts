@@ -3,16 +3,10 @@ import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { withRandom } from '../../helpers/random.js'
-import {
-  inEveryShell,
-  itRemotely,
-  shells,
-  untilPrintedBy,
-  withRemoteJobs,
-} from '../../helpers/remote-jobs.js'
-import { all } from '../../helpers/stream.js'
-import { rejectionOf } from '../../helpers/thrown.js'
+import { withRandom } from '../../../__test__/helpers/random.js'
+import { all } from '../../../__test__/helpers/stream.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { inEveryShell, itRemotely, shells, untilPrintedBy, withRemoteJobs } from './places.js'
 
 inEveryShell('reading a remote job', (shell) => {
   itRemotely(shell, 'any slice of any bytes equals what was printed', ({ jobs }) =>

@@ -3,7 +3,7 @@
  *
  * A remote job cannot notify its reader, and an open connection would be lost together with the reader.
  */
-import { timers } from '../../base/builtin.js'
+import { timers } from 'nacre/internal'
 
 const { setTimeout: sleep } = timers
 

@@ -1,12 +1,8 @@
 /** The options of `createSandboxJobs`. Paths are those of the remote machine. */
 
-import type { SandboxJobsOptions } from '../public/index.js'
-import { env } from '../schema/env.js'
-import { table } from '../schema/kind.js'
-import { milliseconds, pause } from '../schema/numbers.js'
-import { remoteDirectory } from '../schema/paths.js'
+import { type Call, env, milliseconds, pause, remoteDirectory, table } from 'nacre/internal'
+import type { SandboxJobsOptions } from './public.js'
 
-/** Of `createSandboxJobs`. */
 export const remoteJobsOptions = table<SandboxJobsOptions>()({
   jobsRoot: { ...remoteDirectory, default: '/tmp/sandbox-jobs' },
   cwd: remoteDirectory,
@@ -15,3 +11,6 @@ export const remoteJobsOptions = table<SandboxJobsOptions>()({
   callTimeout: { ...pause, default: 60_000 },
   maxPollInterval: { ...pause, default: 2000 },
 })
+
+/** For the docs. */
+export const calls: readonly Call[] = [{ name: 'createSandboxJobs', table: remoteJobsOptions, local: true }]

@@ -2,7 +2,7 @@
 import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
-import { everyShell, inEveryShell, isMain, itRemotely } from '../../helpers/remote-jobs.js'
+import { everyShell, inEveryShell, isMain, itRemotely } from './places.js'
 
 inEveryShell(
   'remote jobs',

@@ -1,9 +1,10 @@
 /** What remote jobs refuse, and backends that fail: clear errors, nothing runs, nothing is left. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createSandboxJobs, type JobStartOptions, type JobsBackend, OptionError } from 'nacre'
+import { createSandboxJobs, type JobsBackend } from '@nacre/remote-jobs'
+import { type JobStartOptions, OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { type RemotePlace, shells, standIn, withRemoteJobs } from '../../helpers/remote-jobs.js'
-import { rejectionOf, thrownBy } from '../../helpers/thrown.js'
+import { rejectionOf, thrownBy } from '../../../__test__/helpers/thrown.js'
+import { type RemotePlace, shells, standIn, withRemoteJobs } from './places.js'
 
 function withJobs(test: (place: RemotePlace) => Promise<void>): Promise<void> {
   const [shell] = shells

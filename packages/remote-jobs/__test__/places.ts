@@ -7,11 +7,12 @@ import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } f
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSandboxJobs, type Jobs, type JobsBackend, type SandboxJobsOptions } from 'nacre'
+import { createSandboxJobs, type JobsBackend, type SandboxJobsOptions } from '@nacre/remote-jobs'
+import type { Jobs } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { expectNoProcess } from './jobs.js'
-import * as proc from './proc.js'
-import { until } from './until.js'
+import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 /** A shell that is called `sh` in a sandbox, and the directory of its programs. */
 export interface RemoteShell {
@@ -32,7 +33,7 @@ export interface RemotePlace {
 
 const LATENCY_MS = 2
 /** The location of links called `sh`: in the build directory, since they are the same for every run. */
-const links = path.join(path.dirname(path.dirname(__dirname)), 'target', 'test-shells')
+const links = path.join(__dirname, '../../../target', 'test-shells')
 
 /** The shells among the three that this machine has. */
 export const shells: RemoteShell[] = [linked('dash'), linked('bash'), busybox()].filter(

@@ -2,8 +2,8 @@
  * The errors for the script's refusals: the script reports a code and a word, and this table has the messages.
  */
 
-import { engineError } from '../../base/errors.js'
-import type { SandboxErrorCode } from '../../public/index.js'
+import type { SandboxErrorCode } from 'nacre'
+import { engineError } from 'nacre/internal'
 
 /** Messages by code, or by code and word. `subject` is the job or directory concerned. */
 const SENTENCES: Record<string, (subject: string, detail: string) => string> = {

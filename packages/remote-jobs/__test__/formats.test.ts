@@ -2,14 +2,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { createSandboxJobs, type Jobs, Sandbox } from 'nacre'
+import { createSandboxJobs } from '@nacre/remote-jobs'
+import { type Jobs, Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
-import { closedGate, type JobPlace, UNKNOWN, untilPrinted, withJobs } from '../../helpers/jobs.js'
-import * as proc from '../../helpers/proc.js'
-import { shells, standIn } from '../../helpers/remote-jobs.js'
-import { all } from '../../helpers/stream.js'
-import { rejectionOf } from '../../helpers/thrown.js'
-import { until } from '../../helpers/until.js'
+import { closedGate, type JobPlace, UNKNOWN, untilPrinted, withJobs } from '../../../__test__/helpers/jobs.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { all } from '../../../__test__/helpers/stream.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { shells, standIn } from './places.js'
 
 /** A test with both kinds of jobs on one directory. */
 function onOneRoot(test: (place: JobPlace & { remote: Jobs }) => Promise<void>): Promise<void> {

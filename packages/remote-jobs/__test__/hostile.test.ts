@@ -14,8 +14,8 @@ import {
 } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { inEveryShell, isMain, itRemotely, withRemoteJobs } from '../../helpers/remote-jobs.js'
-import { rejectionOf } from '../../helpers/thrown.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { inEveryShell, isMain, itRemotely, withRemoteJobs } from './places.js'
 
 const STRANGE: Record<string, (file: string, outside: string) => void> = {
   'a FIFO': (file) => execFileSync('mkfifo', [file]),

@@ -1,10 +1,10 @@
 /** The script itself, and what is concluded from what it tells. */
 import { spawnSync } from 'node:child_process'
 import { describe, expect, it } from 'vitest'
-import { jobOf, readFacts, statusOf } from '../../../lib/backends/script/facts.js'
-import { readReply } from '../../../lib/backends/script/remote-call.js'
-import { SCRIPT } from '../../../lib/backends/script/script/script.js'
-import { everyShell, inEveryShell } from '../../helpers/remote-jobs.js'
+import { jobOf, readFacts, statusOf } from '../lib/facts.js'
+import { readReply } from '../lib/remote-call.js'
+import { SCRIPT } from '../lib/script/script.js'
+import { everyShell, inEveryShell } from './places.js'
 
 inEveryShell(
   'the script',

@@ -2,10 +2,10 @@
 import { rmSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
-import * as proc from '../../helpers/proc.js'
-import { withRandom } from '../../helpers/random.js'
-import { inEveryShell, itRemotely, type RemotePlace } from '../../helpers/remote-jobs.js'
-import { until } from '../../helpers/until.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { withRandom } from '../../../__test__/helpers/random.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { inEveryShell, itRemotely, type RemotePlace } from './places.js'
 
 inEveryShell('remote jobs that are cut', (shell) => {
   itRemotely(shell, 'SIGKILL of the starting call leaves an attachable job or nothing', (place) =>

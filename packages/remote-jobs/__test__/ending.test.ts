@@ -2,10 +2,10 @@
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect } from 'vitest'
-import { expectNoProcess, timedOut, untilStopped } from '../../helpers/jobs.js'
-import * as proc from '../../helpers/proc.js'
-import { inEveryShell, isMain, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs.js'
-import { until } from '../../helpers/until.js'
+import { expectNoProcess, timedOut, untilStopped } from '../../../__test__/helpers/jobs.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { inEveryShell, isMain, itRemotely, untilPrintedBy } from './places.js'
 
 inEveryShell('the end of a remote job', (shell) => {
   itRemotely(

@@ -2,10 +2,9 @@
  * The arguments of createSandboxJobs.
  */
 
-import { OptionError } from '../../base/errors.js'
-import { remoteJobsOptions } from '../../protocol/remote-job-options.js'
-import type { JobsBackend } from '../../public/index.js'
-import { readArgument, readOptions } from '../../schema/read.js'
+import { OptionError, readArgument, readOptions } from 'nacre/internal'
+import { remoteJobsOptions } from './options.js'
+import type { JobsBackend } from './public.js'
 import type { RemotePlace } from './remote-call.js'
 import type { RemoteDefaults } from './request.js'
 

@@ -5,8 +5,8 @@
  * -c '<fixed text>'` and words of plain characters: paths and contents are base64.
  */
 
-import { engineError } from '../../base/errors.js'
-import type { JobsBackend } from '../../public/index.js'
+import { engineError } from 'nacre/internal'
+import type { JobsBackend } from './public.js'
 import { refuseIfTold } from './refusals.js'
 import { SCRIPT, scriptName } from './script/script.js'
 

@@ -2,7 +2,7 @@
  * Merges the environment changes of a job over those of its backend.
  */
 
-import type { EnvLists } from '../../schema/env.js'
+import type { EnvLists } from 'nacre/internal'
 /** Names and values, each name once; null unsets. */
 export function mergedEnv(...lists: Array<EnvLists | undefined>): Array<[string, string | null]> {
   const merged = new Map<string, string | null>()

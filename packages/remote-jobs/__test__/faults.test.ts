@@ -1,8 +1,8 @@
 /** Deaths by SIGKILL of the supervisor and of the guard of a job. */
 import { expect } from 'vitest'
-import { expectNoProcess, UNKNOWN } from '../../helpers/jobs.js'
-import * as proc from '../../helpers/proc.js'
-import { inEveryShell, isMain, itRemotely, untilPrintedBy } from '../../helpers/remote-jobs.js'
+import { expectNoProcess, UNKNOWN } from '../../../__test__/helpers/jobs.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { inEveryShell, isMain, itRemotely, untilPrintedBy } from './places.js'
 
 inEveryShell('faults of remote jobs', (shell) => {
   itRemotely(

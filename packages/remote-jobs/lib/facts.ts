@@ -2,7 +2,7 @@
  * What the script reports about a job, and the conclusions from it. In one call, the script reads the record, the live
  * processes, and the record again. This module decides what that means, without further queries.
  */
-import type { JobRecord, JobState } from '../../jobs/record.js'
+import type { JobRecord, JobState } from 'nacre/internal'
 
 interface Record {
   /** From the file `exit`. */

@@ -1,9 +1,7 @@
 /**
  * The request of a start: one run of bytes in four parts, which the script splits by their lengths.
  */
-import { path } from '../../base/builtin.js'
-import type { JobStartPlan } from '../../requests/jobs.js'
-import type { EnvLists } from '../../schema/env.js'
+import { type EnvLists, type JobStartPlan, path } from 'nacre/internal'
 import { mergedEnv } from './environment.js'
 
 /** The defaults that all jobs of a backend share. */

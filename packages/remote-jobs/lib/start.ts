@@ -2,9 +2,7 @@
  * Starts a remote job: one call for the request that fits into it, plus one call for each further 66 KiB.
  */
 
-import { engineError, OptionError, SandboxError } from '../../base/errors.js'
-import type { JobRecord } from '../../jobs/record.js'
-import type { JobStartPlan } from '../../requests/jobs.js'
+import { engineError, type JobRecord, type JobStartPlan, OptionError, SandboxError } from 'nacre/internal'
 import { call, MOST_INLINE, mark, type RemotePlace, store } from './remote-call.js'
 import { buildRequest, type RemoteDefaults } from './request.js'
 
