@@ -100,6 +100,30 @@ it.skipIf(!canHang)('as the directory of isolated sessions', () =>
   }),
 )
 
+it.skipIf(!canHang)('as the directory of jobs, for more calls than the engine has threads', () =>
+  withDirectory(async (directory) => {
+    const hung = path.join(directory, 'hung')
+    mkdirSync(hung)
+    const program = `
+      const jobSandbox = new Sandbox({ cwd: '/', jobsRoot: '${hung}/jobs' })
+      const sandbox = new Sandbox({ cwd: '/', jobsRoot: '${directory}/jobs' })
+      ;(async () => {
+        await sandbox.exec('true')
+        for (let count = 0; count < 1000; count++) jobSandbox.jobs.list().catch(() => {})
+        print(await goOn(sandbox))
+        const job = await sandbox.jobs.start({ command: 'true' })
+        print(String((await sandbox.jobs.wait(job.jobId)).exitCode))
+        const process = await sandbox.startProcess('true')
+        print(String((await process.wait()).exitCode))
+        print(await sandbox.files.read('/proc/sys/kernel/ostype'))
+        await sandbox.destroy()
+        await jobSandbox.destroy()
+        globalThis.process.exit()
+      })()`
+    await expectOutput(program, withHungDirectory(hung), 'went on\n0\n0\nLinux\n\n')
+  }),
+)
+
 it.skipIf(!canHang)('as the state directory', () =>
   withDirectory(async (directory) => {
     const state = path.join(directory, 'state')
