@@ -7,7 +7,6 @@ use crate::sandbox::NativeSandbox;
 use crate::types::{NativeEvent, NativeJob, NativeJobStart, NativeJobStatus};
 use crate::variables::zip;
 use nacre_containment::job::meta::Meta;
-use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::jobs::status::{Life, State, Status, status};
 use nacre_core::jobs::{Job, NewJob, Store, cancel, follow, list, reader, remove};
@@ -94,7 +93,7 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn list_jobs(&self, id: u32) -> Result<()> {
         self.on_disk(id, move |store| {
-            let all = list::list(&store)?.into_iter();
+            let all = list::list(store)?.into_iter();
             let jobs = all.map(|(meta, found)| NativeJob { status: Some(shown_status(&found)), ..shown(&meta) });
             Ok(NativeEvent { jobs: Some(jobs.collect()), ..NativeEvent::default() })
         })
@@ -111,10 +110,9 @@ impl NativeSandbox {
 
 impl NativeSandbox {
     /// Runs work on files, on a thread that may block.
-    fn on_disk(&self, id: u32, act: impl FnOnce(Store) -> Answer + Send + 'static) -> Result<()> {
+    fn on_disk(&self, id: u32, act: impl FnOnce(&Store) -> Answer + Send + 'static) -> Result<()> {
         let (store, settle) = (self.jobs.clone(), Settle::new(id, &self.emitter));
-        runtime::handle()?.spawn_blocking(move || settle.answer(act(store)));
-        Ok(())
+        Ok(runtime::spawn(async move { settle.answer(store.blocking(act).await) })?)
     }
 
     /// Waits for a job on the engine's thread. The job's own code moves its file access to other threads.
@@ -124,8 +122,7 @@ impl NativeSandbox {
     {
         let (store, settle) = (self.jobs.clone(), Settle::new(id, &self.emitter));
         Ok(runtime::spawn(async move {
-            let found = store.clone();
-            let answer = match blocking(move || found.find(&job_id)).await {
+            let answer = match store.blocking(move |store| store.find(&job_id)).await {
                 Ok(job) => act(store, job).await,
                 Err(error) => Err(error),
             };

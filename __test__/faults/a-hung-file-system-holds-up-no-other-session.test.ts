@@ -70,6 +70,60 @@ it.skipIf(!canHang)('as the directory of sessions, commands, processes and jobs'
   }),
 )
 
+it.skipIf(!canHang)('as the directory of isolated sessions', () =>
+  withDirectory(async (directory) => {
+    const hung = path.join(directory, 'hung')
+    mkdirSync(hung)
+    const program = `
+      const options = { cwd: '${hung}', isolation: { preset: 'workspace' } }
+      const sandbox = new Sandbox({ cwd: '/', jobsRoot: '${directory}/jobs' })
+      const closing = new Sandbox({ cwd: '/', jobsRoot: '${directory}/jobs' })
+      const jobSandbox = new Sandbox({ ...options, jobsRoot: '${directory}/jobs' })
+      const code = (promise) => promise.then(() => 'none', (error) => error.code)
+      ;(async () => {
+        await Promise.all([sandbox.exec('true'), closing.exec('true')])
+        const refused = sandbox.createSession({ ...options, id: 'refused' }).catch((error) => error)
+        const closed = code(closing.createSession({ ...options, id: 'closed' }))
+        const job = jobSandbox.jobs.start({ command: 'true' }).catch((error) => error)
+        print(await goOn(sandbox))
+        await closing.destroy()
+        print(await closed)
+        for (const { code: kind, message } of [await refused, await job])
+          print(kind + message.endsWith('a path of the isolation does not respond'))
+        await sandbox.destroy()
+        await jobSandbox.destroy()
+        globalThis.process.exit()
+      })()`
+    const output = 'went on\nSANDBOX_DESTROYED\nSPAWN_FAILEDtrue\nSPAWN_FAILEDtrue\n'
+    await expectOutput(program, withHungDirectory(hung), output)
+    expect(readdirSync(path.join(directory, 'jobs'))).toEqual([])
+  }),
+)
+
+it.skipIf(!canHang)('as the directory of jobs, for more calls than the engine has threads', () =>
+  withDirectory(async (directory) => {
+    const hung = path.join(directory, 'hung')
+    mkdirSync(hung)
+    const program = `
+      const jobSandbox = new Sandbox({ cwd: '/', jobsRoot: '${hung}/jobs' })
+      const sandbox = new Sandbox({ cwd: '/', jobsRoot: '${directory}/jobs' })
+      ;(async () => {
+        await sandbox.exec('true')
+        for (let count = 0; count < 1000; count++) jobSandbox.jobs.list().catch(() => {})
+        print(await goOn(sandbox))
+        const job = await sandbox.jobs.start({ command: 'true' })
+        print(String((await sandbox.jobs.wait(job.jobId)).exitCode))
+        const process = await sandbox.startProcess('true')
+        print(String((await process.wait()).exitCode))
+        print(await sandbox.files.read('/proc/sys/kernel/ostype'))
+        await sandbox.destroy()
+        await jobSandbox.destroy()
+        globalThis.process.exit()
+      })()`
+    await expectOutput(program, withHungDirectory(hung), 'went on\n0\n0\nLinux\n\n')
+  }),
+)
+
 it.skipIf(!canHang)('as the state directory', () =>
   withDirectory(async (directory) => {
     const state = path.join(directory, 'state')

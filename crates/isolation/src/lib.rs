@@ -5,9 +5,9 @@
 //! effects. The supervisor enforces it: [`namespaces`] and [`mounts`] once per session, and [`confined`] restricts each
 //! child between fork and exec. Nothing can loosen it again.
 //!
-//! **It owns** the decision, and each mechanism of the kernel that enforces them: namespaces, mounts,
-//! Landlock, the seccomp filter, privileges, and the broker that connects in the place of a confined program. It fails
-//! closed: what cannot be enforced is an error before anything runs.
+//! **It owns** the decision, and each mechanism of the kernel that enforces it: namespaces, mounts, Landlock, the seccomp
+//! filter, privileges, and the broker that connects in the place of a confined program. It fails closed: what cannot be
+//! enforced is an error before anything runs.
 //!
 //! **It must never know** which command runs inside, how sessions work, or what JavaScript asked for beyond the rules.
 

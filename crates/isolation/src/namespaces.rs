@@ -11,10 +11,13 @@ use nacre_containment::fork::fork;
 use nacre_protocol::confinement::Network;
 use nacre_protocol::confinement::{Confinement, Namespaces};
 use nacre_protocol::socket;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// The namespaces of a session, kept alive by descriptors.
 pub struct Handles {
@@ -29,6 +32,10 @@ pub struct Handles {
 }
 
 const MESSAGE_BYTES: usize = 1024;
+
+/// How long the child may take for the set-up. It takes some milliseconds, unless a path does not respond: a network file
+/// system whose server is down, for example.
+const SETUP: Duration = Duration::from_secs(5);
 
 /// The names of the namespaces in `/proc`, and their flags.
 fn kinds(wanted: Namespaces) -> Vec<(&'static str, libc::c_int)> {
@@ -46,7 +53,8 @@ fn kinds(wanted: Namespaces) -> Vec<(&'static str, libc::c_int)> {
 /// are the processes that it watches.
 ///
 /// # Errors
-/// The step that failed. Nothing is left behind.
+/// The step that failed. Nothing is left behind. `TimedOut` if a path does not respond: the child was killed then, and
+/// the ordinary reaping collects it, since it may not die at once.
 pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> io::Result<Option<Handles>> {
     let Some(wanted) = confinement.namespaces else { return Ok(None) };
     let (ours, theirs) = socket::pair()?;
@@ -79,6 +87,10 @@ pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> 
             let _ = socket::send(ours.as_fd(), b"+", &[]);
             handles.control = Some(ours);
         }
+        Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+            // SAFETY: this process's own child, which has not been reaped.
+            unsafe { libc::kill(child, libc::SIGKILL) };
+        }
         _ => {
             drop(ours);
             let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
@@ -93,6 +105,7 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
         map_user(child)?;
     }
     socket::send(ours.as_fd(), b"+", &[])?;
+    await_message(ours)?;
     let mut buffer = [0; MESSAGE_BYTES];
     let (length, mut descriptors) = socket::receive_with(ours.as_fd(), &mut buffer)?;
     let text = String::from_utf8_lossy(&buffer[..length]);
@@ -109,6 +122,20 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
     };
     let entries = kinds.iter().map(open).collect::<io::Result<_>>()?;
     Ok(Handles { entries, init: wanted.processes.then_some(child), control: None, listener: descriptors.pop() })
+}
+
+/// Waits until a message or the end of the child is there to be received.
+fn await_message(ours: &OwnedFd) -> io::Result<()> {
+    let end = Instant::now() + SETUP;
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(ours.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) => return Err(io::Error::new(io::ErrorKind::TimedOut, "a path of the isolation does not respond")),
+            Err(Errno::EINTR) => {}
+            outcome => return Ok(outcome.map(|_| ())?),
+        }
+    }
 }
 
 /// The child's side.

@@ -27,7 +27,7 @@ pub enum Enclosure {
     /// Each program is confined.
     Confined(Box<Active>),
     /// No program can start.
-    Refused(String),
+    Refused(Failure),
 }
 
 /// What the host gives along with a confinement: secrets shared with its shells, which no command knows.
@@ -65,9 +65,8 @@ impl Enclosure {
         *self = match made {
             Ok(active) => Self::Confined(Box::new(active)),
             Err(error) => {
-                let problem = error.to_string();
-                setting.report(&Report::NotConfined { problem: problem.clone() });
-                Self::Refused(problem)
+                setting.report(&Report::NotConfined { problem: error.to_string() });
+                Self::Refused(Failure::confining(&error))
             }
         };
     }
@@ -80,7 +79,7 @@ impl Enclosure {
         }
         match Active::make(active.wanted.clone(), active.key.clone(), groups, user, setting) {
             Ok(again) => **active = again,
-            Err(error) => *self = Self::Refused(error.to_string()),
+            Err(error) => *self = Self::Refused(Failure::confining(&error)),
         }
     }
 
@@ -89,7 +88,7 @@ impl Enclosure {
         match self {
             Self::Open => Ok(None),
             Self::Confined(active) => Ok(Some(&active.confined)),
-            Self::Refused(detail) => Err(Failure { step: StartStep::Isolation, errno: 0, detail: detail.clone() }),
+            Self::Refused(failure) => Err(failure.clone()),
         }
     }
 
@@ -122,7 +121,8 @@ impl Enclosure {
         if let Self::Confined(active) = self
             && let Err(error) = active.confined.ensure_broker()
         {
-            *self = Self::Refused(format!("the broker of connections cannot start: {error}"));
+            let detail = format!("the broker of connections cannot start: {error}");
+            *self = Self::Refused(Failure { step: StartStep::Isolation, errno: 0, detail });
         }
     }
 

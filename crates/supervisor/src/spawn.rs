@@ -37,6 +37,19 @@ impl Failure {
         Self { step, errno: errno.unwrap_or(0), detail: errno.map_or_else(|| error.to_string(), |_| String::new()) }
     }
 
+    /// A confinement that cannot be made. A path that does not respond is the same failure as in a child's set-up.
+    pub fn confining(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::TimedOut {
+            return Self::unresponsive();
+        }
+        Self { step: StartStep::Isolation, errno: 0, detail: error.to_string() }
+    }
+
+    /// A path that does not respond.
+    fn unresponsive() -> Self {
+        Self { step: StartStep::Prepare, errno: libc::ETIMEDOUT, detail: String::new() }
+    }
+
     /// A step whose last system call failed.
     fn last(step: StartStep) -> Self {
         Self { step, errno: errno(), detail: String::new() }
@@ -182,7 +195,7 @@ impl Plan<'_> {
         if !is_readable(&report_read, SETUP) {
             // The ordinary reaping collects it: it may not die at once.
             let _ = nacre_containment::signal::send_to_child(child, libc::SIGKILL);
-            return Err(Failure { step: StartStep::Prepare, errno: libc::ETIMEDOUT, detail: String::new() });
+            return Err(Failure::unresponsive());
         }
         let mut bytes = [0; libc::PIPE_BUF];
         let length = File::from(report_read).read(&mut bytes).unwrap_or(0);

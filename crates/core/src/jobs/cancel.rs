@@ -8,7 +8,6 @@
 use super::overrun;
 use super::status::status;
 use super::store::{Job, unknown};
-use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::layout::{GRACE, GRACE_ROOM};
@@ -37,8 +36,7 @@ const OVERDUE: Duration = Duration::from_millis(1500);
 /// `JOB_NOT_FOUND` if its files do not name a process to signal, `JOB_RUNNING` if another package started it,
 /// `ENGINE_ERROR` if it cannot be signalled or does not die.
 pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
-    let looked = job.clone();
-    let (before, meta) = blocking(move || Ok((status(&looked)?, looked.meta()?))).await?;
+    let (before, meta) = job.blocking(|job| Ok((status(job)?, job.meta()?))).await?;
     let Some(meta) = meta else {
         let unknown = || Error::new(Code::JobNotFound, format!("job '{}' has a damaged meta.json", job.id));
         return if before.alive { Err(unknown()) } else { Ok(()) };
@@ -53,14 +51,14 @@ pub async fn cancel(job: &Job, grace: Option<Duration>) -> Result<(), Error> {
         Some(own) => {
             let reason = |error: io::Error| failed(job, &error.to_string());
             if own.mark.is_some() {
-                let asked = job.clone();
                 // Without the file, the supervisor takes the time given at the start, and is overrun before.
-                let _ = blocking(move || write_grace(&asked, grace).map_err(|error| unknown(&asked.id, &error))).await;
+                let asked = move |job: &Job| write_grace(job, grace).map_err(|error| unknown(&job.id, &error));
+                let _ = job.blocking(asked).await;
             }
             let mut ended = end(own, grace).await.map_err(reason)?;
             if !ended {
-                let (named, known) = (job.clone(), own.clone());
-                let group = blocking(move || group_of(&named, &known)).await?;
+                let known = own.clone();
+                let group = job.blocking(move |job| group_of(job, &known)).await?;
                 ended = overrun::end(own, group, UNKILLABLE).await.map_err(reason)?;
             }
             ended && sweep(job, own).await?
@@ -157,8 +155,8 @@ fn send_signal(held: Option<&OwnedFd>, to: Identity, signal: i32, grace: Duratio
 pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
     let give_up = Instant::now() + UNKILLABLE;
     loop {
-        let (job, own) = (job.clone(), own.clone());
-        let is_gone = blocking(move || {
+        let own = own.clone();
+        let is_gone = job.blocking(move |job| {
             let failed = |error| unknown(&job.id, &error);
             if !own.is_of_this_boot().map_err(failed)? {
                 return Ok(true);
@@ -170,7 +168,7 @@ pub async fn sweep(job: &Job, own: &Own) -> Result<bool, Error> {
             if let Some(mark) = &own.mark {
                 return kill_marked(mark).map_err(failed);
             }
-            let Some(path) = group_of(&job, &own)? else { return Ok(true) };
+            let Some(path) = group_of(job, &own)? else { return Ok(true) };
             let group = Group::at(&path);
             let _ = group.kill();
             Ok(group.remove().is_ok())

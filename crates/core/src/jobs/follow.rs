@@ -7,7 +7,6 @@
 use super::reader;
 use super::status::status;
 use super::store::Job;
-use crate::blocking::blocking;
 use crate::error::Error;
 use crate::sys::{self, OwnsDescriptor};
 use nacre_containment::job::leftover;
@@ -28,8 +27,7 @@ const BLIND_WAIT: Duration = Duration::from_millis(100);
 /// # Errors
 /// `JOB_NOT_FOUND`, also if the job is removed meanwhile.
 pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
-    let looked = job.clone();
-    let (watched, meta) = blocking(move || Ok((watch(&looked, cursor.is_some()), looked.meta()?))).await?;
+    let (watched, meta) = job.blocking(move |job| Ok((watch(job, cursor.is_some()), job.meta()?))).await?;
     let changes = watched.and_then(|inotify| Some(Changes(sys::watch(Watched(inotify)).ok()?)));
     let supervisor = meta.and_then(|meta| meta.own).and_then(|own| pidfd::open(own.pid).ok());
     let mut supervisor = Supervisor { watched: supervisor.and_then(|fd| sys::watch(fd).ok()), has_ended: false };
@@ -47,15 +45,14 @@ pub async fn news(job: &Job, cursor: Option<u64>) -> Result<(), Error> {
 }
 
 async fn has_news(job: &Job, cursor: Option<u64>) -> Result<bool, Error> {
-    let job = job.clone();
-    let look = move || {
-        let status = status(&job)?;
+    let look = move |job: &Job| {
+        let status = status(job)?;
         match cursor {
-            Some(cursor) => Ok(!status.alive || reader::size(&job)? > cursor),
+            Some(cursor) => Ok(!status.alive || reader::size(job)? > cursor),
             None => Ok(status.is_over()),
         }
     };
-    blocking(look).await
+    job.blocking(look).await
 }
 
 struct Changes(AsyncFd<Watched>);

@@ -3,7 +3,6 @@
 use super::cancel;
 use super::status::{Record, State, Status, status};
 use super::store::{Job, Store, unknown};
-use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use nacre_containment::job::record::Reason;
 use nacre_containment::job::{layout, leftover, lock};
@@ -25,15 +24,13 @@ const BUSY: Duration = Duration::from_secs(5);
 pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
     let give_up = Instant::now() + LEAVING;
     loop {
-        let looked = job.clone();
-        match blocking(move || life(&looked)).await? {
+        match job.blocking(life).await? {
             Life::Over => break,
             Life::Ending if Instant::now() <= give_up => sleep(Duration::from_millis(10)).await,
             _ => return Err(running(job)),
         }
     }
-    let looked = job.clone();
-    let own = blocking(move || match looked.meta() {
+    let own = job.blocking(|job| match job.meta() {
         // A damaged meta.json does not name a group to clean up.
         Err(error) if error.code == Code::JobNotFound => Ok(None),
         meta => Ok(meta?.and_then(|meta| meta.own)),
@@ -43,8 +40,8 @@ pub async fn remove(store: &Store, job: &Job) -> Result<(), Error> {
     {
         return Err(running(job));
     }
-    let (store, job) = (store.clone(), job.clone());
-    blocking(move || delete(&store, &job)).await
+    let store = store.clone();
+    job.blocking(move |job| delete(&store, job)).await
 }
 
 fn running(job: &Job) -> Error {

@@ -1,5 +1,6 @@
 //! The directory of all jobs, and the directory of a job.
 
+use crate::blocking::Turns;
 use crate::error::{Code, Error};
 use crate::private_directory::{self, Refused};
 use nacre_containment::job::file::Unreadable;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
+    turns: Turns,
 }
 
 /// The directory of a job, opened once: a later job with this id has another one.
@@ -25,17 +27,30 @@ pub struct Job {
     pub directory: Arc<File>,
     /// Where it was opened.
     pub path: PathBuf,
+    turns: Turns,
 }
 
 impl Store {
     /// Creates nothing on disk yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), turns: Turns::default() }
     }
 
     /// The root's path.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Runs work on files of jobs on a thread that may block.
+    ///
+    /// # Errors
+    /// Those of the work, and of [`Turns::run`].
+    pub async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let own = self.clone();
+        self.turns.run(move || work(&own)).await
     }
 
     /// Whether the root exists. Without a root, there are no jobs.
@@ -57,7 +72,9 @@ impl Store {
         }
         let path = self.root.join(id);
         match private_directory::open(&path) {
-            Ok(Some(directory)) => Ok(Job { id: id.into(), directory: Arc::new(directory), path }),
+            Ok(Some(directory)) => {
+                Ok(Job { id: id.into(), directory: Arc::new(directory), path, turns: self.turns.clone() })
+            }
             Ok(None) | Err(Refused::Symlink | Refused::NotDirectory) => Err(not_found(id)),
             Err(Refused::Io(error)) if error.kind() != io::ErrorKind::PermissionDenied => Err(unknown(id, &error)),
             Err(reason) => {
@@ -82,6 +99,15 @@ impl Store {
 }
 
 impl Job {
+    /// See [`Store::blocking`].
+    pub(super) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Self) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let own = self.clone();
+        self.turns.run(move || work(&own)).await
+    }
+
     /// Its `meta.json`; `None` if that is missing or damaged.
     ///
     /// # Errors
@@ -126,7 +152,7 @@ impl Job {
     /// The job `j` in a directory.
     pub fn at(path: &Path) -> Self {
         let directory = Arc::new(File::open(path).unwrap());
-        Self { id: "j".into(), directory, path: path.into() }
+        Self { id: "j".into(), directory, path: path.into(), turns: Turns::default() }
     }
 }
 

@@ -8,6 +8,7 @@ use super::{Channels, ready};
 use crate::own_limits::Limits;
 use crate::process_setup;
 use crate::reap::{self, Childless};
+use crate::spawn::Failure;
 use nacre_containment::cgroup::Group;
 use nacre_containment::job::meta::Meta;
 use nacre_containment::job::record::{End, Reason};
@@ -173,7 +174,7 @@ fn confine(request: &Request, directory: &Directory) -> Result<Option<Confined>,
     let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
     let wanted = Confinement { own: Some(directory.places()), ..wanted.clone() };
     let made = Confined::new(wanted, owner, None, None, &[std::process::id() as i32]);
-    made.map(Some).map_err(|error| (Refusal::Isolation, format!("the command cannot be isolated: {error}")))
+    made.map(Some).map_err(|error| command::refused(&Failure::confining(&error), &request.cwd))
 }
 
 /// Removes the files that the confinement of a killed supervisor's job left on disk.
