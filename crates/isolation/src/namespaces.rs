@@ -35,7 +35,7 @@ const MESSAGE_BYTES: usize = 1024;
 
 /// How long the child may take for the set-up. It takes some milliseconds, unless a path does not respond: a network file
 /// system whose server is down, for example.
-const SETUP: Duration = Duration::from_secs(5);
+const SETUP: Duration = Duration::from_secs(10);
 
 /// The names of the namespaces in `/proc`, and their flags.
 fn kinds(wanted: Namespaces) -> Vec<(&'static str, libc::c_int)> {
