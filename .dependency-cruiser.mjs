@@ -1,6 +1,6 @@
 /**
- * The layers of lib/: no cycles, and each layer imports only from itself and from those before it in this list. The packages
- * beside nacre see what it exports.
+ * The layers of lib/: no cycles, and each layer imports only from itself and from those before it in this list. The companion
+ * packages import what nacre exports.
  *
  *   npm run check:structure
  */
@@ -46,16 +46,16 @@ export default {
     },
     ...layers,
     {
-      name: 'nacre imports from no package beside it',
+      name: 'nacre imports from no companion package',
       severity: 'error',
       from: { path: '^lib/' },
       to: { path: '^packages/' },
     },
     {
-      name: 'a package beside nacre imports what nacre and other packages export',
+      name: 'a companion package imports only what nacre and other packages export',
       severity: 'error',
       from: { path: '^packages/([^/]+)/' },
-      to: { path: '^(lib|packages)/', pathNot: '^packages/$1/' },
+      to: { path: ['^lib/', '^packages/[^/]+/lib/'], pathNot: '^packages/$1/' },
     },
     ...backends,
   ],

@@ -252,11 +252,13 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   signal?: AbortSignal
   /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
   killSignal?: Signal
-  /** Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file. Items of an iterable are written as the command reads them. If the command
-   * ends first, the iterable is closed. If the iterable throws, the command is killed and exec rejects with that error.
+   * Standard input. Default: end of file.
+   *
+   * Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If
+   * the iterable throws, the command is killed and exec rejects with that error.
    */
   input?: Input
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
@@ -794,8 +796,10 @@ export interface SessionProcessOptions {
   /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to send the text "pipe", pass
-   * bytes. If an iterable throws, the process is killed and onError is called.
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes. If an iterable throws, the process is
+   * killed and onError is called.
    */
   input?: Input | 'pipe'
   /**
@@ -806,7 +810,9 @@ export interface SessionProcessOptions {
   /**
    * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
    * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
-   * {@link Sandbox.cleanupCompletedProcesses}. Default: true.
+   * a clean-up. Default: true.
+   *
+   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */
@@ -1078,8 +1084,9 @@ export interface ServiceOptions extends ProcessOptions {
    */
   restartDelay?: number
   /**
-   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to
-   * send the text "pipe", pass bytes.
+   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
    */
   input?: string | Uint8Array | 'pipe'
 }
@@ -1501,13 +1508,13 @@ export interface JobStartOptions {
   processName?: string
   /** Milliseconds until all processes of the job are killed, 0 to 2147483647; 0 = never. Default: 0. */
   timeout?: number
-  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. */
+  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. Default: that of `timeout`. */
   timeoutSeconds?: number
   /** Limits of the job. Default: the sandbox's limits, for each job separately. */
   limits?: Limits
   /** Standard input. Default: end of file. */
   input?: string | Uint8Array
-  /** Another name for `input`. Excludes `input`. */
+  /** Another name for `input`. Excludes `input`. Default: that of `input`. */
   stdin?: string | Uint8Array
 }
 /** Options of {@link Jobs.read}. */
@@ -1536,7 +1543,7 @@ export interface JobWaitOptions {
 export interface JobCancelOptions {
   /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
-  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. */
+  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. Default: the sandbox's. */
   graceMs?: number
 }
 /** Selects jobs that match all members. */

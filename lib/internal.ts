@@ -1,5 +1,5 @@
 /**
- * What the packages beside nacre share with it. For these packages alone: each needs exactly its own version of nacre, and
+ * What the companion packages in packages/ share with nacre. For these alone: each needs exactly its own version of nacre, and
  * anything here may change in any release.
  */
 

@@ -4,14 +4,16 @@
  *   node scripts/build-packages.mjs [TARGET... | all | main]
  *
  * A target is `linux-x64-gnu`, `linux-x64-musl`, `linux-arm64-gnu` or `linux-arm64-musl`; the default is this machine's.
- * `nacre` itself and the packages beside it are always built; `main` builds nothing else.
+ * `nacre` itself and its companion packages are always built; `main` builds nothing else.
  */
 import { execFileSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { companions } from './packages/companions.mjs'
 import { compile } from './packages/compile.mjs'
 import { main } from './packages/problem.mjs'
-import { besides, pack, stageBeside, stageMain, stagePlatform } from './packages/stage.mjs'
+import { pack, stageCompanion, stageMain, stagePlatform } from './packages/stage.mjs'
 import { hostTarget, packageName, TARGETS } from './packages/targets.mjs'
 import { findToolchain } from './packages/toolchain.mjs'
 
@@ -25,11 +27,13 @@ await main(async () => {
   await stageMain(root, directory)
   report('nacre', pack(directory, output))
   const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
-  const projects = besides(root).map((name) => path.join(root, 'packages', name))
+  const projects = companions(root).map((name) => path.join(root, 'packages', name))
+  // tsc leaves what it made of a module that has been renamed since.
+  for (const project of projects) rmSync(path.join(project, 'dist'), { recursive: true, force: true })
   execFileSync(process.execPath, [tsc, '-b', ...projects], { stdio: 'inherit' })
-  for (const name of besides(root)) {
+  for (const name of companions(root)) {
     const staged = path.join(output, 'staged', name)
-    stageBeside(root, name, staged)
+    stageCompanion(root, name, staged)
     report(`@nacre/${name}`, pack(staged, output))
   }
   for (const toolchain of toolchains) {

@@ -1,6 +1,6 @@
 /**
- * Builds everything that nacre needs to run: `dist/` from TypeScript, also in each package beside nacre, and the addon with
- * its supervisor into `native/<build>/`. The command line is bundled, since Node takes about half a millisecond to find and load each module.
+ * Builds everything that nacre needs to run: `dist/` from TypeScript, also in each companion package, and the addon with its
+ * supervisor into `native/<build>/`. The command line is bundled, since Node takes about half a millisecond to find and load each module.
  *
  *   node scripts/build.mjs [--debug]      default: release
  *
@@ -9,9 +9,10 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -30,9 +31,9 @@ function hostTriple() {
   return triple
 }
 
-/** Compiles each `lib/` to a `dist/` beside it, which is emptied first. */
+/** Compiles each `lib/` to the `dist/` next to it, which is emptied first. */
 export async function buildTypeScript() {
-  const packages = readdirSync(path.join(root, 'packages')).map((name) => path.join(root, 'packages', name))
+  const packages = companions(root).map((name) => path.join(root, 'packages', name))
   for (const directory of [root, ...packages])
     rmSync(path.join(directory, 'dist'), { recursive: true, force: true })
   await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...packages])
@@ -52,9 +53,10 @@ function completeBun() {
 }
 
 /**
- * Replaces `dist/cli/` with a bundle: `main.js`, and one chunk for each `import()` of a verb.
+ * Replaces `dist/cli/main.js` with a bundle, and puts one chunk for each `import()` of a verb beside it. The site reads the
+ * other modules.
  *
- * It behaves like the modules, so `tsc` alone is enough during development: it restores `main.js`. The dependencies of the
+ * Only `npm run build` writes it: an edit of the command line shows after that. The dependencies of the
  * server and of queues are not bundled, since their updates must reach an installed nacre.
  */
 async function bundleCommandLine() {
@@ -80,8 +82,8 @@ async function bundleCommandLine() {
     ...outside.flatMap((name) => ['--external', name]),
     `--outdir=${bundle}`,
   ])
-  rmSync(modules, { recursive: true })
-  renameSync(bundle, modules)
+  cpSync(bundle, modules, { recursive: true })
+  rmSync(bundle, { recursive: true })
 }
 
 /** Compiles the crates and copies the two artifacts. `build` is 'debug' or 'release'. */

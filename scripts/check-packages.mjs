@@ -7,15 +7,15 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { run } from './build.mjs'
-import { besides } from './packages/stage.mjs'
+import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const output = path.join(root, 'target', 'packages')
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 
-for (const name of [undefined, ...besides(root)]) {
+for (const name of [undefined, ...companions(root)]) {
   await run('node_modules/.bin/publint', ['--strict', path.join(output, 'staged', name ?? 'nacre')])
   const tarball = path.join(output, `${['nacre', name, version].filter(Boolean).join('-')}.tgz`)
-  // nacre/internal has no types: it is for the packages beside nacre alone.
+  // nacre/internal has no types: it is for the companion packages alone.
   await run('node_modules/.bin/attw', [tarball, '--profile', 'esm-only', '--exclude-entrypoints', 'internal'])
 }

@@ -1,5 +1,5 @@
 /**
- * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/public`, and that of each package beside nacre
+ * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/public`, and that of each companion package
  * from its `lib/public.ts`.
  *
  *   node scripts/declarations.mjs [--check]      --check: fails when a file is not as it would be written
@@ -7,11 +7,12 @@
  * The files are checked in, so that each change of the public API shows in a diff.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
+import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -22,7 +23,7 @@ const FILES = [
     source: `lib/public/${name}.ts`,
     nacre: name === 'index' ? undefined : './index.js',
   })),
-  ...readdirSync(path.join(root, 'packages')).map((name) => ({
+  ...companions(root).map((name) => ({
     file: `packages/${name}/index.d.ts`,
     source: `packages/${name}/lib/public.ts`,
     nacre: 'nacre',

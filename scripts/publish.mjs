@@ -1,6 +1,6 @@
 /**
  * Publishes the tarballs in `target/packages`: the platform packages first, since `nacre` depends on them,
- * and then the packages beside it.
+ * and then its companions.
  *
  *   node scripts/publish.mjs [--dry-run]
  *
@@ -10,8 +10,8 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { companions } from './packages/companions.mjs'
 import { main, Problem } from './packages/problem.mjs'
-import { besides } from './packages/stage.mjs'
 import { packageName, TARGETS } from './packages/targets.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -24,7 +24,7 @@ await main(() => {
       file: `nacre-${name}-${version}.tgz`,
     })),
     { name: 'nacre', file: `nacre-${version}.tgz` },
-    ...besides(root).map((name) => ({ name: `@nacre/${name}`, file: `nacre-${name}-${version}.tgz` })),
+    ...companions(root).map((name) => ({ name: `@nacre/${name}`, file: `nacre-${name}-${version}.tgz` })),
   ].map(({ name, file }) => ({ name, file: path.join(root, 'target', 'packages', file) }))
   const missing = packages.filter(({ file }) => !existsSync(file)).map(({ name }) => name)
   if (missing.length > 0) {

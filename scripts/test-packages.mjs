@@ -10,6 +10,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { companions } from './packages/companions.mjs'
 import { main, Problem } from './packages/problem.mjs'
 import { hostTarget, packageName } from './packages/targets.mjs'
 
@@ -28,7 +29,7 @@ await main(() => {
   mkdirSync(unpacked, { recursive: true })
   execFileSync('tar', ['-xzf', tarball, '--strip-components=1', '-C', unpacked])
 
-  const packages = readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}`)
+  const packages = companions(root).map((name) => `packages/${name}`)
   node({}, 'node_modules/typescript/bin/tsc', '-b', ...packages)
   node({}, 'node_modules/bun/install.js')
   node({}, 'node_modules/vitest/vitest.mjs', 'run', '__test__/packages')

@@ -5,21 +5,21 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import ts from 'typescript'
-import { besides } from './packages/stage.mjs'
+import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /**
- * Every exported table with its name, its file, and the text of each option. Throws where a text is missing or disagrees
- * with the table.
+ * Every exported table with its name, its file, and the text of each option: the whole, and its first paragraph,
+ * which also holds for clients in other languages. Throws where a text is missing or disagrees with the table.
  *
- * @returns {Promise<Map<object, { name: string, file: string, members: Map<string, { text: string, isRequired: boolean }> }>>}
+ * @returns {Promise<Map<object, { name: string, file: string, members: Map<string, { text: string, first: string, isRequired: boolean }> }>>}
  */
 export async function readTables() {
   const files = ['lib/schema', 'lib/protocol'].flatMap((folder) =>
     readdirSync(path.join(root, folder)).map((name) => path.join(root, folder, name)),
   )
-  files.push(...besides(root).map((name) => path.join(root, 'packages', name, 'lib/options.ts')))
+  files.push(...companions(root).map((name) => path.join(root, 'packages', name, 'lib/options.ts')))
   const { config } = ts.readConfigFile(path.join(root, 'tsconfig.json'), ts.sys.readFile)
   const program = ts.createProgram(files, ts.parseJsonConfigFileContent(config, ts.sys, root).options)
   const checker = program.getTypeChecker()
@@ -32,12 +32,16 @@ export async function readTables() {
       const properties = checker.getTypeFromTypeNode(type).getProperties()
       const members = new Map(properties.map((member) => [member.name, readMember(member, checker)]))
       for (const [option, { text }] of members)
-        faults.push(...faultsOf(`${name}.${option}`, text, values[name][option]))
+        faults.push(...faultsOf(`${name}.${option}`, text, values[name]?.[option] ?? stale(name)))
       tables.set(values[name], { name, file: module, members })
     }
   }
   if (faults.length > 0) throw new Error(faults.join('\n'))
   return tables
+}
+
+function stale(name) {
+  throw new Error(`dist/ is older than the table ${name}: run \`npm run build -- --debug\``)
 }
 
 /** The tables that a file exports: `export const name = table<Type>()({ ... })`. */
@@ -51,8 +55,9 @@ function declaredTables(source) {
 
 function readMember(member, checker) {
   const comment = ts.displayPartsToString(member.getDocumentationComment(checker))
-  const text = comment.replace(/\s+/g, ' ').replace(/\{@link ([\w.]+)\}/g, '`$1`')
-  return { text, isRequired: (member.flags & ts.SymbolFlags.Optional) === 0 }
+  const plain = (part) => part.replace(/\s+/g, ' ').replace(/\{@link ([\w.]+)\}/g, '`$1`')
+  const isRequired = (member.flags & ts.SymbolFlags.Optional) === 0
+  return { text: plain(comment), first: plain(comment.split('\n\n')[0]), isRequired }
 }
 
 /** The sentence in a text that has the default. */
@@ -69,13 +74,13 @@ export const LITERAL = /^(\d+|true|false|'[^']*')(?=$|,| \()/
  * @param {{ default?: unknown, json?: { schema: { maximum?: number } } }} option
  */
 export function* faultsOf(name, text, { default: value, json }) {
-  if (text.replace(DEFAULT, '') === '') yield `${name} has no comment in lib/public`
+  if (text.replace(DEFAULT, '') === '') yield `${name} has no comment in its interface`
   const stated = DEFAULT.exec(text)?.[1] ?? ''
   const literal = LITERAL.exec(stated)?.[1]
   const expected = typeof value === 'string' ? `'${value}'` : value?.toString()
   const agrees = expected === undefined ? literal !== stated : literal === expected
   if (!agrees) yield `the default of ${name} is ${expected}, but its comment has: ${stated}`
   const { maximum = Number.MAX_SAFE_INTEGER } = json?.schema ?? {}
-  if (maximum !== Number.MAX_SAFE_INTEGER && !text.includes(String(maximum)))
+  if (maximum !== Number.MAX_SAFE_INTEGER && !new RegExp(`\\b${maximum}\\b`).test(text))
     yield `the comment of ${name} does not have its maximum, ${maximum}`
 }

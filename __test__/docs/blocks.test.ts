@@ -3,6 +3,7 @@ import { readdirSync } from 'node:fs'
 import path from 'node:path'
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
+import { companions } from '../../scripts/packages/companions.mjs'
 import { type Block, findBlocks, pages, readPage, root } from '../helpers/markdown.js'
 
 const PAGES = ['README.md', 'CONTRIBUTING.md', ...pages()]
@@ -42,7 +43,7 @@ function blocksOf(page: string): [string, Block[]] {
 /** The sources of the published declarations. */
 function declarations(): string[] {
   const own = readdirSync(path.join(root, 'lib/public')).map((name) => `lib/public/${name}`)
-  return [...own, ...readdirSync(path.join(root, 'packages')).map((name) => `packages/${name}/lib/public.ts`)]
+  return [...own, ...companions(root).map((name) => `packages/${name}/lib/public.ts`)]
 }
 
 function blocksInComments(file: string): [string, Block[]] {

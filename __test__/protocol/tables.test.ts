@@ -11,18 +11,30 @@ import { shapeOf } from '../../lib/server/table-schema.js'
 import { texts } from '../../lib/server/texts.js'
 import { faultsOf } from '../../scripts/texts.mjs'
 
+interface Schema {
+  default?: unknown
+  properties?: Record<string, Schema>
+  anyOf?: Schema[]
+}
+
 const { paths } = createServer(new Sandbox()).document() as {
-  paths: Record<string, { post?: { requestBody: object } }>
+  paths: Record<string, { post?: { requestBody: { content: Record<string, { schema: Schema }> } } }>
 }
 
 it.each(calls.filter(({ route }) => route !== undefined))(
-  '$route has the options of $name, with texts',
+  '$route has the options of $name, with defaults, bounds and texts',
   ({ table, route = '' }) => {
-    const body = JSON.stringify(paths[route]?.post?.requestBody)
-    for (const [name] of sendable(table)) {
+    const body = paths[route]?.post?.requestBody.content['application/json']?.schema
+    // A service has its health check inside.
+    const schemas = [body, ...(body?.properties?.healthCheck?.anyOf ?? [])]
+    for (const [name, { json }] of sendable(table)) {
       if (name === 'command') continue
-      expect(body).toContain(`"${name}":`)
-      expect(body).toContain(JSON.stringify(texts.get(table)?.[name]))
+      const property = schemas.map((schema) => schema?.properties?.[name]).find((found) => found)
+      expect(property, name).toBeDefined()
+      expect(JSON.stringify(property)).toContain(JSON.stringify(texts.get(table)?.[name]).slice(1, -1))
+      expect(property?.default, name).toEqual(table[name]?.default)
+      const { type, ...bounds } = json.schema
+      if (type === 'number' || type === 'integer') expect(property).toMatchObject({ type, ...bounds })
     }
   },
 )
@@ -48,7 +60,12 @@ describe('the comment on an option', () => {
     ['must not have another one', 'At most 2147483647. Default: 7.', 70, 'is 70, but its comment has: 7'],
     ['must not invent one', 'At most 2147483647. Default: 7.', undefined, 'is undefined, but its comment'],
     ['must have the maximum', 'Milliseconds. Default: 70.', 70, 'does not have its maximum, 2147483647'],
-    ['must have more than a default', 'Default: 2147483647.', 2_147_483_647, 'has no comment in lib/public'],
+    [
+      'must have more than a default',
+      'Default: 2147483647.',
+      2_147_483_647,
+      'has no comment in its interface',
+    ],
   ])('%s', (_, text, value, fault) => {
     const faults = [
       ...faultsOf('patience', text, { default: value, json: { schema: { maximum: 2_147_483_647 } } }),

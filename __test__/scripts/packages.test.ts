@@ -1,17 +1,19 @@
 /** The pure parts of `npm run build:packages`. */
-import { readFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { PLATFORMS, VERSION } from '../../lib/addon/platforms.js'
+import { companions } from '../../scripts/packages/companions.mjs'
 import { compareVersions, findFaults as findElfFaults, highest, parse } from '../../scripts/packages/elf.mjs'
 import {
-  besideManifest,
+  companionManifest,
   findFaults,
   mainManifest,
   platformManifest,
 } from '../../scripts/packages/manifest.mjs'
 import { linkedCrates, noticeText } from '../../scripts/packages/notice.mjs'
-import { besides } from '../../scripts/packages/stage.mjs'
 import { packageName, TARGETS } from '../../scripts/packages/targets.mjs'
 import { zigArguments } from '../../scripts/packages/zig-arguments.mjs'
 
@@ -44,13 +46,13 @@ describe('the published package.json', () => {
     }
   })
 
-  it.each(besides(root))('of packages/%s needs exactly this version of nacre', (name) => {
+  it.each(companions(root))('of packages/%s needs exactly this version of nacre', (name) => {
     const own = JSON.parse(readFileSync(path.join(root, 'packages', name, 'package.json'), 'utf8'))
-    const beside = besideManifest(source, own)
-    expect(beside).toMatchObject({ name: `@nacre/${name}`, version: VERSION })
-    expect(beside).not.toHaveProperty('devDependencies')
-    expect(findFaults(beside, {})).toEqual([])
-    expect(findFaults({ ...beside, peerDependencies: { nacre: '^0.1.0' } }, {})).toEqual([
+    const companion = companionManifest(source, own)
+    expect(companion).toMatchObject({ name: `@nacre/${name}`, version: VERSION })
+    expect(companion).not.toHaveProperty('devDependencies')
+    expect(findFaults(companion, {})).toEqual([])
+    expect(findFaults({ ...companion, peerDependencies: { nacre: '^0.1.0' } }, {})).toEqual([
       `@nacre/${name} wants nacre ^0.1.0, not ${VERSION}`,
     ])
   })
@@ -66,6 +68,21 @@ describe('the published package.json', () => {
       `nacre wants @nacre/linux-x64-gnu 0.0.1, not ${VERSION}`,
     ])
   })
+})
+
+it('publish.mjs runs without an installation, as in the release', () => {
+  const clone = mkdtempSync(path.join(os.tmpdir(), 'nacre-publish-'))
+  try {
+    for (const name of ['scripts', 'packages', 'package.json'])
+      cpSync(path.join(root, name), path.join(clone, name), { recursive: true })
+    const { stderr } = spawnSync(process.execPath, ['scripts/publish.mjs', '--dry-run'], {
+      cwd: clone,
+      encoding: 'utf8',
+    })
+    expect(stderr).toContain('@nacre/remote-jobs is not built: run `npm run build:packages -- all`.')
+  } finally {
+    rmSync(clone, { recursive: true })
+  }
 })
 
 describe('the output of readelf', () => {

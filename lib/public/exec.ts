@@ -28,11 +28,13 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   signal?: AbortSignal
   /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
   killSignal?: Signal
-  /** Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file. Items of an iterable are written as the command reads them. If the command
-   * ends first, the iterable is closed. If the iterable throws, the command is killed and exec rejects with that error.
+   * Standard input. Default: end of file.
+   *
+   * Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If
+   * the iterable throws, the command is killed and exec rejects with that error.
    */
   input?: Input
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */

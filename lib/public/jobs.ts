@@ -75,13 +75,13 @@ export interface JobStartOptions {
   processName?: string
   /** Milliseconds until all processes of the job are killed, 0 to 2147483647; 0 = never. Default: 0. */
   timeout?: number
-  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. */
+  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. Default: that of `timeout`. */
   timeoutSeconds?: number
   /** Limits of the job. Default: the sandbox's limits, for each job separately. */
   limits?: Limits
   /** Standard input. Default: end of file. */
   input?: string | Uint8Array
-  /** Another name for `input`. Excludes `input`. */
+  /** Another name for `input`. Excludes `input`. Default: that of `input`. */
   stdin?: string | Uint8Array
 }
 
@@ -114,7 +114,7 @@ export interface JobWaitOptions {
 export interface JobCancelOptions {
   /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
-  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. */
+  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. Default: the sandbox's. */
   graceMs?: number
 }
 

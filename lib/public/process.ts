@@ -30,8 +30,10 @@ export interface SessionProcessOptions {
   /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to send the text "pipe", pass
-   * bytes. If an iterable throws, the process is killed and onError is called.
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes. If an iterable throws, the process is
+   * killed and onError is called.
    */
   input?: Input | 'pipe'
   /**
@@ -42,7 +44,9 @@ export interface SessionProcessOptions {
   /**
    * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
    * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
-   * {@link Sandbox.cleanupCompletedProcesses}. Default: true.
+   * a clean-up. Default: true.
+   *
+   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */

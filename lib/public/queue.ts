@@ -58,7 +58,7 @@ export interface QueueAddOptions {
    * nothing is added. Default: an unguessable id that sorts by time.
    */
   id?: string
-  /** Directory of the job. A relative path starts at the directory of the worker's sandbox. Default: that directory. */
+  /** Directory of the job. A relative path starts at the directory of the worker's sandbox. Default: the sandbox's. */
   cwd?: string | URL
   /** Changes to the environment of the worker's sandbox, for this job. */
   env?: EnvChanges
@@ -78,9 +78,9 @@ export interface QueueAddOptions {
   delay?: number
   /** Whether to put the job in front of the jobs that are already waiting. Default: false. */
   lifo?: boolean
-  /** Which completed jobs BullMQ removes: true removes all, a number is how many stay. Default: false, none. */
+  /** Which completed jobs BullMQ removes: true removes all, a number is how many stay. Default: all stay. */
   removeOnComplete?: QueueKeep
-  /** Which failed jobs BullMQ removes: true removes all, a number is how many stay. Default: false, none. */
+  /** Which failed jobs BullMQ removes: true removes all, a number is how many stay. Default: all stay. */
   removeOnFail?: QueueKeep
   /** Whether the job fails unless its command exits with code 0. Default: true. */
   check?: boolean
@@ -152,7 +152,7 @@ export interface QueueWaitOptions {
 
 /** Options of {@link JobQueue.cancel}. */
 export interface QueueCancelOptions {
-  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: that of the worker's sandbox. */
+  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the `forceKillAfterDelay` of the worker's sandbox. */
   forceKillAfterDelay?: number
   /** Milliseconds to wait for the end of the job, 0 to 2147483647; 0 does not wait. Default: 30000. */
   timeout?: number

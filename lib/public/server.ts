@@ -9,8 +9,8 @@ import type { Logger, Sandbox } from './index.js'
 export interface ServerOptions {
   /**
    * The token that requests must send as `Authorization: Bearer <token>`: at least 16 characters of printable ASCII,
-   * compared in constant time. Without a token, the server accepts only requests from this machine to a loopback name,
-   * but those of every user of the machine. Default: none.
+   * compared in constant time. Default: none, and the server accepts only requests from this machine to a loopback
+   * name, but those of every user of the machine.
    */
   token?: string
   /**

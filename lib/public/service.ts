@@ -38,8 +38,9 @@ export interface ServiceOptions extends ProcessOptions {
    */
   restartDelay?: number
   /**
-   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for {@link Process.write}; to
-   * send the text "pipe", pass bytes.
+   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
    */
   input?: string | Uint8Array | 'pipe'
 }

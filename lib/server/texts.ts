@@ -22,9 +22,8 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.",
       killSignal: "The first signal that a timeout or an abort sends. Default: the sandbox's.",
       forceKillAfterDelay:
-        "Milliseconds between that signal and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
-      input:
-        'Standard input. Default: end of file. Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If the iterable throws, the command is killed and exec rejects with that error.',
+        "Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
+      input: 'Standard input. Default: end of file.',
       encoding: "'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'.",
       mergeOutput:
         'Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read. Default: false.',
@@ -51,12 +50,11 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       killSignal: "The first signal sent on a kill, a timeout or an abort. Default: the sandbox's.",
       forceKillAfterDelay:
         "Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
-      input:
-        'Standard input. Default: end of file. \'pipe\' keeps it open for `Process.write`; to send the text "pipe", pass bytes. If an iterable throws, the process is killed and onError is called.',
+      input: "Standard input. Default: end of file. 'pipe' keeps it open for later input.",
       logLimit:
         'Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).',
       autoCleanup:
-        'Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until `Sandbox.cleanupCompletedProcesses`. Default: true.',
+        'Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until a clean-up. Default: true.',
       limits: "Limits of the process and its descendants. Default: only the sandbox's.",
       pty: "Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error. All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'. `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See `Process.resize`. Default: no terminal.",
       mergeOutput:
@@ -89,11 +87,11 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       forceKillAfterDelay:
         "Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
       input:
-        'Standard input, the same after each restart. Default: end of file. \'pipe\' keeps it open for `Process.write`; to send the text "pipe", pass bytes.',
+        "Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for later input.",
       logLimit:
         'Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).',
       autoCleanup:
-        'Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until `Sandbox.cleanupCompletedProcesses`. Default: true.',
+        'Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until a clean-up. Default: true.',
       limits: "Limits of the process and its descendants. Default: only the sandbox's.",
       pty: "Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error. All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'. `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See `Process.resize`. Default: no terminal.",
       mergeOutput:
@@ -206,10 +204,11 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         'A name for people to read: 1 to 256 characters, no control characters. It need not be unique.',
       timeout:
         'Milliseconds until all processes of the job are killed, 0 to 2147483647; 0 = never. Default: 0.',
-      timeoutSeconds: 'The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`.',
+      timeoutSeconds:
+        'The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. Default: that of `timeout`.',
       limits: "Limits of the job. Default: the sandbox's limits, for each job separately.",
       input: 'Standard input. Default: end of file.',
-      stdin: 'Another name for `input`. Excludes `input`.',
+      stdin: 'Another name for `input`. Excludes `input`. Default: that of `input`.',
     },
   ],
   [
@@ -217,7 +216,8 @@ export const texts = new Map<OptionTable, Record<string, string>>([
     {
       forceKillAfterDelay:
         "Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
-      graceMs: 'Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`.',
+      graceMs:
+        "Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. Default: the sandbox's.",
     },
   ],
 ])

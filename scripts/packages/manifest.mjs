@@ -23,8 +23,8 @@ export function mainManifest(root) {
   }
 }
 
-/** The manifest of a package beside nacre. `source` is the one in its directory. */
-export function besideManifest(root, { devDependencies, ...source }) {
+/** The manifest of a companion package. `source` is the one in its directory. */
+export function companionManifest(root, { devDependencies, ...source }) {
   return { ...source, ...shared(root), publishConfig: root.publishConfig }
 }
 

@@ -2,21 +2,13 @@
  * Assembles the packages as they are published, checks them and packs them.
  */
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  copyFileSync,
-  cpSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { bundle } from './bundle.mjs'
+import { companions } from './companions.mjs'
 import { findFaults as findElfFaults, readElf } from './elf.mjs'
 import {
-  besideManifest,
+  companionManifest,
   findFaults as findManifestFaults,
   mainManifest,
   platformManifest,
@@ -45,15 +37,10 @@ export async function stageMain(root, directory) {
   writeManifest(directory, manifest)
 }
 
-/** The packages beside nacre: the names of their directories. */
-export function besides(root) {
-  return readdirSync(path.join(root, 'packages'))
-}
-
-/** Assembles a package beside nacre, whose `dist/` is built. Its dependencies are not bundled. */
-export function stageBeside(root, name, directory) {
+/** Assembles a companion package, whose `dist/` is built. Its dependencies are not bundled. */
+export function stageCompanion(root, name, directory) {
   const source = path.join(root, 'packages', name)
-  const manifest = besideManifest(readManifest(root), readManifest(source))
+  const manifest = companionManifest(readManifest(root), readManifest(source))
   check(root, manifest)
   prepare(directory)
   const isCode = (file) => !/\.d\.ts$|\.tsbuildinfo$/.test(file)
@@ -106,7 +93,7 @@ function check(root, manifest) {
     'lib/addon/platforms.ts': read('lib/addon/platforms.ts', /VERSION = '(.*)'/),
     'package-lock.json': JSON.parse(readFileSync(path.join(root, 'package-lock.json'), 'utf8')).version,
     ...Object.fromEntries(
-      besides(root).map((name) => [
+      companions(root).map((name) => [
         `packages/${name}/package.json`,
         readManifest(path.join(root, 'packages', name)).version,
       ]),

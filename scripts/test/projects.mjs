@@ -19,7 +19,7 @@ const slow = [
 ]
 
 /** They measure times and memory. */
-const measured = ['__test__/**/*.measured.test.ts']
+const measured = ['__test__/**/*.measured.test.ts', 'packages/*/__test__/**/*.measured.test.ts']
 
 /** They run Node.js whatever runs the test, and take minutes. */
 const next = ['__test__/consumers/next.slow.test.ts']

@@ -3,11 +3,16 @@
 //! The engine's thread serves every session of the process, and a slow disk or a long process table would block it.
 
 use crate::error::{Code, Error};
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::Semaphore;
 
-/// How many threads one directory of jobs may block.
+/// How many threads one directory may block.
 const TURNS: usize = 32;
+
+/// The directories whose work takes turns.
+static DIRECTORIES: Mutex<BTreeMap<PathBuf, Weak<Semaphore>>> = Mutex::new(BTreeMap::new());
 
 /// Runs `work` on a thread that may block.
 ///
@@ -24,13 +29,16 @@ pub async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error>
 #[derive(Clone, Debug)]
 pub struct Turns(Arc<Semaphore>);
 
-impl Default for Turns {
-    fn default() -> Self {
-        Self(Arc::new(Semaphore::new(TURNS)))
-    }
-}
-
 impl Turns {
+    /// Those of a directory, which all of its users in this process share.
+    pub fn of(directory: &Path) -> Self {
+        let mut known = DIRECTORIES.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, turns| turns.strong_count() > 0);
+        let turns = known.get(directory).and_then(Weak::upgrade).unwrap_or_else(|| Arc::new(Semaphore::new(TURNS)));
+        known.insert(directory.into(), Arc::downgrade(&turns));
+        Self(turns)
+    }
+
     /// Like [`blocking()`], when it is this work's turn. The work must not wait for other work of these turns.
     ///
     /// # Errors
@@ -60,10 +68,10 @@ mod tests {
         let runtime = builder.enable_time().max_blocking_threads(TURNS + 1).build().unwrap();
         let (release, hung) = mpsc::channel::<()>();
         let hung = Arc::new(std::sync::Mutex::new(hung));
-        let turns = Turns::default();
+        let directory = Path::new("/hung");
         let many: Vec<_> = (0..2 * TURNS)
             .map(|number| {
-                let (turns, hung) = (turns.clone(), Arc::clone(&hung));
+                let (turns, hung) = (Turns::of(directory), Arc::clone(&hung));
                 let hang = move || {
                     let _ = hung.lock().map(|hung| hung.recv());
                     Ok(number)

@@ -33,7 +33,8 @@ pub struct Job {
 impl Store {
     /// Creates nothing on disk yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), turns: Turns::default() }
+        let root = root.into();
+        Self { turns: Turns::of(&root), root }
     }
 
     /// The root's path.
@@ -152,7 +153,7 @@ impl Job {
     /// The job `j` in a directory.
     pub fn at(path: &Path) -> Self {
         let directory = Arc::new(File::open(path).unwrap());
-        Self { id: "j".into(), directory, path: path.into(), turns: Turns::default() }
+        Self { id: "j".into(), directory, path: path.into(), turns: Turns::of(path) }
     }
 }
 

@@ -202,7 +202,7 @@ impl Session {
                 if has_lost {
                     self.recovery.lose_state("it could not be saved; the session has an earlier one");
                 }
-                self.recovery.saved(checkpoint);
+                self.recovery.keep_checkpoint(checkpoint);
                 self.events.push_back(Event::Salvaged);
             }
             Internal::Isolated(decided) => self.isolation_decided(*decided),

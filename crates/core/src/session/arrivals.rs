@@ -216,7 +216,7 @@ impl Session {
 
     pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
         // A shell of plain mode has no channel: this is a program that the shell has become (`exec`).
-        if self.shell.pid() != Some(pid) || self.plain.is_engine() {
+        if self.shell.pid() != Some(pid) || self.plain.takes_reports() {
             return;
         }
         self.drain_shell();

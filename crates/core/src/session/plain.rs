@@ -9,6 +9,7 @@ use super::Session;
 use super::calls::Call;
 use super::foreground::{Refused, Running};
 use super::outcome::read_only;
+use super::run::not_started;
 use super::startup::HELLO;
 use super::streams::{Streams, null_streams};
 use super::timers::Timer;
@@ -31,7 +32,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use tokio::time::Instant;
 
-/// The state that the plain engine keeps between two shells.
+/// See the module.
 pub(super) struct Plain {
     /// Whether it runs the session's commands, and not the builtin.
     is_engine: bool,
@@ -332,10 +333,6 @@ impl Session {
 
 pub(super) fn quoted(text: &str) -> String {
     String::from_utf8_lossy(&crate::shell::plain_state::quote(text.as_bytes())).into_owned()
-}
-
-pub(super) fn not_started(error: io::Error) -> Error {
-    Error::new(Code::EngineError, format!("the command cannot be started: {error}"))
 }
 
 /// Reads a dump. Empty if it is too long or unreadable.

@@ -1,4 +1,4 @@
-//! The state that a new shell starts with, and what of it could not be kept.
+//! The state that a new shell starts with, and the parts of it that were lost.
 
 use nacre_protocol::shell::Lost;
 
@@ -12,7 +12,7 @@ pub(super) struct Recovery {
     checkpoint: Option<Vec<u8>>,
     /// How often the checkpoint has been sent to a new shell without a reply.
     restores: u32,
-    /// What could not be restored, until the result of the next command tells it.
+    /// What could not be restored, until the next result reports it.
     lost: Vec<Lost>,
 }
 
@@ -23,12 +23,12 @@ impl Recovery {
     }
 
     /// Keeps what the standby of the dead shell has saved. `None`: an earlier checkpoint stays.
-    pub(super) fn saved(&mut self, checkpoint: Option<Vec<u8>>) {
+    pub(super) fn keep_checkpoint(&mut self, checkpoint: Option<Vec<u8>>) {
         self.checkpoint = checkpoint.or(self.checkpoint.take());
     }
 
-    /// The checkpoint for a new shell, unless shells have died of it.
-    pub(super) fn checkpoint(&mut self) -> Option<&[u8]> {
+    /// The checkpoint for a new shell. Gives it up if shells have died while they restored it.
+    pub(super) fn next_checkpoint(&mut self) -> Option<&[u8]> {
         if self.restores == MOST_RESTORES {
             (self.checkpoint, self.restores) = (None, 0);
             self.lose_state("shells died while it was restored");
@@ -37,7 +37,7 @@ impl Recovery {
     }
 
     /// Records that the checkpoint, if there is one, was sent to a shell.
-    pub(super) fn sent(&mut self) {
+    pub(super) fn attempted(&mut self) {
         self.restores += u32::from(self.checkpoint.is_some());
     }
 
@@ -74,12 +74,12 @@ mod tests {
     #[test]
     fn a_state_that_kills_its_shells_is_given_up_and_reported_once() {
         let mut recovery = Recovery::default();
-        recovery.saved(Some(b"state".to_vec()));
+        recovery.keep_checkpoint(Some(b"state".to_vec()));
         for _ in 0..MOST_RESTORES {
-            assert_eq!(recovery.checkpoint(), Some(&b"state"[..]));
-            recovery.sent();
+            assert_eq!(recovery.next_checkpoint(), Some(&b"state"[..]));
+            recovery.attempted();
         }
-        assert_eq!(recovery.checkpoint(), None);
+        assert_eq!(recovery.next_checkpoint(), None);
         assert_eq!(recovery.take_lost().len(), 1);
         assert_eq!(recovery.take_lost(), []);
     }
@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn a_shell_that_restored_its_state_counts_again_from_zero() {
         let mut recovery = Recovery::default();
-        recovery.saved(Some(b"state".to_vec()));
+        recovery.keep_checkpoint(Some(b"state".to_vec()));
         for _ in 0..MOST_RESTORES * 2 {
-            assert!(recovery.checkpoint().is_some());
-            recovery.sent();
+            assert!(recovery.next_checkpoint().is_some());
+            recovery.attempted();
             recovery.restored(Vec::new());
         }
         // The next salvage found no standby.
-        recovery.saved(None);
+        recovery.keep_checkpoint(None);
         assert!(recovery.has_checkpoint());
     }
 }

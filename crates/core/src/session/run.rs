@@ -6,7 +6,6 @@ use super::calls::Call;
 use super::foreground::Running;
 use super::loan::{Loan, Sent};
 use super::mailbox::Mailbox;
-use super::plain::not_started;
 use super::streams::{env_of, null_streams};
 use super::timers::Timer;
 use crate::error::{Code, Error};
@@ -17,6 +16,7 @@ use crate::shell::state::{Cause, Ticket};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::Order;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -198,4 +198,9 @@ impl Session {
             self.timers.set(Timer::Overdue(ticket), Instant::now() + SHELL_EXTRA);
         }
     }
+}
+
+/// The error of a command that cannot be sent to a shell.
+pub(super) fn not_started(error: io::Error) -> Error {
+    Error::new(Code::EngineError, format!("the command cannot be started: {error}"))
 }

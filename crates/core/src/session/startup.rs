@@ -141,6 +141,7 @@ impl Session {
                 );
                 self.version = version;
                 self.plain.become_engine();
+                self.shell.close();
                 self.start_shell(false);
             }
             Ok(()) => {
@@ -159,7 +160,7 @@ impl Session {
         let withheld = self.config.env.iter().rfind(|(name, _)| name == WITHHELD);
         let env =
             withheld.map(|(name, value)| [name.as_encoded_bytes(), b"=", value.as_encoded_bytes(), b"\0"].concat());
-        let request = match (self.recovery.checkpoint(), &env) {
+        let request = match (self.recovery.next_checkpoint(), &env) {
             (Some(text), _) => {
                 Some((Request { text, ..Request::new(RequestKind::Restore, self.foreground.status()) }, Ok(Vec::new())))
             }
@@ -186,7 +187,7 @@ impl Session {
         }
         self.shell.set_up(has_request);
         if has_request {
-            self.recovery.sent();
+            self.recovery.attempted();
             self.timers.set(Timer::Hello, Instant::now() + HELLO);
         } else {
             self.events.push_back(Event::SetUp);

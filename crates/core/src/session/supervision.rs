@@ -58,7 +58,8 @@ impl Supervision {
         *self = Self { last: self.last.take(), count: self.count, abandoned, ..Self::default() };
     }
 
-    /// Waits elsewhere until everything that the last supervisor left behind has ended, then drops what depends on it.
+    /// Spawns a task that waits until everything that the last supervisor left behind has ended, and then drops what
+    /// depends on it.
     pub(super) fn abandon(&mut self, dependent: impl Send + 'static) {
         while self.abandoned.try_join_next().is_some() {}
         if let Some(remains) = self.remains() {

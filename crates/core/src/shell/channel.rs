@@ -151,6 +151,9 @@ impl Channel {
     /// The race: a fork that the process has just made holds the channel open until it first runs. Until then, there is
     /// no end of file, and the kernel knows how many bytes are unread. It forgets them when the fork closes the channel,
     /// but a read then reports the reset. So the bytes are counted first, and the reset is looked for afterwards.
+    ///
+    /// Another race remains: a process that was killed in recvmsg(2), and waits for a processor, still takes a request that
+    /// arrives before it dies. That request counts as read, and its command as killed.
     pub fn has_lost(&self) -> bool {
         if self.unread_bytes() > 0 || self.link.has_lost() {
             return true;
