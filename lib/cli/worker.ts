@@ -22,7 +22,6 @@ interface Options extends QueueOptions {
   absence?: number
   lock?: number
   retention?: number
-  url?: string
   isolation?: Preset
 }
 
@@ -56,7 +55,6 @@ export function addWorker(program: Command): void {
     .option('--absence <time>', 'the lease after SIGTERM, while jobs run (default: 10m)', duration)
     .option('--lock <time>', 'the duration of locks in BullMQ (default: 30s)', duration)
     .option('--retention <time>', 'how long to keep ended jobs and their logs (default: 1d)', duration)
-    .option('--url <url>', 'a nacre server with the same jobs, from which readers get logs')
     .addOption(isolationOption())
     .action(run)
   withExamples(worker, [
@@ -73,10 +71,10 @@ async function run(options: Options): Promise<void> {
   const { JobWorker } = await loadQueue()
   const { Sandbox } = await import('../backends/native/sandbox.js')
   const { hostId, root, cwd, isolation, limit: limiter, lock, lease, absence, ...rest } = options
-  const { concurrency, retention, url } = rest
+  const { concurrency, retention } = rest
   await using sandbox = new Sandbox({ cwd, jobsRoot: root, isolation })
   await checkSandbox(sandbox)
-  const settings = { concurrency, limiter, lease, absence, retention, url }
+  const settings = { concurrency, limiter, lease, absence, retention }
   const worker = new JobWorker({
     ...connectionOf(options),
     jobs: sandbox.jobs,

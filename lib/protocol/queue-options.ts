@@ -11,7 +11,6 @@ import type {
   QueueWaitOptions,
 } from '../public/queue.js'
 import { oneOf } from '../schema/constructors.js'
-import { serverUrlText, token } from '../schema/http.js'
 import { table } from '../schema/kind.js'
 import { bytes, count, MAX_MILLISECONDS, milliseconds, pause } from '../schema/numbers.js'
 import {
@@ -43,7 +42,6 @@ const connectionOptions = {
 /** Of `new JobQueue`. */
 export const jobQueueOptions = table<JobQueueOptions>()({
   ...connectionOptions,
-  token,
 })
 
 const { command, cwd, env, timeout, limits, input } = jobStartOptions
@@ -97,7 +95,6 @@ export const jobWorkerOptions = table<JobWorkerOptions>()({
   ...connectionOptions,
   jobs: durableJobs,
   host: hostId,
-  url: serverUrlText,
   concurrency: { ...count(1, 100_000), default: 1 },
   limiter,
   lease: { ...count(1000, MAX_MILLISECONDS, 'ms'), default: 60_000 },

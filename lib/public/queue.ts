@@ -43,8 +43,6 @@ export interface JobQueueOptions {
   redis: RedisConnection
   /** The prefix of all keys in Redis. Default: 'bull'. */
   prefix?: string
-  /** The token of the servers that workers announce with `url`. Default: none. */
-  token?: string
   /** Receives connection errors. Connections are retried until they succeed. Default: none. */
   logger?: Logger
 }
@@ -236,11 +234,6 @@ export interface JobWorkerOptions {
    * restart of the worker, and belong to no other directory of jobs.
    */
   host: string
-  /**
-   * The URL of a `nacre serve` with the same jobs. Queues read logs directly from it. Default: none, logs go through
-   * Redis.
-   */
-  url?: string
   /** Maximum number of jobs that run at the same time, 1 to 100000. Default: 1. */
   concurrency?: number
   /** Starts at most `max` jobs per `duration` in milliseconds, over all workers, as in BullMQ. Default: no limit. */

@@ -13,15 +13,14 @@ export interface Location {
   state: string
   /** JSON, once it has ended. */
   result: string
-  url: string
   /** Its lease has run out. */
   isLost: boolean
 }
 
 /** undefined before a host has claimed the attempt, and when that was long ago. */
 export async function locate(scripts: Scripts, id: string, attempt: number): Promise<Location | undefined> {
-  const [host, state = '', result = '', url = '', lost] = await scripts.call<string[]>('find', id, attempt)
-  return host === undefined ? undefined : { host, state, result, url, isLost: lost === '1' }
+  const [host, state = '', result = '', lost] = await scripts.call<string[]>('find', id, attempt)
+  return host === undefined ? undefined : { host, state, result, isLost: lost === '1' }
 }
 
 /** The jobs in these states, one state after the other. BullMQ would skip `offset` jobs of each state. */

@@ -16,7 +16,6 @@ const LONGEST_BEAT_MS = 2000
 
 export interface LeaseOptions {
   host: string
-  url: string
   /** Milliseconds. */
   lease: number
   /** Called after the lease had run out, or Redis was restarted: what is in Redis may not be what was written. */
@@ -56,9 +55,9 @@ export class Lease {
 
   /** Takes the host and renews the lease from then on. Rejects with HOST_ID_IN_USE. */
   async take(): Promise<void> {
-    const { host, lease, url } = this.#options
+    const { host, lease } = this.#options
     const register = (force: string) =>
-      this.#scripts.call<string[]>('register', host, this.worker, lease, this.seen, url, force)
+      this.#scripts.call<string[]>('register', host, this.worker, lease, this.seen, force)
     const sent = performance.now()
     const [answer, former = '', expiry] = await register('')
     if (answer === 'held') {
@@ -103,7 +102,7 @@ export class Lease {
   }
 
   async #beat(): Promise<void> {
-    const { host, lease, url, onLapse, onSuperseded } = this.#options
+    const { host, lease, onLapse, onSuperseded } = this.#options
     const sent = performance.now()
     // A connection that is cut without a reset would be waited for until TCP gives up, which takes minutes.
     const watchdog = setInterval(() => this.#redis.disconnect(true), Math.max(1000, lease / 2))
@@ -114,7 +113,6 @@ export class Lease {
         this.worker,
         lease,
         this.seen,
-        url,
       )
       if (answer === 'superseded') {
         this.#stop.abort()

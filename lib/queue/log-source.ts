@@ -1,5 +1,4 @@
-/** Where the output of an attempt is read from: the host by way of Redis, or the server of the host. */
-import { SandboxClient } from '../backends/http/client.js'
+/** Reads the output of an attempt from its host, by way of Redis. */
 import { orAborted } from '../base/abort.js'
 import { AbortError, engineError } from '../base/errors.js'
 import { followOutput, type OutputBackend, readOutput } from '../jobs/output.js'
@@ -17,28 +16,16 @@ export interface LogSource {
     cursor: number,
     plan: JobReadPlan & { signal: AbortSignal },
   ): AsyncIterableIterator<JobRead<Encoding>, undefined>
-  close(): Promise<void>
-}
-
-/** The server of the host, which has the same jobs. */
-export function serverSource(url: string, token: string | undefined, jobId: string): LogSource {
-  const client = new SandboxClient({ url, token })
-  const options = ({ maxBytes, lines, encoding }: JobReadPlan) => ({ maxBytes, lines, encoding })
-  return {
-    read: (cursor, plan) => client.jobs.read(jobId, cursor, options(plan)),
-    follow: (cursor, plan) => client.jobs.follow(jobId, cursor, { ...options(plan), signal: plan.signal }),
-    close: async () => {},
-  }
 }
 
 /** Milliseconds until a request without an answer is repeated: the host may have been restarted. */
 const ANSWER_MS = 3000
 
 /**
- * The host by way of Redis. A reader has one request at a time, and asks again when no answer comes, so it survives
+ * The output as its host sends it. A reader has one request at a time, and asks again when no answer comes, so it survives
  * restarts of the worker and of Redis.
  */
-export function redisSource(
+export function outputOfHost(
   replies: Replies,
   ref: AttemptRef,
   find: () => Promise<Location | undefined>,
@@ -93,6 +80,5 @@ export function redisSource(
   return {
     read: (cursor, plan) => readOutput(backend, ref.id, cursor, plan),
     follow: (cursor, plan) => followOutput(backend, ref.id, cursor, plan),
-    close: async () => {},
   }
 }

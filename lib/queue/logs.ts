@@ -1,9 +1,8 @@
 /** The output of an attempt, from whichever host has it. */
 import { onAbort } from '../base/abort.js'
 import { AbortError, engineError, isCode } from '../base/errors.js'
-import { report } from '../base/report.js'
 import { pause } from '../base/waiting.js'
-import type { Encoding, JobRead, Logger } from '../public/index.js'
+import type { Encoding, JobRead } from '../public/index.js'
 import type { JobReadPlan } from '../requests/jobs.js'
 import type { Location } from './job-view.js'
 import type { LogSource } from './log-source.js'
@@ -20,9 +19,7 @@ export interface LogsContext {
   find: () => Promise<Location | undefined>
   /** Resolves when the attempt may have begun. */
   news: (stop: AbortSignal) => Promise<void>
-  fromServer: (url: string) => LogSource
-  fromRedis: (stop: AbortSignal) => Promise<LogSource>
-  logger: Logger | undefined
+  open: (stop: AbortSignal) => Promise<LogSource>
 }
 
 /** A host claims an attempt a moment before its process starts. */
@@ -84,20 +81,7 @@ async function* read(
   let cursor = plan.cursor
   const found = await begun(context, plan.follow, stop)
   if (found === undefined || stop.aborted) return undefined
-  if (found.url !== '') {
-    try {
-      for await (const piece of from(context.fromServer(found.url), cursor, plan, stop)) {
-        cursor = piece.cursor
-        yield piece
-      }
-      return undefined
-    } catch (error) {
-      if (stop.aborted) return undefined
-      if (!isCode(error, 'CONNECTION_FAILED', 'REQUEST_REFUSED', 'JOB_NOT_FOUND')) throw error
-      report(context.logger, 'warn', `logs are read through Redis: ${error.message}`)
-    }
-  }
-  const source = await context.fromRedis(stop)
+  const source = await context.open(stop)
   let { state } = found
   for (;;) {
     try {
@@ -145,8 +129,7 @@ async function begun(
 ): Promise<Location | undefined> {
   for (;;) {
     const found = await context.find()
-    if (found?.isLost && found.url === '')
-      throw engineError('HOST_LOST', `the host '${found.host}' is lost, and has the output`)
+    if (found?.isLost) throw engineError('HOST_LOST', `the host '${found.host}' is lost, and has the output`)
     if (found !== undefined || !follow || stop.aborted) return found
     await context.news(stop)
   }

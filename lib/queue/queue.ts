@@ -32,7 +32,7 @@ import { encodeData } from './data.js'
 import { FinishedEvents } from './finished.js'
 import { jobsIn, locate, viewOf, viewOfGone } from './job-view.js'
 import { Names } from './keys.js'
-import { redisSource, serverSource } from './log-source.js'
+import { outputOfHost } from './log-source.js'
 import { logsOf } from './logs.js'
 import { connect, connectAgain, Scripts } from './redis.js'
 import { Replies } from './replies.js'
@@ -154,9 +154,7 @@ export class JobQueue implements PublicQueue {
     const context = {
       find: () => this.#open(find),
       news: (stop: AbortSignal) => this.#begins(name, stop),
-      fromServer: (url: string) => serverSource(url, this.#settings.token, this.#names.durableId(ref())),
-      fromRedis: async (stop: AbortSignal) => redisSource(await this.#answers(), ref(), find, stop),
-      logger: this.#settings.logger,
+      open: async (stop: AbortSignal) => outputOfHost(await this.#answers(), ref(), find, stop),
     }
     return logsOf(context, plan, this.#closed.signal) as AsyncIterableIterator<JobRead<E>, undefined>
   }

@@ -8,7 +8,7 @@
  *   claim:<id>:<n>   hash: uid, host, state (claimed, started, ended, lost), result, again; expires after the end
  *   claims:<host>    set of <id>:<n> that have not ended
  *   hosts            sorted set: the end of each host's lease, by Redis's clock
- *   host:<host>      hash: worker (the process that holds the host), url
+ *   host:<host>      hash: worker (the process that holds the host)
  *   cancel:<id>      <uid>:<grace time>; outlives a host that is down
  *   epoch            hash: run (of the Redis server), last, hold, spare, noted
  *   inbox:<host>     list of requests; only hints, so they may be lost
@@ -53,11 +53,11 @@ end
 `
 
 /**
- * ARGV: host, worker, lease, seen, url, force. Takes the host over from its former worker, and reports that worker and the
+ * ARGV: host, worker, lease, seen, force. Takes the host over from its former worker, and reports that worker and the
  * end of its lease instead while that has not run out; an empty worker has closed.
  */
 const register = `${HEAD}
-local host, worker, lease, seen, url, force = unpack(ARGV)
+local host, worker, lease, seen, force = unpack(ARGV)
 local run = epoch(tonumber(lease), seen)
 local former = redis.call('HGET', base .. 'host:' .. host, 'worker')
 local expiry = tonumber(redis.call('ZSCORE', base .. 'hosts', host) or 0)
@@ -65,19 +65,19 @@ if former and former ~= '' and former ~= worker and expiry > now and former ~= f
   return {'held', former, tostring(expiry)}
 end
 redis.call('ZADD', base .. 'hosts', now + lease, host)
-redis.call('HSET', base .. 'host:' .. host, 'worker', worker, 'url', url)
+redis.call('HSET', base .. 'host:' .. host, 'worker', worker)
 return {'ok', run}
 `
 
-/** ARGV: host, worker, lease, seen, url. Renews the lease, and reports whether it had run out or was lost. */
+/** ARGV: host, worker, lease, seen. Renews the lease, and reports whether it had run out or was lost. */
 const beat = `${HEAD}
-local host, worker, lease, seen, url = unpack(ARGV)
+local host, worker, lease, seen = unpack(ARGV)
 local run = epoch(tonumber(lease), seen)
 local holder = redis.call('HGET', base .. 'host:' .. host, 'worker')
 if holder and holder ~= worker then return {'superseded', run} end
 local expiry = tonumber(redis.call('ZSCORE', base .. 'hosts', host) or 0)
 redis.call('ZADD', base .. 'hosts', now + lease, host)
-redis.call('HSET', base .. 'host:' .. host, 'worker', worker, 'url', url)
+redis.call('HSET', base .. 'host:' .. host, 'worker', worker)
 redis.call('EXPIRE', base .. 'host:' .. host, ${KEPT})
 redis.call('EXPIRE', base .. 'claims:' .. host, ${KEPT})
 redis.call('ZREMRANGEBYSCORE', base .. 'hosts', '-inf', now - ${KEPT} * 1000)
@@ -242,15 +242,14 @@ request(owner, cjson.encode({op = 'cancel', id = id, attempt = attempt, grace = 
 return {'requested', owner}
 `
 
-/** ARGV: id, attempt. Where an attempt is: host, state, result, url, whether its lease has run out, whether it is lost. */
+/** ARGV: id, attempt. Where an attempt is: host, state, result, whether its lease has run out, whether it is lost. */
 const find = `${HEAD}
 local id, attempt = unpack(ARGV)
 local owner, state, result = unpack(redis.call('HMGET', claimKey(id, attempt), 'host', 'state', 'result'))
 if not owner then return {} end
-local url = redis.call('HGET', base .. 'host:' .. owner, 'url')
 local expiry = tonumber(redis.call('ZSCORE', base .. 'hosts', owner) or 0)
 local spare = tonumber(redis.call('HGET', base .. 'epoch', 'spare') or 0)
-return {owner, state, result or '', url or '', (expiry < now and now >= spare) and '1' or '0'}
+return {owner, state, result or '', (expiry < now and now >= spare) and '1' or '0'}
 `
 
 /** ARGV: host, message. Leaves a request for a host. */

@@ -110,7 +110,6 @@ export class JobWorker implements PublicWorker {
     queue.on('error', () => {})
     const lease = new Lease(redis, scripts, {
       host: settings.host,
-      url: settings.url ?? '',
       lease: settings.lease,
       onLapse: () => this.#reconcile(),
       onSuperseded: (error) => this.#fail(error),

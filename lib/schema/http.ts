@@ -24,9 +24,6 @@ export const serverUrl = mapped(
   (url) => url.replace(/\/+$/, ''),
 )
 
-/** Typed as text only, for public types without URL. */
-export const serverUrlText = serverUrl as Kind<string>
-
 /** A token that is valid in a header. */
 export const token = pattern(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks', { isSecret: true })
 

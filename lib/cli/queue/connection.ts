@@ -2,13 +2,11 @@
 import type { Command } from 'commander'
 import { OptionError } from '../../base/errors.js'
 import type { JobQueue, JobQueueOptions } from '../../public/queue.js'
-import { tokenOf } from '../values.js'
 
 export interface QueueOptions {
   redis?: string
   queue?: string
   prefix?: string
-  tokenFile?: string
   json?: boolean
 }
 
@@ -36,8 +34,7 @@ export function connectionOf({ redis, queue, prefix }: QueueOptions): JobQueueOp
 /** Calls a function with a queue, and closes it afterwards. */
 export async function useQueue<T>(options: QueueOptions, use: (queue: JobQueue) => Promise<T>): Promise<T> {
   const { JobQueue } = await loadQueue()
-  const token = tokenOf(options.tokenFile)
-  await using queue = new JobQueue({ ...connectionOf(options), token, logger: reporter() })
+  await using queue = new JobQueue({ ...connectionOf(options), logger: reporter() })
   return await use(queue)
 }
 

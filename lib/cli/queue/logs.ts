@@ -25,10 +25,6 @@ export function addQueueLogs(group: Command, finish: Finish): void {
     .option('-f, --follow', 'continue until the job finishes, and exit with its code')
     .option('--since <bytes>', 'skip this many bytes', byteOffset)
     .option('--attempt <number>', 'the number of the attempt (default: the latest)', whole)
-    .option(
-      '--token-file <file>',
-      "a file with the token of the hosts' servers (default: the token in $NACRE_TOKEN)",
-    )
     .action(async (id: string, options: Options) => {
       finish(await useQueue(options, (queue) => show(queue, id, options)))
     })
