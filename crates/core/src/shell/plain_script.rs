@@ -81,9 +81,9 @@ fn load() -> String {
 
 const OWN_STATUS: &str = "__nacre_status=$?";
 /// Expands to `unparsed` if the command's first line, which removes the variable, has not run: the text could not be
-/// parsed.
+/// parsed. In POSIX mode, bash exits then.
 const NORMAL_END: &str = "${__nacre_text+unparsed}";
-const EXIT: &str = "exit${FUNCNAME+ function}";
+const EXIT: &str = "exit${FUNCNAME+ function}${__nacre_text+ unparsed}";
 
 /// Builtins that the dump needs, which the user may have disabled.
 const NEEDED: &str = "alias compgen complete declare eval exit hash printf pwd set shopt trap umask";

@@ -45,6 +45,17 @@ fn tempfile() -> std::path::PathBuf {
     path
 }
 
+/// In POSIX mode, bash exits then, and the state that its first line would have restored is not there.
+#[test]
+fn a_command_that_cannot_be_parsed_changes_nothing() {
+    for mode in ["set +o posix", "set -o posix"] {
+        let mut session = Session::default();
+        session.run(&format!("{mode}; trap 'echo t' DEBUG; enable -n alias"));
+        assert_eq!(session.run("case ( in").status.code(), Some(2), "{mode}");
+        assert_eq!(session.prints("enable -n"), "t\nenable -n alias\n", "{mode}");
+    }
+}
+
 #[test]
 fn state_outlives_a_normal_end_and_an_exit() {
     for end in ["true", "exit 3", "f() { local x=inner; g; }; g() { exit 4; }; f", "kill $$", "set -e; false"] {

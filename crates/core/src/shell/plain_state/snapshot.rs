@@ -75,7 +75,7 @@ impl Report {
         let has = |flag: &[u8]| flags.split(|byte| *byte == b' ').any(|word| word == flag);
         Some(Self {
             traps: parse_traps(dump.section(Section::Traps)),
-            exited: has(b"exit"),
+            exited: has(b"exit") && !has(b"unparsed"),
             in_function: has(b"function"),
             unparsed: has(b"unparsed"),
             lost: dump.lost.chunks_exact(2).map(|item| (text(item[0]), text(item[1]))).collect(),
