@@ -1,6 +1,6 @@
 /**
- * Writes docs/options.md, docs/errors.md and the descriptions of the OpenAPI document, from `dist/protocol` and from the
- * comments in lib/public.
+ * Writes docs/options.md, docs/errors.md and the descriptions of the OpenAPI document, from the tables in `dist`
+ * and the comments on their interfaces.
  *
  *   node scripts/option-docs.mjs [--check]      --check: fails when a file is out of date
  */
