@@ -3,20 +3,41 @@
  * anything here may change in any release.
  */
 
-export { refuseAborted } from './base/abort.js'
+export { isBusy } from './backends/http/failure.js'
+export { traced } from './backends/native/tracing.js'
+export { onAbort, orAborted, refuseAborted } from './base/abort.js'
+export { fromBase64 } from './base/base64.js'
 export { crypto, path, timers } from './base/builtin.js'
 export { AbortError, engineError, isCode, OptionError, SandboxError } from './base/errors.js'
+export { report } from './base/report.js'
+export { signalNumber } from './base/signals.js'
+export { pause } from './base/waiting.js'
 export { freshJobId } from './jobs/ids.js'
 export { followOutput, type OutputBackend, readOutput } from './jobs/output.js'
+export { QUEUE_LABEL } from './jobs/prune.js'
 export type { Fetched } from './jobs/read.js'
 export type { JobRecord, JobState } from './jobs/record.js'
 export { publicHandle, publicInfo, publicStatus } from './jobs/status.js'
 export type { Call } from './protocol/calls.js'
+export { decodeOptions, encodeOptions } from './protocol/codec.js'
+export { jobReadOptions, jobStartOptions } from './protocol/job-options.js'
 export type { JobReadPlan, JobStartPlan } from './requests/jobs.js'
 export type { JobsBackend } from './sandbox/backend.js'
 export { RootedJobs } from './sandbox/jobs.js'
+export { readCommand, showCommand } from './schema/command.js'
+export { oneOf, pattern, quoted } from './schema/constructors.js'
 export { type EnvLists, env } from './schema/env.js'
-export { table } from './schema/kind.js'
-export { milliseconds, pause } from './schema/numbers.js'
+export type { Preset } from './schema/isolation-rules.js'
+export { type Kind, type OptionValues, table } from './schema/kind.js'
+export {
+  bytes,
+  count,
+  fraction,
+  MAX_MILLISECONDS,
+  milliseconds,
+  positiveMilliseconds,
+} from './schema/numbers.js'
 export { remoteDirectory } from './schema/paths.js'
-export { readArgument, readOptions } from './schema/read.js'
+export { describe, quote, readArgument, readEntries, readOptions } from './schema/read.js'
+export { abortSignal } from './schema/signals.js'
+export { encoding, flag, logger, withMethods } from './schema/values.js'

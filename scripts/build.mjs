@@ -1,6 +1,6 @@
 /**
  * Builds everything that nacre needs to run: `dist/` from TypeScript, also in each companion package, and the addon with its
- * supervisor into `native/<build>/`. The command line is bundled, since Node takes about half a millisecond to find and load each module.
+ * supervisor into `native/<build>/`.
  *
  *   node scripts/build.mjs [--debug]      default: release
  *
@@ -9,7 +9,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, cpSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
@@ -37,7 +37,7 @@ export async function buildTypeScript() {
   for (const directory of [root, ...packages])
     rmSync(path.join(directory, 'dist'), { recursive: true, force: true })
   await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...packages])
-  await bundleCommandLine()
+  completeBun()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)
 }
@@ -50,40 +50,6 @@ function completeBun() {
     const options = { cwd: path.join(root, 'node_modules/bun'), stdio: 'inherit' }
     execFileSync(process.execPath, ['install.js'], options)
   }
-}
-
-/**
- * Replaces `dist/cli/main.js` with a bundle, and puts one chunk for each `import()` of a verb beside it. The site reads the
- * other modules.
- *
- * Only `npm run build` writes it: an edit of the command line shows after that. The dependencies of the
- * server and of queues are not bundled, since their updates must reach an installed nacre.
- */
-async function bundleCommandLine() {
-  completeBun()
-  const modules = path.join(root, 'dist', 'cli')
-  const bundle = path.join(root, 'dist', 'cli.tmp')
-  const outside = [
-    '@fastify/busboy',
-    '@grpc/*',
-    '@hono/*',
-    'bullmq',
-    'grpc-health-check',
-    'hono',
-    'hono/*',
-    'ioredis',
-    'zod',
-  ]
-  await run(path.join(root, 'node_modules/.bin/bun'), [
-    'build',
-    path.join(modules, 'main.js'),
-    '--target=node',
-    '--splitting',
-    ...outside.flatMap((name) => ['--external', name]),
-    `--outdir=${bundle}`,
-  ])
-  cpSync(bundle, modules, { recursive: true })
-  rmSync(bundle, { recursive: true })
 }
 
 /** Compiles the crates and copies the two artifacts. `build` is 'debug' or 'release'. */

@@ -14,8 +14,11 @@ const output = path.join(root, 'target', 'packages')
 const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 
 for (const name of [undefined, ...companions(root)]) {
-  await run('node_modules/.bin/publint', ['--strict', path.join(output, 'staged', name ?? 'nacre')])
+  const staged = path.join(output, 'staged', name ?? 'nacre')
+  await run('node_modules/.bin/publint', ['--strict', staged])
   const tarball = path.join(output, `${['nacre', name, version].filter(Boolean).join('-')}.tgz`)
-  // nacre/internal has no types: it is for the companion packages alone.
-  await run('node_modules/.bin/attw', [tarball, '--profile', 'esm-only', '--exclude-entrypoints', 'internal'])
+  // nacre and its companions share some entries among themselves, which have no types.
+  const { exports } = JSON.parse(readFileSync(path.join(staged, 'package.json'), 'utf8'))
+  const untyped = Object.keys(exports).filter((entry) => exports[entry].types === undefined)
+  await run('node_modules/.bin/attw', [tarball, '--profile', 'esm-only', '--exclude-entrypoints', ...untyped])
 }

@@ -18,7 +18,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /** Each file: its source, and the module where it finds the types of `nacre`; `index.d.ts` has them itself. */
 const FILES = [
-  ...['index', 'client', 'container', 'fleet', 'server', 'otel', 'queue'].map((name) => ({
+  ...['index', 'client', 'container', 'fleet', 'server', 'otel'].map((name) => ({
     file: `${name}.d.ts`,
     source: `lib/public/${name}.ts`,
     nacre: name === 'index' ? undefined : './index.js',

@@ -46,13 +46,13 @@ function installTools() {
 }
 
 /** Writes the pages that are generated from code and from files outside docs/. */
-function writeReference() {
+async function writeReference() {
   rmSync(reference, { recursive: true, force: true })
   mkdirSync(reference)
   runTool('typedoc', '--options', 'typedoc.json')
   nameModules()
   const pages = {
-    'cli.md': cliPage(),
+    'cli.md': await cliPage(),
     'http.md': httpPage(),
     'changelog.md': copiedPage(root, 'CHANGELOG.md'),
     'benchmark.md': copiedPage(root, 'bench/RESULTS.md'),
@@ -68,8 +68,8 @@ function nameModules() {
     server: 'nacre/server',
     container: 'nacre/container',
     otel: 'nacre/otel',
-    queue: 'nacre/queue',
     fleet: 'nacre/fleet',
+    'packages/queue': '@nacre/queue',
     'packages/remote-jobs': '@nacre/remote-jobs',
   }
   const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
@@ -89,9 +89,9 @@ function nameModules() {
   }
 }
 
-await main(() => {
+await main(async () => {
   installTools()
-  writeReference()
+  await writeReference()
   runTool('vitepress', 'build')
   const base = process.env.DOCS_BASE ?? '/'
   const { pages, links, dead } = findDeadLinks(path.join(docs, '.vitepress/dist'), base)

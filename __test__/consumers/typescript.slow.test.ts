@@ -13,7 +13,7 @@ import {
 } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { createSessionClass, type Session } from 'nacre/container'
-import type { JobQueue, JobWorkerOptions, QueueJob } from 'nacre/queue'
+import type { JobQueue, JobWorkerOptions, QueueJob } from '@nacre/queue'
 import { createServer, type Server } from 'nacre/server'
 
 const options: SandboxOptions = { env: { NAME: 'you', GONE: undefined }, timeout: 10_000 }

@@ -5,7 +5,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { VERSION } from '../../lib/addon/platforms.js'
-import { stageMain } from '../../scripts/packages/stage.mjs'
+import { companions } from '../../scripts/packages/companions.mjs'
+import { stageCompanion, stageMain } from '../../scripts/packages/stage.mjs'
 import { hostTarget, packageName } from '../../scripts/packages/targets.mjs'
 
 const run = promisify(execFile)
@@ -28,6 +29,7 @@ export async function createConsumer(packages: string[] = []): Promise<Consumer>
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-consumer-'))
   const modules = path.join(directory, 'node_modules')
   await stageMain(root, path.join(modules, 'nacre'))
+  for (const name of companions(root)) stageCompanion(root, name, path.join(modules, '@nacre', name))
   putPlatformPackage(path.join(modules, packageName(hostTarget())))
   for (const name of packages) {
     const link = path.join(modules, name)

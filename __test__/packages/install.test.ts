@@ -29,8 +29,8 @@ const target = hostTarget()
 const tarballs = {
   main: path.join(built, `nacre-${VERSION}.tgz`),
   platform: path.join(built, `nacre-${target}-${VERSION}.tgz`),
-  remoteJobs: path.join(built, `nacre-remote-jobs-${VERSION}.tgz`),
 }
+const companion = (name: string) => path.join(built, `nacre-${name}-${VERSION}.tgz`)
 /** All that the project's PATH has. */
 const TOOLS = ['bash', 'cat', 'env', 'false', 'node', 'npm', 'seq', 'sh', 'sleep', 'true', 'uname']
 
@@ -238,7 +238,14 @@ describe('@nacre/remote-jobs', () => {
       const beside = path.join(base, `beside-${runtime}`)
       mkdirSync(beside)
       writeFileSync(path.join(beside, 'package.json'), '{ "private": true, "type": "module" }')
-      const args = ['install', '--offline', '--no-audit', '--no-fund', ...Object.values(tarballs)]
+      const args = [
+        'install',
+        '--offline',
+        '--no-audit',
+        '--no-fund',
+        ...Object.values(tarballs),
+        companion('remote-jobs'),
+      ]
       execFileSync('npm', args, { cwd: beside, env, stdio: ['ignore', 'ignore', 'pipe'] })
       writeFileSync(path.join(beside, 'main.js'), PROGRAM)
       // The stand-in for a remote machine has all programs.
@@ -248,6 +255,25 @@ describe('@nacre/remote-jobs', () => {
     },
     120_000,
   )
+})
+
+describe('@nacre/queue', () => {
+  it('gives nacre its verbs, and is named where it is not installed', async () => {
+    const command = ['node_modules/nacre/dist/cli/main.js', 'queue', 'ls', '--help']
+    const { code, stderr } = await inProject('node', ...command.slice(0, -1)).catch((error) => error)
+    expect([code, stderr]).toEqual([2, 'nacre: nacre queue needs @nacre/queue: npm install @nacre/queue\n'])
+    const modules = path.join(project, 'node_modules')
+    const unpacked = path.join(modules, '@nacre/queue')
+    mkdirSync(unpacked)
+    execFileSync('tar', ['-xzf', companion('queue'), '--strip-components=1', '-C', unpacked])
+    for (const name of ['bullmq', 'ioredis'])
+      symlinkSync(path.join(root, 'node_modules', name), path.join(modules, name))
+    expect((await inProject('node', ...command)).stdout).toContain('list jobs: id, state and command')
+    const program =
+      "import { JobQueue } from '@nacre/queue'; import { OptionError } from 'nacre'; try { new JobQueue({}) } catch (error) { console.log(error instanceof OptionError, error.message) }"
+    const { stdout } = await inProject('node', '--input-type=module', '-e', program)
+    expect(stdout).toBe('true new JobQueue needs name and redis\n')
+  })
 })
 
 describe('sandboxd', () => {

@@ -6,10 +6,10 @@ import * as implementedClient from '../../lib/client.js'
 import * as implementedContainer from '../../lib/container/index.js'
 import * as implemented from '../../lib/index.js'
 import * as implementedOtel from '../../lib/otel/index.js'
-import * as implementedQueue from '../../lib/queue/index.js'
 import * as implementedServer from '../../lib/server/index.js'
 import type * as promisedOtel from '../../otel.js'
-import type * as promisedQueue from '../../queue.js'
+import type * as promisedQueue from '../../packages/queue/index.js'
+import * as implementedQueue from '../../packages/queue/lib/index.js'
 import type * as promisedServer from '../../server.js'
 
 export const entry: typeof promised = implemented

@@ -11,7 +11,7 @@ import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import { JobQueue } from 'nacre/queue'
+import { JobQueue } from '@nacre/queue'
 import { median, time } from '../stats.mjs'
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))))

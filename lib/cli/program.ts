@@ -1,5 +1,5 @@
 /**
- * The verbs, and their common settings. Each verb is a file, which adds itself to the program.
+ * The verbs, and their common settings. Each verb is a file, which adds itself to the program. companions.ts adds others.
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -17,19 +17,13 @@ import { addRemove } from './job/rm.js'
 import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
-import { addQueueAdd } from './queue/add.js'
-import { addQueueLogs } from './queue/logs.js'
-import { addQueueCancel, addQueueList, addQueueStatus } from './queue/verbs.js'
 import { addCp } from './remote/cp.js'
 import { addLs } from './remote/ls.js'
 import { addServe } from './serve.js'
 import type { Finish, Verb } from './verb.js'
-import { addWorker } from './worker.js'
 
-const VERBS: Verb[] = [addExec, addServe, addWorker, addCp, addLs, addDoctor, addCompletion]
+const VERBS: Verb[] = [addExec, addServe, addCp, addLs, addDoctor, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
-
-const QUEUE_VERBS: Verb[] = [addQueueAdd, addQueueList, addQueueStatus, addQueueLogs, addQueueCancel]
 
 export function createProgram(finish: Finish): Command {
   const program = new Command('nacre')
@@ -42,8 +36,6 @@ export function createProgram(finish: Finish): Command {
   for (const add of VERBS) add(program, finish)
   const job = program.command('job').description('manage durable jobs, which outlive this program')
   for (const add of JOB_VERBS) add(job, finish)
-  const queue = program.command('queue').description('manage jobs in a queue for many hosts')
-  for (const add of QUEUE_VERBS) add(queue, finish)
   withExamples(program, [
     ["nacre exec 'cd app && make'", 'one word is shell text'],
     ['nacre exec --timeout 2m -- make -j4', 'several words are a program and its arguments'],

@@ -3,15 +3,21 @@
  * failed.
  */
 import type { Command } from 'commander'
+import { addCompanionVerbs } from './companions.js'
 import { exitCodeOf, report } from './failure.js'
 import { createProgram } from './program.js'
 
 async function main(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', ignoreEnd)
   let code = 0
-  const program = createProgram((result) => {
+  const finish = (result: number) => {
     code = result
-  })
+  }
+  const program = createProgram(finish)
+  // Loading others takes time, which the verbs of nacre itself do without.
+  const [, , first] = process.argv
+  const isOwn = program.commands.some((command) => command.name() === first) && first !== 'completion'
+  if (!isOwn) await addCompanionVerbs(program, finish)
   let verb: Command | undefined
   program.hook('preAction', (_, command) => {
     verb = command

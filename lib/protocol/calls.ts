@@ -32,15 +32,6 @@ import {
 } from './job-options.js'
 import { instrumentOptions } from './otel-options.js'
 import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
-import {
-  jobQueueOptions,
-  jobWorkerOptions,
-  queueAddOptions,
-  queueCancelOptions,
-  queueListOptions,
-  queueLogsOptions,
-  queueWaitOptions,
-} from './queue-options.js'
 import { sandboxOptions } from './sandbox-options.js'
 import { createServerOptions, sandboxdOptions, serveOptions } from './server-options.js'
 import { historyOptions, sessionOptions, setEnvVarsOptions } from './session-options.js'
@@ -97,13 +88,6 @@ export const calls: readonly Call[] = [
   { name: 'jobs.list', table: jobListOptions },
   { name: 'jobs.prune', table: jobPruneOptions },
   { name: 'jobs.cancel', table: jobCancelOptions, route: '/v1/jobs/{jobId}/cancel' },
-  { name: 'new JobQueue', table: jobQueueOptions, local: true },
-  { name: 'queue.add', table: queueAddOptions, local: true },
-  { name: 'queue.wait', table: queueWaitOptions, local: true },
-  { name: 'queue.cancel', table: queueCancelOptions, local: true },
-  { name: 'queue.logs', table: queueLogsOptions, local: true },
-  { name: 'queue.list', table: queueListOptions, local: true },
-  { name: 'new JobWorker', table: jobWorkerOptions, local: true },
   { name: 'createServer', table: createServerOptions, local: true },
   { name: 'serve', table: serveOptions, local: true },
   { name: 'sandboxd of serve', table: sandboxdOptions, local: true },

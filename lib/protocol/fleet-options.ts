@@ -11,7 +11,7 @@ import { object } from '../schema/constructors.js'
 import { headers, portNumber, serverUrl, token } from '../schema/http.js'
 import { table } from '../schema/kind.js'
 import { dnsLabel, kubeConfig, labels, sandboxId } from '../schema/kubernetes.js'
-import { count, MAX_MILLISECONDS, milliseconds, pause } from '../schema/numbers.js'
+import { count, MAX_MILLISECONDS, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { abortSignal } from '../schema/signals.js'
 import { logger } from '../schema/values.js'
 
@@ -37,8 +37,8 @@ export const fleetOptions = table<FleetOptions>()({
   kubernetes: object(fleetKubernetesOptions, ['warmPool']),
   token,
   ttl: { ...ttl, default: 600_000 },
-  createTimeout: { ...pause, default: 120_000 },
-  requestTimeout: { ...pause, default: 30_000 },
+  createTimeout: { ...positiveMilliseconds, default: 120_000 },
+  requestTimeout: { ...positiveMilliseconds, default: 30_000 },
   reconnectTimeout: { ...milliseconds, default: 30_000 },
   logger,
 })
@@ -48,7 +48,7 @@ export const fleetCreateOptions = table<FleetCreateOptions>()({
   id: sandboxId,
   ttl,
   labels,
-  timeout: pause,
+  timeout: positiveMilliseconds,
   signal: abortSignal,
 })
 

@@ -6,7 +6,7 @@ import { oneOf } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
-import { bytes, milliseconds, pause } from '../schema/numbers.js'
+import { bytes, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
 import { limits, pty } from '../schema/process.js'
 import { abortSignal, killSignal } from '../schema/signals.js'
@@ -48,7 +48,7 @@ export const serviceOptions = table<Omit<ServiceOptions, 'healthCheck'>>()({
   ...processOptions,
   input: serviceInput,
   restart: { ...oneOf(['never', 'on-failure']), default: 'never' },
-  restartDelay: { ...pause, default: 500 },
+  restartDelay: { ...positiveMilliseconds, default: 500 },
 })
 
 /** Of `kill`. */

@@ -4,7 +4,7 @@ import type { CreateServerOptions, SandboxdOptions, ServeOptions, ServerOptions 
 import { object } from '../schema/constructors.js'
 import { hostName, origins, serverToken, variablePrefix } from '../schema/http.js'
 import { table } from '../schema/kind.js'
-import { bytes, count, milliseconds, pause } from '../schema/numbers.js'
+import { bytes, count, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { directory, filePath } from '../schema/paths.js'
 import { flag, logger, switchable } from '../schema/values.js'
 
@@ -14,7 +14,7 @@ export const serverOptions = table<ServerOptions>()({
   allowedOrigins: origins,
   maxBodyBytes: { ...bytes, default: 16_777_216 },
   maxRequests: { ...count(1, 1_000_000), default: 1024 },
-  heartbeat: { ...pause, default: 15_000 },
+  heartbeat: { ...positiveMilliseconds, default: 15_000 },
   logger,
 })
 
@@ -42,9 +42,9 @@ export const serveOptions = table<ServeOptions>()({
   tokenFile: filePath,
   maxHeaderBytes: { ...count(1024, 1024 * 1024, 'bytes'), default: 16_384 },
   maxConnections: { ...count(1, 1_000_000), default: 2048 },
-  headersTimeout: { ...pause, default: 10_000 },
-  requestTimeout: { ...pause, default: 60_000 },
-  keepAliveTimeout: { ...pause, default: 5000 },
+  headersTimeout: { ...positiveMilliseconds, default: 10_000 },
+  requestTimeout: { ...positiveMilliseconds, default: 60_000 },
+  keepAliveTimeout: { ...positiveMilliseconds, default: 5000 },
   shutdownTimeout: { ...milliseconds, default: 10_000 },
   handleSignals: { ...flag, default: true },
 })

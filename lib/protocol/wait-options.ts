@@ -12,7 +12,7 @@ import type {
 import { oneOf } from '../schema/constructors.js'
 import { requestPath, statusRange } from '../schema/http.js'
 import { table } from '../schema/kind.js'
-import { bytes, milliseconds, pause } from '../schema/numbers.js'
+import { bytes, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { abortSignal } from '../schema/signals.js'
 import { encoding, flag } from '../schema/values.js'
 
@@ -33,7 +33,7 @@ export const portOptions = table<PortOptions>()({
   mode: oneOf(['http', 'tcp']),
   path: { ...requestPath, default: '/' },
   status: statusRange,
-  interval: { ...pause, default: 100 },
+  interval: { ...positiveMilliseconds, default: 100 },
 })
 
 /** Of `waitForPort`. */

@@ -7,7 +7,7 @@ import { serviceOptions } from '../protocol/process-options.js'
 import { portOptions } from '../protocol/wait-options.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
 import { portNumber } from '../schema/http.js'
-import { milliseconds, pause } from '../schema/numbers.js'
+import { milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { readArgument, readEntries, readGroup, readOptions, refusal } from '../schema/read.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
@@ -77,7 +77,7 @@ function logCheck(given: object, name: string): HealthCheck {
 }
 
 function commandCheck(given: object, name: string): HealthCheck {
-  const table = { command: readCommand, interval: pause, timeout: milliseconds }
+  const table = { command: readCommand, interval: positiveMilliseconds, timeout: milliseconds }
   const values = readGroup(table, given, name)
   const command = values.command as CheckedCommand
   return {

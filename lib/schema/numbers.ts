@@ -48,7 +48,7 @@ function time(least: number, from: Pick<NumberSchema, 'minimum' | 'exclusiveMini
 export const milliseconds = time(0, { minimum: 0 })
 
 /** Milliseconds between two attempts. */
-export const pause = time(1, { exclusiveMinimum: 0 })
+export const positiveMilliseconds = time(1, { exclusiveMinimum: 0 })
 
 export const seconds = number(
   { type: 'number', exclusiveMinimum: 0, maximum: MAX_SECONDS },

@@ -1,9 +1,11 @@
 /** The reference page of the command line, from the definitions of commander. */
+import { addCompanionVerbs } from '../../dist/cli/companions.js'
 import { everyVerb, shapeOf } from '../../dist/cli/completion/shape.js'
 import { createProgram } from '../../dist/cli/program.js'
 
-export function cliPage() {
+export async function cliPage() {
   const program = createProgram(() => {})
+  await addCompanionVerbs(program, () => {})
   const verbs = everyVerb(shapeOf(program)).filter(({ name }) => name !== 'help')
   const head =
     '# Command line\n\nLook up a command of `nacre`, its options and examples. `nacre <command> --help` prints the same text.\n'

@@ -1,6 +1,6 @@
 /** The options of `createSandboxJobs`. Paths are those of the remote machine. */
 
-import { type Call, env, milliseconds, pause, remoteDirectory, table } from 'nacre/internal'
+import { type Call, env, milliseconds, positiveMilliseconds, remoteDirectory, table } from 'nacre/internal'
 import type { SandboxJobsOptions } from './public.js'
 
 export const remoteJobsOptions = table<SandboxJobsOptions>()({
@@ -8,8 +8,8 @@ export const remoteJobsOptions = table<SandboxJobsOptions>()({
   cwd: remoteDirectory,
   env,
   forceKillAfterDelay: { ...milliseconds, default: 5000 },
-  callTimeout: { ...pause, default: 60_000 },
-  maxPollInterval: { ...pause, default: 2000 },
+  callTimeout: { ...positiveMilliseconds, default: 60_000 },
+  maxPollInterval: { ...positiveMilliseconds, default: 2000 },
 })
 
 /** For the docs. */

@@ -1,0 +1,44 @@
+/**
+ * The verbs of companion packages: `nacre worker` and `nacre queue` of `@nacre/queue`. A program that has nacre without the
+ * package gets a sentence that says how to install it.
+ */
+import type { Command } from 'commander'
+import { OptionError } from '../base/errors.js'
+import type { Finish } from './verb.js'
+
+interface Companion {
+  addVerbs(program: Command, finish: Finish): void
+}
+
+const COMPANIONS = [{ name: '@nacre/queue', verbs: ['worker', 'queue'] }]
+
+/** Adds all of them. Never looks in the working directory, which may be that of the commands. */
+export async function addCompanionVerbs(program: Command, finish: Finish): Promise<void> {
+  for (const { name, verbs } of COMPANIONS) {
+    const companion = await load(name)
+    if (companion !== undefined) companion.addVerbs(program, finish)
+    else for (const verb of verbs) addMissing(program, verb, name)
+  }
+}
+
+async function load(name: string): Promise<Companion | undefined> {
+  const module = `${name}/cli`
+  try {
+    return (await import(module)) as Companion
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
+    return undefined
+  }
+}
+
+function addMissing(program: Command, verb: string, name: string): void {
+  program
+    .command(verb)
+    .description(`needs ${name}: npm install ${name}`)
+    .argument('[words...]')
+    .helpOption(false)
+    .allowUnknownOption()
+    .action(() => {
+      throw new OptionError('INVALID_OPTION', `nacre ${verb} needs ${name}: npm install ${name}`)
+    })
+}

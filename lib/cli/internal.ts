@@ -1,0 +1,19 @@
+/** What the verbs of companion packages share with those of nacre. See lib/internal.ts. */
+
+export { type Command, InvalidArgumentError } from 'commander'
+export { checkSandbox } from './check-sandbox.js'
+export { followUntilSignal } from './detach.js'
+export { withExamples } from './examples.js'
+export { exitCodeOfEnd } from './failure.js'
+export { onSignals } from './signals.js'
+export { colorsOf, NOBODY_READS, printJson, printLine, stderrLogger, write } from './terminal.js'
+export {
+  byteOffset,
+  commandOf,
+  duration,
+  existingDirectory,
+  inputOf,
+  isolationOption,
+  variable,
+} from './values.js'
+export type { Finish } from './verb.js'

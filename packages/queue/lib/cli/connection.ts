@@ -1,0 +1,50 @@
+/** Common options of all verbs for queues: Redis, the queue and its prefix. */
+import type { Command } from 'nacre/internal/cli'
+import type { JobQueue, JobQueueOptions } from '../public.js'
+
+export interface QueueOptions {
+  redis?: string
+  queue?: string
+  prefix?: string
+  json?: boolean
+}
+
+const DEFAULT_URL = 'redis://127.0.0.1:6379'
+const DEFAULT_NAME = 'nacre'
+
+/** Adds the options that workers have, too. */
+export function withConnection(command: Command): Command {
+  return command
+    .option('--redis <url>', `the URL of Redis (default: $NACRE_REDIS_URL, or ${DEFAULT_URL})`)
+    .option('--queue <name>', `the name of the queue (default: ${DEFAULT_NAME})`)
+    .option('--prefix <text>', 'the prefix of all keys in Redis (default: bull)')
+}
+
+/** Adds the options of a verb. */
+export function withQueue(command: Command): Command {
+  return withConnection(command).option('--json', 'print JSON')
+}
+
+/** The options of a connection. */
+export function connectionOf({ redis, queue, prefix }: QueueOptions): JobQueueOptions {
+  return { redis: redis ?? process.env.NACRE_REDIS_URL ?? DEFAULT_URL, name: queue ?? DEFAULT_NAME, prefix }
+}
+
+/** Calls a function with a queue, and closes it afterwards. */
+export async function useQueue<T>(options: QueueOptions, use: (queue: JobQueue) => Promise<T>): Promise<T> {
+  // Help and completion do without BullMQ.
+  const { JobQueue } = await import('../index.js')
+  await using queue = new JobQueue({ ...connectionOf(options), logger: reporter() })
+  return await use(queue)
+}
+
+/** Says once that Redis cannot be reached: calls wait for it. */
+function reporter() {
+  let isReported = false
+  const nothing = () => {}
+  const warn = (message: string) => {
+    if (!isReported) process.stderr.write(`nacre: ${message}; waiting\n`)
+    isReported = true
+  }
+  return { debug: nothing, info: nothing, warn, error: warn }
+}
