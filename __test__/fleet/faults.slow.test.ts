@@ -100,13 +100,9 @@ async function cycle(cluster: Cluster, fleet: SandboxFleet, random: Random, coun
 /** Ends the pod of a sandbox: by its claim, by its end, or by another pod at its address. */
 async function fail(cluster: Cluster, id: string, kind: number, delay: number): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, delay))
-  try {
-    if (kind === 0) cluster.api.store.delete(`sandboxclaims/agents/${id}`)
-    else if (kind === 1) await cluster.controller.killPod(id)
-    else await cluster.controller.replacePod(id)
-  } catch {
-    // The cycle was quicker.
-  }
+  if (kind === 0) cluster.api.store.delete(`sandboxclaims/agents/${id}`)
+  else if (kind === 1) await cluster.controller.killPod(id)
+  else await cluster.controller.replacePod(id)
 }
 
 /** Breaks what all sandboxes share, until the returned function is called. */
