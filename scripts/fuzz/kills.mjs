@@ -1,7 +1,7 @@
 /** Operations that kill, stop or cancel, at random moments. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, must, observe, probe, run, scoped, within } from './call.mjs'
-import { commandText, evaluate, prefixes, unique } from './model.mjs'
+import { commandText, evaluate, prefixes, RENEWAL_MS, unique } from './model.mjs'
 import { probeText } from './state.mjs'
 import { family, isAlive, signal } from './world.mjs'
 
@@ -47,7 +47,7 @@ async function patientProbe(subject) {
  * one.
  */
 function afterIdle(model, pause) {
-  return pause >= 300 ? model.possible : unique([...model.possible, ...model.previous])
+  return pause >= RENEWAL_MS ? model.possible : unique([...model.possible, ...model.previous])
 }
 
 /** Kills a process of the session, idle or while a command runs, and finds the state. */
@@ -139,7 +139,7 @@ export const kills = {
   async killStandby(subject, { pause }) {
     await sleep(pause)
     if (subject.shell === undefined) return
-    if (signal(family(subject.shell).standby, 'SIGKILL')) subject.model.unguarded = true
+    if (signal(family(subject.shell).standby, 'SIGKILL')) subject.model.standbyDied()
   },
 
   async stop(subject, { pause, target, during }) {

@@ -12,6 +12,9 @@ export class Deviation extends Error {
 
 const MOST = 400
 
+/** Milliseconds after which an idle shell has forked its standby, also on a busy machine. */
+export const RENEWAL_MS = 300
+
 export class Model {
   constructor(directory) {
     this.directory = directory
@@ -25,8 +28,16 @@ export class Model {
     this.previous = this.possible
     /** Every state so far. */
     this.everything = this.possible
-    /** Whether the standby has been killed since the last command: then a dying shell may restore any earlier state. */
+    /** Whether the standby has been killed and may not have been replaced: a dying shell may restore any earlier state. */
     this.unguarded = false
+    /** When the first command after the death of the standby ended, which makes the shell fork another one. */
+    this.renewal = undefined
+  }
+
+  /** Records that the standby has been killed. */
+  standbyDied() {
+    this.unguarded = true
+    this.renewal = undefined
   }
 
   /** Records that a command ended, with the states that it may have left. */
@@ -34,7 +45,8 @@ export class Model {
     this.previous = this.possible
     this.possible = unique(states)
     this.everything = unique([...this.possible, ...this.everything]).slice(0, MOST)
-    this.unguarded = false
+    this.renewal ??= performance.now()
+    if (performance.now() - this.renewal >= RENEWAL_MS) this.unguarded = false
   }
 
   /** Records that a command was cancelled, with the states of its end. It may never have begun, so it may not be the last one. */
