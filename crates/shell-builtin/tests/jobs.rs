@@ -11,10 +11,17 @@ fn plain(text: &str) -> (String, String) {
     (comparable(&String::from_utf8_lossy(&out.stdout)), comparable(&String::from_utf8_lossy(&out.stderr)))
 }
 
-/// The text without pids.
+/// The text without pids. Bash pads them, so the blanks before a pid depend on its length.
 fn comparable(text: &str) -> String {
-    let is_pid = |word: &&str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit());
-    text.split(' ').map(|word| if is_pid(&word) { "PID" } else { word }).collect::<Vec<_>>().join(" ")
+    let is_pid = |word: &str| word.len() > 1 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let mut words: Vec<&str> = Vec::new();
+    for word in text.split(' ') {
+        while is_pid(word) && words.last() == Some(&"") {
+            words.pop();
+        }
+        words.push(if is_pid(word) { "PID" } else { word });
+    }
+    words.join(" ")
 }
 
 fn check(texts: &[&str]) {
