@@ -105,6 +105,9 @@ export const FATAL = [
   { text: '\\builtin kill -SEGV $$', code: 139 },
 ]
 
+/** The engine may continue a shell that stopped itself, if it has to fork a standby: then the command simply ends. */
+export const STOPS_ITSELF = 'kill -STOP $BASHPID'
+
 /** Commands that run until they are killed. They change nothing in the compared state. */
 export const ENDLESS = [
   'sleep 60',
@@ -127,7 +130,7 @@ export const ENDLESS = [
   'sh -c \'trap "" TERM INT; while :; do sleep 1; done\'',
   'for ((;;)); do mapfile -t q < /etc/passwd; done',
   'while :; do cat <<< abc > /dev/null; done',
-  'kill -STOP $BASHPID',
+  STOPS_ITSELF,
 ]
 
 /** Scripts that do not change the state. Their output and code are compared with those of `bash -c`. */

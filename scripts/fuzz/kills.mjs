@@ -1,6 +1,7 @@
 /** Operations that kill, stop or cancel, at random moments. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, must, observe, probe, run, scoped, within } from './call.mjs'
+import { STOPS_ITSELF } from './endings.mjs'
 import { commandText, evaluate, prefixes, RENEWAL_MS, unique } from './model.mjs'
 import { probeText } from './state.mjs'
 import { family, isAlive, signal } from './world.mjs'
@@ -99,6 +100,8 @@ export const kills = {
     const { timeout, grace: forceKillAfterDelay } = operation
     const options = { ...scoped(operation, root), timeout, forceKillAfterDelay }
     const found = await run(subject, commandText(operation, root), options)
+    if (operation.endless === STOPS_ITSELF && found.result?.exitCode === 0 && found.error === undefined)
+      return model.become(model.possible.map((state) => evaluate(state, operation, root).state))
     must(found.error?.code === 'COMMAND_TIMEOUT', `${describe(found)} after a timeout`)
     // On a busy machine, the time is up before the command has done all that comes before its end.
     const states = model.possible.flatMap((state) => prefixes(state, operation, root))
