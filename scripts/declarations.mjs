@@ -18,7 +18,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /** Each file: its source, and the module where it finds the types of `nacre`; `index.d.ts` has them itself. */
 const FILES = [
-  ...['index', 'client', 'container', 'fleet', 'server', 'otel'].map((name) => ({
+  ...['index', 'client', 'container', 'server', 'otel'].map((name) => ({
     file: `${name}.d.ts`,
     source: `lib/public/${name}.ts`,
     nacre: name === 'index' ? undefined : './index.js',
@@ -35,8 +35,7 @@ async function declarations({ file, source, nacre }) {
   const bundle = await rollup({
     input: path.join(root, source),
     // Other entry points have their own files.
-    external: (id) =>
-      id === './index.js' || (file === 'fleet.d.ts' && id === './client.js') || !/^[./]/.test(id),
+    external: (id) => id === './index.js' || !/^[./]/.test(id),
     plugins: [dts({ tsconfig: path.join(root, 'tsconfig.json') })],
   })
   const { output } = await bundle.generate({})

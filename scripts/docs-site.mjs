@@ -68,7 +68,7 @@ function nameModules() {
     server: 'nacre/server',
     container: 'nacre/container',
     otel: 'nacre/otel',
-    fleet: 'nacre/fleet',
+    'packages/fleet': '@nacre/fleet',
     'packages/queue': '@nacre/queue',
     'packages/remote-jobs': '@nacre/remote-jobs',
   }

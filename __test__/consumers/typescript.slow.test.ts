@@ -13,6 +13,7 @@ import {
 } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { createSessionClass, type Session } from 'nacre/container'
+import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import type { JobQueue, JobWorkerOptions, QueueJob } from '@nacre/queue'
 import { createServer, type Server } from 'nacre/server'
 
@@ -39,6 +40,8 @@ export const server = (sandbox: Sandbox): Server => createServer(sandbox, { maxR
 export const follow = async (sandbox: Sandbox): Promise<void> => {
   for await (const read of sandbox.jobs.follow('a')) read.raw.trim()
 }
+export const remoteIn = ({ client }: FleetSandbox): SandboxClient => client
+export const created = (fleet: SandboxFleet): Promise<FleetSandbox> => fleet.create()
 export const ended = (queue: JobQueue): Promise<QueueJob> => queue.wait('a')
 export const worker = ({ jobs }: Sandbox): JobWorkerOptions => ({ name: 'a', redis: 'redis://db', host: 'b', jobs })
 export const session = (): Session => new (createSessionClass())({ id: 'a' })

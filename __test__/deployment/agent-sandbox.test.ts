@@ -4,8 +4,8 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { VERSION } from '../../lib/addon/platforms.js'
-import { newClaim } from '../../lib/fleet/kubernetes/claim.js'
-import { fleetKubernetesOptions } from '../../lib/protocol/fleet-options.js'
+import { newClaim } from '../../packages/fleet/lib/kubernetes/claim.js'
+import { fleetKubernetesOptions } from '../../packages/fleet/lib/options.js'
 import { sandboxClaim, sandboxTemplate, sandboxWarmPool } from '../helpers/agent-sandbox.js'
 
 const root = path.dirname(path.dirname(__dirname))
@@ -72,7 +72,7 @@ describe('the resources of agent-sandbox', () => {
   })
 
   it('let a fleet do what it does, and no more', () => {
-    const source = readFileSync(path.join(root, 'lib/fleet/kubernetes/api.ts'), 'utf8')
+    const source = readFileSync(path.join(root, 'packages/fleet/lib/kubernetes/api.ts'), 'utf8')
     const verbs = new Set(
       Array.from(source.matchAll(/api\.(\w+?)NamespacedCustomObject/g), ([, verb]) => verb),
     )

@@ -53,7 +53,7 @@ function blocksInComments(file: string): [string, Block[]] {
 /** What fragments use without an import or a declaration. */
 const FRAGMENTS = `
 import * as nacre from 'nacre'
-import * as fleets from 'nacre/fleet'
+import * as fleets from '@nacre/fleet'
 import * as remote from '@nacre/remote-jobs'
 declare global {
   const { Sandbox }: typeof nacre

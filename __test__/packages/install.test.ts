@@ -147,6 +147,16 @@ describe('without a compiler on PATH', () => {
   )
 })
 
+/** Unpacks a companion package into the project, and links the repository's copies of its dependencies. */
+function putCompanion(name: string, dependencies: string[]): void {
+  const modules = path.join(project, 'node_modules')
+  const unpacked = path.join(modules, '@nacre', name)
+  mkdirSync(unpacked)
+  execFileSync('tar', ['-xzf', companion(name), '--strip-components=1', '-C', unpacked])
+  for (const dependency of dependencies)
+    symlinkSync(path.join(root, 'node_modules', dependency), path.join(modules, dependency))
+}
+
 /** Runs a test with a server of the installed packages. */
 async function withServer(test: (url: string) => Promise<void>): Promise<void> {
   const args = ['serve', '--port', '0']
@@ -262,18 +272,34 @@ describe('@nacre/queue', () => {
     const command = ['node_modules/nacre/dist/cli/main.js', 'queue', 'ls', '--help']
     const { code, stderr } = await inProject('node', ...command.slice(0, -1)).catch((error) => error)
     expect([code, stderr]).toEqual([2, 'nacre: nacre queue needs @nacre/queue: npm install @nacre/queue\n'])
-    const modules = path.join(project, 'node_modules')
-    const unpacked = path.join(modules, '@nacre/queue')
-    mkdirSync(unpacked)
-    execFileSync('tar', ['-xzf', companion('queue'), '--strip-components=1', '-C', unpacked])
-    for (const name of ['bullmq', 'ioredis'])
-      symlinkSync(path.join(root, 'node_modules', name), path.join(modules, name))
+    putCompanion('queue', ['bullmq', 'ioredis'])
     expect((await inProject('node', ...command)).stdout).toContain('list jobs: id, state and command')
     const program =
       "import { JobQueue } from '@nacre/queue'; import { OptionError } from 'nacre'; try { new JobQueue({}) } catch (error) { console.log(error instanceof OptionError, error.message) }"
     const { stdout } = await inProject('node', '--input-type=module', '-e', program)
     expect(stdout).toBe('true new JobQueue needs name and redis\n')
   })
+})
+
+describe('@nacre/fleet', () => {
+  beforeAll(() => putCompanion('fleet', ['@kubernetes', 'ws']))
+
+  it.each(['node', 'bun'])(
+    'checks options, and shares its error classes with nacre, on %s',
+    async (runtime) => {
+      const program = `
+      import { OptionError, SandboxError, SandboxFleet } from '@nacre/fleet'
+      import * as nacre from 'nacre'
+      await new SandboxFleet({ kubernetes: { warmPool: 'a' } }).close()
+      let refusal
+      try { new SandboxFleet({}) } catch (error) { refusal = error }
+      const isShared = OptionError === nacre.OptionError && SandboxError === nacre.SandboxError
+      console.log(isShared, refusal instanceof OptionError, refusal.message)
+    `
+      writeFileSync(path.join(project, 'fleet.js'), program)
+      expect((await inProject(runtime, 'fleet.js')).stdout).toBe('true true SandboxFleet needs kubernetes\n')
+    },
+  )
 })
 
 describe('sandboxd', () => {

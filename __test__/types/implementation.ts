@@ -8,6 +8,8 @@ import * as implemented from '../../lib/index.js'
 import * as implementedOtel from '../../lib/otel/index.js'
 import * as implementedServer from '../../lib/server/index.js'
 import type * as promisedOtel from '../../otel.js'
+import type * as promisedFleet from '../../packages/fleet/index.js'
+import * as implementedFleet from '../../packages/fleet/lib/index.js'
 import type * as promisedQueue from '../../packages/queue/index.js'
 import * as implementedQueue from '../../packages/queue/lib/index.js'
 import type * as promisedServer from '../../server.js'
@@ -15,6 +17,7 @@ import type * as promisedServer from '../../server.js'
 export const entry: typeof promised = implemented
 export const container: typeof promisedContainer = implementedContainer
 export const client: typeof promisedClient = implementedClient
+export const fleet: typeof promisedFleet = implementedFleet
 export const otel: typeof promisedOtel = implementedOtel
 export const queue: typeof promisedQueue = implementedQueue
 export const server: typeof promisedServer = implementedServer

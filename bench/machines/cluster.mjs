@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
 const root = path.dirname(path.dirname(path.dirname(fileURLToPath(import.meta.url))))
-const folder = path.join(root, '__test__/helpers/cluster')
+const folder = path.join(root, 'packages/fleet/__test__/cluster')
 const outfile = path.join(root, 'target/bench/cluster.mjs')
 
 mkdirSync(path.dirname(outfile), { recursive: true })

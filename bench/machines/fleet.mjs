@@ -5,9 +5,9 @@
  * upper bounds.
  */
 import { SandboxClient } from 'nacre/client'
-import { KubernetesApi } from '../../dist/fleet/kubernetes/api.js'
-import { MANAGED_BY } from '../../dist/fleet/kubernetes/claim.js'
-import { ClaimWatch } from '../../dist/fleet/kubernetes/claim-watch.js'
+import { KubernetesApi } from '../../packages/fleet/dist/kubernetes/api.js'
+import { MANAGED_BY } from '../../packages/fleet/dist/kubernetes/claim.js'
+import { ClaimWatch } from '../../packages/fleet/dist/kubernetes/claim-watch.js'
 import { median } from '../stats.mjs'
 import { ApiServer, Cluster, ProcessPods } from './cluster.mjs'
 

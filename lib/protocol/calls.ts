@@ -15,13 +15,6 @@ import {
   fileWriteOptions,
 } from './file-options.js'
 import {
-  fleetCallOptions,
-  fleetCreateOptions,
-  fleetKubernetesOptions,
-  fleetOptions,
-  fleetRouterOptions,
-} from './fleet-options.js'
-import {
   jobCancelOptions,
   jobFollowOptions,
   jobListOptions,
@@ -91,11 +84,6 @@ export const calls: readonly Call[] = [
   { name: 'createServer', table: createServerOptions, local: true },
   { name: 'serve', table: serveOptions, local: true },
   { name: 'sandboxd of serve', table: sandboxdOptions, local: true },
-  { name: 'new SandboxFleet', table: fleetOptions, local: true },
-  { name: 'kubernetes of a fleet', table: fleetKubernetesOptions, local: true },
-  { name: 'kubernetes.router of a fleet', table: fleetRouterOptions, local: true },
-  { name: 'fleet.create', table: fleetCreateOptions, local: true },
-  { name: 'fleet.get, fleet.list and fleet.delete', table: fleetCallOptions, local: true },
   { name: 'new Session of nacre/container', table: containerSessionOptions, local: true },
   { name: 'exec of nacre/container', table: containerExecOptions, local: true },
   { name: 'execStream of nacre/container', table: containerStreamOptions, local: true },

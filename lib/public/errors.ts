@@ -5,7 +5,7 @@ import type { ExecResult } from './exec.js'
 
 /**
  * Codes of {@link SandboxError}. CONNECTION_FAILED, REQUEST_REFUSED, SANDBOX_LOST and SANDBOX_NOT_READY come from
- * `nacre/client` and `nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
+ * `nacre/client` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
  */
 export type SandboxErrorCode =
   | 'COMMAND_FAILED'

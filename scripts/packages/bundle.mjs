@@ -6,8 +6,8 @@
  * one file that imports nothing, since the shared chunks import modules of Node.
  *
  * `#embedded` is not bundled: a runtime or a bundler chooses one of its two files, which are copied as compiled. Neither
- * are the optional peers: `@opentelemetry/api` must be the program's own instance, and only sandboxd, fleets and queues
- * load the others.
+ * are the optional peers: `@opentelemetry/api` must be the program's own instance, and only sandboxd and the verbs of
+ * companion packages load the others.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

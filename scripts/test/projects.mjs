@@ -32,8 +32,8 @@ const browser = ['__test__/examples/web-terminal.test.ts', '__test__/consumers/b
 
 /** Fleets, queues and sandboxd: servers, pods and workers in separate processes. Queues need Redis. */
 const machines = [
-  '__test__/{fleet,sandboxd}/!(*.slow|*.measured).test.ts',
-  'packages/queue/__test__/!(*.slow|*.measured).test.ts',
+  '__test__/sandboxd/!(*.slow|*.measured).test.ts',
+  'packages/{fleet,queue}/__test__/!(*.slow|*.measured).test.ts',
 ]
 
 /** They run the projects of examples/. */

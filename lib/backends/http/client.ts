@@ -6,13 +6,12 @@ import { Jobs } from '../../sandbox/jobs.js'
 import { HttpBackend } from './backend.js'
 import { planClient } from './options.js'
 
-export class SandboxClient extends SandboxFacade implements PublicSandboxClient {
+/** The client of any backend. */
+class BackendClient extends SandboxFacade implements PublicSandboxClient {
   readonly jobs: RemoteJobs
   readonly #backend: HttpBackend
 
-  /** A fleet gives the backend that it has made. */
-  constructor(options: ClientOptions | HttpBackend) {
-    const backend = options instanceof HttpBackend ? options : new HttpBackend(planClient(options))
+  constructor(backend: HttpBackend) {
     super(backend)
     this.#backend = backend
     this.jobs = new Jobs(backend.jobs)
@@ -21,4 +20,15 @@ export class SandboxClient extends SandboxFacade implements PublicSandboxClient 
   async capabilities(): Promise<Capabilities> {
     return this.#backend.capabilities()
   }
+}
+
+export class SandboxClient extends BackendClient {
+  constructor(options: ClientOptions) {
+    super(new HttpBackend(planClient(options)))
+  }
+}
+
+/** Makes a SandboxClient of a backend. The class itself takes only options. */
+export function clientOf(backend: HttpBackend): PublicSandboxClient {
+  return Reflect.construct(BackendClient, [backend], SandboxClient)
 }

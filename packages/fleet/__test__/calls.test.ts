@@ -1,13 +1,13 @@
 /** Calls through the router: they survive its time limit and broken connections, and are performed once. */
 import { randomUUID } from 'node:crypto'
+import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import { SandboxClient } from 'nacre/client'
-import type { FleetSandbox, SandboxFleet } from 'nacre/fleet'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { begun } from '../helpers/cluster/begun.js'
-import { Cluster } from '../helpers/cluster/cluster.js'
-import { PORT, TOKEN } from '../helpers/cluster/pods.js'
-import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { begun } from './cluster/begun.js'
+import { Cluster } from './cluster/cluster.js'
+import { PORT, TOKEN } from './cluster/pods.js'
 
 let cluster: Cluster
 let fleet: SandboxFleet
@@ -37,6 +37,10 @@ function gate(least: number): { wait: string; release: Promise<unknown> } {
   const release = until(isReached, () => `only ${cuts()} cuts`).then(() => client.files.write(file, ''))
   return { wait: `until [ -e ${file} ]; do sleep 0.02; done`, release }
 }
+
+it('the client of a sandbox is a SandboxClient', () => {
+  expect(client).toBeInstanceOf(SandboxClient)
+})
 
 describe('a call that takes longer than the router allows', () => {
   it('runs a command once', async () => {

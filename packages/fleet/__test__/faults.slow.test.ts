@@ -2,12 +2,12 @@
  * A thousand sandboxes are created, used and deleted while the API server, its watches, the router and the pods fail at random.
  * None is lost without notice, none is left, and no call is answered by another sandbox or performed twice.
  */
-import { type FleetSandbox, SandboxError, type SandboxFleet } from 'nacre/fleet'
+import { type FleetSandbox, SandboxError, type SandboxFleet } from '@nacre/fleet'
 import { expect, it } from 'vitest'
-import { Cluster } from '../helpers/cluster/cluster.js'
-import { SharedPods } from '../helpers/cluster/pods.js'
-import { type Random, withRandom } from '../helpers/random.js'
-import { until } from '../helpers/until.js'
+import { type Random, withRandom } from '../../../__test__/helpers/random.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { Cluster } from './cluster/cluster.js'
+import { SharedPods } from './cluster/pods.js'
 
 const CYCLES = 1000
 const AT_ONCE = 8

@@ -1,9 +1,9 @@
 /** Sandboxes on Kubernetes: claims, their time to live, and what a fleet does when the API server fails. */
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { Cluster } from '../helpers/cluster/cluster.js'
-import { CLAIMS, NAMESPACE } from '../helpers/cluster/controller.js'
-import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { Cluster } from './cluster/cluster.js'
+import { CLAIMS, NAMESPACE } from './cluster/controller.js'
 
 let cluster: Cluster
 

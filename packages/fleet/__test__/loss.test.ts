@@ -1,12 +1,12 @@
 /** A sandbox that is lost: its calls report what was lost, and no other sandbox answers them. */
+import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import type { SandboxClient } from 'nacre/client'
-import type { FleetSandbox, SandboxFleet } from 'nacre/fleet'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { begun } from '../helpers/cluster/begun.js'
-import { Cluster } from '../helpers/cluster/cluster.js'
-import { CLAIMS } from '../helpers/cluster/controller.js'
-import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { begun } from './cluster/begun.js'
+import { Cluster } from './cluster/cluster.js'
+import { CLAIMS } from './cluster/controller.js'
 
 let cluster: Cluster
 let fleet: SandboxFleet

@@ -1,7 +1,7 @@
 /** Arguments of a fleet are checked before anything is sent. */
-import { type FleetOptions, OptionError, SandboxFleet } from 'nacre/fleet'
+import { type FleetOptions, OptionError, SandboxFleet } from '@nacre/fleet'
 import { describe, expect, it } from 'vitest'
-import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+import { rejectionOf, thrownBy } from '../../../__test__/helpers/thrown.js'
 
 const kubernetes = { warmPool: 'pool' }
 

@@ -1,10 +1,10 @@
 /** Calls of fleets that meet: creations that are deleted, aborted or closed meanwhile, and sandboxes that others use. */
-import type { SandboxFleet } from 'nacre/fleet'
+import type { SandboxFleet } from '@nacre/fleet'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { Cluster } from '../helpers/cluster/cluster.js'
-import { CLAIMS } from '../helpers/cluster/controller.js'
-import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { Cluster } from './cluster/cluster.js'
+import { CLAIMS } from './cluster/controller.js'
 
 let cluster: Cluster
 

@@ -5,9 +5,9 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { Sandbox } from 'nacre'
 import { instrument } from 'nacre/otel'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Cluster } from '../helpers/cluster/cluster.js'
-import { PORT, SharedPods, TOKEN } from '../helpers/cluster/pods.js'
-import { until } from '../helpers/until.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { Cluster } from './cluster/cluster.js'
+import { PORT, SharedPods, TOKEN } from './cluster/pods.js'
 
 let cluster: Cluster
 const exporter = new InMemorySpanExporter()

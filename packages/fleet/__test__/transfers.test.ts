@@ -1,11 +1,11 @@
 /** Files that cross the router: they survive its time limit and broken connections, byte for byte. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import type { SandboxClient } from 'nacre/client'
-import type { FleetSandbox, SandboxFleet } from 'nacre/fleet'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Cluster } from '../helpers/cluster/cluster.js'
-import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { Cluster } from './cluster/cluster.js'
 
 /** Larger than what connections buffer. */
 const SIZE = 48 * 1024 * 1024

@@ -1,12 +1,7 @@
 /** The server of a sandbox of a fleet, whose calls are published to the tracing channels as those of a local sandbox are. */
-import { HttpBackend } from '../backends/http/backend.js'
-import { tokenHeaders } from '../backends/http/options.js'
-import type { Route } from '../backends/http/route.js'
-import { tracedExec } from '../backends/native/traced-exec.js'
-import { TOKEN_HEADER } from '../protocol/headers.js'
-import type { Logger } from '../public/index.js'
-import type { ExecRequest } from '../requests/exec.js'
-import type { Result } from '../run/run.js'
+import type { Logger } from 'nacre'
+import { type ExecRequest, type Result, TOKEN_HEADER, tracedExec } from 'nacre/internal'
+import { HttpBackend, type Route } from 'nacre/internal/client'
 
 /** The settings of a fleet. Times are in milliseconds. */
 export interface FleetPlan {
@@ -24,7 +19,7 @@ export class FleetBackend extends HttpBackend {
   constructor(route: Route, { token, requestTimeout, reconnectTimeout, logger }: FleetPlan) {
     super({
       ...{ route, requestTimeout, reconnectTimeout, logger, resume: true },
-      headers: tokenHeaders(token, TOKEN_HEADER),
+      headers: token === undefined ? {} : { [TOKEN_HEADER]: token },
       fetch: (input, init) => fetch(input, init),
     })
     this.#sandboxId = route.name

@@ -1,23 +1,23 @@
 /** `SandboxFleet`: checks arguments, then calls Kubernetes. */
-import { AbortError, OptionError, SandboxError } from '../base/errors.js'
 import {
-  fleetCallOptions,
-  fleetCreateOptions,
-  fleetKubernetesOptions,
-  fleetOptions,
-} from '../protocol/fleet-options.js'
+  AbortError,
+  OptionError,
+  type OptionValues,
+  readArgument,
+  readOptions,
+  SandboxError,
+} from 'nacre/internal'
+import type { FleetPlan } from './backend.js'
+import { sandboxId } from './kinds.js'
+import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
+import { fleetCallOptions, fleetCreateOptions, fleetKubernetesOptions, fleetOptions } from './options.js'
 import type {
   FleetCallOptions,
   FleetCreateOptions,
   FleetOptions,
   FleetSandbox,
   SandboxFleet as PublicSandboxFleet,
-} from '../public/fleet.js'
-import type { OptionValues } from '../schema/kind.js'
-import { sandboxId } from '../schema/kubernetes.js'
-import { readArgument, readOptions } from '../schema/read.js'
-import type { FleetPlan } from './backend.js'
-import { KubernetesEngine, type KubernetesPlan } from './kubernetes/engine.js'
+} from './public.js'
 
 export class SandboxFleet implements PublicSandboxFleet {
   readonly #plan: FleetPlan

@@ -1,4 +1,4 @@
-/** What `nacre/fleet` exports. The public types are in `lib/public`. */
+/** What `@nacre/fleet` exports. The public types are in public.ts. */
 
-export { OptionError, SandboxError } from '../base/errors.js'
+export { OptionError, SandboxError } from 'nacre'
 export { SandboxFleet } from './fleet.js'

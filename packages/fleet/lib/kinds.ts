@@ -1,13 +1,10 @@
 /** Kinds of values of Kubernetes. */
-import { OptionError } from '../base/errors.js'
-import type { KubeConfigLike } from '../public/fleet.js'
-import { local, pattern } from './constructors.js'
-import type { Kind } from './kind.js'
-import { quote, readEntries, refusal } from './read.js'
-import { hasMethod } from './values.js'
+import { type Kind, OptionError, pattern, quote, readEntries, withMethods } from 'nacre/internal'
+import type { KubeConfigLike } from './public.js'
 
 const DNS_LABEL = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 const LABEL_NAME = /^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/
+const LABEL_VALUE = /^([A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?)?$/
 const DNS_NAME = /^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$/
 
 const DNS_LABEL_RULE = 'must be 1 to 63 characters of a-z 0-9 -, without - at its ends'
@@ -18,6 +15,8 @@ export const dnsLabel = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_B
 
 /** The id of a sandbox. */
 export const sandboxId = pattern(DNS_LABEL, DNS_LABEL_RULE, { bounds: DNS_LABEL_BOUNDS, code: 'INVALID_ID' })
+
+const labelValue = pattern(LABEL_VALUE, 'must be at most 63 characters of A-Z a-z 0-9 . _ -')
 
 /** Labels in the syntax of Kubernetes. */
 export const labels: Kind<Readonly<Record<string, string>>, Record<string, string>> = {
@@ -30,17 +29,15 @@ export const labels: Kind<Readonly<Record<string, string>>, Record<string, strin
           'INVALID_OPTION',
           `${name} must have names of Kubernetes labels, not ${quote(key)}`,
         )
-      if (typeof text !== 'string' || (text !== '' && !LABEL_NAME.test(text)))
-        throw refusal(`${name}.${key}`, 'must be at most 63 characters of A-Z a-z 0-9 . _ -', text)
-      checked[key] = text
+      checked[key] = labelValue.read(text, `${name}.${key}`)
     }
     return checked
   },
   bounds: 'Kubernetes labels by name',
 }
 
-export const kubeConfig = local<KubeConfigLike>(
-  (value) => hasMethod(value, 'getCurrentCluster'),
-  'must be a KubeConfig of @kubernetes/client-node',
+export const kubeConfig = withMethods<KubeConfigLike>(
+  ['getCurrentCluster'],
+  () => 'must be a KubeConfig of @kubernetes/client-node',
   'a KubeConfig',
 )

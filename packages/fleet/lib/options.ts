@@ -1,19 +1,28 @@
-/** The options of `nacre/fleet`. */
+/** The options of `@nacre/fleet`. */
 
+import {
+  abortSignal,
+  type Call,
+  count,
+  headers,
+  logger,
+  MAX_MILLISECONDS,
+  milliseconds,
+  object,
+  portNumber,
+  positiveMilliseconds,
+  serverUrl,
+  table,
+  token,
+} from 'nacre/internal'
+import { dnsLabel, kubeConfig, labels, sandboxId } from './kinds.js'
 import type {
   FleetCallOptions,
   FleetCreateOptions,
   FleetKubernetes,
   FleetOptions,
   FleetRouter,
-} from '../public/fleet.js'
-import { object } from '../schema/constructors.js'
-import { headers, portNumber, serverUrl, token } from '../schema/http.js'
-import { table } from '../schema/kind.js'
-import { dnsLabel, kubeConfig, labels, sandboxId } from '../schema/kubernetes.js'
-import { count, MAX_MILLISECONDS, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
-import { abortSignal } from '../schema/signals.js'
-import { logger } from '../schema/values.js'
+} from './public.js'
 
 const ttl = count(1000, MAX_MILLISECONDS, 'ms')
 
@@ -54,3 +63,12 @@ export const fleetCreateOptions = table<FleetCreateOptions>()({
 
 /** Of `fleet.get`, `fleet.list` and `fleet.delete`. */
 export const fleetCallOptions = table<FleetCallOptions>()({ signal: abortSignal })
+
+/** For the docs. */
+export const calls: readonly Call[] = [
+  { name: 'new SandboxFleet', table: fleetOptions, local: true },
+  { name: 'kubernetes of a fleet', table: fleetKubernetesOptions, local: true },
+  { name: 'kubernetes.router of a fleet', table: fleetRouterOptions, local: true },
+  { name: 'fleet.create', table: fleetCreateOptions, local: true },
+  { name: 'fleet.get, fleet.list and fleet.delete', table: fleetCallOptions, local: true },
+]

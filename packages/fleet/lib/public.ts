@@ -1,5 +1,5 @@
 /**
- * `nacre/fleet`: sandboxes on many machines, each with the methods of {@link SandboxClient}. They run on Kubernetes
+ * `@nacre/fleet`: sandboxes on many machines, each with the methods of {@link SandboxClient}. They run on Kubernetes
  * with agent-sandbox.
  *
  * Calls survive broken connections and proxies that cut long requests: the client repeats a call until it receives the
@@ -8,10 +8,10 @@
  *
  * @packageDocumentation
  */
-import type { SandboxClient } from './client.js'
-import type { Logger, LostSandbox } from './index.js'
+import type { Logger, LostSandbox } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
 
-export { OptionError, SandboxError } from './index.js'
+export { OptionError, SandboxError } from 'nacre'
 
 /** A `KubeConfig` of `@kubernetes/client-node`. */
 export interface KubeConfigLike {
@@ -28,7 +28,7 @@ export interface FleetRouter {
   headers?: Readonly<Record<string, string>>
 }
 
-/** The cluster in which agent-sandbox runs. Needs the package `@kubernetes/client-node`. */
+/** The cluster in which agent-sandbox runs. */
 export interface FleetKubernetes {
   /** The namespace of the claims. Default: 'default'. */
   namespace?: string

@@ -1,5 +1,5 @@
 /** A cluster for tests: an API server, a controller, a router, and real pods. */
-import { type FleetOptions, SandboxFleet } from 'nacre/fleet'
+import { type FleetOptions, SandboxFleet } from '@nacre/fleet'
 import { ApiServer } from './api-server.js'
 import { CLAIMS, Controller, NAMESPACE } from './controller.js'
 import { PORT, type PodMaker, ProcessPods, TOKEN } from './pods.js'

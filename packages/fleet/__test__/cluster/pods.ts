@@ -24,7 +24,7 @@ export interface PodMaker {
   close(): Promise<void>
 }
 
-const root = path.dirname(path.dirname(path.dirname(__dirname)))
+const root = path.dirname(path.dirname(path.dirname(path.dirname(__dirname))))
 
 /** Runs each pod in its own process. */
 export class ProcessPods implements PodMaker {

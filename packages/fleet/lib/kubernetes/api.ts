@@ -4,10 +4,14 @@
  * Each has a time limit and an AbortSignal, and is repeated after what may pass: a broken connection, a busy or restarting
  * API server. The callers make their writes safe to repeat, by names and resource versions.
  */
-import type * as Client from '@kubernetes/client-node'
-import { Backoff } from '../../base/backoff.js'
-import { AbortError, OptionError, SandboxError } from '../../base/errors.js'
-import type { KubeConfigLike } from '../../public/fleet.js'
+import {
+  CustomObjectsApi,
+  createConfiguration,
+  KubeConfig,
+  ServerConfiguration,
+} from '@kubernetes/client-node'
+import { AbortError, Backoff, OptionError, SandboxError } from 'nacre/internal'
+import type { KubeConfigLike } from '../public.js'
 import { type Claim, GROUP, PLURAL, SANDBOX_GROUP, SANDBOX_PLURAL, SELECTOR, VERSION } from './claim.js'
 import { watchLines } from './watch-stream.js'
 
@@ -41,7 +45,7 @@ export interface ApiOptions {
 
 export class KubernetesApi {
   readonly #options: ApiOptions
-  #loading: Promise<{ client: typeof Client; config: Client.KubeConfig }> | undefined
+  #loaded: KubeConfig | undefined
 
   constructor(options: ApiOptions) {
     this.#options = options
@@ -102,7 +106,7 @@ export class KubernetesApi {
     stop: AbortSignal,
     onEvent: (type: string, object: Claim & { code?: number }) => void,
   ): Promise<void> {
-    const { config } = await this.#load()
+    const config = this.#config
     const path = `/apis/${GROUP}/${VERSION}/namespaces/${this.#options.namespace}/${PLURAL}`
     const query = {
       labelSelector: SELECTOR,
@@ -123,7 +127,7 @@ export class KubernetesApi {
 
   async #request<T>(
     signal: AbortSignal | undefined,
-    perform: (api: Client.CustomObjectsApi) => Promise<unknown>,
+    perform: (api: CustomObjectsApi) => Promise<unknown>,
     contentType?: string,
   ): Promise<T> {
     const deadline = AbortSignal.timeout(this.#options.timeout)
@@ -132,7 +136,7 @@ export class KubernetesApi {
     for (;;) {
       if (signal?.aborted) throw new AbortError(signal.reason, undefined, 'the request to the API server')
       try {
-        const api = await this.#api(AbortSignal.any([stop, AbortSignal.timeout(ATTEMPT_MS)]), contentType)
+        const api = this.#api(AbortSignal.any([stop, AbortSignal.timeout(ATTEMPT_MS)]), contentType)
         return (await perform(api)) as T
       } catch (error) {
         if (signal?.aborted) continue
@@ -144,13 +148,13 @@ export class KubernetesApi {
     }
   }
 
-  async #api(signal: AbortSignal, contentType: string | undefined): Promise<Client.CustomObjectsApi> {
-    const { client, config } = await this.#load()
+  #api(signal: AbortSignal, contentType: string | undefined): CustomObjectsApi {
+    const config = this.#config
     const cluster = config.getCurrentCluster()
     if (cluster === null)
       throw new OptionError('INVALID_OPTION', 'kubernetes.kubeConfig has no current cluster')
-    const configuration = client.createConfiguration({
-      baseServer: new client.ServerConfiguration(cluster.server, {}),
+    const configuration = createConfiguration({
+      baseServer: new ServerConfiguration(cluster.server, {}),
       authMethods: { default: config },
       promiseMiddleware: [
         {
@@ -163,22 +167,20 @@ export class KubernetesApi {
         },
       ],
     })
-    return new client.CustomObjectsApi(configuration)
+    return new CustomObjectsApi(configuration)
   }
 
-  #load() {
-    this.#loading ??= load(this.#options.kubeConfig)
-    return this.#loading
+  /** The default configuration is read at the first request, because its files may be missing. */
+  get #config(): KubeConfig {
+    this.#loaded ??= (this.#options.kubeConfig as KubeConfig | undefined) ?? defaultConfig()
+    return this.#loaded
   }
 }
 
-async function load(given: KubeConfigLike | undefined) {
-  const client = await import('@kubernetes/client-node').catch((cause) => {
-    throw new OptionError('INVALID_OPTION', 'kubernetes needs the package @kubernetes/client-node', { cause })
-  })
-  const config = (given as Client.KubeConfig | undefined) ?? new client.KubeConfig()
-  if (given === undefined) config.loadFromDefault()
-  return { client, config }
+function defaultConfig(): KubeConfig {
+  const config = new KubeConfig()
+  config.loadFromDefault()
+  return config
 }
 
 async function orMissing<T>(request: Promise<T>): Promise<T | undefined> {

@@ -1,7 +1,7 @@
 /**
  * SandboxClaims of agent-sandbox: what the fleet writes of them, and what it reads. Pure.
  */
-import type { LostSandbox } from '../../public/index.js'
+import type { LostSandbox } from 'nacre'
 
 export const GROUP = 'extensions.agents.x-k8s.io'
 export const VERSION = 'v1beta1'

@@ -1,10 +1,9 @@
 /** Sandboxes as claims of agent-sandbox. */
 import { randomUUID } from 'node:crypto'
-import type { Target } from '../../backends/http/route.js'
-import { Backoff } from '../../base/backoff.js'
-import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
-import type { FleetSandbox, KubeConfigLike } from '../../public/fleet.js'
+import { AbortError, Backoff, isCode, OptionError, SandboxError } from 'nacre/internal'
+import type { Target } from 'nacre/internal/client'
 import type { FleetPlan } from '../backend.js'
+import type { FleetSandbox, KubeConfigLike } from '../public.js'
 import { KubernetesApi, refusalOf, statusOf } from './api.js'
 import { type Claim, isEnding, isManaged, isOf, newClaim, type Pod } from './claim.js'
 import { ClaimWatch } from './claim-watch.js'

@@ -5,8 +5,7 @@
  * One that arrives even later expires.
  */
 
-import { Backoff } from '../../base/backoff.js'
-import { pause } from '../../base/waiting.js'
+import { Backoff, pause } from 'nacre/internal'
 import { type KubernetesApi, statusOf } from './api.js'
 import { isOf } from './claim.js'
 

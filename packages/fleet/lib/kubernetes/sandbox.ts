@@ -1,16 +1,14 @@
 /**
  * One sandbox on Kubernetes: a claim, the pod that it was given first, and the client that talks to that pod only.
  */
+import type { LostSandbox } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
+import { abortable, engineError, SandboxError } from 'nacre/internal'
+import { clientOf, type Route, type Socket, type Target } from 'nacre/internal/client'
 import { WebSocket } from 'ws'
-import { SandboxClient } from '../../backends/http/client.js'
-import type { Route, Target } from '../../backends/http/route.js'
-import type { Socket } from '../../backends/http/socket.js'
-import { abortable } from '../../base/abort.js'
-import { engineError, SandboxError } from '../../base/errors.js'
-import type { FleetSandbox } from '../../public/fleet.js'
-import type { LostSandbox } from '../../public/index.js'
 import { FleetBackend, type FleetPlan } from '../backend.js'
 import { Lease } from '../lease.js'
+import type { FleetSandbox } from '../public.js'
 import { type KubernetesApi, refusalOf, statusOf, textOf } from './api.js'
 import {
   type Claim,
@@ -71,7 +69,7 @@ export class KubernetesSandbox implements FleetSandbox {
       failed: (error) => cluster.plan.logger?.warn(`sandbox ${this.id} could not be extended: ${error}`),
     })
     this.#backend = new FleetBackend(this.#route(), cluster.plan)
-    this.client = new SandboxClient(this.#backend)
+    this.client = clientOf(this.#backend)
     this.#unfollow = cluster.watch.follow(this.id, {
       changed: (changed) => this.#receive(changed),
       refused: (error) => this.#giveUp(error),
