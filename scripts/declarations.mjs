@@ -35,7 +35,8 @@ async function declarations({ file, source, nacre }) {
   const bundle = await rollup({
     input: path.join(root, source),
     // Other entry points have their own files.
-    external: (id) => id === './index.js' || !/^[./]/.test(id),
+    external: (id) =>
+      id === './index.js' || (file !== 'client.d.ts' && id === './client.js') || !/^[./]/.test(id),
     plugins: [dts({ tsconfig: path.join(root, 'tsconfig.json') })],
   })
   const { output } = await bundle.generate({})

@@ -273,9 +273,16 @@ describe('serve', () => {
         expect(error.message).toContain(name)
       }
       expect(() => createServer(sandbox, { token: 'short' })).toThrow(OptionError)
-      for (const wrong of [5, null, {}, [], 'sandbox']) {
-        expect(() => createServer(wrong as never)).toThrow(/^sandbox must be a Sandbox, not /)
-        expect((await rejectionOf(serve(wrong as never))).message).toMatch(/^sandbox must be a Sandbox, not /)
+      const alike = { exec() {}, execStream() {}, startProcess() {}, createSession() {}, listProcesses() {} }
+      const wrapped = [alike, new Proxy(sandbox, {}), Object.create(sandbox)]
+      const refused = expect.objectContaining({
+        name: 'OptionError',
+        code: 'INVALID_OPTION',
+        message: expect.stringMatching(/^sandbox must be a Sandbox or a SandboxClient .*, not /),
+      })
+      for (const wrong of [5, null, {}, [], 'sandbox', ...wrapped]) {
+        expect(() => createServer(wrong as never)).toThrow(refused)
+        await expect(serve(wrong as never)).rejects.toThrow(refused)
       }
       const outside = await serve(sandbox, { host: '0.0.0.0', port: 0, token, handleSignals: false })
       expect((await requestsTo(`http://127.0.0.1:${outside.port}`, token).get('/v1/sessions')).status).toBe(

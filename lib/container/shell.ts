@@ -28,7 +28,7 @@ export class Shell {
 
   /** Throws OptionError immediately; rejects for any other failure. */
   start(command: string, options: ProcessOptions): Promise<LocalProcess> {
-    return this.backend.startProcess(readProcess(command, options), () => undefined)
+    return this.backend.startProcess(readProcess(command, options))
   }
 }
 

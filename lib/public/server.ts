@@ -3,6 +3,7 @@
  *
  * @packageDocumentation
  */
+import type { SandboxClient } from './client.js'
 import type { Logger, Sandbox } from './index.js'
 
 /** Options of {@link createServer} and {@link serve}. */
@@ -57,11 +58,12 @@ export interface Server {
 }
 
 /**
- * Creates a server for a sandbox, without a listener.
+ * Creates a server for a sandbox, without a listener. For a `SandboxClient`, the server stands in front of another one.
+ * Methods that a subclass overrides are not called.
  *
- * Throws OptionError.
+ * Throws OptionError, also for an object that only has the same methods.
  */
-export declare function createServer(sandbox: Sandbox, options?: CreateServerOptions): Server
+export declare function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): Server
 
 /** Options of {@link serve}. */
 export interface ServeOptions extends ServerOptions {
@@ -148,7 +150,7 @@ export interface Serving extends AsyncDisposable {
 /**
  * Serves a sandbox over HTTP, on Node and Bun. Resolves when the server is listening.
  *
- * Rejects with OptionError, also for an address other than loopback without a token. Rejects with the error of the
- * system if it cannot listen.
+ * Rejects with OptionError, also for an object that only has the same methods, and for an address other than loopback
+ * without a token. Rejects with the error of the system if it cannot listen.
  */
-export declare function serve(sandbox: Sandbox, options?: ServeOptions): Promise<Serving>
+export declare function serve(sandbox: Sandbox | SandboxClient, options?: ServeOptions): Promise<Serving>

@@ -47,6 +47,16 @@ function lineForm({ lines = false, encoding, stripFinalNewline }: Values): LineF
   return stripFinalNewline === false ? 'whole' : 'bare'
 }
 
+/** Limits on output for a reader at the other end of a connection. */
+export interface OutputBounds {
+  /** Maximum bytes kept of each stream in the result, unless the caller sets maxBuffer. */
+  maxBuffer: number
+  /** Pieces of output that may wait for the reader. */
+  window?: number
+  /** Whether output events have bytes, whatever the encoding. */
+  byteEvents?: boolean | undefined
+}
+
 /** A command in the foreground of a session. */
 export interface ExecRequest {
   command: CheckedCommand
@@ -58,6 +68,7 @@ export interface ExecRequest {
   verbose: boolean
   /** Whether a stream's result keeps as much output as a result of exec. */
   wholeResult: boolean
+  bounds?: OutputBounds
   /** How the result shows lines; undefined: as one text. */
   lines: LineForm | undefined
   /** Where the call was made. */

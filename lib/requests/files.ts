@@ -1,4 +1,8 @@
-/** Checks the arguments of file calls. An impossible path is a SandboxError, everything else an OptionError. */
+/**
+ * Checks the arguments of file calls. An impossible path is a SandboxError, everything else an OptionError. A call whose
+ * signal is already aborted throws an AbortError.
+ */
+import { refuseAborted } from '../base/abort.js'
 import { OptionError } from '../base/errors.js'
 import {
   fileCopyOptions,
@@ -23,8 +27,10 @@ export interface FileReadPlan {
 
 export function planFileRead(path: unknown, options: unknown): FileReadPlan {
   const { encoding, maxBytes, signal } = readOptions(fileReadOptions, options, 'files.read')
+  const checked = checkPath(path, 'path')
+  refuseAborted(signal, 'the read')
   return {
-    path: checkPath(path, 'path'),
+    path: checked,
     encoding: encoding ?? fileReadOptions.encoding.default,
     maxBytes: maxBytes ?? fileReadOptions.maxBytes.default,
     signal,
@@ -56,7 +62,9 @@ export interface FileWritePlan {
 export function planFileWrite(path: unknown, data: unknown, options: unknown): FileWritePlan {
   const { mode, append = false, signal } = readOptions(fileWriteOptions, options, 'files.write')
   const content = readArgument(commandInput, data, 'data')
-  return { path: checkPath(path, 'path'), data: content, mode, append, signal }
+  const checked = checkPath(path, 'path')
+  refuseAborted(signal, 'the write')
+  return { path: checked, data: content, mode, append, signal }
 }
 
 /** Checks the arguments of `list`, whose depth is in levels. */
@@ -74,6 +82,10 @@ export type FileAction =
   | { kind: 'rename'; path: CheckedPath; to: CheckedPath }
   | { kind: 'copy'; path: CheckedPath; to: CheckedPath; recursive: boolean }
   | { kind: 'remove'; path: CheckedPath; recursive: boolean }
+
+export function planFileRename(from: unknown, to: unknown): FileAction {
+  return { kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') }
+}
 
 export function planFileCopy(from: unknown, to: unknown, options: unknown): FileAction {
   const { recursive = false } = readOptions(fileCopyOptions, options, 'files.copy')

@@ -16,7 +16,7 @@ import {
 import type { Encoding } from '../public/index.js'
 import { type CheckedCommand, showCommand } from '../schema/command.js'
 import type { OptionValues } from '../schema/kind.js'
-import { identifier } from '../schema/names.js'
+import { readId } from '../schema/names.js'
 import { bytes } from '../schema/numbers.js'
 import { readArgument, readEntries, readOptions, refusal } from '../schema/read.js'
 
@@ -89,9 +89,9 @@ export function readCursor(cursor: unknown): number {
 
 /** The id of a job, from an id or a handle. No other property of a handle is read. */
 export function jobReference(job: unknown): string {
-  if (typeof job !== 'object') return readArgument(identifier.read, job, 'jobId')
+  if (typeof job !== 'object') return readId(job, 'jobId')
   const entries = readArgument(readEntries, job, 'job')
-  return readArgument(identifier.read, new Map(entries).get('jobId'), 'job.jobId')
+  return readId(new Map(entries).get('jobId'), 'job.jobId')
 }
 
 /** Refuses an option that is given under both of its names. */

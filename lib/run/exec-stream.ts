@@ -25,10 +25,6 @@ import type { Result, RunObserver, StreamRun } from './run.js'
 
 /** What a stream needs from its backend. */
 export interface StreamSource {
-  /** Pieces of output that may wait for the reader. */
-  window?: number | undefined
-  /** Whether output events have bytes, whatever the result's encoding. */
-  byteEvents?: boolean | undefined
   /** Starts the run immediately. */
   start(request: ExecRequest, observer: RunObserver): StreamRun
   /** Awaits the outcome of a run, publishes it and calls the callbacks. */
@@ -48,8 +44,8 @@ export class ExecStream implements PublicExecStream<Encoding> {
    * Queues the command immediately, so that calls keep their order. An error that prevents the run becomes the last event.
    */
   constructor(request: ExecRequest, source: StreamSource) {
-    this.#request = source.byteEvents ? { ...request, encoding: 'buffer' } : request
-    this.#feed = new Feed((permits) => this.#run?.giveBack(permits), source.window)
+    this.#request = request.bounds?.byteEvents ? { ...request, encoding: 'buffer' } : request
+    this.#feed = new Feed((permits) => this.#run?.giveBack(permits), request.bounds?.window)
     this.#outcome = source.settle(request, (settled) => {
       this.#run = source.start(settled, observe(request, this.#feed))
       return this.#run.outcome

@@ -1,5 +1,5 @@
 /**
- * The interface between a sandbox and the place where commands run: this process's engine, or a server.
+ * The interface between a sandbox or a server and the place where commands run: this process's engine, or another server.
  *
  * All arguments have been checked. An option that was not given is undefined; the backend applies its default.
  */
@@ -7,6 +7,7 @@
 import type { WaitLimits } from '../base/waiting.js'
 import type { sessionOptions } from '../protocol/session-options.js'
 import type {
+  Capabilities,
   Encoding,
   FileEvent,
   FileInfo,
@@ -46,21 +47,15 @@ import type { CheckedPath } from '../schema/paths.js'
 
 export interface Backend {
   readonly logger: Logger | undefined
+  readonly jobs: JobsBackend
   /** Runs a command. Commands of one session run in the order of the calls. */
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result>
   /** Runs a command and reports its output as it arrives. If the command cannot start, the outcome rejects. */
-  stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun
+  stream(request: ExecRequest, observer: RunObserver): StreamRun
   /** Publishes a run to tracing subscribers, which may add variables to the request. */
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result>
-  /** Starts a process. `introduce` returns the object that onStart receives. */
-  startProcess(
-    request: ProcessRequest,
-    introduce: (process: ProcessBackend) => unknown,
-  ): Promise<ProcessBackend>
-  startService(
-    request: ServiceRequest,
-    introduce: (service: ServiceBackend) => unknown,
-  ): Promise<ServiceBackend>
+  startProcess(request: ProcessRequest): Promise<ProcessBackend>
+  startService(request: ServiceRequest): Promise<ServiceBackend>
   listProcesses(filter: ProcessFilter): Promise<ProcessBackend[]>
   findProcess(id: string): Promise<ProcessBackend | null>
   /** The process with this id, without a lookup that could fail: with an unknown id, its calls reject. Never throws. */
@@ -75,23 +70,16 @@ export interface Backend {
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]>
   files(sessionId: string): FilesBackend
+  capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>
-}
-
-/** Limits of a stream whose reader is at the other end of a connection. */
-export interface StreamBounds {
-  /** Pieces of output that may wait for the reader. */
-  window: number
-  /** Bytes kept of each stream in the result if the caller sets no maxBuffer. */
-  maxBuffer: number
-  /** Whether output events have bytes, whatever the encoding. */
-  byteEvents: boolean | undefined
 }
 
 /** One background process. */
 export interface ProcessBackend {
   /** The last known state. */
   readonly info: ProcessInfo
+  /** The process itself if it is known to be a service. */
+  readonly service: ServiceBackend | undefined
   /** Whether it takes input from `write`, and whether it has a terminal. True if only the server knows. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean

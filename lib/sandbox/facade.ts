@@ -16,9 +16,9 @@ import type {
   Process,
   ProcessFilter,
   ProcessLogs,
-  Service as PublicService,
   Session as PublicSession,
   Sandbox,
+  Service,
   ServiceOptions,
   SessionOptions,
   Signal,
@@ -26,14 +26,23 @@ import type {
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'
-import { identifier } from '../schema/names.js'
-import { readArgument, readOptions } from '../schema/read.js'
+import { readId } from '../schema/names.js'
+import { readOptions, refusal } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
-import { processOf, show } from './process.js'
+import { processOf } from './process.js'
 import { Runner, setEnv, startWith } from './runner.js'
-import { Service } from './service.js'
 import { Session } from './session.js'
+
+/** The backend of each sandbox. */
+const backends = new WeakMap<object, Backend>()
+
+/** The backend of a `Sandbox` or a `SandboxClient`. Throws OptionError for anything else. */
+export function backendOf(sandbox: unknown): Backend {
+  const backend = backends.get(sandbox as object)
+  if (backend !== undefined) return backend
+  throw refusal('sandbox', 'must be a Sandbox or a SandboxClient of this installation of nacre', sandbox)
+}
 
 export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs'> {
   readonly files: Files
@@ -42,19 +51,15 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
   constructor(backend: Backend) {
     super(backend)
     this.#backend = backend
+    backends.set(this, backend)
     this.files = new Files(backend.files(DEFAULT_SESSION))
   }
 
-  async startService(command: Command, options: ServiceOptions): Promise<PublicService> {
+  async startService(command: Command, options: ServiceOptions): Promise<Service> {
     const request = readService(command, options)
-    let service: Service | undefined
-    return startWith(this.#backend, request.process, async () => {
-      const started = await this.#backend.startService(request, (backend) => {
-        service ??= show(backend, new Service(backend))
-        return service
-      })
-      return service ?? show(started, new Service(started))
-    })
+    return startWith(this.#backend, request.process, async () =>
+      processOf(await this.#backend.startService(request)),
+    )
   }
 
   async listProcesses(filter?: ProcessFilter): Promise<Process[]> {
@@ -62,12 +67,12 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
   }
 
   async getProcess(id: string): Promise<Process | null> {
-    const found = await this.#backend.findProcess(readArgument(identifier.read, id, 'id'))
+    const found = await this.#backend.findProcess(readId(id))
     return found && processOf(found)
   }
 
   async killProcess(id: string, signal?: Signal, options?: KillOptions): Promise<boolean> {
-    const processId = readArgument(identifier.read, id, 'id')
+    const processId = readId(id)
     const request = readKill(signal, options, 'killProcess')
     return this.#backend.process(processId).kill(request)
   }
@@ -84,7 +89,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     id: string,
     options?: LogOptions<E>,
   ): Promise<ProcessLogs<E>> {
-    const processId = readArgument(identifier.read, id, 'id')
+    const processId = readId(id)
     const { encoding } = planLogs(options, 'getProcessLogs')
     return (await this.#backend.process(processId).logs(encoding)) as ProcessLogs<E>
   }
@@ -93,7 +98,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     id: string,
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined> {
-    const processId = readArgument(identifier.read, id, 'id')
+    const processId = readId(id)
     const stream = this.#backend.process(processId).output(planLogStream(options, 'streamProcessLogs'))
     return stream as AsyncIterableIterator<LogEvent<E>, undefined>
   }
@@ -110,7 +115,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
   }
 
   async getSession(id: string): Promise<PublicSession | null> {
-    const sessionId = readArgument(identifier.read, id, 'id')
+    const sessionId = readId(id)
     return (await this.#backend.hasSession(sessionId)) ? this.#session(sessionId) : null
   }
 
@@ -119,7 +124,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
   }
 
   async deleteSession(id: string): Promise<void> {
-    await this.#backend.deleteSession(readArgument(identifier.read, id, 'id'))
+    await this.#backend.deleteSession(readId(id))
   }
 
   destroy(): Promise<void> {

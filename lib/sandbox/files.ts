@@ -22,6 +22,7 @@ import {
   planFileList,
   planFileRead,
   planFileRemove,
+  planFileRename,
   planFileStream,
   planFileWatch,
   planFileWrite,
@@ -37,9 +38,7 @@ export class Files implements PublicFiles {
   }
 
   async read<E extends Encoding = 'utf8'>(path: FilePath, options?: FileReadOptions<E>): Promise<Output<E>> {
-    const plan = planFileRead(path, options)
-    refuseAborted(plan.signal, 'the read')
-    return (await calledBy(this.read, this.#backend.read(plan))) as Output<E>
+    return (await calledBy(this.read, this.#backend.read(planFileRead(path, options)))) as Output<E>
   }
 
   readStream(path: FilePath, options?: FileStreamOptions): ReadableStream<Uint8Array> {
@@ -52,9 +51,7 @@ export class Files implements PublicFiles {
     data: string | Uint8Array | AsyncIterable<string | Uint8Array> | ReadableStream<string | Uint8Array>,
     options?: FileWriteOptions,
   ): Promise<FileInfo> {
-    const plan = planFileWrite(path, data, options)
-    refuseAborted(plan.signal, 'the write')
-    return calledBy(this.write, this.#backend.write(plan))
+    return calledBy(this.write, this.#backend.write(planFileWrite(path, data, options)))
   }
 
   async list(path: FilePath = '.', options?: FileListOptions): Promise<FileInfo[]> {
@@ -75,8 +72,7 @@ export class Files implements PublicFiles {
   }
 
   async rename(from: FilePath, to: FilePath): Promise<void> {
-    const act = { kind: 'rename', path: checkPath(from, 'from'), to: checkPath(to, 'to') } as const
-    await calledBy(this.rename, this.#backend.act(act))
+    await calledBy(this.rename, this.#backend.act(planFileRename(from, to)))
   }
 
   async copy(from: FilePath, to: FilePath, options?: FileCopyOptions): Promise<void> {
@@ -93,14 +89,6 @@ export class Files implements PublicFiles {
   }
 }
 
-/** The source of each stream. */
-const sources = new WeakMap<ReadableStream<Uint8Array>, () => FileSource | undefined>()
-
-/** The source of a stream, which the first read opens. */
-export function sourceOf(stream: ReadableStream<Uint8Array>): Partial<FileSource> {
-  return sources.get(stream)?.() ?? {}
-}
-
 /** A source as a stream, which opens the source at its first read. */
 function byteStream(open: () => FileSource, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
   let source: FileSource | undefined
@@ -110,7 +98,7 @@ function byteStream(open: () => FileSource, signal: AbortSignal | undefined): Re
     ignore?.()
     source?.close()
   }
-  const stream = new ReadableStream<Uint8Array>(
+  return new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         try {
@@ -135,6 +123,4 @@ function byteStream(open: () => FileSource, signal: AbortSignal | undefined): Re
     },
     { highWaterMark: 0 },
   )
-  sources.set(stream, () => source)
-  return stream
 }

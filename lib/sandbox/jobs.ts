@@ -30,8 +30,7 @@ import {
   planJobWait,
   readCursor,
 } from '../requests/jobs.js'
-import { identifier } from '../schema/names.js'
-import { readArgument } from '../schema/read.js'
+import { readId } from '../schema/names.js'
 import type { JobsBackend } from './backend.js'
 
 export class Jobs implements Omit<PublicJobs, 'root'> {
@@ -78,7 +77,7 @@ export class Jobs implements Omit<PublicJobs, 'root'> {
   }
 
   async attach(id: string): Promise<JobHandle | null> {
-    return this.#backend.attach(readArgument(identifier.read, id, 'jobId'))
+    return this.#backend.attach(readId(id, 'jobId'))
   }
 
   async list(filter?: JobFilter): Promise<JobInfo[]> {

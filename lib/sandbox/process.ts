@@ -1,5 +1,5 @@
 /**
- * The public object for a background process: checks arguments and calls the backend.
+ * The public objects for background processes and services: check arguments and call the backend.
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode, OptionError } from '../base/errors.js'
@@ -17,6 +17,9 @@ import type {
   ProcessStats,
   ProcessStatus,
   Process as PublicProcess,
+  Service as PublicService,
+  ServiceFailure,
+  ServiceHealth,
   Signal,
   WaitForLogOptions,
   WaitForPortOptions,
@@ -27,21 +30,43 @@ import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../r
 import { inputBytes } from '../schema/command.js'
 import { terminal } from '../schema/process.js'
 import { readArgument } from '../schema/read.js'
-import type { ProcessBackend } from './backend.js'
+import type { ProcessBackend, ServiceBackend } from './backend.js'
 
 /** The public object of each backend process. Callers get the same object as long as the backend keeps its own. */
 const shown = new WeakMap<ProcessBackend, Process>()
 
+export function processOf(backend: ServiceBackend): Service
+export function processOf(backend: ProcessBackend): Process
 export function processOf(backend: ProcessBackend): Process {
-  const process = shown.get(backend) ?? new Process(backend)
+  const { service } = backend
+  const process = shown.get(backend) ?? (service ? new Service(service) : new Process(backend))
   shown.set(backend, process)
   return process
 }
 
-/** Registers the public object of a backend process. */
-export function show<T extends Process>(backend: ProcessBackend, process: T): T {
-  shown.set(backend, process)
-  return process
+/** Writes to the standard input of a process. */
+export async function write(process: ProcessBackend, data: unknown): Promise<void> {
+  const bytes = readArgument(inputBytes, data, 'data')
+  requireOption(process.hasPipe, 'write', "input: 'pipe'")
+  await process.write(bytes)
+}
+
+/** Closes the standard input of a process. */
+export async function closeInput(process: ProcessBackend): Promise<void> {
+  requireOption(process.hasPipe, 'closeStdin', "input: 'pipe'")
+  await process.closeInput()
+}
+
+/** Sets the size of the terminal of a process. */
+export async function resize(process: ProcessBackend, cols: unknown, rows: unknown): Promise<boolean> {
+  const size = readArgument(terminal.read, { cols, rows }, 'size')
+  requireOption(process.hasTerminal, 'resize', 'pty')
+  return process.resize(size)
+}
+
+function requireOption(isGiven: boolean, method: string, option: string): void {
+  if (!isGiven)
+    throw new OptionError('INVALID_OPTION', `${method} needs a process that was started with ${option}`)
 }
 
 export class Process implements PublicProcess {
@@ -49,19 +74,6 @@ export class Process implements PublicProcess {
 
   constructor(backend: ProcessBackend) {
     this.#backend = backend
-  }
-
-  /** Whether it was started with `pty`. */
-  static hasTerminal(process: PublicProcess): boolean {
-    return #backend in process && process.#backend.hasTerminal
-  }
-
-  /** How a process ends. Unlike `wait`, it does not keep the event loop alive. */
-  static async endOf(process: PublicProcess): Promise<ProcessExit> {
-    // An instance of another class has only `wait`.
-    if (!(#backend in process)) return process.wait()
-    for await (const event of process.#backend.watch(false)) if (event.type === 'exit') return event
-    return process.wait()
   }
 
   get id(): string {
@@ -142,20 +154,15 @@ export class Process implements PublicProcess {
   }
 
   async write(data: string | Uint8Array): Promise<void> {
-    const bytes = readArgument(inputBytes, data, 'data')
-    this.#check(this.#backend.hasPipe, 'write', "input: 'pipe'")
-    await calledBy(this.write, this.#backend.write(bytes))
+    await calledBy(this.write, write(this.#backend, data))
   }
 
   async closeStdin(): Promise<void> {
-    this.#check(this.#backend.hasPipe, 'closeStdin', "input: 'pipe'")
-    await this.#backend.closeInput()
+    await closeInput(this.#backend)
   }
 
   async resize(cols: number, rows: number): Promise<boolean> {
-    const size = readArgument(terminal.read, { cols, rows }, 'size')
-    this.#check(this.#backend.hasTerminal, 'resize', 'pty')
-    return this.#backend.resize(size)
+    return resize(this.#backend, cols, rows)
   }
 
   async stats(): Promise<ProcessStats> {
@@ -177,9 +184,29 @@ export class Process implements PublicProcess {
       if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
     })
   }
+}
 
-  #check(isPossible: boolean, method: string, option: string): void {
-    if (!isPossible)
-      throw new OptionError('INVALID_OPTION', `${method} needs a process that was started with ${option}`)
+export class Service extends Process implements PublicService {
+  readonly #backend: ServiceBackend
+
+  constructor(backend: ServiceBackend) {
+    super(backend)
+    this.#backend = backend
+  }
+
+  get restarts(): number {
+    return this.#backend.restarts
+  }
+
+  get lastFailure(): ServiceFailure | null {
+    return this.#backend.lastFailure
+  }
+
+  async getHealth(): Promise<ServiceHealth> {
+    return this.#backend.health()
+  }
+
+  async restart(): Promise<void> {
+    await this.#backend.restart()
   }
 }

@@ -22,7 +22,7 @@ import { callError, settle } from '../run/settle.js'
 import { ShellRun } from '../run/shell-run.js'
 import { envChanges } from '../schema/env.js'
 import { readArgument } from '../schema/read.js'
-import type { Backend, StreamBounds } from './backend.js'
+import type { Backend } from './backend.js'
 import { type Process, processOf } from './process.js'
 import { shellTag } from './tag.js'
 
@@ -43,11 +43,8 @@ export class Runner {
     command: Command,
     options?: ExecOptions<E, L>,
   ): Promise<ExecResult<E, L>> {
-    const backend = this.#backend
     const request = readExec(command, options, 'exec', this.#sessionId)
-    const result: ExecResult<Encoding, boolean> = await settled(backend, request, (traced) =>
-      backend.exec(traced, callbackObserver(traced)),
-    )
+    const result: ExecResult<Encoding, boolean> = await runToEnd(this.#backend, request)
     return result as ExecResult<E, L>
   }
 
@@ -60,27 +57,27 @@ export class Runner {
 
   async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {
     const request = readProcess(command, options, this.#sessionId)
-    return startWith(this.#backend, request, async () =>
-      processOf(await this.#backend.startProcess(request, processOf)),
-    )
+    return startWith(this.#backend, request, async () => processOf(await this.#backend.startProcess(request)))
   }
 }
 
-/** Starts a run and returns its stream. With bounds, the reader is at the other end of a connection. */
-export function openStream<E extends Encoding, L extends boolean>(
+/** Runs a command and resolves with its result. */
+export function runToEnd(backend: Backend, request: ExecRequest): Promise<Result> {
+  return settled(backend, request, (traced) => backend.exec(traced, callbackObserver(traced)))
+}
+
+/** Starts a run and returns its stream. */
+export function openStream<E extends Encoding, L extends boolean = false>(
   backend: Backend,
   request: ExecRequest,
-  bounds?: StreamBounds,
 ): PublicExecStream<E, L> {
-  const stream: PublicExecStream<Encoding> = new ExecStream(request, sourceOf(backend, bounds))
+  const stream: PublicExecStream<Encoding> = new ExecStream(request, sourceOf(backend))
   return stream as PublicExecStream<E, L>
 }
 
-function sourceOf(backend: Backend, bounds?: StreamBounds): StreamSource {
+function sourceOf(backend: Backend): StreamSource {
   return {
-    window: bounds?.window,
-    byteEvents: bounds?.byteEvents,
-    start: (request, observer) => backend.stream(request, observer, bounds),
+    start: (request, observer) => backend.stream(request, observer),
     settle: (request, perform) => settled(backend, request, perform),
   }
 }

@@ -1,6 +1,7 @@
 /** Kinds of ids and names. An id can become a file name, so it must not be able to name a path. */
 import { pattern, text } from './constructors.js'
 import type { Kind } from './kind.js'
+import { readArgument } from './read.js'
 
 /** The form of an id, for the OpenAPI document too. */
 export const ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/
@@ -11,6 +12,11 @@ export const identifier: Kind<string> = {
     code: 'INVALID_ID',
   }),
   json: { schema: { type: 'string', pattern: ID.source } },
+}
+
+/** Checks an id. Throws OptionError. */
+export function readId(id: unknown, name = 'id'): string {
+  return readArgument(identifier.read, id, name)
 }
 
 /** A name that is only compared and displayed, never used as a path, so any text will do. */

@@ -6,16 +6,12 @@
  * takes no more, the engine stops reading the pipe, and in the end the command blocks.
  */
 
-import { Sandbox } from '../backends/native/sandbox.js'
 import { OptionError } from '../base/errors.js'
-import type {
-  Command,
-  Encoding,
-  ExecEvent,
-  ExecOptions,
-  ExecStream,
-  Sandbox as PublicSandbox,
-} from '../public/index.js'
+import type { Command, Encoding, ExecEvent, ExecOptions, ExecStream } from '../public/index.js'
+import { readExec } from '../requests/exec.js'
+import type { Result } from '../run/run.js'
+import type { Backend } from '../sandbox/backend.js'
+import { openStream, runToEnd } from '../sandbox/runner.js'
 
 /** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
 const WINDOW = 4
@@ -45,21 +41,28 @@ interface ConnectionOptions {
   byteEvents?: boolean | undefined
 }
 
+/** Runs a command whose result is one reply. */
+export async function runToReply(
+  backend: Backend,
+  command: Command,
+  options: ExecOptions<Encoding>,
+): Promise<Result> {
+  refuseLargeResult(options)
+  const bounds = { maxBuffer: MAX_REPLY_BUFFER_BYTES }
+  return runToEnd(backend, { ...readExec(command, options, 'exec'), bounds })
+}
+
 /** Starts a command whose output goes to a connection. */
 export function streamToConnection<E extends Encoding>(
-  sandbox: PublicSandbox,
+  backend: Backend,
   command: Command,
   options: ExecOptions<E>,
-  { wholeResult, byteEvents }: ConnectionOptions = {},
+  { wholeResult = false, byteEvents }: ConnectionOptions = {},
 ): ExecStream<E> {
   refuseLargeResult(options)
-  const bounds = { window: WINDOW, maxBuffer: MAX_BUFFER_BYTES, byteEvents }
-  return Sandbox.connectionStream(
-    sandbox,
-    command,
-    wholeResult ? boundReply(sandbox, options) : options,
-    bounds,
-  )
+  const maxBuffer = wholeResult ? MAX_REPLY_BUFFER_BYTES : MAX_BUFFER_BYTES
+  const bounds = { window: WINDOW, maxBuffer, byteEvents }
+  return openStream(backend, { ...readExec(command, options, 'execStream'), wholeResult, bounds })
 }
 
 /**
@@ -81,18 +84,6 @@ export function eventsOf<E extends Encoding>(stream: ExecStream<E>): AsyncIterat
       return { done: true, value: undefined }
     },
   }
-}
-
-/** The options of exec with the bound of a reply. An instance of another class has its own. */
-export function boundReply<E extends Encoding>(
-  sandbox: PublicSandbox,
-  options: ExecOptions<E>,
-): ExecOptions<E> {
-  refuseLargeResult(options)
-  const maxBuffer = Sandbox.maxBufferOf(sandbox)
-  const isGiven = Object.hasOwn(options, 'maxBuffer') && options.maxBuffer !== undefined
-  if (isGiven || maxBuffer === undefined) return options
-  return { ...options, maxBuffer: Math.min(maxBuffer, MAX_REPLY_BUFFER_BYTES) }
 }
 
 function refuseLargeResult({ maxBuffer = 0 }: ExecOptions<Encoding>): void {

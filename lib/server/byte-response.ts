@@ -3,14 +3,15 @@
  */
 import { onAbort } from '../base/abort.js'
 import { AbortError } from '../base/errors.js'
+import type { FileSource } from '../sandbox/backend.js'
 
 /** A handler returns this to send its response as bytes. */
 export interface ByteReply {
   status: number
   headers: Record<string, string>
-  /** The first piece, and what follows; none for an empty body. */
+  /** The first piece, and what follows; nothing follows where there is no first piece. */
   first?: Uint8Array | undefined
-  rest?: ReadableStreamDefaultReader<Uint8Array> | undefined
+  source?: FileSource | undefined
   /** The length that the headers announce. */
   length?: number | undefined
 }
@@ -31,10 +32,10 @@ export interface ByteConnection {
 }
 
 export function byteResponse(
-  { status, headers, first, rest, length = Number.POSITIVE_INFINITY }: ByteReply,
+  { status, headers, first, source, length = Number.POSITIVE_INFINITY }: ByteReply,
   { gone, closing, onEnd, fail }: ByteConnection,
 ): Response {
-  if (rest === undefined) {
+  if (source === undefined) {
     onEnd()
     return new Response(null, { status, headers })
   }
@@ -48,24 +49,24 @@ export function byteResponse(
     ignoreClosing()
     onEnd()
   }
-  const leave = async () => {
+  const leave = () => {
     if (!isOpen) return
     end()
-    await rest.cancel()
+    source.close()
   }
-  const ignore = onAbort(gone, () => void leave().catch(() => {}))
-  if (gone.aborted) void leave().catch(() => {})
+  const ignore = onAbort(gone, leave)
+  if (gone.aborted) leave()
   const next = async (): Promise<Uint8Array | undefined> => {
-    const piece = waiting ?? (await rest.read()).value
+    const piece = waiting ?? (first && (await source.read()))
     waiting = undefined
     if (piece === undefined && length !== Number.POSITIVE_INFINITY)
       throw new Error('the file has become shorter while it was sent')
     // A file that grows meanwhile is sent with the announced length.
     return piece !== undefined && piece.length > left ? piece.subarray(0, left) : piece
   }
-  const breakOff = async (controller: ReadableStreamDefaultController<Uint8Array>, error: unknown) => {
+  const breakOff = (controller: ReadableStreamDefaultController<Uint8Array>, error: unknown) => {
     if (!isOpen) return
-    await leave().catch(() => {})
+    leave()
     if (!fail(error)) controller.error(error)
   }
   const body = new ReadableStream<Uint8Array>(
@@ -73,7 +74,7 @@ export function byteResponse(
       start(controller) {
         if (!isOpen) return
         // A client that reads nothing would hold up the end of the server.
-        const cut = () => void breakOff(controller, new AbortError(closing.reason))
+        const cut = () => breakOff(controller, new AbortError(closing.reason))
         ignoreClosing = onAbort(closing, cut)
         if (closing.aborted) cut()
       },
@@ -87,9 +88,9 @@ export function byteResponse(
             if (left > 0) return
           }
           controller.close()
-          await leave()
+          leave()
         } catch (error) {
-          await breakOff(controller, error)
+          breakOff(controller, error)
         }
       },
       cancel: leave,

@@ -1,7 +1,8 @@
 /**
  * The context of every route.
  */
-import type { Logger, Sandbox } from '../public/index.js'
+import type { Logger } from '../public/index.js'
+import type { Backend } from '../sandbox/backend.js'
 import type { Callers } from './callers.js'
 import type { Metrics } from './metrics.js'
 import type { Processes } from './processes.js'
@@ -10,7 +11,7 @@ import type { Runs } from './runs.js'
 import type { Uploads } from './uploads.js'
 
 export interface ServerContext {
-  sandbox: Sandbox
+  backend: Backend
   metrics: Metrics
   runs: Runs
   processes: Processes

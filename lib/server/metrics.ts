@@ -3,8 +3,8 @@
  */
 
 import { AbortError, SandboxError } from '../base/errors.js'
-import type { Encoding, ExecResult, Process, Sandbox } from '../public/index.js'
-import { Process as SandboxProcess } from '../sandbox/process.js'
+import type { Encoding, ExecResult } from '../public/index.js'
+import type { Backend, ProcessBackend } from '../sandbox/backend.js'
 
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]
@@ -26,7 +26,7 @@ export class Metrics {
   readonly #commands = new Map<Outcome, number>()
   readonly #buckets = BUCKETS.map(() => 0)
   readonly #ends = new Map<string, number>()
-  readonly #sandbox: Sandbox
+  readonly #backend: Backend
   /** By session; only sessions that exist are rendered. */
   readonly #inSessions = new Map<string, number>()
   /** The number of sessions at which those that have ended are dropped. */
@@ -40,8 +40,8 @@ export class Metrics {
   #requests = 0
   #refused = 0
 
-  constructor(sandbox: Sandbox) {
-    this.#sandbox = sandbox
+  constructor(backend: Backend) {
+    this.#backend = backend
   }
 
   request(): void {
@@ -66,14 +66,21 @@ export class Metrics {
   }
 
   /** A process was started; its end is counted when it comes. */
-  process(process: Process): void {
+  process(process: ProcessBackend): void {
     this.#started++
-    SandboxProcess.endOf(process)
-      .then(({ reason, signal }) => {
-        add(this.#ends, reason ?? 'lost')
-        if (signal === 'SIGKILL' && (reason === 'killed' || reason === 'timeout')) this.#escalations++
-      })
-      .catch(() => add(this.#ends, 'lost'))
+    this.#awaitEnd(process).catch(() => add(this.#ends, 'lost'))
+  }
+
+  /** Unlike `wait`, this does not keep the event loop alive. */
+  async #awaitEnd(process: ProcessBackend): Promise<void> {
+    for await (const event of process.watch(false)) {
+      if (event.type !== 'exit') continue
+      const { reason, signal } = event
+      add(this.#ends, reason ?? 'lost')
+      if (signal === 'SIGKILL' && (reason === 'killed' || reason === 'timeout')) this.#escalations++
+      return
+    }
+    add(this.#ends, 'lost')
   }
 
   #count(outcome: Outcome, result: ExecResult<Encoding> | undefined): void {
@@ -103,8 +110,8 @@ export class Metrics {
 
   /** Drops the sessions that no longer exist, and resolves to the number of the others. */
   async #prune(): Promise<number> {
-    const sessions = await this.#sandbox.listSessions()
-    const existing = new Set(sessions.map(({ id }) => id))
+    const sessions = await this.#backend.listSessions()
+    const existing = new Set(sessions)
     for (const id of this.#inSessions.keys()) if (!existing.has(id)) this.#inSessions.delete(id)
     this.#pruneAt = Math.max(FEW, 2 * this.#inSessions.size)
     return sessions.length
@@ -112,8 +119,8 @@ export class Metrics {
 
   /** `active`: requests at the moment. `sandboxes`: ids of the fleet's sandboxes that callers use. */
   async render({ active, instance, sandboxes }: Surroundings): Promise<string> {
-    const [processes, sessions] = await Promise.all([this.#sandbox.listProcesses(), this.#prune()])
-    const running = processes.filter(({ status }) => status === 'running' || status === 'starting').length
+    const [processes, sessions] = await Promise.all([this.#backend.listProcesses({}), this.#prune()])
+    const running = processes.filter(({ info: { status } }) => status === 'running' || status === 'starting')
     const histogram = BUCKETS.map(
       (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,
     )
@@ -129,7 +136,7 @@ export class Metrics {
       `nacre_command_duration_seconds_bucket{le="+Inf"} ${this.#durations}`,
       `nacre_command_duration_seconds_sum ${this.#seconds}`,
       `nacre_command_duration_seconds_count ${this.#durations}`,
-      ...single('nacre_processes', 'gauge', 'Background processes that run.', running),
+      ...single('nacre_processes', 'gauge', 'Background processes that run.', running.length),
       ...single('nacre_processes_started_total', 'counter', 'Background processes started.', this.#started),
       ...family('nacre_processes_ended_total', 'counter', 'Background processes that have ended.'),
       ...labelled('nacre_processes_ended_total', 'reason', this.#ends),

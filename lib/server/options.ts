@@ -9,8 +9,7 @@ import {
   serverOptions,
 } from '../protocol/server-options.js'
 import type { OptionValues } from '../schema/kind.js'
-import { readOptions, refusal } from '../schema/read.js'
-import { hasMethod } from '../schema/values.js'
+import { readOptions } from '../schema/read.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 
 export type ServerValues = OptionValues<typeof createServerOptions>
@@ -102,11 +101,4 @@ function serverPlan(values: ServerValues): ServerPlan {
     heartbeat: values.heartbeat ?? serverOptions.heartbeat.default,
     logger: values.logger,
   }
-}
-
-/** Checks the sandbox to serve, for callers without types. Throws OptionError. */
-export function checkSandbox(sandbox: unknown): void {
-  const methods = ['exec', 'execStream', 'startProcess', 'createSession', 'listProcesses']
-  if (!methods.every((method) => hasMethod(sandbox, method)))
-    throw refusal('sandbox', 'must be a Sandbox', sandbox)
 }

@@ -6,32 +6,50 @@
  */
 import { crypto } from '../base/builtin.js'
 import { engineError, OptionError } from '../base/errors.js'
-import type { Process, Sandbox, Service } from '../public/index.js'
+import { readProcess } from '../requests/process.js'
+import { readService } from '../requests/service.js'
+import type { Backend, ProcessBackend, ServiceBackend } from '../sandbox/backend.js'
+import { readId } from '../schema/names.js'
+import type { Metrics } from './metrics.js'
 
 /** Processes that are kept after the sandbox has forgotten them. */
 const MOST_KEPT = 1000
 
 /** By process, since several servers can have the same sandbox. */
-const instances = new WeakMap<Process, string>()
+const instances = new WeakMap<ProcessBackend, string>()
 
 /** What no other process has, not even on another server. A service keeps it when it restarts. */
-export function instanceOf(process: Process): string {
+export function instanceOf(process: ProcessBackend): string {
   const instance = instances.get(process) ?? crypto().randomUUID().slice(0, 8)
   instances.set(process, instance)
   return instance
 }
 
 export class Processes {
-  readonly #sandbox: Sandbox
+  readonly #backend: Backend
+  readonly #metrics: Metrics
   /** By instance; the oldest is first. */
-  readonly #known = new Map<string, Process>()
+  readonly #known = new Map<string, ProcessBackend>()
 
-  constructor(sandbox: Sandbox) {
-    this.#sandbox = sandbox
+  constructor(backend: Backend, metrics: Metrics) {
+    this.#backend = backend
+    this.#metrics = metrics
+  }
+
+  async start(command: unknown, options: unknown): Promise<ProcessBackend> {
+    const process = await this.#backend.startProcess(readProcess(command, options))
+    this.#metrics.process(process)
+    return process
+  }
+
+  async startService(command: unknown, options: unknown): Promise<ServiceBackend> {
+    const service = await this.#backend.startService(readService(command, options))
+    this.#metrics.process(service)
+    return service
   }
 
   /** Keeps a process whose instance is sent to a client. Returns it. */
-  show(process: Process): Process {
+  show(process: ProcessBackend): ProcessBackend {
     const instance = instanceOf(process)
     this.#known.delete(instance)
     this.#known.set(instance, process)
@@ -43,19 +61,19 @@ export class Processes {
   }
 
   /** `reference`: an id, or `id~instance`. Rejects with PROCESS_NOT_FOUND. */
-  async find(reference: string): Promise<Process> {
+  async find(reference: string): Promise<ProcessBackend> {
     const [id = '', instance] = reference.split('~', 2)
-    const process = await this.#sandbox.getProcess(id)
+    const process = await this.#backend.findProcess(readId(id))
     if (process !== null && (instance === undefined || instance === instanceOf(process))) return process
     const known = this.#known.get(instance ?? '')
-    if (known?.id === id) return known
+    if (known?.info.id === id) return known
     throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
   }
 
   /** Rejects also when it is a process but not a service. */
-  async findService(reference: string): Promise<Service> {
-    const process = await this.find(reference)
-    if ('getHealth' in process) return process as Service
-    throw new OptionError('INVALID_OPTION', `process '${process.id}' was not started as a service`)
+  async findService(reference: string): Promise<ServiceBackend> {
+    const { service, info } = await this.find(reference)
+    if (service !== undefined) return service
+    throw new OptionError('INVALID_OPTION', `process '${info.id}' was not started as a service`)
   }
 }

@@ -11,14 +11,17 @@ import { fs } from '../base/builtin.js'
 import { OptionError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import { signalNumber } from '../base/signals.js'
+import type { SandboxClient } from '../public/client.js'
 import type { Sandbox } from '../public/index.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/server.js'
+import type { Backend } from '../sandbox/backend.js'
+import { backendOf } from '../sandbox/facade.js'
 import { serverToken } from '../schema/http.js'
 import { readArgument } from '../schema/read.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
-import { checkSandbox, planServe, type ServePlan } from './options.js'
+import { planServe, type ServePlan } from './options.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 import type { Sandboxd } from './sandboxd/sandboxd.js'
 import { buildServer } from './server.js'
@@ -28,8 +31,8 @@ import { openWebSockets, wantsWebSocket } from './upgrade.js'
 const MOST_CHECK_INTERVAL_MS = 1000
 
 /** See public/server.ts. */
-export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<Serving> {
-  checkSandbox(sandbox)
+export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOptions): Promise<Serving> {
+  const backend = backendOf(sandbox)
   const plan = withToken(planServe(options))
   if (plan.server.token === undefined && !isLoopback(plan.host)) {
     throw new OptionError(
@@ -37,8 +40,8 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
-  const sandboxd = plan.sandboxd && (await open(sandbox, plan.sandboxd))
-  const server = buildServer(sandbox, plan.server)
+  const sandboxd = plan.sandboxd && (await open(backend, plan.sandboxd))
+  const server = buildServer(backend, plan.server)
   const listener = await listen(server, plan).catch((error) => {
     sandboxd?.abandon()
     throw error
@@ -68,9 +71,9 @@ export async function serve(sandbox: Sandbox, options?: ServeOptions): Promise<S
 }
 
 /** Most servers need none of its modules. */
-async function open(sandbox: Sandbox, plan: SandboxdPlan): Promise<Sandboxd> {
+async function open(backend: Backend, plan: SandboxdPlan): Promise<Sandboxd> {
   const { openSandboxd } = await import('./sandboxd/sandboxd.js')
-  return openSandboxd(sandbox, plan)
+  return openSandboxd(backend, plan)
 }
 
 function withToken(plan: ServePlan): ServePlan {
@@ -188,7 +191,11 @@ async function closeAll(
  * SIGTERM and SIGINT close the server and the sandbox and end this process: with code 0 when everything ended in time. A
  * second signal ends it immediately. In both cases, too late and second signal, the exit code is that of the signal.
  */
-function onSignals(sandbox: Sandbox, plan: ServePlan, close: () => Promise<boolean>): () => void {
+function onSignals(
+  sandbox: Sandbox | SandboxClient,
+  plan: ServePlan,
+  close: () => Promise<boolean>,
+): () => void {
   const { shutdownTimeout } = plan
   const { logger } = plan.server
   let isEnding = false

@@ -7,8 +7,11 @@ import type { Context, Next } from 'hono'
 import { cors } from 'hono/cors'
 import { crypto } from '../base/builtin.js'
 import { INSTANCE_HEADER } from '../protocol/headers.js'
+import type { SandboxClient } from '../public/client.js'
 import type { Sandbox } from '../public/index.js'
 import type { CreateServerOptions, Server as PublicServer } from '../public/server.js'
+import type { Backend } from '../sandbox/backend.js'
+import { backendOf } from '../sandbox/facade.js'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
@@ -21,7 +24,7 @@ import { Refusal, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
 import { Metrics } from './metrics.js'
-import { checkSandbox, planServer, type ServerPlan } from './options.js'
+import { planServer, type ServerPlan } from './options.js'
 import { Processes } from './processes.js'
 import { Requests } from './requests.js'
 import { definer, errorResponse } from './route.js'
@@ -53,20 +56,20 @@ const INFO = {
 }
 
 /** See public/server.ts. */
-export function createServer(sandbox: Sandbox, options?: CreateServerOptions): PublicServer {
-  checkSandbox(sandbox)
-  return buildServer(sandbox, planServer(options))
+export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): PublicServer {
+  return buildServer(backendOf(sandbox), planServer(options))
 }
 
-export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
+export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
   const closing = new AbortController()
   // Every request listens to it.
   setMaxListeners(0, closing.signal)
+  const metrics = new Metrics(backend)
   const server: ServerContext = {
-    sandbox,
-    metrics: new Metrics(sandbox),
+    backend,
+    metrics,
     runs: new Runs(),
-    processes: new Processes(sandbox),
+    processes: new Processes(backend, metrics),
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
     instance: crypto().randomUUID(),
@@ -119,7 +122,7 @@ export function buildServer(sandbox: Sandbox, plan: ServerPlan): PublicServer {
     document,
     async close() {
       closing.abort(new Error('the server ends'))
-      await sandbox.killAllProcesses().catch(() => {})
+      await backend.killAllProcesses().catch(() => {})
       await server.requests.idle()
     },
   }

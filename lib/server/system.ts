@@ -26,7 +26,7 @@ const capabilitiesSchema = z.object({
 
 export function addSystem(
   define: Define,
-  { sandbox, metrics, callers, requests, instance }: ServerContext,
+  { backend, metrics, callers, requests, instance }: ServerContext,
 ): void {
   define({
     method: 'get',
@@ -61,7 +61,7 @@ export function addSystem(
     summary: 'Returns the capabilities of the machine.',
     reply: capabilitiesSchema,
     async handle() {
-      return sandbox.capabilities()
+      return backend.capabilities()
     },
   })
 }

@@ -11,10 +11,10 @@ import type {
   JobStatus,
   LogEvent,
   Output,
-  Process,
   ProcessInfo,
   ProcessLogs,
 } from '../public/index.js'
+import type { ProcessBackend } from '../sandbox/backend.js'
 import { decodeData as decode, type WireData } from '../schema/command.js'
 import type { OptionTable } from '../schema/kind.js'
 import { instanceOf } from './processes.js'
@@ -73,7 +73,7 @@ export function encodeLogEvent(event: LogEvent<Encoding>): object {
  * Dates become ISO 8601 by themselves. Unknown properties are left out. `state`: of the process, or of a service at
  * another time.
  */
-export function encodeProcess(process: Process, state: ProcessInfo = process): object {
+export function encodeProcess(process: ProcessBackend, state: ProcessInfo = process.info): object {
   const { id, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason } = state
   const end = { ...(endTime && { endTime }), ...(reason && { reason }) }
   const instance = instanceOf(process)

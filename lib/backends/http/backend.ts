@@ -9,7 +9,8 @@ import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import { AS_STARTED, attach, startProcess } from '../../run/start-process.js'
-import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import type { Backend, FilesBackend, ProcessBackend } from '../../sandbox/backend.js'
+import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { Begun } from './begun.js'
@@ -73,17 +74,17 @@ export class HttpBackend implements Backend {
     return perform(request)
   }
 
-  startProcess(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown) {
+  startProcess(request: ProcessRequest): Promise<HttpProcess> {
     const { body, source } = planProcess(request)
     const launch = async () => {
       const call = this.#connection.call<WireProcess>({ path: '/v1/processes', body, waits: true })
       const info = await this.#begun.starting(call.then((started) => this.#begun.addProcess(started)))
       return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
     }
-    return startProcess({ request, source, logger: this.logger, launch, introduce })
+    return startProcess({ request, source, logger: this.logger, launch, introduce: processOf })
   }
 
-  async startService({ process, ...rest }: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
+  async startService({ process, ...rest }: ServiceRequest): Promise<HttpService> {
     const { body, source } = planService({ process, ...rest })
     const { signal } = process.values
     const launch = async () => {
@@ -92,9 +93,9 @@ export class HttpBackend implements Backend {
       const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call))
       return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
-    const start = { request: process, source, logger: this.logger, launch, introduce }
+    const start = { request: process, source, logger: this.logger, launch, introduce: processOf }
     const service = await startProcess(start)
-    service.onStart = () => process.callbacks.onStart?.(introduce(service) as never)
+    service.onStart = () => process.callbacks.onStart?.(processOf(service))
     service.watchAgain = () => {
       service.onStart()
       attach(service, start)

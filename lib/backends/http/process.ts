@@ -16,7 +16,7 @@ import type {
 } from '../../public/index.js'
 import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../requests/waits.js'
-import type { ProcessBackend } from '../../sandbox/backend.js'
+import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { patternBody, probeBody } from './plan.js'
 import { ResumingStream } from './resuming.js'
@@ -52,6 +52,10 @@ export class HttpProcess implements ProcessBackend {
 
   get info(): ProcessInfo {
     return infoOf(this.#info)
+  }
+
+  get service(): ServiceBackend | undefined {
+    return undefined
   }
 
   get id(): string {

@@ -26,6 +26,10 @@ export class HttpService extends HttpProcess implements ServiceBackend {
     this.#connection = connection
   }
 
+  override get service(): ServiceBackend {
+    return this
+  }
+
   async health(): Promise<ServiceHealth> {
     const path = this.path('health')
     const { lastFailure, ...rest } = await this.#connection.call<WireHealth>({ method: 'GET', path })

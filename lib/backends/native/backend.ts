@@ -8,14 +8,7 @@ import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
-import type {
-  Backend,
-  FilesBackend,
-  ProcessBackend,
-  ServiceBackend,
-  StreamBounds,
-} from '../../sandbox/backend.js'
-import { processOf } from '../../sandbox/process.js'
+import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { Engine } from './engine.js'
@@ -38,11 +31,6 @@ export class NativeBackend implements Backend {
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
-  /** Bytes kept of each stream of `exec` without the option. */
-  get maxBuffer(): number {
-    return this.#defaults.maxBuffer
-  }
-
   /** Does no I/O: the first call starts everything. */
   constructor({ config, defaults, logger, homes }: SandboxPlan) {
     this.logger = logger
@@ -57,25 +45,20 @@ export class NativeBackend implements Backend {
     return exec(this.#engine, planExec(request, this.#defaults), observer)
   }
 
-  stream(request: ExecRequest, observer: RunObserver, bounds?: StreamBounds): StreamRun {
-    return stream(this.#engine, planStream(request, this.#defaults, bounds), observer)
+  stream(request: ExecRequest, observer: RunObserver): StreamRun {
+    return stream(this.#engine, planStream(request, this.#defaults), observer)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
     return tracedExec(request, perform)
   }
 
-  async startProcess(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown) {
-    return this.#processes.start(request, introduce)
+  async startProcess(request: ProcessRequest): Promise<LocalProcess> {
+    return this.#processes.start(request)
   }
 
-  /** Starts a process that blocks once `request.window` bytes of output wait for its reader. */
-  startHeld(request: ProcessRequest): Promise<LocalProcess> {
-    return this.#processes.start(request, processOf)
-  }
-
-  async startService(request: ServiceRequest, introduce: (service: ServiceBackend) => unknown) {
-    return this.#processes.startService(request, introduce)
+  async startService(request: ServiceRequest): Promise<ServiceBackend> {
+    return this.#processes.startService(request)
   }
 
   /** Forgets an ended process and its log. Throws SANDBOX_DESTROYED. */

@@ -3,8 +3,9 @@
  */
 import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
-import type { ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
-import { boundReply, eventsOf, streamToConnection } from '../bounds.js'
+import type { Encoding, ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
+import { planLogStream } from '../../requests/logs.js'
+import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { errorEvent } from '../route.js'
@@ -44,21 +45,15 @@ const errors = [
 ]
 
 export function addExecute(define: Define, server: ServerContext): void {
-  const { sandbox, metrics } = server
+  const { backend, metrics, processes } = server
   const options = ({ sessionId = 'default', timeoutMs, env, cwd }: ExecuteBody) => ({
     sessionId,
     cwd,
     env: givenVariables(env),
     timeout: timeoutMs ?? server.sessionTimeouts.get(sessionId),
   })
-  const start = async ({ command, sessionId, timeoutMs, env, cwd }: ExecuteBody) => {
-    const process = await sandbox.startProcess(command, {
-      ...{ sessionId, cwd, timeout: timeoutMs },
-      env: givenVariables(env),
-    })
-    metrics.process(process)
-    return process
-  }
+  const start = ({ command, sessionId, timeoutMs, env, cwd }: ExecuteBody) =>
+    processes.start(command, { sessionId, cwd, timeout: timeoutMs, env: givenVariables(env) })
 
   define({
     method: 'post',
@@ -70,12 +65,12 @@ export function addExecute(define: Define, server: ServerContext): void {
     errors,
     async handle({ body, signal }) {
       if (body.background) {
-        const { id, pid, command } = await start(body)
+        const { id, pid, command } = (await start(body)).info
         return { success: true, processId: id, pid, command, timestamp: now() }
       }
       try {
-        const running = sandbox.exec(body.command, boundReply(sandbox, { ...options(body), signal }))
-        return executed(await metrics.command(running))
+        const running = runToReply(backend, body.command, { ...options(body), signal })
+        return executed((await metrics.command(running)) as ExecResult)
       } catch (error) {
         if (isLost(error, body)) return lost(body)
         throw error
@@ -94,23 +89,17 @@ export function addExecute(define: Define, server: ServerContext): void {
     async handle({ body, signal }) {
       if (body.background) {
         const process = await start(body)
-        const { pid, command, startTime } = process
-        const first = {
-          type: 'start',
-          command,
-          pid,
-          processId: process.id,
-          timestamp: startTime.toISOString(),
-        }
+        const { id: processId, pid, command, startTime } = process.info
+        const first = { type: 'start', command, pid, processId, timestamp: startTime.toISOString() }
         const begun = performance.now()
-        const translate = (event: LogEvent) =>
+        const translate = (event: LogEvent<Encoding>) =>
           event.type === 'exit'
             ? [complete(event, { command, duration: performance.now() - begun, timestamp: event.timestamp })]
             : [outputEvent(event)]
-        return events(process.output({ signal }), translate, [{ data: first }])
+        return events(process.output(planLogStream({ signal }, 'output')), translate, [{ data: first }])
       }
       // The result has no output: the events had it.
-      const stream = streamToConnection<'utf8'>(sandbox, body.command, {
+      const stream = streamToConnection<'utf8'>(backend, body.command, {
         ...options(body),
         maxBuffer: 0,
         signal,
@@ -153,7 +142,7 @@ function translateEvent(server: ServerContext, event: ExecEvent, body: ExecuteBo
   }
 }
 
-function outputEvent({ type, data, timestamp }: LogEvent & { data: string }): ServerEvent {
+function outputEvent({ type, data, timestamp }: LogEvent<Encoding> & { data: unknown }): ServerEvent {
   return { data: { type, data, timestamp } }
 }
 

@@ -7,7 +7,8 @@ import { httpStatus } from '../../backends/native/processes/http-probe.js'
 import { onAbort } from '../../base/abort.js'
 import { SandboxError } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
-import type { Process } from '../../public/index.js'
+import { planWaitForPort } from '../../requests/waits.js'
+import type { ProcessBackend } from '../../sandbox/backend.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
 import { idSchema } from '../schemas.js'
@@ -52,7 +53,7 @@ export function addPortWatch(define: Define, server: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ body, signal }) {
       const process =
-        body.processId === undefined ? undefined : await requireProcess(server.sandbox, body.processId)
+        body.processId === undefined ? undefined : await requireProcess(server.backend, body.processId)
       const stop = new AbortController()
       const release = onAbort(signal, () => stop.abort())
       const { port, processId } = body
@@ -84,16 +85,16 @@ export function addPortWatch(define: Define, server: ServerContext): void {
   })
 }
 
-async function watch(body: Watch, process: Process | undefined, stop: AbortSignal): Promise<object> {
+async function watch(body: Watch, process: ProcessBackend | undefined, stop: AbortSignal): Promise<object> {
   if (process === undefined) return anybody(body, stop)
   const { port, mode, path, statusMin, statusMax, interval = DEFAULT_INTERVAL_MS } = body
   const page = mode === 'http' ? { path, status: { min: statusMin, max: statusMax } } : {}
   try {
-    await process.waitForPort(port, { mode, ...page, interval, signal: stop })
+    await process.waitForPort(planWaitForPort(port, { mode, ...page, interval, signal: stop }))
     return { type: 'ready' }
   } catch (error) {
     if (!(error instanceof SandboxError) || error.code !== 'PROCESS_EXITED_BEFORE_READY') throw error
-    return { type: 'process_exited', exitCode: exitCodeOf(process) }
+    return { type: 'process_exited', exitCode: exitCodeOf(process.info) }
   }
 }
 

@@ -2,7 +2,8 @@
  * Background processes, as clients of a sandbox container know them.
  */
 import { z } from '@hono/zod-openapi'
-import type { Signal } from '../../public/index.js'
+import { planFilter, planLogStream, readKill } from '../../requests/logs.js'
+import { readId } from '../../schema/names.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import {
@@ -39,7 +40,7 @@ const startBody = z.object({
 const countSchema = z.object({ success: z.literal(true), cleanedCount: z.number(), timestamp })
 
 /** Those with a name of their own come first: an id could be that name. */
-export function addProcesses(define: Define, { sandbox, metrics }: ServerContext): void {
+export function addProcesses(define: Define, { backend, processes }: ServerContext): void {
   define({
     method: 'post',
     path: '/api/process/start',
@@ -49,18 +50,12 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     reply: startedSchema,
     errors: ['INVALID_COMMAND', 'SESSION_NOT_FOUND', 'PROCESS_ALREADY_EXISTS', 'COMMAND_EXECUTION_ERROR'],
     async handle({ body: { command, sessionId, processId, timeoutMs, env, cwd, autoCleanup } }) {
-      const process = await sandbox.startProcess(command, {
+      const { info } = await processes.start(command, {
         ...{ sessionId, processId, cwd, autoCleanup, timeout: timeoutMs },
         env: givenVariables(env),
       })
-      metrics.process(process)
-      return {
-        success: true,
-        processId: process.id,
-        pid: process.pid,
-        command: process.command,
-        timestamp: now(),
-      }
+      const { id, pid, command: shown } = info
+      return { success: true, processId: id, pid, command: shown, timestamp: now() }
     },
   })
   define({
@@ -71,8 +66,8 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     query: z.object({ status: statusSchema.optional() }),
     reply: z.object({ success: z.literal(true), processes: z.array(processSchema), timestamp }),
     async handle({ query: { status } }) {
-      const processes = await sandbox.listProcesses({ status })
-      return { success: true, processes: processes.map(showProcess), timestamp: now() }
+      const found = await backend.listProcesses(planFilter({ status }))
+      return { success: true, processes: found.map(showProcess), timestamp: now() }
     },
   })
   define({
@@ -82,7 +77,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     summary: 'Kills all processes.',
     reply: countSchema,
     async handle() {
-      return { success: true, cleanedCount: await sandbox.killAllProcesses(), timestamp: now() }
+      return { success: true, cleanedCount: await backend.killAllProcesses(), timestamp: now() }
     },
   })
   define({
@@ -92,7 +87,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     summary: 'Removes ended processes from the list.',
     reply: countSchema,
     async handle() {
-      return { success: true, cleanedCount: await sandbox.cleanupCompletedProcesses(), timestamp: now() }
+      return { success: true, cleanedCount: await backend.cleanUpProcesses(), timestamp: now() }
     },
   })
   define({
@@ -104,7 +99,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     reply: z.object({ success: z.literal(true), process: processSchema, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params }) {
-      const process = await requireProcess(sandbox, params.processId)
+      const process = await requireProcess(backend, params.processId)
       return { success: true, process: showProcess(process), timestamp: now() }
     },
   })
@@ -118,7 +113,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     reply: z.object({ success: z.literal(true), processId: z.string(), timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { signal } }) {
-      await sandbox.killProcess(processId, signalOf(signal))
+      await backend.process(readId(processId)).kill(readKill(signalOf(signal), undefined, 'killProcess'))
       return { success: true, processId, timestamp: now() }
     },
   })
@@ -137,7 +132,7 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      const { stdout, stderr } = await sandbox.getProcessLogs(processId)
+      const { stdout, stderr } = await backend.process(readId(processId)).logs('utf8')
       return { success: true, processId, stdout, stderr, timestamp: now() }
     },
   })
@@ -151,12 +146,12 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { cursor = 0 }, lastEventId, signal }) {
-      const process = await requireProcess(sandbox, processId)
+      const process = await requireProcess(backend, processId)
       const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       let place = since
       const info = { type: 'process_info', ...showProcess(process), processId, timestamp: now() }
       return events(
-        process.output({ since, signal }),
+        process.output(planLogStream({ since, signal }, 'output')),
         (event) => {
           if (event.type === 'exit')
             return [
@@ -180,6 +175,6 @@ export function addProcesses(define: Define, { sandbox, metrics }: ServerContext
 }
 
 /** A number can only come as text here. */
-function signalOf(text: string | undefined): Signal | undefined {
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : (text as Signal | undefined)
+function signalOf(text: string | undefined): string | number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text
 }

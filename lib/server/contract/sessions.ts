@@ -3,9 +3,15 @@
  */
 import { z } from '@hono/zod-openapi'
 import { os } from '../../base/builtin.js'
-import { SandboxError } from '../../base/errors.js'
-import type { Session, SessionOptions } from '../../public/index.js'
+import { isCode } from '../../base/errors.js'
+import { sessionOptions } from '../../protocol/session-options.js'
+import type { SessionOptions } from '../../public/index.js'
+import { DEFAULT_SESSION } from '../../requests/exec.js'
+import type { Backend } from '../../sandbox/backend.js'
+import { setEnv } from '../../sandbox/runner.js'
 import { decodeEnv } from '../../schema/env.js'
+import { readId } from '../../schema/names.js'
+import { readOptions } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { doneSchema, envSchema, idSchema, timestamp } from '../schemas.js'
@@ -20,7 +26,7 @@ const createBody = z.object({
 
 const envBody = z.object({ envVars: envSchema, sessionId: idSchema.optional() })
 
-export function addSessions(define: Define, { sandbox, sessionTimeouts }: ServerContext): void {
+export function addSessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   define({
     method: 'post',
     path: '/api/session/create',
@@ -30,11 +36,10 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     reply: z.object({ success: z.literal(true), data: z.object({ id: z.string() }), timestamp }),
     errors: ['SESSION_ALREADY_EXISTS'],
     async handle({ body: { id, env, cwd, commandTimeoutMs } }) {
-      const create = (options: SessionOptions) => sandbox.createSession(options)
-      const session = await createAnywhere(create, { id, env: env && decodeEnv(env), cwd })
-      if (commandTimeoutMs === undefined) sessionTimeouts.delete(session.id)
-      else sessionTimeouts.set(session.id, commandTimeoutMs)
-      return { success: true, data: { id: session.id }, timestamp: now() }
+      const sessionId = await createAnywhere(backend, { id, env: env && decodeEnv(env), cwd })
+      if (commandTimeoutMs === undefined) sessionTimeouts.delete(sessionId)
+      else sessionTimeouts.set(sessionId, commandTimeoutMs)
+      return { success: true, data: { id: sessionId }, timestamp: now() }
     },
   })
   define({
@@ -44,8 +49,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     summary: 'Lists the ids of the sessions.',
     reply: z.object({ success: z.literal(true), data: z.array(z.string()), timestamp }),
     async handle() {
-      const sessions = await sandbox.listSessions()
-      return { success: true, data: sessions.map(({ id }) => id), timestamp: now() }
+      return { success: true, data: await backend.listSessions(), timestamp: now() }
     },
   })
   define({
@@ -57,7 +61,7 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     reply: z.object({ success: z.literal(true), sessionId: z.string(), timestamp }),
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { sessionId } }) {
-      await sandbox.deleteSession(sessionId)
+      await backend.deleteSession(readId(sessionId))
       sessionTimeouts.delete(sessionId)
       return { success: true, sessionId, timestamp: now() }
     },
@@ -70,23 +74,20 @@ export function addSessions(define: Define, { sandbox, sessionTimeouts }: Server
     body: envBody,
     reply: doneSchema,
     errors: ['SESSION_NOT_FOUND'],
-    async handle({ body: { envVars, sessionId } }) {
-      await sandbox.setEnvVars(decodeEnv(envVars), { sessionId })
+    async handle({ body: { envVars, sessionId = DEFAULT_SESSION } }) {
+      await setEnv(backend, readId(sessionId, 'sessionId'), decodeEnv(envVars))
       return { success: true, timestamp: now() }
     },
   })
 }
 
 /** A session whose directory is missing starts in the home directory. */
-async function createAnywhere(
-  create: (options: SessionOptions) => Promise<Session>,
-  options: SessionOptions,
-): Promise<Session> {
+async function createAnywhere(backend: Backend, options: SessionOptions): Promise<string> {
+  const values = readOptions(sessionOptions, options, 'createSession')
   try {
-    return await create(options)
+    return await backend.createSession(values)
   } catch (error) {
-    const isLost = error instanceof SandboxError && error.code === 'CWD_NOT_FOUND'
-    if (!isLost || options.cwd === undefined) throw error
-    return create({ ...options, cwd: os.homedir() })
+    if (!isCode(error, 'CWD_NOT_FOUND') || values.cwd === undefined) throw error
+    return backend.createSession({ ...values, cwd: os.homedir() })
   }
 }

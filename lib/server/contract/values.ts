@@ -4,7 +4,8 @@
 import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
 import { signalNumber } from '../../base/signals.js'
-import type { ProcessInfo, Sandbox } from '../../public/index.js'
+import type { Backend, ProcessBackend } from '../../sandbox/backend.js'
+import { readId } from '../../schema/names.js'
 import { statusSchema, timestamp } from '../schemas.js'
 
 export const processSchema = z
@@ -39,21 +40,21 @@ export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; sign
   return number === undefined ? 1 : 128 + number
 }
 
-export function showProcess(process: ProcessInfo): z.output<typeof processSchema> {
-  const { id, pid, command, status, startTime, endTime } = process
+export function showProcess({ info }: ProcessBackend): z.output<typeof processSchema> {
+  const { id, pid, command, status, startTime, endTime } = info
   return {
     id,
     pid,
     command,
     status,
     startTime: startTime.toISOString(),
-    ...(endTime && { endTime: endTime.toISOString(), exitCode: exitCodeOf(process) }),
+    ...(endTime && { endTime: endTime.toISOString(), exitCode: exitCodeOf(info) }),
   }
 }
 
 /** Rejects with PROCESS_NOT_FOUND. */
-export async function requireProcess(sandbox: Sandbox, id: string) {
-  const process = await sandbox.getProcess(id)
+export async function requireProcess(backend: Backend, id: string): Promise<ProcessBackend> {
+  const process = await backend.findProcess(readId(id))
   if (process === null) throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
   return process
 }

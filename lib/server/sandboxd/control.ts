@@ -2,7 +2,6 @@
  * The calls on a running program: its input, signals for it, and the size of its terminal.
  */
 import { isCode } from '../../base/errors.js'
-import { Process } from '../../sandbox/process.js'
 import type { ProcessTable } from './process-table.js'
 import { sizeOf } from './start.js'
 import { Refused } from './status.js'
@@ -49,11 +48,11 @@ export class Control {
 
   /** Resolves when the pipe or the terminal took the input, so the caller waits for a program that does not read. */
   async writeStdin({ process_id, payload, input }: WriteStdinRequest): Promise<Nothing> {
-    const { process } = this.#table.get(process_id)
+    const process = this.#table.get(process_id)
     if (payload === 'eof') {
       // In the middle of a line, the first Ctrl-D only hands the line over.
       if (this.#inLine.delete(process)) await process.write(CTRL_D)
-      await process.closeStdin()
+      await process.closeInput()
       return {}
     }
     if (payload !== 'input' || input === undefined)
@@ -65,7 +64,7 @@ export class Control {
         `more than ${MAX_PENDING_BYTES} bytes wait to be read by programs: await each WriteStdin before the next`,
       )
     this.#pendingBytes += input.length
-    if (Process.hasTerminal(process)) {
+    if (process.hasTerminal) {
       if (LINE_ENDS.has(input[input.length - 1] ?? 0)) this.#inLine.delete(process)
       else this.#inLine.add(process)
     }
@@ -83,22 +82,21 @@ export class Control {
 
   /** Sends the signal to the process group. */
   async sendSignal({ process_id, signal }: SendSignalRequest): Promise<Nothing> {
-    const held = this.#table.get(process_id)
+    const process = this.#table.get(process_id)
     if (signal !== SIGINT && signal !== SIGKILL && signal !== SIGTERM)
       throw new Refused(
         'INVALID_ARGUMENT',
         `signal must be SIGNAL_SIGINT, SIGNAL_SIGKILL or SIGNAL_SIGTERM, not ${signal}`,
       )
-    if (!held.signal(signal)) this.#table.get(process_id)
+    if (!process.signal(signal)) this.#table.get(process_id)
     return {}
   }
 
   async resize({ process_id, ...size }: ResizeRequest): Promise<Nothing> {
-    const { process } = this.#table.get(process_id)
-    if (!Process.hasTerminal(process))
+    const process = this.#table.get(process_id)
+    if (!process.hasTerminal)
       throw new Refused('FAILED_PRECONDITION', `process ${process_id} has no terminal: start it with pty`)
-    const { cols, rows } = sizeOf(size, undefined)
-    if (!(await process.resize(cols, rows))) this.#table.get(process_id)
+    if (!(await process.resize(sizeOf(size, undefined)))) this.#table.get(process_id)
     return {}
   }
 }

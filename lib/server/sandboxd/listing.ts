@@ -1,7 +1,9 @@
 /**
  * A directory as JSON.
  */
-import type { FileInfo, FilePath, Files } from '../../public/index.js'
+import type { FileInfo } from '../../public/index.js'
+import type { FilesBackend } from '../../sandbox/backend.js'
+import { type CheckedPath, checkPath } from '../../schema/paths.js'
 
 /** Symlinks that are followed at a time. */
 const AT_ONCE = 16
@@ -20,22 +22,22 @@ export interface Listing {
 }
 
 /** Lists a directory. A symlink is shown as what it points at; one that leads nowhere or out of the root is left out. */
-export async function listDirectory(files: Files, directory: Uint8Array): Promise<Listing> {
-  const found = await files.list(directory)
+export async function listDirectory(files: FilesBackend, directory: CheckedPath): Promise<Listing> {
+  const found = await files.list(directory, 1)
   const entries: Array<Entry | undefined> = []
   for (let start = 0; start < found.length; start += AT_ONCE) {
     const some = found.slice(start, start + AT_ONCE).map((info) => entryOf(files, info))
     entries.push(...(await Promise.all(some)))
   }
-  const shown = new TextDecoder().decode(directory)
   return {
-    path: shown === '.' ? '/' : `/${shown}`,
+    path: directory.shown === '.' ? '/' : `/${directory.shown}`,
     entries: entries.filter((entry) => entry !== undefined),
   }
 }
 
-async function entryOf(files: Files, info: FileInfo): Promise<Entry | undefined> {
-  const shown = info.type === 'symlink' ? await target(files, info.pathBytes ?? info.path) : info
+async function entryOf(files: FilesBackend, info: FileInfo): Promise<Entry | undefined> {
+  const shown =
+    info.type === 'symlink' ? await target(files, checkPath(info.pathBytes ?? info.path, 'path')) : info
   if (shown === undefined) return undefined
   return {
     name: info.name,
@@ -46,7 +48,7 @@ async function entryOf(files: Files, info: FileInfo): Promise<Entry | undefined>
   }
 }
 
-async function target(files: Files, path: FilePath): Promise<FileInfo | undefined> {
+async function target(files: FilesBackend, path: CheckedPath): Promise<FileInfo | undefined> {
   try {
     return (await files.stat(path)) ?? undefined
   } catch {

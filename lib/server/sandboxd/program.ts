@@ -2,7 +2,8 @@
  * Whether there is a program to run. bash would report a missing one as exit code 127, and a call should fail instead.
  */
 import { path } from '../../base/builtin.js'
-import type { Files } from '../../public/index.js'
+import type { FilesBackend } from '../../sandbox/backend.js'
+import { checkPath } from '../../schema/paths.js'
 import { quote } from '../../schema/read.js'
 import { Refused } from './status.js'
 
@@ -12,7 +13,12 @@ const ANY_EXECUTES = 0o111
  * Looks a program up as execvp(3) does: a name on PATH, anything with a slash from the directory. Throws NOT_FOUND, and
  * PERMISSION_DENIED for what is there and cannot be executed.
  */
-export async function findProgram(files: Files, name: string, cwd: string, searched: string): Promise<void> {
+export async function findProgram(
+  files: FilesBackend,
+  name: string,
+  cwd: string,
+  searched: string,
+): Promise<void> {
   const places = name.includes('/') ? [cwd] : searched.split(':').map((place) => path.resolve(cwd, place))
   const found = await Promise.all(places.map((place) => stat(files, path.resolve(place, name))))
   if (found.includes('program')) return
@@ -21,9 +27,9 @@ export async function findProgram(files: Files, name: string, cwd: string, searc
   throw new Refused('NOT_FOUND', `there is no program ${quote(name)}${where}`)
 }
 
-async function stat(files: Files, file: string): Promise<'program' | 'other' | 'none'> {
+async function stat(files: FilesBackend, file: string): Promise<'program' | 'other' | 'none'> {
   try {
-    const info = await files.stat(file)
+    const info = await files.stat(checkPath(file, 'path'))
     if (info === null) return 'none'
     return info.type === 'file' && (info.mode & ANY_EXECUTES) !== 0 ? 'program' : 'other'
   } catch {

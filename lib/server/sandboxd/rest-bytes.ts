@@ -8,12 +8,12 @@ import type { ByteReply } from '../byte-response.js'
 /** Resolves when everything was sent, or the client has disconnected. Rejects when the file could not be read. */
 export async function sendBytes(
   outgoing: ServerResponse,
-  { status, headers, first, rest, length = Number.POSITIVE_INFINITY }: ByteReply,
+  { status, headers, first, source, length = Number.POSITIVE_INFINITY }: ByteReply,
   isHead: boolean,
 ): Promise<void> {
   try {
     outgoing.writeHead(status, headers)
-    if (rest === undefined || isHead) return void outgoing.end()
+    if (source === undefined || isHead) return void outgoing.end()
     let left = length
     let piece = first
     while (piece !== undefined && left > 0 && !outgoing.destroyed) {
@@ -21,12 +21,12 @@ export async function sendBytes(
       const own = piece.subarray(0, left)
       left -= own.length
       if (!outgoing.write(own)) await Promise.race([once(outgoing, 'drain'), once(outgoing, 'close')])
-      if (left > 0) piece = (await rest.read()).value
+      if (left > 0) piece = await source.read()
     }
     if (left > 0 && left !== Number.POSITIVE_INFINITY && !outgoing.destroyed)
       throw new Error('the file has become shorter while it was sent')
     outgoing.end()
   } finally {
-    await rest?.cancel().catch(() => {})
+    source?.close()
   }
 }

@@ -2,7 +2,9 @@
  * The routes on files: reading, writing, removing.
  */
 import type { IncomingMessage } from 'node:http'
-import type { Files } from '../../public/index.js'
+import { planFileRemove } from '../../requests/files.js'
+import type { FilesBackend } from '../../sandbox/backend.js'
+import { type CheckedPath, checkPath } from '../../schema/paths.js'
 import type { ByteReply } from '../byte-response.js'
 import { fileReply } from '../v1/file-content.js'
 import { listDirectory } from './listing.js'
@@ -15,12 +17,11 @@ import { upload } from './upload.js'
 export type Reply = { bytes: ByteReply } | { json: unknown } | 'nothing'
 
 const NORMAL_MODE = 0o644
-const ROOT = '.'
 
 /** The content of a file, or what is in a directory. */
 export async function readFile(
-  files: Files,
-  path: Uint8Array,
+  files: FilesBackend,
+  path: CheckedPath,
   incoming: IncomingMessage,
   signal: AbortSignal,
 ): Promise<Reply> {
@@ -39,7 +40,7 @@ export async function readFile(
 /** Writes a file, which takes the place of the old one when all of it has arrived. */
 export async function writeFile(
   runtime: Runtime,
-  path: Uint8Array,
+  path: CheckedPath,
   query: URLSearchParams,
   incoming: IncomingMessage,
   signal: AbortSignal,
@@ -48,7 +49,7 @@ export async function writeFile(
   // A body is read once, so the session must be there before it.
   const info = await runtime.inSession(() => runtime.files.stat(path))
   if (info?.type === 'directory') throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
-  await upload(incoming, (content) => runtime.files.write(path, content, { mode, signal }))
+  await upload(incoming, (data) => runtime.files.write({ path, data, mode, append: false, signal }))
   return 'nothing'
 }
 
@@ -58,27 +59,31 @@ export async function writePart(
   incoming: IncomingMessage,
   signal: AbortSignal,
 ): Promise<void> {
-  await runtime.inSession(() => runtime.files.stat(ROOT))
-  await upload(incoming, async (content, name) => {
+  await runtime.inSession(() => runtime.files.stat(checkPath('.', 'path')))
+  await upload(incoming, async (data, name) => {
     if (name === undefined || name === '')
       throw new RestRefusal('INVALID_ARGUMENT', 'the part `file` of the form has no file name')
     const path = plainPathBelowRoot(name)
     if (isRoot(path)) throw new RestRefusal('INVALID_ARGUMENT', 'the path is a directory')
-    await runtime.files.write(path, content, { mode: NORMAL_MODE, signal })
+    await runtime.files.write({ path, data, mode: NORMAL_MODE, append: false, signal })
   })
 }
 
 /** Removes a file, a symlink or a directory. The root stays; with `recursive`, it is emptied. */
-export async function removeFile(files: Files, path: Uint8Array, query: URLSearchParams): Promise<Reply> {
+export async function removeFile(
+  files: FilesBackend,
+  path: CheckedPath,
+  query: URLSearchParams,
+): Promise<Reply> {
   const recursive = flagOf(query.get('recursive'))
   if (isRoot(path)) {
     if (!recursive) throw notEmpty()
-    for (const { path: own, pathBytes } of await files.list(path))
-      await files.remove(pathBytes ?? own, { recursive: true })
+    for (const { path: own, pathBytes } of await files.list(path, 1))
+      await files.act(planFileRemove(pathBytes ?? own, { recursive: true }))
     return 'nothing'
   }
   try {
-    await files.remove(path, { recursive })
+    await files.act({ kind: 'remove', path, recursive })
   } catch (error) {
     if (!recursive && (error as { code?: unknown }).code === 'IS_A_DIRECTORY') throw notEmpty()
     throw error
@@ -86,8 +91,8 @@ export async function removeFile(files: Files, path: Uint8Array, query: URLSearc
   return 'nothing'
 }
 
-function isRoot(path: Uint8Array): boolean {
-  return path.length === 1 && path[0] === 0x2e
+function isRoot({ shown }: CheckedPath): boolean {
+  return shown === '.'
 }
 
 function notEmpty(): RestRefusal {

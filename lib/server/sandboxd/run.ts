@@ -2,9 +2,10 @@
  * The life of one program within a call: its output as it is taken, and its end.
  */
 
-import type { HeldProcess } from '../../backends/native/held.js'
+import type { LocalProcess } from '../../backends/native/processes/process.js'
 import { signalNumber } from '../../base/signals.js'
-import type { ProcessExit } from '../../public/index.js'
+import type { LogEvent, ProcessExit } from '../../public/index.js'
+import { planLogStream } from '../../requests/logs.js'
 import { Refused } from './status.js'
 
 /** The most bytes of one message. */
@@ -18,8 +19,9 @@ export type RunEvent = { stdout: Uint8Array } | { stderr: Uint8Array } | { exit:
  * The output of a program and, at last, its exit. Output is taken from the program when the next event is asked for, so a
  * slow reader holds the program back.
  */
-export async function* eventsOf(held: HeldProcess, signal: AbortSignal): AsyncGenerator<RunEvent> {
-  for await (const event of held.process.output({ encoding: 'buffer', signal })) {
+export async function* eventsOf(process: LocalProcess, signal: AbortSignal): AsyncGenerator<RunEvent> {
+  const output = process.output(planLogStream({ encoding: 'buffer', signal }, 'output'))
+  for await (const event of output as AsyncIterable<LogEvent<'buffer'>>) {
     if (event.missing !== undefined)
       throw new Refused('DATA_LOSS', `${event.missing} bytes of output were lost: the disk is full`)
     if (event.type === 'exit') {
@@ -30,7 +32,7 @@ export async function* eventsOf(held: HeldProcess, signal: AbortSignal): AsyncGe
       const piece = event.data.subarray(start, start + PIECE_BYTES)
       yield event.type === 'stdout' ? { stdout: piece } : { stderr: piece }
     }
-    held.take(event.cursor)
+    process.take(event.cursor)
   }
 }
 

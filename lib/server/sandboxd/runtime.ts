@@ -2,10 +2,14 @@
  * The sandbox as sandboxd sees it: a session of its own, whose directory is the root, and the files below that.
  */
 
-import type { HeldProcess, HeldRuns } from '../../backends/native/held.js'
+import type { NativeBackend } from '../../backends/native/backend.js'
+import type { LocalProcess } from '../../backends/native/processes/process.js'
 import { path } from '../../base/builtin.js'
 import { isCode } from '../../base/errors.js'
-import type { Files, Sandbox } from '../../public/index.js'
+import { readProcess } from '../../requests/process.js'
+import type { FilesBackend } from '../../sandbox/backend.js'
+import { readCommand } from '../../schema/command.js'
+import { checkPath } from '../../schema/paths.js'
 import type { Config } from './config.js'
 import { findProgram } from './program.js'
 import { Refused } from './status.js'
@@ -31,32 +35,30 @@ export class Runtime {
   /** The root, and the path that it was given as: both begin absolute paths of clients. */
   readonly roots: readonly [string, string]
   /** Files below the root. */
-  readonly files: Files
-  readonly #sandbox: Sandbox
-  readonly #held: HeldRuns
+  readonly files: FilesBackend
+  readonly #backend: NativeBackend
 
   /** `root`: without links; `given` leads to it. */
-  constructor(sandbox: Sandbox, held: HeldRuns, root: string, given: string) {
+  constructor(backend: NativeBackend, root: string, given: string) {
     this.root = root
     this.roots = [root, given]
-    this.files = held.files(SESSION, root)
-    this.#sandbox = sandbox
-    this.#held = held
+    this.files = backend.filesBelow(SESSION, root)
+    this.#backend = backend
   }
 
   get isDestroyed(): boolean {
-    return this.#held.isDestroyed
+    return this.#backend.isDestroyed
   }
 
   /** Variables of the sandbox. */
   env(): Record<string, string> {
-    return this.#held.env()
+    return this.#backend.env()
   }
 
   /** Makes the session, if it is not there. */
   async open(): Promise<void> {
     try {
-      await this.#sandbox.createSession({ id: SESSION, cwd: this.root })
+      await this.#backend.createSession({ id: SESSION, cwd: this.root })
     } catch (error) {
       if (!isCode(error, 'SESSION_ALREADY_EXISTS')) throw error
     }
@@ -74,36 +76,38 @@ export class Runtime {
   }
 
   /** Starts a program. Throws what `statusOf` knows. */
-  start(config: Config, options: ProgramOptions): Promise<HeldProcess> {
+  start(config: Config, options: ProgramOptions): Promise<LocalProcess> {
     return this.inSession(() => this.#start(config, options))
   }
 
   /** Forgets a program that has ended. */
-  forget({ process }: HeldProcess): void {
+  forget({ info }: LocalProcess): void {
     // The log of one that still runs belongs to the sandbox.
-    if (process.status !== 'running' && !this.isDestroyed) this.#held.forget(process.id)
+    if (info.status !== 'running' && !this.isDestroyed) this.#backend.forgetProcess(info.id)
   }
 
-  async #start(config: Config, { hasInput, terminal, signal }: ProgramOptions): Promise<HeldProcess> {
+  /** The program replaces the shell in every engine mode, so signals for the process group reach only the program. */
+  async #start(config: Config, { hasInput, terminal, signal }: ProgramOptions): Promise<LocalProcess> {
     const { command, env } = config
-    const info = await this.files.stat(config.cwd)
+    const info = await this.files.stat(checkPath(config.cwd, 'cwd'))
     if (info === null) throw new Refused('NOT_FOUND', `cwd '${config.cwd}' does not exist`)
     if (info.type !== 'directory')
       throw new Refused('INVALID_ARGUMENT', `cwd '${config.cwd}' is no directory`)
     const cwd = path.join(this.root, config.cwd)
-    const session = await this.#sandbox.getSession(SESSION)
-    const searched = env.PATH ?? this.#held.env().PATH ?? ''
-    if (session !== null) await findProgram(session.files, command[0] ?? '', cwd, searched)
-    const options = {
+    const searched = env.PATH ?? this.env().PATH ?? ''
+    if (await this.#backend.hasSession(SESSION))
+      await findProgram(this.#backend.files(SESSION), command[0] ?? '', cwd, searched)
+    const request = readProcess(command, {
       sessionId: SESSION,
       cwd,
       env,
       signal,
-      killSignal: 'SIGKILL' as const,
+      killSignal: 'SIGKILL',
       logLimit: LOG_BYTES,
-      ...(hasInput && { input: 'pipe' as const }),
+      ...(hasInput && { input: 'pipe' }),
       ...(terminal && { pty: terminal }),
-    }
-    return this.#held.start(command, options, WINDOW_BYTES)
+    })
+    const replacing = readCommand(['exec', '--', ...command])
+    return this.#backend.startProcess({ ...request, command: replacing, window: WINDOW_BYTES })
   }
 }

@@ -1,11 +1,11 @@
 /**
  * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API.
  */
-import { Sandbox as NativeSandbox } from '../../backends/native/sandbox.js'
+import { NativeBackend } from '../../backends/native/backend.js'
 import { fs, path } from '../../base/builtin.js'
 import { OptionError } from '../../base/errors.js'
 import { report } from '../../base/report.js'
-import type { Sandbox } from '../../public/index.js'
+import type { Backend } from '../../sandbox/backend.js'
 import { isLoopback } from '../guard.js'
 import { type GrpcListener, listenGrpc } from './grpc.js'
 import { loadPeers } from './peers.js'
@@ -31,13 +31,12 @@ export interface Sandboxd {
 }
 
 /** Listens on both ports. When it cannot, nothing is left listening. */
-export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promise<Sandboxd> {
+export async function openSandboxd(backend: Backend, plan: SandboxdPlan): Promise<Sandboxd> {
   const peers = await loadPeers()
-  const held = NativeSandbox.held(sandbox)
-  if (held === undefined)
+  if (!(backend instanceof NativeBackend))
     throw new OptionError('INVALID_OPTION', 'sandboxd needs a Sandbox of this process, not a client')
   const root = openRoot(plan.root)
-  const runtime = new Runtime(sandbox, held, root, path.resolve(plan.root))
+  const runtime = new Runtime(backend, root, path.resolve(plan.root))
   let isServing = true
   const listeners: Array<GrpcListener | RestListener> = []
   try {
@@ -54,16 +53,16 @@ export async function openSandboxd(sandbox: Sandbox, plan: SandboxdPlan): Promis
       maxCalls: plan.maxRequests,
     })
     listeners.push(grpc)
-    held.announce({
-      SANDBOXD_GRPC_ADDR: addressOf(plan.host, grpc.port),
-      SANDBOXD_REST_ADDR: addressOf(plan.host, rest.port),
+    backend.announce({
+      names: ['SANDBOXD_GRPC_ADDR', 'SANDBOXD_REST_ADDR'],
+      values: [addressOf(plan.host, grpc.port), addressOf(plan.host, rest.port)],
     })
     await runtime.open()
     const drain = () => {
       isServing = false
       grpc.drain()
     }
-    const ignoreDestroy = held.onDestroy(drain)
+    const ignoreDestroy = backend.onDestroy(drain)
     const finish = async () => {
       ignoreDestroy()
       await Promise.all([rest.finish(), grpc.finish()])

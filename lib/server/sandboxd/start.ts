@@ -1,7 +1,8 @@
 /**
  * The calls that run a program: `Start`, which streams, and `Execute`, which collects.
  */
-import type { HeldProcess } from '../../backends/native/held.js'
+import type { LocalProcess } from '../../backends/native/processes/process.js'
+import { AS_STARTED } from '../../run/start-process.js'
 import { type RawConfig, readConfig } from './config.js'
 import type { ProcessTable } from './process-table.js'
 import { eventsOf, type RunEvent } from './run.js'
@@ -41,14 +42,14 @@ export async function start(
 ): Promise<void> {
   const checked = readConfig(config, runtime.roots)
   const options = { hasInput: true, terminal: pty ? sizeOf(pty, USUAL_SIZE) : undefined, signal }
-  const held = await runtime.start(checked, options)
-  const id = table.add(held)
+  const process = await runtime.start(checked, options)
+  const id = table.add(process)
   try {
     await send({ init: { process_id: id } })
-    for await (const event of eventsOf(held, signal)) await send(event)
+    for await (const event of eventsOf(process, signal)) await send(event)
   } finally {
     table.remove(id)
-    await end(runtime, held)
+    await end(runtime, process)
   }
 }
 
@@ -60,13 +61,13 @@ export async function execute(
 ): Promise<Executed> {
   const checked = readConfig(config, runtime.roots)
   const options: ProgramOptions = { hasInput: false, terminal: undefined, signal }
-  const held = await runtime.start(checked, options)
+  const process = await runtime.start(checked, options)
   const stdout: Uint8Array[] = []
   const stderr: Uint8Array[] = []
   let bytes = 0
   let exitCode = 0
   try {
-    for await (const event of eventsOf(held, signal)) {
+    for await (const event of eventsOf(process, signal)) {
       if ('exit' in event) {
         exitCode = event.exit.exit_code
         continue
@@ -81,7 +82,7 @@ export async function execute(
       list.push(piece)
     }
   } finally {
-    await end(runtime, held)
+    await end(runtime, process)
   }
   return { exit_code: exitCode, stdout: Buffer.concat(stdout), stderr: Buffer.concat(stderr) }
 }
@@ -100,7 +101,7 @@ export function sizeOf(
 }
 
 /** Kills what still runs, and forgets the program. */
-async function end(runtime: Runtime, held: HeldProcess): Promise<void> {
-  if (held.process.status === 'running') await held.process.kill('SIGKILL').catch(() => {})
-  runtime.forget(held)
+async function end(runtime: Runtime, process: LocalProcess): Promise<void> {
+  if (process.info.status === 'running') await process.kill(AS_STARTED).catch(() => {})
+  runtime.forget(process)
 }

@@ -3,6 +3,7 @@
  *
  * The raw text is read, since a URL parser resolves `..` and `%2e%2e` before anything can refuse them.
  */
+import { type CheckedPath, checkPath } from '../../schema/paths.js'
 import { RestRefusal } from './rest-error.js'
 
 export interface Target {
@@ -21,19 +22,19 @@ export function targetOf(url: string): Target {
 }
 
 /**
- * The bytes of a path relative to the root, `.` for the root itself. `encoded` is the path as it is in the target; an
+ * A path relative to the root, `.` for the root itself. `encoded` is the path as it is in the target; an
  * encoded slash separates, too. Throws PERMISSION_DENIED for a path that leads out of the root by its text.
  */
-export function pathBelowRoot(encoded: string): Uint8Array {
+export function pathBelowRoot(encoded: string): CheckedPath {
   return below(decoded(encoded))
 }
 
 /** The same for a path that is not encoded. */
-export function plainPathBelowRoot(text: string): Uint8Array {
+export function plainPathBelowRoot(text: string): CheckedPath {
   return below(withoutNul(Buffer.from(text, 'utf8').toString('latin1')))
 }
 
-function below(bytes: string): Uint8Array {
+function below(bytes: string): CheckedPath {
   // One character is one byte, so that names which are no UTF-8 stay what they are.
   const names: string[] = []
   for (const name of bytes.split('/')) {
@@ -42,7 +43,7 @@ function below(bytes: string): Uint8Array {
     else if (names.pop() === undefined)
       throw new RestRefusal('PERMISSION_DENIED', 'the path leads out of the root')
   }
-  return Buffer.from(names.length === 0 ? '.' : names.join('/'), 'latin1')
+  return checkPath(Buffer.from(names.length === 0 ? '.' : names.join('/'), 'latin1'), 'path')
 }
 
 function decoded(encoded: string): string {

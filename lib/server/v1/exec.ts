@@ -4,7 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import { execOptions } from '../../protocol/exec-options.js'
 import type { Encoding, ExecEvent, Signal } from '../../public/index.js'
-import { boundReply, eventsOf, streamToConnection } from '../bounds.js'
+import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
 import { commandSchema, dataSchema, runParams, signalSchema, strictObject } from '../schemas.js'
@@ -69,7 +69,7 @@ const errors = [
 ]
 
 export function addExec(define: Define, server: ServerContext): void {
-  const { sandbox, metrics, runs } = server
+  const { backend, metrics, runs } = server
   define({
     method: 'post',
     path: '/v1/exec',
@@ -82,10 +82,8 @@ export function addExec(define: Define, server: ServerContext): void {
     patient: true,
     async handle({ body, signal }) {
       const { command, ...rest } = body
-      const options = optionsOf(execOptions, rest)
-      const running = sandbox.exec(command, boundReply(sandbox, { ...options, signal }))
-      const result = await metrics.command(running)
-      return { result: encodeResult(result) }
+      const running = runToReply(backend, command, { ...optionsOf(execOptions, rest), signal })
+      return { result: encodeResult(await metrics.command(running)) }
     },
   })
   define({
@@ -103,7 +101,7 @@ export function addExec(define: Define, server: ServerContext): void {
       const { id, run } = runs.add(openInput, (queue, signal) => {
         const input = queue === undefined ? {} : { input: queue }
         return streamToConnection(
-          sandbox,
+          backend,
           command,
           { ...options, ...input, signal },
           { wholeResult, byteEvents },

@@ -2,8 +2,9 @@
  * The content of files: downloads with ranges, and uploads. Both are streamed.
  */
 import { SandboxError } from '../../base/errors.js'
-import type { FilePath, Files } from '../../public/index.js'
-import { sourceOf } from '../../sandbox/files.js'
+import { planFileStream, planFileWrite } from '../../requests/files.js'
+import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
+import { type CheckedPath, checkPath } from '../../schema/paths.js'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
@@ -21,7 +22,7 @@ const HEADERS = {
 
 const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'INVALID_PATH']
 
-export function addFileContent(define: Define, { sandbox }: ServerContext): void {
+export function addFileContent(define: Define, { backend }: ServerContext): void {
   define({
     method: 'get',
     path: '/v1/sessions/{sessionId}/files/content',
@@ -33,13 +34,13 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     reply: 'bytes',
     errors: [...errors, 'FILE_TOO_LARGE'],
     async handle({ params: { sessionId }, query, header, method, signal }) {
-      const files = await filesOf(sandbox, sessionId)
-      const path = pathOf(query)
+      const files = await filesOf(backend, sessionId)
+      const path = checkPath(pathOf(query), 'path')
       const range = { header: header('range'), ifRange: header('if-range') }
       const reply = await fileReply(files, path, range, signal, query.maxBytes)
       if (method !== 'HEAD') return reply
-      await reply.rest?.cancel()
-      return { ...reply, first: undefined, rest: undefined }
+      reply.source?.close()
+      return { ...reply, first: undefined, source: undefined }
     },
   })
   define({
@@ -55,8 +56,9 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
     errors: [...errors, 'NO_SPACE', 'NOT_A_DIRECTORY'],
     async handle({ params: { sessionId }, query, upload, signal }) {
       const { mode, append } = query
-      const files = await filesOf(sandbox, sessionId)
-      return encodeFile(await files.write(pathOf(query), upload ?? '', { mode, append, signal }))
+      const files = await filesOf(backend, sessionId)
+      const plan = planFileWrite(pathOf(query), upload ?? '', { mode, append, signal })
+      return encodeFile(await files.write(plan))
     },
   })
 }
@@ -66,8 +68,8 @@ export function addFileContent(define: Define, { sandbox }: ServerContext): void
  * when the file has changed.
  */
 export async function fileReply(
-  files: Files,
-  path: FilePath,
+  files: FilesBackend,
+  path: CheckedPath,
   { header, ifRange }: { header: string | undefined; ifRange?: string | undefined },
   signal: AbortSignal,
   maxBytes?: number,
@@ -75,14 +77,14 @@ export async function fileReply(
   const range = await absolute(files, path, parseRange(header))
   const reply = await content(files, path, range, maxBytes, signal)
   if (range === undefined || ifRange === undefined || ifRange === reply.headers.etag) return reply
-  await reply.rest?.cancel()
+  reply.source?.close()
   return content(files, path, undefined, maxBytes, signal)
 }
 
 /** A range of bytes at the end needs the length of the file first. */
 async function absolute(
-  files: Files,
-  path: FilePath,
+  files: FilesBackend,
+  path: CheckedPath,
   range: ByteRange | undefined,
 ): Promise<{ start: number; end: number | undefined } | undefined> {
   if (range === undefined || 'start' in range) return range
@@ -91,35 +93,39 @@ async function absolute(
 }
 
 async function content(
-  files: Files,
-  path: FilePath,
+  files: FilesBackend,
+  path: CheckedPath,
   range: { start: number; end: number | undefined } | undefined,
   maxBytes: number | undefined,
   signal: AbortSignal,
 ): Promise<ByteReply> {
-  const stream = files.readStream(path, { ...range, signal })
-  const rest = stream.getReader()
+  const source = files.open(path, planFileStream({ ...range, signal }))
   // The first piece shows whether there is a file; its errors have a status.
-  const { value: first } = await rest.read()
-  const { size: opened, version, isOver = false } = sourceOf(stream)
+  const first = await source.read()
+  const { size: opened, version, isOver } = source
   const size = opened && isOver ? sizeRead(opened, range, first) : opened
   if (maxBytes !== undefined && size !== undefined && size > maxBytes) {
-    await rest.cancel()
-    const shown = typeof path === 'string' ? path : new TextDecoder().decode(path)
-    const message = `'${shown}' has ${size} bytes, more than maxBytes allows (${maxBytes})`
-    throw new SandboxError('FILE_TOO_LARGE', message, { path: shown })
+    source.close()
+    const message = `'${path.shown}' has ${size} bytes, more than maxBytes allows (${maxBytes})`
+    throw new SandboxError('FILE_TOO_LARGE', message, { path: path.shown })
   }
   // Files of /proc have no length, and so no ranges: their whole content is sent, to its end.
   if (size === undefined || size === 0) {
-    if (range === undefined) return { status: 200, headers: HEADERS, first, rest }
-    await rest.cancel()
+    if (range === undefined) return { status: 200, headers: HEADERS, first, source }
+    source.close()
     const whole = await content(files, path, undefined, maxBytes, signal)
-    return whole.first === undefined && whole.rest !== undefined ? unsatisfiable(whole.rest, 0) : whole
+    return whole.first === undefined && whole.source !== undefined ? unsatisfiable(whole.source, 0) : whole
   }
   const versioned = { ...HEADERS, ...(version !== undefined && { etag: `"${version}"` }) }
   if (range === undefined)
-    return { status: 200, headers: { ...versioned, 'content-length': `${size}` }, first, rest, length: size }
-  if (range.start >= size) return unsatisfiable(rest, size, versioned)
+    return {
+      status: 200,
+      headers: { ...versioned, 'content-length': `${size}` },
+      first,
+      source,
+      length: size,
+    }
+  if (range.start >= size) return unsatisfiable(source, size, versioned)
   const end = Math.min(range.end ?? size - 1, size - 1)
   const length = end - range.start + 1
   const headers = {
@@ -127,7 +133,7 @@ async function content(
     'content-length': `${length}`,
     'content-range': `bytes ${range.start}-${end}/${size}`,
   }
-  return { status: 206, headers, first, rest, length }
+  return { status: 206, headers, first, source, length }
 }
 
 /** The size of a file all of which has been read: it may have become shorter since it was opened. */
@@ -142,11 +148,11 @@ function sizeRead(
   return expected > 0 && length < expected ? start + length : opened
 }
 
-async function unsatisfiable(
-  rest: ReadableStreamDefaultReader<Uint8Array>,
+function unsatisfiable(
+  source: FileSource,
   size: number,
   headers: Record<string, string> = HEADERS,
-): Promise<ByteReply> {
-  await rest.cancel()
+): ByteReply {
+  source.close()
   return { status: 416, headers: { ...headers, 'content-range': `bytes */${size}` } }
 }

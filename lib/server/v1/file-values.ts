@@ -1,9 +1,10 @@
 /** Files in requests and replies. Paths are text, or base64 where they are not UTF-8. */
 import { z } from '@hono/zod-openapi'
-import { engineError } from '../../base/errors.js'
-import type { FileEvent, FileInfo, FilePath, Files, Sandbox } from '../../public/index.js'
+import type { FileEvent, FileInfo, FilePath } from '../../public/index.js'
+import type { Backend, FilesBackend } from '../../sandbox/backend.js'
 import { Refusal } from '../failure.js'
 import { timestamp } from '../schemas.js'
+import { requireSession } from './sessions.js'
 
 export const fileSchema = z
   .object({
@@ -45,10 +46,8 @@ export function pathOf({ path, pathBase64 }: PathQuery, otherwise?: string): Fil
 }
 
 /** Rejects with SESSION_NOT_FOUND. */
-export async function filesOf(sandbox: Sandbox, sessionId: string): Promise<Files> {
-  const session = await sandbox.getSession(sessionId)
-  if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
-  return session.files
+export async function filesOf(backend: Backend, sessionId: string): Promise<FilesBackend> {
+  return backend.files(await requireSession(backend, sessionId))
 }
 
 export function encodeFile({ pathBytes, modified, ...info }: FileInfo): object {

@@ -3,6 +3,14 @@
  */
 import { z } from '@hono/zod-openapi'
 import { fileCopyOptions, fileRemoveOptions } from '../../protocol/file-options.js'
+import {
+  planFileCopy,
+  planFileList,
+  planFileRemove,
+  planFileRename,
+  planFileWatch,
+} from '../../requests/files.js'
+import { checkPath } from '../../schema/paths.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { dataSchema, queryFlag, queryNumber, sessionParams, strictObject } from '../schemas.js'
@@ -17,7 +25,7 @@ const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT
 const reply = z.object({})
 const base = '/v1/sessions/{sessionId}/files'
 
-export function addFiles(define: Define, { sandbox }: ServerContext): void {
+export function addFiles(define: Define, { backend }: ServerContext): void {
   define({
     method: 'get',
     path: `${base}/stat`,
@@ -26,7 +34,8 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     query: strictObject(pathQuery),
     reply: z.object({ file: fileSchema.nullable() }),
     async handle({ params: { sessionId }, query }) {
-      const found = await (await filesOf(sandbox, sessionId)).stat(pathOf(query))
+      const files = await filesOf(backend, sessionId)
+      const found = await files.stat(checkPath(pathOf(query), 'path'))
       return { file: found && encodeFile(found) }
     },
   })
@@ -44,8 +53,9 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     patient: true,
     async handle({ params: { sessionId }, query }) {
       const { recursive, maxDepth } = query
-      const files = await filesOf(sandbox, sessionId)
-      return { files: (await files.list(pathOf(query, '.'), { recursive, maxDepth })).map(encodeFile) }
+      const files = await filesOf(backend, sessionId)
+      const { path, depth } = planFileList(pathOf(query, '.'), { recursive, maxDepth })
+      return { files: (await files.list(path, depth)).map(encodeFile) }
     },
   })
   define({
@@ -56,7 +66,8 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     errors: [...errors, 'FILE_EXISTS'],
     body: strictObject({ path: dataSchema }),
     async handle({ params: { sessionId }, body }) {
-      await (await filesOf(sandbox, sessionId)).mkdir(decodeData(body.path))
+      const files = await filesOf(backend, sessionId)
+      await files.act({ kind: 'mkdir', path: checkPath(decodeData(body.path), 'path') })
       return {}
     },
   })
@@ -68,7 +79,8 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
     body: strictObject({ from: dataSchema, to: dataSchema }),
     async handle({ params: { sessionId }, body }) {
-      await (await filesOf(sandbox, sessionId)).rename(decodeData(body.from), decodeData(body.to))
+      const files = await filesOf(backend, sessionId)
+      await files.act(planFileRename(decodeData(body.from), decodeData(body.to)))
       return {}
     },
   })
@@ -81,8 +93,8 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     body: strictObject({ from: dataSchema, to: dataSchema, ...shapeOf(fileCopyOptions) }),
     patient: true,
     async handle({ params: { sessionId }, body: { from, to, ...rest } }) {
-      const files = await filesOf(sandbox, sessionId)
-      await files.copy(decodeData(from), decodeData(to), optionsOf(fileCopyOptions, rest))
+      const files = await filesOf(backend, sessionId)
+      await files.act(planFileCopy(decodeData(from), decodeData(to), optionsOf(fileCopyOptions, rest)))
       return {}
     },
   })
@@ -95,7 +107,8 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     body: strictObject({ path: dataSchema, ...shapeOf(fileRemoveOptions) }),
     patient: true,
     async handle({ params: { sessionId }, body: { path, ...rest } }) {
-      await (await filesOf(sandbox, sessionId)).remove(decodeData(path), optionsOf(fileRemoveOptions, rest))
+      const files = await filesOf(backend, sessionId)
+      await files.act(planFileRemove(decodeData(path), optionsOf(fileRemoveOptions, rest)))
       return {}
     },
   })
@@ -108,9 +121,9 @@ export function addFiles(define: Define, { sandbox }: ServerContext): void {
     query: strictObject({ ...pathQuery, recursive: queryFlag.optional() }),
     reply: 'events',
     async handle({ params: { sessionId }, query, signal }) {
-      const files = await filesOf(sandbox, sessionId)
-      const path = pathOf(query, '.')
-      const changes = files.watch(path, { recursive: query.recursive, signal })
+      const files = await filesOf(backend, sessionId)
+      const path = checkPath(pathOf(query, '.'), 'path')
+      const changes = files.watch(path, planFileWatch({ recursive: query.recursive, signal }))
       return events(
         changes,
         (change) => [{ data: encodeFileEvent(change) }],

@@ -4,7 +4,14 @@
 import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
 import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
-import type { JobStartOptions } from '../../public/index.js'
+import {
+  jobReference,
+  planJobCancel,
+  planJobFollow,
+  planJobRead,
+  planJobStart,
+  readCursor,
+} from '../../requests/jobs.js'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
@@ -73,7 +80,7 @@ const tag = 'jobs'
 const params = jobParams
 const errors = ['JOB_NOT_FOUND', 'INVALID_ID']
 
-export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): void {
+export function addJobs(define: Define, { backend: { jobs } }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/jobs',
@@ -83,7 +90,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     reply: handleSchema,
     errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
     async handle({ body }) {
-      return jobs.start(optionsOf(jobStartOptions, body) as unknown as JobStartOptions)
+      return jobs.start(planJobStart(optionsOf(jobStartOptions, body)))
     },
   })
   define({
@@ -103,7 +110,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     ...{ tag, params, errors },
     reply: handleSchema,
     async handle({ params: { jobId } }) {
-      const handle = await jobs.attach(jobId)
+      const handle = await jobs.attach(jobReference(jobId))
       if (handle === null) throw engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
       return handle
     },
@@ -115,7 +122,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     ...{ tag, params, errors },
     reply: statusSchema,
     async handle({ params: { jobId } }) {
-      return encodeJobStatus(await jobs.status(jobId))
+      return encodeJobStatus(await jobs.status(jobReference(jobId)))
     },
   })
   define({
@@ -126,7 +133,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     query: readQuery,
     reply: readSchema,
     async handle({ params: { jobId }, query: { cursor, ...rest } }) {
-      return encodeJobRead(await jobs.read(jobId, cursor, rest))
+      return encodeJobRead(await jobs.read(jobReference(jobId), readCursor(cursor), planJobRead(rest)))
     },
   })
   define({
@@ -138,10 +145,10 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     query: readQuery,
     reply: 'events',
     async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
-      await jobs.status(jobId)
+      await jobs.status(jobReference(jobId))
       const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
-      const pieces = jobs.follow(jobId, since, { ...rest, maxBytes, signal })
+      const pieces = jobs.follow(jobId, readCursor(since), planJobFollow({ ...rest, maxBytes, signal }))
       return events(
         pieces,
         (read) => [{ id: read.cursor, data: { type: 'output', ...encodeJobRead(read) } }],
@@ -158,7 +165,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     reply: statusSchema,
     patient: true,
     async handle({ params: { jobId }, signal }) {
-      return encodeJobStatus(await jobs.wait(jobId, { signal }))
+      return encodeJobStatus(await jobs.wait(jobReference(jobId), signal))
     },
   })
   define({
@@ -170,7 +177,8 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     reply: z.object({}),
     patient: true,
     async handle({ params: { jobId }, body }) {
-      await jobs.cancel(jobId, optionsOf(jobCancelOptions, body))
+      const { forceKillAfterDelay } = planJobCancel(optionsOf(jobCancelOptions, body))
+      await jobs.cancel(jobReference(jobId), forceKillAfterDelay)
       return {}
     },
   })
@@ -182,7 +190,7 @@ export function addJobs(define: Define, { sandbox: { jobs } }: ServerContext): v
     errors: [...errors, 'JOB_RUNNING'],
     reply: z.object({}),
     async handle({ params: { jobId } }) {
-      await jobs.remove(jobId)
+      await jobs.remove(jobReference(jobId))
       return {}
     },
   })

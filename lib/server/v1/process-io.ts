@@ -2,8 +2,10 @@
  * The input and output of processes, their resources, and the health of services.
  */
 import { z } from '@hono/zod-openapi'
-import type { LogEvent, Process } from '../../public/index.js'
-import { Service } from '../../sandbox/service.js'
+import type { LogEvent, ProcessInfo } from '../../public/index.js'
+import { planLogStream, planLogs } from '../../requests/logs.js'
+import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import { closeInput, resize, write } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
 import { InTurn } from '../in-turn.js'
 import type { Define } from '../route.js'
@@ -52,7 +54,8 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
-      return encodeLogs(await (await processes.find(processId)).getLogs(query))
+      const process = await processes.find(processId)
+      return encodeLogs(await process.logs(planLogs(query, 'getLogs').encoding))
     },
   })
   define({
@@ -66,9 +69,11 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query, lastEventId, signal }) {
       const process = await processes.find(processId)
-      const { pid = process.pid, ...options } = query
+      const current = process.info.pid
+      const { pid = current, ...options } = query
       const since = lastEventId === undefined ? query.since : cursorOf(lastEventId)
-      const output = pid === process.pid ? process.output({ ...options, since, signal }) : nothing()
+      const output =
+        pid === current ? process.output(planLogStream({ ...options, since, signal }, 'output')) : nothing()
       return events(
         output,
         (event) => [{ id: event.type === 'exit' ? undefined : event.cursor, data: encodeLogEvent(event) }],
@@ -89,7 +94,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
       const service = await processes.findService(processId)
       const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
       return events(
-        Service.successors(service, after, signal),
+        successors(service, after, signal),
         (process) => [{ id: process.pid, data: { type: 'start', process: encodeProcess(service, process) } }],
         [],
         () => [{ data: { type: 'end' } }],
@@ -108,8 +113,8 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     async handle({ params: { processId }, body: { data, end }, signal }) {
       const process = await processes.find(processId)
       await Promise.all([
-        data !== undefined && inputs.add(process, () => process.write(decodeData(data)), signal),
-        end && inputs.add(process, () => process.closeStdin(), signal),
+        data !== undefined && inputs.add(process, () => write(process, decodeData(data)), signal),
+        end && inputs.add(process, () => closeInput(process), signal),
       ])
       return {}
     },
@@ -123,7 +128,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     reply: z.object({ resized: z.boolean() }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {
-      return { resized: await (await processes.find(processId)).resize(cols, rows) }
+      return { resized: await resize(await processes.find(processId), cols, rows) }
     },
   })
   define({
@@ -150,7 +155,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      const { lastFailure, ...health } = await (await processes.findService(processId)).getHealth()
+      const { lastFailure, ...health } = await (await processes.findService(processId)).health()
       return { ...health, ...(lastFailure && { lastFailure }) }
     },
   })
@@ -175,11 +180,25 @@ async function* nothing(): AsyncGenerator<LogEvent, undefined> {
   return undefined
 }
 
+/** The processes of a service after the process with this pid, until none follows by itself or `stop` is aborted. */
+async function* successors(
+  service: ServiceBackend,
+  pid: number,
+  stop: AbortSignal,
+): AsyncGenerator<ProcessInfo, undefined> {
+  for (let last = pid; ; ) {
+    const next = await service.successor(last, stop)
+    if (next === null) return undefined
+    yield next
+    last = next.pid
+  }
+}
+
 /** Writes to processes, one at a time for each: a process may never read, and its client may be gone by then. */
 class Inputs {
-  readonly #turns = new WeakMap<Process, InTurn>()
+  readonly #turns = new WeakMap<ProcessBackend, InTurn>()
 
-  add(process: Process, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  add(process: ProcessBackend, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
     const turns = this.#turns.get(process) ?? new InTurn()
     this.#turns.set(process, turns)
     return turns.take(write, signal)

@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../protocol/wait-options.js'
+import { planWait, planWaitForLog, planWaitForPort } from '../../requests/waits.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { patternSchema, processParams, strictObject } from '../schemas.js'
@@ -33,7 +34,7 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     }),
     async handle({ params: { processId }, body, signal }) {
       const process = await processes.find(processId)
-      const exit = await process.wait({ ...optionsOf(waitOptions, body), signal })
+      const exit = await process.wait(planWait({ ...optionsOf(waitOptions, body), signal }))
       return { exit, process: encodeProcess(process) }
     },
   })
@@ -46,10 +47,8 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     reply: z.object({ line: z.string() }),
     async handle({ params: { processId }, body: { pattern, ...rest }, signal }) {
       const process = await processes.find(processId)
-      const { line } = await process.waitForLog(patternOf(pattern), {
-        ...optionsOf(waitForLogOptions, rest),
-        signal,
-      })
+      const options = { ...optionsOf(waitForLogOptions, rest), signal }
+      const { line } = await process.waitForLog(planWaitForLog(patternOf(pattern), options))
       return { line }
     },
   })
@@ -62,7 +61,8 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     reply: z.object({}),
     async handle({ params: { processId }, body: { port, ...rest }, signal }) {
       const process = await processes.find(processId)
-      await process.waitForPort(port, { ...optionsOf(waitForPortOptions, rest), signal })
+      const options = { ...optionsOf(waitForPortOptions, rest), signal }
+      await process.waitForPort(planWaitForPort(port, options))
       return {}
     },
   })

@@ -6,13 +6,7 @@ import { OptionError } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
 import { portOptions } from '../../protocol/wait-options.js'
-import type {
-  HealthCheck,
-  ProcessOptions,
-  ProcessStatus,
-  ServiceOptions,
-  Signal,
-} from '../../public/index.js'
+import { planFilter, readKill } from '../../requests/logs.js'
 import type { OptionTable } from '../../schema/kind.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
@@ -79,7 +73,7 @@ const errors = [
   'SPAWN_FAILED',
 ]
 
-export function addV1Processes(define: Define, { sandbox, metrics, processes }: ServerContext): void {
+export function addV1Processes(define: Define, { backend, processes }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/processes',
@@ -90,8 +84,7 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
     errors,
     patient: true,
     async handle({ body: { command, ...rest } }) {
-      const process = await sandbox.startProcess(command, processOptionsOf(processOptions, ownOnly(rest)))
-      metrics.process(process)
+      const process = await processes.start(command, processOptionsOf(processOptions, ownOnly(rest)))
       return encodeProcess(processes.show(process))
     },
   })
@@ -106,18 +99,17 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
     patient: true,
     async handle({ body: { command, healthCheck, ...rest }, signal }) {
       const given = 'log' in healthCheck ? { ...healthCheck, log: patternOf(healthCheck.log) } : healthCheck
-      const options = processOptionsOf(serviceOptions, ownOnly(rest)) as ServiceOptions
+      const options = processOptionsOf(serviceOptions, ownOnly(rest))
       // A service whose client disconnected while it was starting would stay unknown.
       const start = new AbortController()
       const abandon = () => start.abort(signal.reason)
       signal.addEventListener('abort', abandon)
       try {
-        const service = await sandbox.startService(command, {
+        const service = await processes.startService(command, {
           ...options,
           signal: start.signal,
-          healthCheck: given as HealthCheck,
+          healthCheck: given,
         })
-        metrics.process(service)
         return encodeProcess(processes.show(service))
       } finally {
         signal.removeEventListener('abort', abandon)
@@ -135,8 +127,7 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
     }),
     reply: z.object({ processes: z.array(processSchema) }),
     async handle({ query: { status, sessionId } }) {
-      const wanted = status?.split(',') as ProcessStatus[] | undefined
-      const found = await sandbox.listProcesses({ status: wanted, sessionId })
+      const found = await backend.listProcesses(planFilter({ status: status?.split(','), sessionId }))
       return { processes: found.map((process) => encodeProcess(processes.show(process))) }
     },
   })
@@ -160,7 +151,7 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
     reply: z.object({ count: z.number() }),
     patient: true,
     async handle() {
-      return { count: await sandbox.killAllProcesses() }
+      return { count: await backend.killAllProcesses() }
     },
   })
   define({
@@ -170,7 +161,7 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
     summary: 'Removes ended processes from the list.',
     reply: z.object({ count: z.number() }),
     async handle() {
-      return { count: await sandbox.cleanupCompletedProcesses() }
+      return { count: await backend.cleanUpProcesses() }
     },
   })
   define({
@@ -185,7 +176,7 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
     patient: true,
     async handle({ params, body: { signal, ...rest } }) {
       const process = await processes.find(params.processId)
-      const killed = await process.kill(signal as Signal, optionsOf(killOptions, rest))
+      const killed = await process.kill(readKill(signal, optionsOf(killOptions, rest), 'kill'))
       return { killed, process: encodeProcess(process) }
     },
   })
@@ -194,7 +185,7 @@ export function addV1Processes(define: Define, { sandbox, metrics, processes }: 
 function processOptionsOf(
   table: OptionTable,
   { openInput, ...body }: Record<string, unknown>,
-): ProcessOptions {
+): Record<string, unknown> {
   if (openInput !== true) return optionsOf(table, body)
   if (body.input !== undefined)
     throw new OptionError('INVALID_OPTION', 'input and openInput exclude each other')

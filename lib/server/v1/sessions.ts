@@ -3,8 +3,13 @@
  */
 import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
-import { sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
+import { historyOptions, sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
+import { DEFAULT_SESSION } from '../../requests/exec.js'
+import type { Backend } from '../../sandbox/backend.js'
+import { setEnv } from '../../sandbox/runner.js'
 import { decodeEnv } from '../../schema/env.js'
+import { readId } from '../../schema/names.js'
+import { readOptions } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { envSchema, queryNumber, sessionParams, strictObject, timestamp } from '../schemas.js'
@@ -27,7 +32,7 @@ const historySchema = z
 
 const createBody = strictObject(shapeOf(sessionOptions))
 
-export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: ServerContext): void {
+export function addV1Sessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/sessions',
@@ -37,8 +42,8 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     reply: sessionSchema,
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
     async handle({ body }) {
-      const { id } = await sandbox.createSession(optionsOf(sessionOptions, body))
-      return { id }
+      const values = readOptions(sessionOptions, optionsOf(sessionOptions, body), 'createSession')
+      return { id: await backend.createSession(values) }
     },
   })
   define({
@@ -48,8 +53,8 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     summary: 'Lists the sessions.',
     reply: z.object({ sessions: z.array(sessionSchema) }),
     async handle() {
-      const sessions = await sandbox.listSessions()
-      return { sessions: sessions.map(({ id }) => ({ id })) }
+      const ids = await backend.listSessions()
+      return { sessions: ids.map((id) => ({ id })) }
     },
   })
   define({
@@ -61,9 +66,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     reply: sessionSchema,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId } }) {
-      const session = await sandbox.getSession(sessionId)
-      if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
-      return { id: session.id }
+      return { id: await requireSession(backend, sessionId) }
     },
   })
   define({
@@ -76,9 +79,9 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     reply: z.object({ commands: z.array(historySchema) }),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId }, query }) {
-      const session = await sandbox.getSession(sessionId)
-      if (session === null) throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
-      const commands = await session.history(query)
+      await requireSession(backend, sessionId)
+      const { limit } = readOptions(historyOptions, query, 'session.history')
+      const commands = await backend.history(sessionId, limit)
       return { commands: commands.map((entry) => ({ ...entry, startedAt: entry.startedAt.toISOString() })) }
     },
   })
@@ -92,7 +95,7 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     patient: true,
     async handle({ params: { sessionId } }) {
-      await sandbox.deleteSession(sessionId)
+      await backend.deleteSession(readId(sessionId))
       sessionTimeouts.delete(sessionId)
       return {}
     },
@@ -107,8 +110,15 @@ export function addV1Sessions(define: Define, { sandbox, sessionTimeouts }: Serv
     errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
     patient: true,
     async handle({ body: { vars, ...rest } }) {
-      await sandbox.setEnvVars(decodeEnv(vars), optionsOf(setEnvVarsOptions, rest))
+      const values = readOptions(setEnvVarsOptions, optionsOf(setEnvVarsOptions, rest), 'setEnvVars')
+      await setEnv(backend, values.sessionId ?? DEFAULT_SESSION, decodeEnv(vars))
       return {}
     },
   })
+}
+
+/** Resolves with the id of a session that exists. Rejects with SESSION_NOT_FOUND. */
+export async function requireSession(backend: Backend, sessionId: string): Promise<string> {
+  if (await backend.hasSession(readId(sessionId))) return sessionId
+  throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
 }

@@ -12,8 +12,10 @@ import type { WebSocket } from 'ws'
 import { onAbort } from '../../base/abort.js'
 import { isCode, OptionError } from '../../base/errors.js'
 import { report } from '../../base/report.js'
-import type { Process, ProcessExit } from '../../public/index.js'
-import { Process as SandboxProcess } from '../../sandbox/process.js'
+import type { ProcessExit } from '../../public/index.js'
+import { planLogStream } from '../../requests/logs.js'
+import type { ProcessBackend } from '../../sandbox/backend.js'
+import { resize, write } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
 import { type Define, errorEvent } from '../route.js'
 import { processParams, queryFlag, queryNumber, strictObject } from '../schemas.js'
@@ -57,8 +59,8 @@ export function addTerminal(define: Define, server: ServerContext): void {
     errors: ['PROCESS_NOT_FOUND', 'UPGRADE_REQUIRED'],
     async handle({ params: { processId }, query, signal }) {
       const process = await server.processes.find(processId)
-      if (!SandboxProcess.hasTerminal(process))
-        throw new OptionError('INVALID_OPTION', `process '${process.id}' was not started with pty`)
+      if (!process.hasTerminal)
+        throw new OptionError('INVALID_OPTION', `process '${process.info.id}' was not started with pty`)
       return new SocketSession((socket, closed) => {
         const stop = AbortSignal.any([closed, signal])
         return new Terminal(process, socket, server, query).run(stop)
@@ -68,7 +70,7 @@ export function addTerminal(define: Define, server: ServerContext): void {
 }
 
 class Terminal {
-  readonly #process: Process
+  readonly #process: ProcessBackend
   readonly #socket: WebSocket
   readonly #server: ServerContext
   readonly #query: TerminalQuery
@@ -76,7 +78,7 @@ class Terminal {
   #input: Promise<void> = Promise.resolve()
   #waiting = 0
 
-  constructor(process: Process, socket: WebSocket, server: ServerContext, query: TerminalQuery) {
+  constructor(process: ProcessBackend, socket: WebSocket, server: ServerContext, query: TerminalQuery) {
     this.#process = process
     this.#socket = socket
     this.#server = server
@@ -98,7 +100,9 @@ class Terminal {
     const release = onAbort(closing, () => this.#close(GOING_AWAY, 'the server ends'))
     try {
       const exit =
-        this.#query.output === false ? await this.#process.wait({ signal: stop }) : await this.#print(stop)
+        this.#query.output === false
+          ? await this.#process.wait({ timeout: 0, signal: stop })
+          : await this.#print(stop)
       // Every message of input that has arrived gets its answer.
       await this.#input
       this.#close(NORMAL, JSON.stringify(exit))
@@ -113,7 +117,8 @@ class Terminal {
   /** Sends the output. Resolves with the end of the process. */
   async #print(signal: AbortSignal): Promise<ProcessExit | undefined> {
     const { since } = this.#query
-    for await (const event of this.#process.output({ since, encoding: 'buffer', signal })) {
+    const plan = planLogStream({ since, encoding: 'buffer', signal }, 'output')
+    for await (const event of this.#process.output(plan)) {
       if (event.missing !== undefined) await this.#send(JSON.stringify({ missing: event.missing }))
       if (event.type === 'exit') return exitOf(event)
       await this.#send(event.data)
@@ -134,7 +139,7 @@ class Terminal {
     this.#waiting += bytes
     if (this.#waiting > MOST_WAITING_BYTES) this.#socket.pause()
     this.#input = this.#input
-      .then(() => this.#process.write(data))
+      .then(() => write(this.#process, data))
       .then(
         () => this.#acknowledge({ written: data.length }),
         (error) => this.#refuse(error),
@@ -163,7 +168,7 @@ class Terminal {
       this.#close(BAD_MESSAGE, 'a text message must be {"resize":{"cols":80,"rows":24}}')
       return
     }
-    this.#process.resize(data.resize.cols, data.resize.rows).catch((error) => {
+    resize(this.#process, data.resize.cols, data.resize.rows).catch((error) => {
       if (error instanceof OptionError) this.#close(BAD_MESSAGE, error.message)
       else this.#fail(error)
     })

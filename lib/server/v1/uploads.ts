@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
+import { planFileWrite } from '../../requests/files.js'
 import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
 import { Refusal } from '../failure.js'
@@ -18,7 +19,7 @@ const tag = 'files'
 const params = z.object({ uploadId: z.string() })
 const errors = ['UPLOAD_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'NO_SPACE']
 
-export function addUploads(define: Define, { sandbox, uploads }: ServerContext): void {
+export function addUploads(define: Define, { backend, uploads }: ServerContext): void {
   define({
     method: 'post',
     path: '/v1/sessions/{sessionId}/files/uploads',
@@ -33,10 +34,10 @@ export function addUploads(define: Define, { sandbox, uploads }: ServerContext):
     }),
     reply: z.object({ uploadId: z.string() }),
     async handle({ params: { sessionId }, body: { path, keep, ...options } }) {
-      const files = await filesOf(sandbox, sessionId)
+      const files = await filesOf(backend, sessionId)
       const target = decodeData(path)
-      const uploadId = uploads.begin(keep, (source, signal) =>
-        files.write(target, source, { ...options, signal }),
+      const uploadId = uploads.begin(keep, async (source, signal) =>
+        files.write(planFileWrite(target, source, { ...options, signal })),
       )
       return { uploadId }
     },

@@ -3,7 +3,6 @@
 import type { NativeExec } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../protocol/exec-options.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
-import type { StreamBounds } from '../../../sandbox/backend.js'
 import type { CheckedInput } from '../../../schema/command.js'
 
 /** A sandbox's defaults for all of its commands. */
@@ -41,7 +40,8 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
     timeout: values.timeout ?? defaults.timeout,
     killSignal: values.killSignal ?? defaults.killSignal,
     forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
-    maxBuffer: values.maxBuffer ?? defaults.maxBuffer,
+    maxBuffer:
+      values.maxBuffer ?? Math.min(defaults.maxBuffer, exec.bounds?.maxBuffer ?? Number.POSITIVE_INFINITY),
     encoding,
     input: inputKind(input),
     mergeOutput: values.mergeOutput,
@@ -61,19 +61,11 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
   }
 }
 
-/** Plans a run whose output is read while it runs: in this process or, with bounds, over a connection. */
-export function planStream(exec: ExecRequest, defaults: ExecDefaults, bounds?: StreamBounds): ExecPlan {
-  const plan = planExec(exec, { ...defaults, maxBuffer: mostKept(exec, defaults, bounds) })
-  return { ...plan, request: { ...plan.request, events: true, window: bounds?.window } }
-}
-
-function mostKept(
-  { wholeResult }: ExecRequest,
-  { maxBuffer, streamMaxBuffer }: ExecDefaults,
-  bounds: StreamBounds | undefined,
-): number {
-  if (bounds === undefined) return wholeResult ? maxBuffer : streamMaxBuffer
-  return Math.min(streamMaxBuffer, bounds.maxBuffer)
+/** Plans a run whose output is read while it runs. */
+export function planStream(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
+  const maxBuffer = exec.wholeResult ? defaults.maxBuffer : defaults.streamMaxBuffer
+  const plan = planExec(exec, { ...defaults, maxBuffer })
+  return { ...plan, request: { ...plan.request, events: true, window: exec.bounds?.window } }
 }
 
 function inputKind(input: CheckedInput | undefined): NativeExec['input'] {

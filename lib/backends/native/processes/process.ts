@@ -15,7 +15,7 @@ import type {
 } from '../../../public/index.js'
 import type { KillRequest, LogStreamPlan } from '../../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../../requests/waits.js'
-import type { ProcessBackend } from '../../../sandbox/backend.js'
+import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { notInTime } from './failures.js'
 import { exitOf, infoOf, type ProcessHandle } from './handle.js'
@@ -41,6 +41,10 @@ export class LocalProcess implements ProcessBackend {
 
   get info(): ProcessInfo {
     return infoOf(this.handle.state)
+  }
+
+  get service(): ServiceBackend | undefined {
+    return undefined
   }
 
   get hasPipe(): boolean {

@@ -10,7 +10,8 @@ import type { ProcessFilter } from '../../../requests/logs.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'
 import { AS_STARTED, startProcess } from '../../../run/start-process.js'
-import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
+import type { ProcessBackend } from '../../../sandbox/backend.js'
+import { processOf } from '../../../sandbox/process.js'
 import type { Engine } from '../engine.js'
 import type { ExecDefaults } from '../plan/exec.js'
 import { planProcess } from '../plan/process.js'
@@ -38,7 +39,7 @@ export class Processes {
     this.#logger = logger
   }
 
-  start(request: ProcessRequest, introduce: (process: ProcessBackend) => unknown): Promise<LocalProcess> {
+  start(request: ProcessRequest): Promise<LocalProcess> {
     const plan = planProcess(request, this.#defaults)
     const launched = async (): Promise<LocalProcess> => {
       const handle = await launch(this.#engine, plan)
@@ -47,16 +48,13 @@ export class Processes {
     const { source } = plan
     return this.#settle(
       startProcess<LocalProcess>({
-        ...{ request, source, logger: this.#logger, introduce },
+        ...{ request, source, logger: this.#logger, introduce: processOf },
         launch: launched,
       }),
     )
   }
 
-  startService(
-    request: ServiceRequest,
-    introduce: (service: ServiceBackend) => unknown,
-  ): Promise<LocalService> {
+  startService(request: ServiceRequest): Promise<LocalService> {
     const plan = { ...request, process: planProcess(request.process, this.#defaults) }
     let launched: (service: LocalService) => void = () => {}
     const launch = new Promise<LocalService>((resolve) => {
@@ -64,7 +62,7 @@ export class Processes {
     })
     const life: ServiceLife = new ServiceLife(this.#engine, this.#logger, request, plan, () => {
       launched(service)
-      return introduce(this.#add(service))
+      return processOf(this.#add(service))
     })
     const service: LocalService = new LocalService(this.#engine, life)
     const ready = life.begin().then(() => service)

@@ -25,6 +25,10 @@ export class LocalService extends LocalProcess implements ServiceBackend {
     return this.#life.isStarting ? { ...super.info, status: 'starting' } : super.info
   }
 
+  override get service(): ServiceBackend {
+    return this
+  }
+
   get restarts(): number {
     return this.#life.restarts
   }
