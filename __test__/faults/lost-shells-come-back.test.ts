@@ -168,6 +168,23 @@ itInEveryMode('an idle shell that is stopped is continued when variables are set
   expect((await sandbox.exec('echo $SET')).stdout).toBe('yes\n')
 })
 
+itInEveryMode(
+  'a supervisor that is stopped is continued when it must obey',
+  async ({ sandbox, directory }) => {
+    const { stdout } = await sandbox.exec('echo $$ $PPID')
+    const [shell = 0, supervisor = 0] = stdout.split(' ').map(Number)
+    const sleeper = await sandbox.startProcess('exec sleep 1000')
+    process.kill(supervisor, 'SIGSTOP')
+    process.kill(shell, 'SIGSTOP')
+    expect((await sandbox.exec('echo on')).stdout).toBe('on\n')
+    process.kill(supervisor, 'SIGSTOP')
+    await sandbox.files.write(`${directory}/file`, 'written')
+    process.kill(supervisor, 'SIGSTOP')
+    expect(await sleeper.kill('SIGUSR1')).toBe(true)
+    expect(await sleeper.wait()).toMatchObject({ signal: 'SIGUSR1' })
+  },
+)
+
 // Everything of a session can be stopped at once only in a pid namespace: the command would stop this machine.
 it.skipIf(!hasPidNamespaces)('a session whose processes are all stopped continues', () => {
   const test = async ({ sandbox, tag }: Workplace) => {

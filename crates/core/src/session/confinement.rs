@@ -93,7 +93,7 @@ impl Session {
     }
 
     /// Orders the supervisor to confine everything that it starts.
-    pub(super) fn confine(&self) -> io::Result<()> {
+    pub(super) fn confine(&mut self) -> io::Result<()> {
         let Some(isolated) = &self.enclosure.isolated else { return Ok(()) };
         let file = sys::memory_file()?;
         sys::replace_contents(&file, &message::encode(&isolated.confinement)?)?;
@@ -103,7 +103,7 @@ impl Session {
         if let Some(proxied) = &isolated.proxied {
             descriptors.push(Descriptor::from(proxied.denials.reporter().try_clone_to_owned()?));
         }
-        self.supervision.order_with(&order, descriptors);
+        self.order_with(&order, descriptors);
         Ok(())
     }
 

@@ -64,7 +64,7 @@ impl Session {
         let (helper, theirs) = opened.map_err(|error| spawn_failed("start the files helper", &error))?;
         let helper = Arc::new(helper);
         self.files.helper = Some(Arc::clone(&helper));
-        self.supervision.order_with(&Order::Files, vec![theirs.into()]);
+        self.order_with(&Order::Files, vec![theirs.into()]);
         Ok(helper)
     }
 

@@ -63,7 +63,7 @@ impl Session {
             first_descriptor: launch::FIRST_DESCRIPTOR,
             anywhere,
         };
-        self.supervision.order_with(&order, descriptors);
+        self.order_with(&order, descriptors);
         self.timers.set(Timer::Hello, Instant::now() + HELLO);
     }
 

@@ -109,11 +109,7 @@ impl Supervision {
         self.last = None;
     }
 
-    pub(super) fn order(&self, order: &Order) {
-        self.order_with(order, Vec::new());
-    }
-
-    pub(super) fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
+    fn order_with(&self, order: &Order, descriptors: Vec<Descriptor>) {
         if let Some(supervisor) = &self.supervisor {
             supervisor.order_with(order, descriptors);
         }
@@ -158,8 +154,15 @@ impl Supervision {
 }
 
 impl Session {
-    pub(super) fn order(&self, order: &Order) {
-        self.supervision.order(order);
+    pub(super) fn order(&mut self, order: &Order) {
+        self.order_with(order, Vec::new());
+    }
+
+    pub(super) fn order_with(&mut self, order: &Order, descriptors: Vec<Descriptor>) {
+        self.supervision.order_with(order, descriptors);
+        if !self.timers.is_set(Timer::Supervisor) {
+            self.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
+        }
     }
 
     /// Sends an order that needs a reply, and checks the supervisor if no reply arrives.
@@ -174,13 +177,16 @@ impl Session {
         self.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
-    /// Checks a supervisor whose report is overdue, and continues it if it was stopped.
+    /// Checks a supervisor some time after an order, and continues it if it was stopped: it would obey none. While its report
+    /// is overdue, it is checked again.
     pub(super) fn check_supervisor(&mut self) {
-        let Some(pid) = self.supervision.pid().filter(|_| self.supervision.owes_report) else { return };
+        let Some(pid) = self.supervision.pid() else { return };
         if Stat::read(pid).is_some_and(|stat| matches!(stat.state, b'T' | b't')) {
             tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the supervisor was stopped and is continued");
             let _ = signal::send_to_child(pid, libc::SIGCONT);
         }
-        self.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
+        if self.supervision.owes_report {
+            self.timers.set(Timer::Supervisor, Instant::now() + ANSWER);
+        }
     }
 }

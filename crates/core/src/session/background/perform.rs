@@ -184,8 +184,7 @@ impl Session {
             let (ready, theirs) = sys::pipe()?;
             sys::set_nonblocking(&ready)?;
             let streams = self.open_streams(start)?;
-            self.supervision
-                .order_with(&order, streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect());
+            self.order_with(&order, streams.into_iter().chain([text, theirs].map(Descriptor::from)).collect());
             start.ready = Some(ready);
             Ok(())
         };
