@@ -59,10 +59,10 @@ export interface Server {
   close(): Promise<void>
 }
 /**
- * Creates a server for a sandbox, without a listener. For a `SandboxClient`, the server stands in front of another one.
- * Methods that a subclass overrides are not called.
+ * Creates a server for a sandbox, without a listener. With a `SandboxClient`, it forwards to that client's server.
  *
- * Throws OptionError, also for an object that only has the same methods.
+ * Throws OptionError for bad options, for any object that is not a Sandbox or SandboxClient from the same copy of nacre, and
+ * for one with a replaced method, which the server would not call.
  */
 export declare function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): Server
 /** Options of {@link serve}. */

@@ -2,7 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { connect } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import { OptionError } from 'nacre'
+import { OptionError, Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { createServer, type Server, serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
@@ -284,6 +284,20 @@ describe('serve', () => {
         expect(() => createServer(wrong as never)).toThrow(refused)
         await expect(serve(wrong as never)).rejects.toThrow(refused)
       }
+      class Guarded extends Sandbox {
+        override async exec(): Promise<never> {
+          throw new Error('guarded')
+        }
+      }
+      await using guarded = new Guarded()
+      await using patched = Object.assign(new Sandbox(), { startProcess: guarded.exec })
+      for (const [replaced, name] of [
+        [guarded, 'exec'],
+        [patched, 'startProcess'],
+      ] as const)
+        expect(() => createServer(replaced as Sandbox)).toThrow(
+          `with its own ${name}(), not with another one`,
+        )
       const outside = await serve(sandbox, { host: '0.0.0.0', port: 0, token, handleSignals: false })
       expect((await requestsTo(`http://127.0.0.1:${outside.port}`, token).get('/v1/sessions')).status).toBe(
         200,

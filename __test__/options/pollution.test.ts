@@ -32,6 +32,7 @@ const pollution = {
   pty: true,
   since: '3',
   json: true,
+  bounds: { maxBuffer: 3 },
 }
 
 const COMMAND = 'echo out:$POLLUTED; pwd; cat'
@@ -77,6 +78,12 @@ const program = `
     const process1 = JSON.parse(await http('POST', '/v1/processes', { command: ${JSON.stringify(COMMAND)} }))
     await http('POST', '/v1/processes/' + process1.id + '/wait', {})
     say('/v1/processes', await http('GET', '/v1/processes/' + process1.id + '/logs'))
+    // The fallback to the home directory.
+    const there = await http('POST', '/api/session/create', { id: 'lost', cwd: '/nonexistent' })
+    say('/api/session/create', JSON.parse(there).success + ' ' + (await sandbox.exec(${JSON.stringify(COMMAND)}, { sessionId: 'lost', cwd: '/tmp' })).stdout)
+    const running = await sandbox.startProcess('sleep 60')
+    say('/metrics', /^nacre_processes 1$/m.test(await http('GET', '/metrics')) ? ${JSON.stringify('out:\\n/tmp\\n')} : 'no process')
+    await running.kill()
     print('over.')
     process.exit(0)
   }
@@ -97,10 +104,10 @@ it('in this process and over HTTP', async () => {
       const [, name = '', text = ''] = /^(.*?): (".*")$/.exec(line) ?? []
       const value = JSON.parse(text)
       // Replies are JSON themselves.
-      if (name.startsWith('/')) expect(value, name).toContain('out:\\n/tmp\\n')
+      if (name.startsWith('/')) expect(value.replaceAll('\n', '\\n'), name).toContain('out:\\n/tmp\\n')
       else expect(value, name).toBe(name.endsWith(' files') ? 'content' : expected)
     }
-    expect(lines).toHaveLength(22)
+    expect(lines).toHaveLength(24)
   } finally {
     host.child.kill('SIGKILL')
     rmSync(directory, { recursive: true })

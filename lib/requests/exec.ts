@@ -68,7 +68,7 @@ export interface ExecRequest {
   verbose: boolean
   /** Whether a stream's result keeps as much output as a result of exec. */
   wholeResult: boolean
-  bounds?: OutputBounds
+  bounds: OutputBounds | undefined
   /** How the result shows lines; undefined: as one text. */
   lines: LineForm | undefined
   /** Where the call was made. */
@@ -100,6 +100,7 @@ export function readExec(
     callbacks: callbacksOf(values),
     verbose: values.verbose ?? isVerboseByDefault(),
     wholeResult: owner !== 'execStream',
+    bounds: undefined,
     lines,
     site: callSite(readExec),
     // Lines are split from the whole text.

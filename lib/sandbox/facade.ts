@@ -4,6 +4,7 @@
  */
 
 import { calledBy } from '../base/call-site.js'
+import { OptionError } from '../base/errors.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import type {
   Command,
@@ -37,11 +38,20 @@ import { Session } from './session.js'
 /** The backend of each sandbox. */
 const backends = new WeakMap<object, Backend>()
 
-/** The backend of a `Sandbox` or a `SandboxClient`. Throws OptionError for anything else. */
+/**
+ * The backend of a `Sandbox` or a `SandboxClient`. Throws OptionError for anything else, and where a method is replaced: who
+ * calls the backend would bypass it.
+ */
 export function backendOf(sandbox: unknown): Backend {
   const backend = backends.get(sandbox as object)
-  if (backend !== undefined) return backend
-  throw refusal('sandbox', 'must be a Sandbox or a SandboxClient of this installation of nacre', sandbox)
+  const rule = 'must be a Sandbox or a SandboxClient from the same copy of nacre'
+  if (backend === undefined) throw refusal('sandbox', rule, sandbox)
+  const replaced = METHODS.find((name) => (sandbox as SandboxFacade)[name] !== SandboxFacade.prototype[name])
+  if (replaced === undefined) return backend
+  throw new OptionError(
+    'INVALID_OPTION',
+    `sandbox ${rule} with its own ${String(replaced)}(), not with another one`,
+  )
 }
 
 export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs'> {
@@ -139,3 +149,8 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     return new Session(this.#backend, id)
   }
 }
+
+/** The methods of a sandbox that call its backend. */
+const METHODS = [Runner.prototype, SandboxFacade.prototype]
+  .flatMap((prototype) => Object.getOwnPropertyNames(prototype))
+  .filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]

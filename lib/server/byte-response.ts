@@ -9,7 +9,7 @@ import type { FileSource } from '../sandbox/backend.js'
 export interface ByteReply {
   status: number
   headers: Record<string, string>
-  /** The first piece, and what follows; nothing follows where there is no first piece. */
+  /** The first piece; undefined for an empty body. Then `source` is not read. */
   first?: Uint8Array | undefined
   source?: FileSource | undefined
   /** The length that the headers announce. */

@@ -4,6 +4,7 @@
 
 import { AbortError, SandboxError } from '../base/errors.js'
 import type { Encoding, ExecResult } from '../public/index.js'
+import { planFilter } from '../requests/logs.js'
 import type { Backend, ProcessBackend } from '../sandbox/backend.js'
 
 /** Upper bounds of the histogram of durations, in seconds. */
@@ -119,7 +120,10 @@ export class Metrics {
 
   /** `active`: requests at the moment. `sandboxes`: ids of the fleet's sandboxes that callers use. */
   async render({ active, instance, sandboxes }: Surroundings): Promise<string> {
-    const [processes, sessions] = await Promise.all([this.#backend.listProcesses({}), this.#prune()])
+    const [processes, sessions] = await Promise.all([
+      this.#backend.listProcesses(planFilter(undefined)),
+      this.#prune(),
+    ])
     const running = processes.filter(({ info: { status } }) => status === 'running' || status === 'starting')
     const histogram = BUCKETS.map(
       (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,

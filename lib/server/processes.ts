@@ -66,7 +66,10 @@ export class Processes {
     const process = await this.#backend.findProcess(readId(id))
     if (process !== null && (instance === undefined || instance === instanceOf(process))) return process
     const known = this.#known.get(instance ?? '')
-    if (known?.info.id === id) return known
+    if (known?.info.id === id) {
+      await known.refresh()
+      return known
+    }
     throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
   }
 

@@ -6,7 +6,7 @@ import { Jobs } from '../../sandbox/jobs.js'
 import { HttpBackend } from './backend.js'
 import { planClient } from './options.js'
 
-/** The client of any backend. */
+/** A client on an existing backend. */
 class BackendClient extends SandboxFacade implements PublicSandboxClient {
   readonly jobs: RemoteJobs
   readonly #backend: HttpBackend

@@ -104,8 +104,10 @@ export class HttpFiles implements FilesBackend {
   async act(action: FileAction): Promise<void> {
     const path = wireOf(action.path)
     const body = {
-      ...('to' in action ? { from: path, to: wireOf(action.to) } : { path }),
-      ...('recursive' in action && { recursive: action.recursive }),
+      ...(action.kind === 'mkdir' || action.kind === 'remove'
+        ? { path }
+        : { from: path, to: wireOf(action.to) }),
+      ...((action.kind === 'copy' || action.kind === 'remove') && { recursive: action.recursive }),
     }
     await this.#connection.call({ path: `${this.#path}/${action.kind}`, body, waits: true })
   }

@@ -42,7 +42,7 @@ export class RemoteRun implements StreamRun {
   readonly #id: Promise<string>
   #resolveId: (id: string) => void = () => {}
   #rejectId: (error: Error) => void = () => {}
-  #credit = WINDOW
+  #credit: number
   #proceed = () => {}
   /** The command is being killed: the rest of its output needs no permits. */
   #isStopping = false
@@ -65,6 +65,7 @@ export class RemoteRun implements StreamRun {
   ) {
     this.#connection = connection
     this.#request = request
+    this.#credit = request.bounds?.window ?? WINDOW
     this.#sendable = sendable
     this.#observer = observer
     this.#turn = turn

@@ -4,6 +4,7 @@
 import { z } from '@hono/zod-openapi'
 import { os } from '../../base/builtin.js'
 import { isCode } from '../../base/errors.js'
+import { ownOnly } from '../../base/own.js'
 import { sessionOptions } from '../../protocol/session-options.js'
 import type { SessionOptions } from '../../public/index.js'
 import { DEFAULT_SESSION } from '../../requests/exec.js'
@@ -88,6 +89,7 @@ async function createAnywhere(backend: Backend, options: SessionOptions): Promis
     return await backend.createSession(values)
   } catch (error) {
     if (!isCode(error, 'CWD_NOT_FOUND') || values.cwd === undefined) throw error
-    return backend.createSession({ ...values, cwd: os.homedir() })
+    const atHome = { ...values, ...readOptions(sessionOptions, { cwd: os.homedir() }, 'createSession') }
+    return backend.createSession(ownOnly(atHome))
   }
 }

@@ -6,6 +6,7 @@ import type { NativeBackend } from '../../backends/native/backend.js'
 import type { LocalProcess } from '../../backends/native/processes/process.js'
 import { path } from '../../base/builtin.js'
 import { isCode } from '../../base/errors.js'
+import { ownOnly } from '../../base/own.js'
 import { readProcess } from '../../requests/process.js'
 import type { FilesBackend } from '../../sandbox/backend.js'
 import { readCommand } from '../../schema/command.js'
@@ -58,7 +59,7 @@ export class Runtime {
   /** Makes the session, if it is not there. */
   async open(): Promise<void> {
     try {
-      await this.#backend.createSession({ id: SESSION, cwd: this.root })
+      await this.#backend.createSession(ownOnly({ id: SESSION, cwd: this.root }))
     } catch (error) {
       if (!isCode(error, 'SESSION_ALREADY_EXISTS')) throw error
     }

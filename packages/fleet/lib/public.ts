@@ -34,7 +34,10 @@ export interface FleetKubernetes {
   namespace?: string
   /** The name of the SandboxWarmPool that provides the sandboxes. */
   warmPool: string
-  /** How to reach the API server. Default: the result of `loadFromDefault`, such as the service account of the pod. */
+  /**
+   * How to reach the API server: a `KubeConfig` of @kubernetes/client-node 1. Default: the result of `loadFromDefault`, such as
+   * the service account of the pod.
+   */
   kubeConfig?: KubeConfigLike
   /** The router that forwards requests to the pods. Default: none, requests go to the IP addresses of the pods. */
   router?: FleetRouter

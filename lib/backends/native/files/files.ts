@@ -72,8 +72,8 @@ export class NativeFiles implements FilesBackend {
     const request = {
       kind: action.kind,
       path: action.path.bytes,
-      ...('to' in action && { to: action.to.bytes }),
-      recursive: 'recursive' in action && action.recursive,
+      ...(action.kind !== 'mkdir' && action.kind !== 'remove' && { to: action.to.bytes }),
+      recursive: (action.kind === 'copy' || action.kind === 'remove') && action.recursive,
       root: root ?? undefined,
     }
     await this.#engine.call((native, id) => native.fileChange(id, sessionId, request))
