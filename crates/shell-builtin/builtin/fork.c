@@ -101,7 +101,10 @@ static struct passed passed_descriptors(const struct message *message) {
   return passed;
 }
 
+/* A signal that came just before was for the shell: builtins of bash, which a checkpoint uses too, would act on it. Further
+ * signals are blocked. */
 static void begin_child(const struct passed *passed, uint32_t flags) {
+  drop_pending_signals();
   if (passed->group >= 0) close(passed->group);
   close_channel();
   if (flags & CHECKPOINT) write_checkpoint(passed->file);

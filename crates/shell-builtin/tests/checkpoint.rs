@@ -222,3 +222,28 @@ fn it_does_not_disturb_the_shell() {
     );
     assert!(session.shell.has_open(&[240]));
 }
+
+#[test]
+fn a_signal_that_comes_with_the_request_does_not_end_it() {
+    const ROUNDS: usize = 500;
+    let mut session = Session::start();
+    session.run("v=1; f() { echo F; }");
+    session.renew_standby();
+    let origin = session.standby.as_ref().unwrap();
+    for round in 0..ROUNDS {
+        let mut file = File::from(process::memfd(b""));
+        let (child, theirs) = process::seqpacket_pair();
+        let request = Request { flags: RequestFlags::CHECKPOINT, ..Request::new(RequestKind::Fork, 77) };
+        origin.send(&request, &[theirs.as_fd(), file.as_fd()]);
+        // It comes before, while or after the request is read.
+        (0..round * 20).for_each(|_| std::hint::spin_loop());
+        origin.signal(libc::SIGTERM);
+        let Some(Reply::Forked { result: Ok(pid), .. }) = origin.receive() else { panic!("no fork") };
+        drop(theirs);
+        assert_eq!(process::Process::adopt(pid.cast_signed(), child).wait(), 0, "in round {round}");
+        let mut items = Vec::new();
+        file.rewind().unwrap();
+        file.read_to_end(&mut items).unwrap();
+        assert!(is_whole(&items), "in round {round}");
+    }
+}
