@@ -46,12 +46,20 @@ export function backendOf(sandbox: unknown): Backend {
   const backend = backends.get(sandbox as object)
   const rule = 'must be a Sandbox or a SandboxClient from the same copy of nacre'
   if (backend === undefined) throw refusal('sandbox', rule, sandbox)
-  const replaced = METHODS.find((name) => (sandbox as SandboxFacade)[name] !== SandboxFacade.prototype[name])
+  const replaced = methods().find(
+    (name) => (sandbox as SandboxFacade)[name] !== SandboxFacade.prototype[name],
+  )
   if (replaced === undefined) return backend
   throw new OptionError(
     'INVALID_OPTION',
     `sandbox ${rule} with its own ${String(replaced)}(), not with another one`,
   )
+}
+
+/** The methods of a sandbox that call its backend. */
+function methods(): (keyof SandboxFacade)[] {
+  const names = [Runner.prototype, SandboxFacade.prototype].flatMap((own) => Object.getOwnPropertyNames(own))
+  return names.filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]
 }
 
 export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs'> {
@@ -149,8 +157,3 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     return new Session(this.#backend, id)
   }
 }
-
-/** The methods of a sandbox that call its backend. */
-const METHODS = [Runner.prototype, SandboxFacade.prototype]
-  .flatMap((prototype) => Object.getOwnPropertyNames(prototype))
-  .filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]

@@ -12,7 +12,7 @@ import type { Backend } from '../../sandbox/backend.js'
 import { setEnv } from '../../sandbox/runner.js'
 import { decodeEnv } from '../../schema/env.js'
 import { readId } from '../../schema/names.js'
-import { readOptions } from '../../schema/read.js'
+import { readArgument, readOptions } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { doneSchema, envSchema, idSchema, timestamp } from '../schemas.js'
@@ -89,7 +89,7 @@ async function createAnywhere(backend: Backend, options: SessionOptions): Promis
     return await backend.createSession(values)
   } catch (error) {
     if (!isCode(error, 'CWD_NOT_FOUND') || values.cwd === undefined) throw error
-    const atHome = { ...values, ...readOptions(sessionOptions, { cwd: os.homedir() }, 'createSession') }
-    return backend.createSession(ownOnly(atHome))
+    const cwd = readArgument(sessionOptions.cwd.read, os.homedir(), 'cwd')
+    return backend.createSession(ownOnly({ ...values, cwd }))
   }
 }
