@@ -86,6 +86,10 @@ function isAsyncIterable(value: unknown): value is AsyncIterable<unknown> {
 /** Text, or bytes. */
 export type WireData = string | { base64: string }
 
+export function encodeBytes(bytes: Uint8Array): WireData {
+  return { base64: toBase64(bytes) }
+}
+
 export function decodeData(json: WireData, fromBase64: FromBase64): string | Uint8Array {
   return typeof json === 'string' ? json : fromBase64(json.base64)
 }
@@ -93,7 +97,7 @@ export function decodeData(json: WireData, fromBase64: FromBase64): string | Uin
 /** A source of chunks is sent while the command runs. */
 const json: JsonForm<unknown> = {
   schema: { type: 'named', name: 'Data' },
-  encode: (value) => (value instanceof Uint8Array ? { base64: toBase64(value) } : undefined),
+  encode: (value) => (value instanceof Uint8Array ? encodeBytes(value) : undefined),
   decode: decodeData,
 }
 

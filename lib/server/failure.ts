@@ -6,8 +6,9 @@
  */
 import { HTTPException } from 'hono/http-exception'
 import { AbortError, meaningOf, OptionError, SandboxError } from '../base/errors.js'
+import * as replies from '../protocol/replies.js'
 import type { OptionErrorCode, SandboxErrorCode } from '../public/index.js'
-import { encodeResult } from './wire.js'
+import { encodeReply } from './wire.js'
 
 /** Codes of the server itself, with their statuses. */
 const REFUSALS = {
@@ -194,7 +195,7 @@ function own(error: SandboxFailure): Description {
     status,
     context: {
       kind,
-      ...(result && { result: encodeResult(result) }),
+      ...(result && { result: encodeReply(replies.execResult, result) }),
       ...(logTail !== undefined && { logTail }),
       ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
       ...(shortMessage !== error.message && { shortMessage }),

@@ -6,6 +6,8 @@
  */
 import { crypto } from '../base/builtin.js'
 import { engineError, OptionError } from '../base/errors.js'
+import type { NamedProcess } from '../protocol/replies.js'
+import type { ProcessInfo } from '../public/index.js'
 import { readProcess } from '../requests/process.js'
 import { readService } from '../requests/service.js'
 import type { Backend, ProcessBackend, ServiceBackend } from '../sandbox/backend.js'
@@ -18,8 +20,13 @@ const MOST_KEPT = 1000
 /** By process, since several servers can have the same sandbox. */
 const instances = new WeakMap<ProcessBackend, string>()
 
+/** A process as a reply has it. `info`: of the process, or of a service at another time. */
+export function withInstance(process: ProcessBackend, info: ProcessInfo = process.info): NamedProcess {
+  return { ...info, instance: instanceOf(process) }
+}
+
 /** What no other process has, not even on another server. A service keeps it when it restarts. */
-export function instanceOf(process: ProcessBackend): string {
+function instanceOf(process: ProcessBackend): string {
   const instance = instances.get(process) ?? crypto().randomUUID().slice(0, 8)
   instances.set(process, instance)
   return instance
@@ -48,16 +55,17 @@ export class Processes {
     return service
   }
 
-  /** Keeps a process whose instance is sent to a client. Returns it. */
-  show(process: ProcessBackend): ProcessBackend {
-    const instance = instanceOf(process)
+  /** Keeps a process that is sent to a client, by its instance. */
+  show(process: ProcessBackend): NamedProcess {
+    const shown = withInstance(process)
+    const { instance } = shown
     this.#known.delete(instance)
     this.#known.set(instance, process)
     if (this.#known.size > MOST_KEPT) {
       const [oldest = ''] = this.#known.keys()
       this.#known.delete(oldest)
     }
-    return process
+    return shown
   }
 
   /** `reference`: an id, or `id~instance`. Rejects with PROCESS_NOT_FOUND. */

@@ -26,11 +26,13 @@ import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { requireJson } from './media-type.js'
 import { patientResponse } from './patient.js'
-import { cursorOf, envelopeSchema, MOST_FAULTS } from './schemas.js'
+import { cursorOf, dataSchema, envelopeSchema, MOST_FAULTS, statusSchema } from './schemas.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
 import { EVENT_HEADERS, type EventStream, eventResponse } from './sse.js'
+import { type AddComponent, schemaOf } from './table-schema.js'
 import { upgradeOf } from './upgrade.js'
+import { encodeReply, type Sendable } from './wire.js'
 
 type Schema = z.ZodType
 
@@ -56,9 +58,9 @@ export interface Call<P, Q, B> {
   upload: AsyncIterable<Uint8Array> | undefined
 }
 
-type Reply = Schema | 'bytes' | 'events' | 'text' | 'socket'
+type Reply<T> = Sendable<T> | 'bytes' | 'events' | 'text' | 'socket'
 
-export interface Route<P, Q, B> {
+export interface Route<P, Q, B, T> {
   method: 'get' | 'post' | 'put' | 'delete'
   path: string
   summary: string
@@ -69,21 +71,33 @@ export interface Route<P, Q, B> {
   body?: B
   /** The body is a file, and streamed. */
   upload?: boolean
-  /** The schema of the reply; 'bytes' for the content of a file, 'events' for a stream of events, 'socket' for a WebSocket. */
-  reply: Reply
+  /** The table of the reply; 'bytes' for the content of a file, 'events' for a stream of events, 'socket' for a WebSocket. */
+  reply: Reply<T>
   /** The codes of errors other than those of every route. */
   errors?: string[]
   /** It needs no token. */
   isOpen?: boolean
   /** It may take longer than clients and proxies wait for a response. */
   patient?: boolean
-  handle(call: Call<P, Q, B>): Promise<object>
+  handle(call: Call<P, Q, B>): Promise<NoInfer<T>>
 }
 
-export type Define = <P extends Schema, Q extends Schema, B extends Schema>(route: Route<P, Q, B>) => void
+type AnyRoute = Route<Schema, Schema, Schema, object>
+
+export type Define = <P extends Schema, Q extends Schema, B extends Schema, T extends object>(
+  route: Route<P, Q, B, T>,
+) => void
 
 /** Returns a function that adds a route to the app. */
 export function definer(app: OpenAPIHono, server: ServerContext): Define {
+  // Replies refer to them by name.
+  app.openAPIRegistry.register('Data', dataSchema)
+  app.openAPIRegistry.register('ProcessStatus', statusSchema)
+  const components = new Set<string>()
+  const addComponent = (name: string, schema: object) => {
+    if (!components.has(name)) app.openAPIRegistry.registerComponent('schemas', name, schema)
+    components.add(name)
+  }
   return (route) => {
     const { method, path, summary, tag, params, query, body, upload } = route
     const request = {
@@ -101,7 +115,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
       request: request as object,
       ...(body && { middleware: requireJson }),
       responses: {
-        ...successOf(route.reply),
+        ...successOf(route.reply, addComponent),
         ...refusalsOf(route),
         default: {
           description: `an error: ${['VALIDATION_FAILED', ...(route.errors ?? [])].join(', ')}`,
@@ -120,7 +134,7 @@ export function definer(app: OpenAPIHono, server: ServerContext): Define {
         header: (name: string) => c.req.header(name),
         upload: upload ? bodyOf(c.req.raw, c.env) : undefined,
       }
-      return answer(server, route as unknown as Route<Schema, Schema, Schema>, c, call as never)
+      return answer(server, route as unknown as AnyRoute, c, call as never)
     }
     app.openapi(config, handler as never, refuseInvalid as never)
   }
@@ -136,7 +150,7 @@ function ofOwnProperties<S extends Schema>(schema: S): S {
 /** Calls the handler, and makes a response of its result or its error. */
 async function answer(
   server: ServerContext,
-  route: Route<Schema, Schema, Schema>,
+  route: AnyRoute,
   c: Context,
   given: Omit<Call<Schema, Schema, Schema>, 'signal'>,
 ): Promise<Response> {
@@ -203,17 +217,21 @@ async function answer(
   }
   const compared = async (response: Response) =>
     (await upload?.isOther()) ? refuse(callMismatch()) : response
-  const perform = () => work().then(replyOf).catch(refuse)
+  const perform = () =>
+    work()
+      .then((value) => replyOf(route.reply, value))
+      .catch(refuse)
   const settled = kept === undefined ? perform() : kept.reply(perform).then(compared)
   if (route.patient) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }
 
 /** A reply is one string of JSON, and a string has a greatest length. */
-function replyOf(reply: object): Response {
-  if (reply instanceof Response) return reply
+function replyOf(reply: Reply<object>, value: object): Response {
+  if (typeof reply === 'string') return value as Response
+  const json = encodeReply(reply, value)
   try {
-    return Response.json(reply)
+    return Response.json(json)
   } catch (error) {
     throw tooLarge(error)
   }
@@ -308,19 +326,23 @@ function short(name: string): string {
   return name.length > MOST_ID_CHARACTERS ? `${name.slice(0, MOST_ID_CHARACTERS)}...` : name
 }
 
-function successOf(reply: Reply): Record<number, { description: string; content?: object }> {
+function successOf(
+  reply: Reply<never>,
+  add: AddComponent,
+): Record<number, { description: string; content?: object }> {
   if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
+  const content = contentOf(reply, add)
   if (reply === 'bytes')
     return {
-      ...ok('the bytes', reply, 200),
-      ...ok('the range of bytes', reply, 206),
+      200: { description: 'the bytes', content },
+      206: { description: 'the range of bytes', content },
       416: { description: 'no such range' },
     }
-  return { 200: { description: reply === 'events' ? 'events' : 'the reply', content: contentOf(reply) } }
+  return { 200: { description: reply === 'events' ? 'events' : 'the reply', content } }
 }
 
 /** Statuses that clients handle apart from other errors: another call has the number, and the server takes no call now. */
-function refusalsOf({ method, errors = [] }: Pick<Route<Schema, Schema, Schema>, 'method' | 'errors'>) {
+function refusalsOf({ method, errors = [] }: Pick<AnyRoute, 'method' | 'errors'>) {
   const content = { 'application/json': { schema: envelopeSchema } }
   const unprocessed = ['CALL_MISMATCH', ...errors.filter((code) => STATUSES[code] === 422)]
   return {
@@ -329,13 +351,12 @@ function refusalsOf({ method, errors = [] }: Pick<Route<Schema, Schema, Schema>,
   }
 }
 
-function ok(description: string, reply: 'bytes', status: number) {
-  return { [status]: { description, content: contentOf(reply) } }
-}
-
-function contentOf(reply: Schema | 'bytes' | 'events' | 'text'): Record<string, { schema: Schema }> {
+function contentOf(
+  reply: Exclude<Reply<never>, 'socket'>,
+  add: AddComponent,
+): Record<string, { schema: Schema | object }> {
   if (reply === 'bytes') return { 'application/octet-stream': { schema: BYTES } }
   if (reply === 'events') return { 'text/event-stream': { schema: EVENTS } }
   if (reply === 'text') return { 'text/plain': { schema: z.string() } }
-  return { 'application/json': { schema: reply } }
+  return { 'application/json': { schema: schemaOf(reply, add) } }
 }

@@ -35,11 +35,6 @@ export const envelopeSchema = z
   })
   .openapi('Error')
 
-export const timestamp = z.string().openapi({ description: 'ISO 8601' })
-
-/** The reply of a call that has no result. */
-export const doneSchema = z.object({ success: z.literal(true), timestamp })
-
 export const encodingSchema = z.enum(['utf8', 'buffer'])
 
 /** The message for a value that none of the alternatives accepts: zod has only "Invalid input". */

@@ -1,28 +1,10 @@
 /**
  * Requests about the server itself.
  */
-import { z } from '@hono/zod-openapi'
+import * as replies from '../protocol/replies.js'
+import { reply, wordOf } from '../schema/reply.js'
 import type { ServerContext } from './context.js'
 import type { Define } from './route.js'
-
-const capabilitiesSchema = z.object({
-  cgroup: z.enum(['v2', 'none']),
-  cgroupKill: z.boolean(),
-  controllers: z.array(z.string()),
-  pidfd: z.boolean(),
-  procFd: z.boolean(),
-  shell: z.string().nullable(),
-  shellVersion: z.string().nullable(),
-  engine: z.enum(['builtin', 'plain']),
-  restored: z.array(z.string()),
-  isolation: z.object({
-    filesystem: z.enum(['namespace', 'landlock', 'none']),
-    network: z.enum(['namespace', 'landlock+seccomp', 'seccomp', 'none']),
-    processes: z.enum(['namespace', 'landlock', 'none']),
-    notes: z.array(z.string()),
-  }),
-  notes: z.array(z.string()),
-})
 
 export function addSystem(
   define: Define,
@@ -34,9 +16,9 @@ export function addSystem(
     tag: 'server',
     summary: 'Checks that the server is alive. Needs no token.',
     isOpen: true,
-    reply: z.object({ status: z.literal('ok') }),
+    reply: reply({ status: wordOf('ok') }),
     async handle() {
-      return { status: 'ok' }
+      return { status: 'ok' as const }
     },
   })
   define({
@@ -59,7 +41,7 @@ export function addSystem(
     path: '/v1/capabilities',
     tag: 'server',
     summary: 'Returns the capabilities of the machine.',
-    reply: capabilitiesSchema,
+    reply: replies.capabilities,
     async handle() {
       return backend.capabilities()
     },

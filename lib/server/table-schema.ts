@@ -1,13 +1,14 @@
 /**
- * The schema of a call's body, from its table of options.
+ * Schemas from tables: of a call's body, and of its reply.
  *
- * zod checks the type of a value. The bounds are in the document only: nacre checks them in the same place for every
+ * zod checks the type of an option. The bounds are in the document only: nacre checks them in the same place for every
  * caller. A value of the wrong type has the message of that check, too.
  */
 import { z } from '@hono/zod-openapi'
 import { OptionError } from '../base/errors.js'
 import { sendable } from '../protocol/codec.js'
 import type { JsonSchema, OptionTable, Reader } from '../schema/kind.js'
+import type { AnyField, FieldSchema } from '../schema/reply.js'
 import { commandSchema, dataSchema, envSchema, patternSchema, strictObject, stringList } from './schemas.js'
 import { texts } from './texts.js'
 
@@ -65,4 +66,37 @@ function zodOf(schema: JsonSchema, error?: RefusalText): z.ZodType {
         { error },
       )
   }
+}
+
+/** Adds a component to the document. */
+export type AddComponent = (name: string, schema: object) => void
+
+/** The schema of a reply, or of a member of one, in the OpenAPI document. */
+export function schemaOf(
+  { schema, description }: Pick<AnyField, 'schema' | 'description'>,
+  add: AddComponent,
+): object {
+  const own = typeOf(schema, add)
+  if (description === undefined) return own
+  return '$ref' in own ? { allOf: [own, { description }] } : { ...own, description }
+}
+
+function typeOf(schema: FieldSchema, add: AddComponent): object {
+  if ('items' in schema) return { type: 'array', items: schemaOf(schema.items, add) }
+  if ('anyOf' in schema) return { anyOf: schema.anyOf.map((one) => schemaOf(one, add)) }
+  if ('nullable' in schema) {
+    const own = schemaOf(schema.nullable, add)
+    return 'type' in own ? { ...own, type: [own.type, 'null'] } : { anyOf: [own, { type: 'null' }] }
+  }
+  if (!('properties' in schema)) return schema
+  const members = Object.entries(schema.properties).map(([key, field]) => ({ name: key, ...field }))
+  const required = members.filter(({ isOptional }) => !isOptional).map(({ name }) => name)
+  const object = {
+    type: 'object',
+    properties: Object.fromEntries(members.map((field) => [field.name, schemaOf(field, add)])),
+    ...(required.length > 0 && { required }),
+  }
+  if (schema.name === undefined) return object
+  add(schema.name, object)
+  return { $ref: `#/components/schemas/${schema.name}` }
 }

@@ -1,6 +1,7 @@
 /** A server as the backend of a sandbox. */
 import { isCode, SandboxError } from '../../base/errors.js'
 import { encodeOptions } from '../../protocol/codec.js'
+import * as replies from '../../protocol/replies.js'
 import { sessionOptions } from '../../protocol/session-options.js'
 import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../public/index.js'
 import type { ExecRequest } from '../../requests/exec.js'
@@ -13,21 +14,18 @@ import type { Backend, FilesBackend, ProcessBackend } from '../../sandbox/backen
 import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
+import type { Reply } from '../../schema/reply.js'
 import { Begun } from './begun.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
-import { listOf } from './malformed.js'
 import type { ClientPlan } from './options.js'
 import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
-import { HttpProcess, processPath, type WireProcess } from './process.js'
+import { HttpProcess, processPath } from './process.js'
 import { RemoteRun, SILENT } from './remote-run.js'
 import type { Request } from './request.js'
 import { HttpService } from './service.js'
 import { Turns } from './session-order.js'
-import { resultOf, type WireResult } from './wire.js'
-
-type WireEntry = Omit<HistoryEntry, 'startedAt'> & { startedAt: string }
 
 /** Why a sandbox is lost, for messages. */
 const CAUSES: Record<LostSandbox['reason'], string> = {
@@ -61,8 +59,7 @@ export class HttpBackend implements Backend {
     const body = observer === undefined ? planExec(request) : undefined
     if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
     const call = { path: '/v1/exec', body, encoding, waits: true, headers: traceHeaders(request) }
-    const { result } = await this.#inTurn<{ result: WireResult }>(sessionId, call)
-    return resultOf(result, encoding)
+    return (await this.#inTurn(sessionId, call, replies.exec)).result
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
@@ -77,7 +74,7 @@ export class HttpBackend implements Backend {
   startProcess(request: ProcessRequest): Promise<HttpProcess> {
     const { body, source } = planProcess(request)
     const launch = async () => {
-      const call = this.#connection.call<WireProcess>({ path: '/v1/processes', body, waits: true })
+      const call = this.#connection.call({ path: '/v1/processes', body, waits: true }, replies.process)
       const info = await this.#begun.starting(call.then((started) => this.#begun.addProcess(started)))
       return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
     }
@@ -90,7 +87,7 @@ export class HttpBackend implements Backend {
     const launch = async () => {
       // The server kills a service whose client disconnects while it is being started.
       const call = { path: '/v1/services', body, signal, subject: 'the process', waits: true }
-      const info = this.#begun.addProcess(await this.#connection.call<WireProcess>(call))
+      const info = this.#begun.addProcess(await this.#connection.call(call, replies.process))
       return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
     const start = { request: process, source, logger: this.logger, launch, introduce: processOf }
@@ -106,13 +103,13 @@ export class HttpBackend implements Backend {
   async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
     if (status?.size === 0) return []
     const query = { status: status && [...status].join(','), sessionId }
-    const { processes } = await this.#get<{ processes: WireProcess[] }>('/v1/processes', query)
-    return listOf(processes).map((info) => new HttpProcess(this.#connection, info))
+    const { processes } = await this.#get('/v1/processes', replies.processes, query)
+    return processes.map((info) => new HttpProcess(this.#connection, info))
   }
 
   async findProcess(id: string): Promise<ProcessBackend | null> {
     try {
-      return new HttpProcess(this.#connection, await this.#get<WireProcess>(processPath(id, '')))
+      return new HttpProcess(this.#connection, await this.#get(processPath(id, ''), replies.process))
     } catch (error) {
       if (isCode(error, 'PROCESS_NOT_FOUND')) return null
       throw error
@@ -121,7 +118,7 @@ export class HttpBackend implements Backend {
 
   /** Only its id is known. */
   process(id: string): ProcessBackend {
-    return new HttpProcess(this.#connection, { id } as WireProcess)
+    return new HttpProcess(this.#connection, replies.process.decode({ id }))
   }
 
   killAllProcesses(): Promise<number> {
@@ -134,19 +131,19 @@ export class HttpBackend implements Backend {
 
   async setEnv(sessionId: string, env: EnvLists): Promise<void> {
     const body = { vars: encodeEnv(env), sessionId }
-    await this.#inTurn(sessionId, { path: '/v1/env', body, waits: true })
+    await this.#inTurn(sessionId, { path: '/v1/env', body, waits: true }, replies.empty)
   }
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const body = encodeOptions(sessionOptions, values)
-    const call = this.#connection.call<{ id: string }>({ path: '/v1/sessions', body })
+    const call = this.#connection.call({ path: '/v1/sessions', body }, replies.session)
     const { id } = await this.#begun.starting(call.then((reply) => this.#begun.addSession(reply)))
     return id
   }
 
   async hasSession(id: string): Promise<boolean> {
     try {
-      await this.#get(`/v1/sessions/${id}`)
+      await this.#get(`/v1/sessions/${id}`, replies.empty)
       return true
     } catch (error) {
       if (isCode(error, 'SESSION_NOT_FOUND')) return false
@@ -155,14 +152,15 @@ export class HttpBackend implements Backend {
   }
 
   async listSessions(): Promise<string[]> {
-    const { sessions } = await this.#get<{ sessions: Array<{ id: string }> }>('/v1/sessions')
-    return listOf(sessions).map(({ id }) => id)
+    const { sessions } = await this.#get('/v1/sessions', replies.sessions)
+    return sessions.map(({ id }) => id)
   }
 
   async deleteSession(id: string): Promise<void> {
     const turn = this.#turns.replace(id)
     try {
-      await this.#connection.call({ method: 'DELETE', path: `/v1/sessions/${id}`, waits: true })
+      const request = { method: 'DELETE', path: `/v1/sessions/${id}`, waits: true } as const
+      await this.#connection.call(request, replies.empty)
     } finally {
       turn.end()
     }
@@ -171,8 +169,7 @@ export class HttpBackend implements Backend {
 
   async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
     const path = `/v1/sessions/${sessionId}/history`
-    const { commands } = await this.#get<{ commands: WireEntry[] }>(path, { limit })
-    return listOf(commands).map((entry) => ({ ...entry, startedAt: new Date(entry.startedAt) }))
+    return (await this.#get(path, replies.history, { limit })).commands
   }
 
   files(sessionId: string): FilesBackend {
@@ -180,7 +177,7 @@ export class HttpBackend implements Backend {
   }
 
   async capabilities(): Promise<Capabilities> {
-    return this.#get('/v1/capabilities')
+    return this.#get('/v1/capabilities', replies.capabilities)
   }
 
   get isDestroyed(): boolean {
@@ -253,11 +250,11 @@ export class HttpBackend implements Backend {
     return new SandboxError('SANDBOX_LOST', message, { lost })
   }
 
-  async #inTurn<T>(sessionId: string, request: Request): Promise<T> {
+  async #inTurn<T>(sessionId: string, request: Request, reply: Reply<T>): Promise<T> {
     const turn = this.#turns.take(sessionId)
     try {
       if (turn.begins !== undefined) await turn.begins
-      return await this.#connection.call<T>(request)
+      return await this.#connection.call(request, reply)
     } catch (error) {
       if (isCode(error, 'SESSION_DESTROYED')) turn.destroy()
       throw error
@@ -267,10 +264,10 @@ export class HttpBackend implements Backend {
   }
 
   async #count(request: Request): Promise<number> {
-    return (await this.#connection.call<{ count: number }>(request)).count
+    return (await this.#connection.call(request, replies.count)).count
   }
 
-  #get<T>(path: string, query?: Request['query']): Promise<T> {
-    return this.#connection.call<T>({ method: 'GET', path, query })
+  #get<T>(path: string, reply: Reply<T>, query?: Request['query']): Promise<T> {
+    return this.#connection.call({ method: 'GET', path, query }, reply)
   }
 }

@@ -4,9 +4,8 @@
  * An id alone does not identify a process: the process may have ended and been forgotten, and another client may use the id
  * again.
  */
+import * as replies from '../../protocol/replies.js'
 import type { Connection } from './connection.js'
-import { listOf } from './malformed.js'
-import type { WireProcess } from './process.js'
 
 /** A shorter list is not pruned. */
 const FEW = 256
@@ -49,7 +48,7 @@ export class Begun {
     return session
   }
 
-  addProcess(info: WireProcess): WireProcess {
+  addProcess(info: replies.NamedProcess): replies.NamedProcess {
     this.#processes.set(info.id, info.instance)
     if (this.#processes.size >= this.#pruneAt) this.#prune()
     return info
@@ -72,13 +71,10 @@ export class Begun {
   }
 
   /** The processes that this client has started and that still run. */
-  async runningProcesses(): Promise<WireProcess[]> {
+  async runningProcesses(): Promise<replies.NamedProcess[]> {
     if (this.#processes.size === 0) return []
-    const { processes } = await this.#connection.call<{ processes: WireProcess[] }>({
-      method: 'GET',
-      path: '/v1/processes',
-      query: { status: 'starting,running' },
-    })
-    return listOf(processes).filter(({ id, instance }) => this.#processes.get(id) === instance)
+    const request = { method: 'GET', path: '/v1/processes', query: { status: 'starting,running' } } as const
+    const { processes } = await this.#connection.call(request, replies.processes)
+    return processes.filter(({ id, instance }) => this.#processes.get(id) === instance)
   }
 }

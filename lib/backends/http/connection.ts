@@ -4,12 +4,13 @@
 
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError } from '../../base/errors.js'
+import * as replies from '../../protocol/replies.js'
 import type { LostSandbox } from '../../public/index.js'
+import { malformed, type Reply } from '../../schema/reply.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, isBusy, isOurs } from './failure.js'
 import { InstancePin } from './instance-pin.js'
-import { malformed } from './malformed.js'
 import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
@@ -43,7 +44,7 @@ export class Connection {
       this.#persistent = new PersistentCalls({
         reconnectTimeout: plan.reconnectTimeout,
         sandbox: plan.route.name,
-        once: (request) => this.#once(request),
+        once: (request, reply) => this.#once(request, reply),
         isThere: (limit) => this.#isThere(limit),
         events: (request) => this.#events(request),
         check: () => this.check(),
@@ -121,17 +122,18 @@ export class Connection {
    * Makes a call and resolves with its reply. A long reply begins with blanks, and may hold an error in spite of its status.
    * Requests that are safe to repeat are repeated after a temporary failure.
    */
-  call<T>(request: Request): Promise<T> {
-    return this.#withLimits(request, async (limits) => {
-      const attempt = (single: Request) => this.#attempt<T>(single, limits)
+  async call<T>(request: Request, { decode }: Reply<T>): Promise<T> {
+    const json = await this.#withLimits(request, async (limits) => {
+      const attempt = (single: Request) => this.#attempt(single, limits)
       if (this.#persistent === undefined) return repeated(request, limits, attempt)
       return this.#persistent.call(request, limits, attempt)
     })
+    return decode(json, request.encoding)
   }
 
   /** Makes a request once. */
-  #once<T>(request: Request): Promise<T> {
-    return this.#withLimits(request, (limits) => this.#attempt<T>(request, limits))
+  async #once<T>(request: Request, { decode }: Reply<T>): Promise<T> {
+    return decode(await this.#withLimits(request, (limits) => this.#attempt(request, limits)))
   }
 
   async #withLimits<T>(request: Request, perform: (limits: CallLimits) => Promise<T>): Promise<T> {
@@ -147,11 +149,11 @@ export class Connection {
     }
   }
 
-  async #attempt<T>(request: Request, limits: CallLimits): Promise<T> {
+  async #attempt(request: Request, limits: CallLimits): Promise<unknown> {
     const watchdog = request.waits ? this.#watchdog(limits) : undefined
     try {
       const response = await this.#send({ ...request, ...(watchdog && { cut: watchdog.signal }) }, limits)
-      return (await this.#read(response, request, limits)) as T
+      return await this.#read(response, request, limits)
     } finally {
       watchdog?.end()
     }
@@ -165,7 +167,7 @@ export class Connection {
 
   /** A server that refuses for its load or its end is there. */
   #isThere(signal: AbortSignal): Promise<boolean> {
-    return this.#once({ method: 'GET', path: '/healthz', signal }).then(() => true, isBusy)
+    return this.#once({ method: 'GET', path: '/healthz', signal }, replies.empty).then(() => true, isBusy)
   }
 
   /** The error of a call whose server has not answered in time: the sandbox may be lost. */

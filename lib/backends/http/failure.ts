@@ -3,16 +3,16 @@
  */
 
 import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
+import * as replies from '../../protocol/replies.js'
 import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../public/index.js'
-import { malformed } from './malformed.js'
-import { resultOf, type WireResult } from './wire.js'
+import { malformed } from '../../schema/reply.js'
 
 export interface Envelope {
   code: string
   message: string
   context: {
     kind?: string
-    result?: WireResult
+    result?: object
     logTail?: string
     shortMessage?: string
     path?: string
@@ -48,7 +48,7 @@ export function errorOf(
   const { code, message } = envelope
   // A proxy's reply may only look like one of the server.
   const context = envelope.context ?? {}
-  const result = context.result && resultOf(context.result, encoding)
+  const result = context.result && replies.execResult.decode(context.result, encoding)
   const { shortMessage = message } = context
   switch (context.kind) {
     case 'OptionError':

@@ -3,9 +3,9 @@
  * meanwhile is not known. A client whose calls survive that begins the watch anew, and reports an overflow.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
-import { fromBase64 } from '../../base/base64.js'
 import { AbortError } from '../../base/errors.js'
 import { Steps } from '../../base/steps.js'
+import * as replies from '../../protocol/replies.js'
 import type { FileEvent } from '../../public/index.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
@@ -91,7 +91,7 @@ export class FileWatch extends Steps<FileEvent> {
     const { done, value } = await step
     if (done) throw connectionError(`${this.#request.path} ended early`)
     if (value.data.type === 'error' && isEnvelope(value.data.error)) throw errorOf(value.data.error)
-    return value.data.type === 'end' ? undefined : eventOf(value.data)
+    return value.data.type === 'end' ? undefined : replies.fileEvent.decode(value.data)
   }
 
   protected end(): void {
@@ -100,18 +100,5 @@ export class FileWatch extends Steps<FileEvent> {
     this.#ignore()
     this.#stop.abort()
     this.#events.return(undefined).catch(() => {})
-  }
-}
-
-type WireEvent = Omit<FileEvent, 'pathBytes' | 'oldPathBytes'> & {
-  pathBase64?: string
-  oldPathBase64?: string
-}
-
-function eventOf({ pathBase64, oldPathBase64, ...event }: WireEvent): FileEvent {
-  return {
-    ...event,
-    ...(pathBase64 !== undefined && { pathBytes: fromBase64(pathBase64) }),
-    ...(oldPathBase64 !== undefined && { oldPathBytes: fromBase64(oldPathBase64) }),
   }
 }

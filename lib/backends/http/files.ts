@@ -1,8 +1,9 @@
 /** Files of a session on the server. */
 
-import { fromBase64, toBase64 } from '../../base/base64.js'
+import { toBase64 } from '../../base/base64.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
+import * as replies from '../../protocol/replies.js'
 import type { Encoding, FileEvent, FileInfo, Output } from '../../public/index.js'
 import type {
   FileAction,
@@ -12,17 +13,14 @@ import type {
   FileWritePlan,
 } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
-import type { WireData } from '../../schema/command.js'
+import { encodeBytes, type WireData } from '../../schema/command.js'
 import type { CheckedPath } from '../../schema/paths.js'
 import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { FileWatch } from './file-watch.js'
-import { listOf } from './malformed.js'
 import type { Request } from './request.js'
 import { chunksOf, Upload } from './upload-body.js'
 import { PART_BYTES, uploadInParts } from './upload-parts.js'
-
-type WireFile = Omit<FileInfo, 'modified' | 'pathBytes'> & { modified: string; pathBase64?: string }
 
 const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
 
@@ -66,7 +64,7 @@ export class HttpFiles implements FilesBackend {
     if (this.#connection.resumes && isLong) {
       const target = { path: wireOf(path), mode, append: append || undefined }
       const chunks = chunksOf(data instanceof Uint8Array ? [data] : data)
-      return fileOf(await uploadInParts<WireFile>(this.#connection, this.#path, target, chunks, signal))
+      return await uploadInParts(this.#connection, this.#path, target, chunks, signal)
     }
     const upload = data instanceof Uint8Array ? { content: data } : new Upload(chunksOf(data))
     const query = { ...queryOf(path), mode, append: append || undefined }
@@ -79,7 +77,7 @@ export class HttpFiles implements FilesBackend {
       isIdempotent: data instanceof Uint8Array && !append,
     }
     try {
-      return fileOf(await this.#connection.call<WireFile>({ ...this.#content(asked), method: 'PUT' }))
+      return await this.#connection.call({ ...this.#content(asked), method: 'PUT' }, replies.fileInfo)
     } catch (error) {
       // What the source threw is the reason, and not that the request could not go on.
       if (upload instanceof Upload && upload.failed && !(error instanceof AbortError)) throw upload.failure
@@ -91,14 +89,12 @@ export class HttpFiles implements FilesBackend {
     const levels = depth === 1 ? {} : { recursive: true, maxDepth: depth }
     const query = { ...queryOf(path), ...levels }
     const request = { method: 'GET', path: `${this.#path}/list`, query, waits: true } as const
-    const { files } = await this.#connection.call<{ files: WireFile[] }>(request)
-    return listOf(files).map(fileOf)
+    return (await this.#connection.call(request, replies.files)).files
   }
 
   async stat(path: CheckedPath): Promise<FileInfo | null> {
     const request = { method: 'GET', path: `${this.#path}/stat`, query: queryOf(path) } as const
-    const { file } = await this.#connection.call<{ file: WireFile | null }>(request)
-    return file && fileOf(file)
+    return (await this.#connection.call(request, replies.stat)).file
   }
 
   async act(action: FileAction): Promise<void> {
@@ -109,7 +105,7 @@ export class HttpFiles implements FilesBackend {
         : { from: path, to: wireOf(action.to) }),
       ...((action.kind === 'copy' || action.kind === 'remove') && { recursive: action.recursive }),
     }
-    await this.#connection.call({ path: `${this.#path}/${action.kind}`, body, waits: true })
+    await this.#connection.call({ path: `${this.#path}/${action.kind}`, body, waits: true }, replies.empty)
   }
 
   watch(
@@ -201,15 +197,7 @@ function queryOf(path: CheckedPath): Record<string, string> {
 }
 
 function wireOf(path: CheckedPath): WireData {
-  return isText(path) ? path.shown : { base64: toBase64(path.bytes) }
-}
-
-function fileOf({ modified, pathBase64, ...file }: WireFile): FileInfo {
-  return {
-    ...file,
-    ...(pathBase64 !== undefined && { pathBytes: fromBase64(pathBase64) }),
-    modified: new Date(modified),
-  }
+  return isText(path) ? path.shown : encodeBytes(path.bytes)
 }
 
 function tooLarge({ shown }: CheckedPath, maxBytes: number): SandboxError {

@@ -4,14 +4,14 @@
 import { isCode } from '../../base/errors.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import { jobStartOptions } from '../../protocol/job-options.js'
+import * as replies from '../../protocol/replies.js'
 import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../public/index.js'
 import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
+import type { Reply } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
-import { listOf } from './malformed.js'
 import type { Request } from './request.js'
 import { ResumingStream } from './resuming.js'
-import { jobInfoOf, jobReadOf, jobStatusOf, type WireJobInfo, type WireRead } from './wire.js'
 
 export class HttpJobs implements JobsBackend {
   readonly #connection: Connection
@@ -21,15 +21,21 @@ export class HttpJobs implements JobsBackend {
   }
 
   start(plan: JobStartPlan): Promise<JobHandle> {
-    return this.#connection.call({ path: '/v1/jobs', body: encodeOptions(jobStartOptions, plan) })
+    return this.#connection.call(
+      { path: '/v1/jobs', body: encodeOptions(jobStartOptions, plan) },
+      replies.jobHandle,
+    )
   }
 
-  async status(jobId: string): Promise<JobStatus> {
-    return jobStatusOf(await this.#get(jobId, '/status'))
+  status(jobId: string): Promise<JobStatus> {
+    return this.#get(jobId, '/status', replies.jobStatus)
   }
 
-  async read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
-    return jobReadOf(await this.#get<WireRead>(jobId, '/output', { cursor, ...plan }), plan.encoding)
+  read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
+    return this.#get(jobId, '/output', replies.jobRead, {
+      query: { cursor, ...plan },
+      encoding: plan.encoding,
+    })
   }
 
   follow(
@@ -46,23 +52,23 @@ export class HttpJobs implements JobsBackend {
         path: `/v1/jobs/${jobId}/follow`,
         query: { cursor: place, ...plan },
       }),
-      value: (data) => ({ value: jobReadOf(data, plan.encoding), cursor: data.cursor }),
+      value: (data) => ({ value: replies.jobRead.decode(data, plan.encoding), cursor: data.cursor }),
     })
   }
 
-  async wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
+  wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
     const request = { path: `/v1/jobs/${jobId}/wait`, signal, subject: 'the wait' }
-    return jobStatusOf(await this.#connection.call({ ...request, waits: true, isIdempotent: true }))
+    return this.#connection.call({ ...request, waits: true, isIdempotent: true }, replies.jobStatus)
   }
 
   async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
     const path = `/v1/jobs/${jobId}/cancel`
-    await this.#connection.call({ path, body: { forceKillAfterDelay }, waits: true })
+    await this.#connection.call({ path, body: { forceKillAfterDelay }, waits: true }, replies.empty)
   }
 
   async attach(jobId: string): Promise<JobHandle | null> {
     try {
-      return await this.#get<JobHandle>(jobId, '')
+      return await this.#get(jobId, '', replies.jobHandle)
     } catch (error) {
       if (isCode(error, 'JOB_NOT_FOUND')) return null
       throw error
@@ -70,15 +76,14 @@ export class HttpJobs implements JobsBackend {
   }
 
   async list(): Promise<JobInfo[]> {
-    const { jobs } = await this.#connection.call<{ jobs: WireJobInfo[] }>({ method: 'GET', path: '/v1/jobs' })
-    return listOf(jobs).map(jobInfoOf)
+    return (await this.#connection.call({ method: 'GET', path: '/v1/jobs' }, replies.jobs)).jobs
   }
 
   async remove(jobId: string): Promise<void> {
-    await this.#connection.call({ method: 'DELETE', path: `/v1/jobs/${jobId}` })
+    await this.#connection.call({ method: 'DELETE', path: `/v1/jobs/${jobId}` }, replies.empty)
   }
 
-  #get<T>(jobId: string, what: string, query?: Request['query']): Promise<T> {
-    return this.#connection.call<T>({ method: 'GET', path: `/v1/jobs/${jobId}${what}`, query })
+  #get<T>(jobId: string, what: string, reply: Reply<T>, rest?: Omit<Request, 'path'>): Promise<T> {
+    return this.#connection.call({ method: 'GET', path: `/v1/jobs/${jobId}${what}`, ...rest }, reply)
   }
 }

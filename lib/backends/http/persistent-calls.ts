@@ -7,6 +7,8 @@
 import { abortable } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
+import * as replies from '../../protocol/replies.js'
+import type { Reply } from '../../schema/reply.js'
 import type { CallLimits } from './call-limits.js'
 import { Caller, type Ticket } from './caller.js'
 import { connectionError, refusalCode } from './failure.js'
@@ -28,7 +30,7 @@ export interface Attempts {
   /** The sandbox of a fleet, for the server's metrics. */
   sandbox: string
   /** Makes one request with limits of its own. */
-  once<T>(request: Request): Promise<T>
+  once<T>(request: Request, reply: Reply<T>): Promise<T>
   /** Asks the server until `limit` is aborted whether it is there. */
   isThere(limit: AbortSignal): Promise<boolean>
   /** Makes one request for events. */
@@ -48,11 +50,8 @@ export class PersistentCalls {
     this.#attempts = attempts
     const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
     this.#caller = new Caller(async () => {
-      const { callerId } = await attempts.once<{ callerId: string }>({
-        path: '/v1/callers',
-        body: { keep, sandbox },
-      })
-      return callerId
+      const request = { path: '/v1/callers', body: { keep, sandbox } }
+      return (await attempts.once(request, replies.caller)).callerId
     })
   }
 
@@ -134,7 +133,8 @@ export class PersistentCalls {
     const id = await this.#caller.id?.catch(() => undefined)
     if (id === undefined) return
     const signal = AbortSignal.timeout(FAREWELL_MS)
-    await this.#attempts.once({ method: 'DELETE', path: `/v1/callers/${id}`, isFarewell: true, signal })
+    const request = { method: 'DELETE', path: `/v1/callers/${id}`, isFarewell: true, signal } as const
+    await this.#attempts.once(request, replies.empty)
   }
 
   #persistence(): Persistence {
@@ -157,7 +157,8 @@ export class PersistentCalls {
   }
 
   async #cancel({ callerId, number }: Ticket): Promise<void> {
-    await this.#attempts.once({ method: 'DELETE', path: `/v1/callers/${callerId}/calls/${number}` })
+    const request = { method: 'DELETE', path: `/v1/callers/${callerId}/calls/${number}` } as const
+    await this.#attempts.once(request, replies.empty)
   }
 }
 

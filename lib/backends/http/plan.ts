@@ -9,7 +9,9 @@ import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
 import { encodeCommand } from '../../schema/command.js'
-import { MOST_BYTES_AT_ONCE } from './wire.js'
+
+/** Bytes of input in one request. Also as base64, it fits into the default limit of a body. */
+const MOST_BYTES_AT_ONCE = 1024 * 1024
 
 /** A request, and the input that is sent while the command runs. */
 export interface Sendable {
@@ -104,4 +106,10 @@ function divideInput(input: Uint8Array | AsyncIterable<unknown> | undefined): {
 
 async function* whole(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
+}
+
+/** The bytes in pieces that fit into requests; at least one. */
+export function* piecesOf(bytes: Uint8Array): Generator<Uint8Array> {
+  for (let start = 0; start === 0 || start < bytes.length; start += MOST_BYTES_AT_ONCE)
+    yield bytes.subarray(start, start + MOST_BYTES_AT_ONCE)
 }

@@ -4,9 +4,9 @@
  */
 import { engineError, isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
+import * as replies from '../../protocol/replies.js'
 import type {
   Encoding,
-  ExitReason,
   LogEvent,
   LogMatch,
   ProcessExit,
@@ -17,41 +17,34 @@ import type {
 import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import { encodeBytes } from '../../schema/command.js'
+import type { Reply } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
-import { patternBody, probeBody } from './plan.js'
+import { patternBody, piecesOf, probeBody } from './plan.js'
 import { ResumingStream } from './resuming.js'
 import type { Socket } from './socket.js'
 import { TerminalInput } from './terminal-input.js'
-import { encodeBytes, logEventOf, logsOf, piecesOf, type WireLogs } from './wire.js'
-
-/** A process in JSON, without what is not known yet. */
-export type WireProcess = Omit<ProcessInfo, 'startTime' | 'endTime' | 'reason'> & {
-  /** No other process has it, not even with the same id. */
-  instance: string
-  startTime: string
-  endTime?: string
-  reason?: ExitReason
-}
 
 export class HttpProcess implements ProcessBackend {
   /** Only the server knows, and refuses what is not possible. */
   readonly hasPipe = true
   readonly hasTerminal = true
   readonly #connection: Connection
-  #info: WireProcess
+  #info: replies.NamedProcess
   readonly #terminal: TerminalInput | undefined
   /** Settles after the calls for input so far: requests can overtake each other. */
   #input: Promise<unknown> = Promise.resolve()
 
   /** `hasTerminal`: it is known to have one. */
-  constructor(connection: Connection, info: WireProcess, hasTerminal = false) {
+  constructor(connection: Connection, info: replies.NamedProcess, hasTerminal = false) {
     this.#connection = connection
     this.#info = info
     if (hasTerminal) this.#terminal = new TerminalInput(() => this.#openTerminal())
   }
 
   get info(): ProcessInfo {
-    return infoOf(this.#info)
+    const { instance: _, ...info } = this.#info
+    return info
   }
 
   get service(): ServiceBackend | undefined {
@@ -65,7 +58,7 @@ export class HttpProcess implements ProcessBackend {
   /** A process that the server has forgotten keeps its last state. */
   async refresh(): Promise<void> {
     try {
-      this.#info = await this.#connection.call<WireProcess>({ method: 'GET', path: this.path('') })
+      this.#info = await this.#connection.call({ method: 'GET', path: this.path('') }, replies.process)
     } catch (error) {
       if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
     }
@@ -74,7 +67,7 @@ export class HttpProcess implements ProcessBackend {
   /** False also for a process that the server has forgotten. */
   async kill(request: KillRequest): Promise<boolean> {
     try {
-      const { killed, process } = await this.#call<{ killed: boolean; process: WireProcess }>('kill', request)
+      const { killed, process } = await this.#call('kill', request, replies.kill)
       this.#info = process
       return killed
     } catch (error) {
@@ -85,23 +78,22 @@ export class HttpProcess implements ProcessBackend {
 
   async wait({ timeout, signal }: WaitLimits): Promise<ProcessExit> {
     try {
-      const reply = await this.#connection.call<{ exit: ProcessExit; process: WireProcess }>({
-        ...{ path: this.path('wait'), body: { timeout }, signal, subject: 'the wait', waits: true },
-        // A second request would start the time limit again.
-        isIdempotent: timeout === 0,
-      })
-      this.#info = reply.process
-      return reply.exit
+      // A second request would start the time limit again.
+      const isIdempotent = timeout === 0
+      const request = { path: this.path('wait'), body: { timeout }, signal, subject: 'the wait', waits: true }
+      const { process, exit } = await this.#connection.call({ ...request, isIdempotent }, replies.wait)
+      this.#info = process
+      return exit
     } catch (error) {
-      const { endTime, exitCode, signal, reason } = this.info
+      const { endTime, exitCode, signal, reason } = this.#info
       if (endTime !== null && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
       throw error
     }
   }
 
   async logs(encoding: Encoding): Promise<ProcessLogs<Encoding>> {
-    const request = { method: 'GET', path: this.path('logs'), query: { encoding } } as const
-    return logsOf(await this.#connection.call<WireLogs>(request), encoding)
+    const request = { method: 'GET', path: this.path('logs'), query: { encoding }, encoding } as const
+    return this.#connection.call(request, replies.logs)
   }
 
   /** Reconnects as often as needed. */
@@ -124,7 +116,7 @@ export class HttpProcess implements ProcessBackend {
         query: { since: cursor, follow, encoding, pid },
       }),
       value(data) {
-        const event = logEventOf(data, encoding)
+        const event = replies.logEvent.decode(data, encoding)
         return event.type === 'exit' ? { value: event } : { value: event, cursor: event.cursor }
       },
     })
@@ -138,12 +130,13 @@ export class HttpProcess implements ProcessBackend {
 
   async waitForLog({ pattern, since, timeout, signal }: LogPlan): Promise<LogMatch> {
     const body = { pattern: patternBody(pattern), since, timeout }
-    const { line } = await this.#call<{ line: string }>('wait-for-log', body, signal)
+    const { line } = await this.#call('wait-for-log', body, replies.logLine, signal)
     return pattern.find(line) ?? { line }
   }
 
   async waitForPort({ port, http, interval, timeout, signal }: PortPlan): Promise<void> {
-    await this.#call('wait-for-port', { port, ...probeBody({ http }), interval, timeout }, signal)
+    const body = { port, ...probeBody({ http }), interval, timeout }
+    await this.#call('wait-for-port', body, replies.empty, signal)
   }
 
   write(data: Uint8Array): Promise<void> {
@@ -167,7 +160,7 @@ export class HttpProcess implements ProcessBackend {
   /** A process that the server has forgotten has ended. */
   async #sendInput(body: object): Promise<void> {
     try {
-      await this.#call('input', body)
+      await this.#call('input', body, replies.empty)
     } catch (error) {
       throw isCode(error, 'PROCESS_NOT_FOUND') ? engineError('INPUT_CLOSED', 'the process has ended') : error
     }
@@ -175,15 +168,15 @@ export class HttpProcess implements ProcessBackend {
 
   async resize(body: { cols: number; rows: number }): Promise<boolean> {
     const request = { path: this.path('resize'), body, isIdempotent: true }
-    return (await this.#connection.call<{ resized: boolean }>(request)).resized
+    return (await this.#connection.call(request, replies.resize)).resized
   }
 
   async stats(): Promise<ProcessStats> {
-    return this.#connection.call({ method: 'GET', path: this.path('stats') })
+    return this.#connection.call({ method: 'GET', path: this.path('stats') }, replies.stats)
   }
 
   /** Takes over the state that a reply has reported. */
-  protected update(info: WireProcess): void {
+  protected update(info: replies.NamedProcess): void {
     this.#info = info
   }
 
@@ -207,24 +200,15 @@ export class HttpProcess implements ProcessBackend {
     return this.#connection.socket(this.path('terminal'), { output: false, acknowledge: true })
   }
 
-  #call<T>(what: string, body: object, signal?: AbortSignal): Promise<T> {
-    const path = this.path(what)
-    return this.#connection.call<T>({ path, body, signal, subject: 'the wait', waits: true })
+  #call<T>(what: string, body: object, reply: Reply<T>, signal?: AbortSignal): Promise<T> {
+    const request = { path: this.path(what), body, signal, subject: 'the wait', waits: true }
+    return this.#connection.call(request, reply)
   }
 
   protected path(what: string): string {
     const { id, instance } = this.#info
     // Where only the id is known, the reply names the process.
     return processPath(instance === undefined ? id : `${id}~${instance}`, what)
-  }
-}
-
-export function infoOf({ startTime, endTime, reason, instance: _, ...rest }: WireProcess): ProcessInfo {
-  return {
-    ...rest,
-    startTime: new Date(startTime),
-    endTime: endTime === undefined ? null : new Date(endTime),
-    reason: reason ?? null,
   }
 }
 

@@ -8,17 +8,19 @@
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
 import { AbortError, isCode, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
+import * as replies from '../../protocol/replies.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
+import { encodeBytes } from '../../schema/command.js'
 import { MAX_MILLISECONDS } from '../../schema/numbers.js'
+import { decodeOutput, type Reply } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
-import { type Sendable, traceHeaders } from './plan.js'
+import { piecesOf, type Sendable, traceHeaders } from './plan.js'
 import type { Turn } from './session-order.js'
 import type { ServerEvent } from './sse.js'
-import { bytesOf, encodeBytes, piecesOf, resultOf } from './wire.js'
 
 /** Pieces that may wait for the consumer. Beyond that the connection is not read, and at last the command blocks. */
 const WINDOW = 16
@@ -91,8 +93,7 @@ export class RemoteRun implements StreamRun {
     }
     try {
       const body = signal === null ? {} : { signal }
-      const reply = await this.#ask<{ killed: boolean }>('kill', body)
-      return reply.killed
+      return (await this.#ask('kill', body, replies.runKill)).killed
     } catch (error) {
       if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND') return this.#wasKilled()
       this.#cut.abort()
@@ -195,12 +196,14 @@ export class RemoteRun implements StreamRun {
       case 'stdout':
       case 'stderr': {
         const stream = data.type === 'stderr' ? STDERR : STDOUT
-        const isKept = this.#notify(() => this.#observer.output(stream, bytesOf(data.data)))
+        const isKept = this.#notify(() =>
+          this.#observer.output(stream, decodeOutput(data.data, 'buffer') as Uint8Array),
+        )
         if (isKept) this.#credit--
         return undefined
       }
       case 'complete':
-        return () => resultOf(data.result, encoding)
+        return () => replies.execResult.decode(data.result, encoding)
       default:
         return () => {
           throw errorOf(data.error, { encoding, signal })
@@ -227,7 +230,7 @@ export class RemoteRun implements StreamRun {
   /** Sends input. Throws when it is lost while the command runs, which would wait for it. */
   async #give(input: object): Promise<void> {
     try {
-      await this.#ask('input', input)
+      await this.#ask('input', input, replies.empty)
     } catch (error) {
       if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
     }
@@ -248,7 +251,7 @@ export class RemoteRun implements StreamRun {
     }
     const { forceKillAfterDelay = FORCE_KILL_MS } = this.#request.values
     this.#late ??= setTimeout(cut, Math.min(forceKillAfterDelay + 2 * ANSWER_MS, MAX_MILLISECONDS))
-    this.#ask('abort', undefined, AbortSignal.timeout(ANSWER_MS)).catch(cut)
+    this.#ask('abort', undefined, replies.empty, AbortSignal.timeout(ANSWER_MS)).catch(cut)
   }
 
   #stopWaiting(): void {
@@ -262,8 +265,8 @@ export class RemoteRun implements StreamRun {
     })
   }
 
-  async #ask<T>(what: string, body: object | undefined, signal?: AbortSignal): Promise<T> {
+  async #ask<T>(what: string, body: object | undefined, reply: Reply<T>, signal?: AbortSignal): Promise<T> {
     const id = await this.#id
-    return this.#connection.call<T>({ path: `/v1/runs/${id}/${what}`, body, signal, waits: true })
+    return this.#connection.call({ path: `/v1/runs/${id}/${what}`, body, signal, waits: true }, reply)
   }
 }

@@ -1,7 +1,7 @@
 /** A response whose body is JSON: the reply, or the error that it has instead. */
 import { INSTANCE_HEADER } from '../../protocol/headers.js'
+import { objectOf } from '../../schema/reply.js'
 import { errorOf, isEnvelope, proxyError } from './failure.js'
-import { objectOf } from './malformed.js'
 import type { Request } from './request.js'
 
 /** A long reply begins with blanks, and may hold an error in spite of its status. `explain` makes the error of a broken one. */

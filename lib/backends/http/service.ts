@@ -1,14 +1,12 @@
 /**
  * A service on the server. `restarts`, `lastFailure` and `info` are the last known state.
  */
+import * as replies from '../../protocol/replies.js'
 import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../public/index.js'
 import type { ServiceBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
-import { HttpProcess, infoOf, type WireProcess } from './process.js'
+import { HttpProcess } from './process.js'
 import { ResumingStream } from './resuming.js'
-
-type WireFailure = Omit<ServiceFailure, 'endTime'> & { endTime: string }
-type WireHealth = Omit<ServiceHealth, 'lastFailure'> & { lastFailure?: WireFailure }
 
 export class HttpService extends HttpProcess implements ServiceBackend {
   readonly #connection: Connection
@@ -19,9 +17,9 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   /** Called after a restart by this object while the service is not watched. */
   watchAgain = () => {}
   #isWatched = false
-  #restarting: Promise<WireProcess> | undefined
+  #restarting: Promise<replies.NamedProcess> | undefined
 
-  constructor(connection: Connection, info: WireProcess, hasTerminal: boolean) {
+  constructor(connection: Connection, info: replies.NamedProcess, hasTerminal: boolean) {
     super(connection, info, hasTerminal)
     this.#connection = connection
   }
@@ -31,18 +29,16 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   }
 
   async health(): Promise<ServiceHealth> {
-    const path = this.path('health')
-    const { lastFailure, ...rest } = await this.#connection.call<WireHealth>({ method: 'GET', path })
-    this.restarts = rest.restarts
-    this.lastFailure =
-      lastFailure === undefined ? null : { ...lastFailure, endTime: new Date(lastFailure.endTime) }
+    const health = await this.#connection.call({ method: 'GET', path: this.path('health') }, replies.health)
+    this.restarts = health.restarts
+    this.lastFailure = health.lastFailure
     await this.refresh()
-    return { ...rest, lastFailure: this.lastFailure }
+    return health
   }
 
   async restart(): Promise<void> {
     const path = this.path('restart')
-    this.#restarting = this.#connection.call<WireProcess>({ path, waits: true })
+    this.#restarting = this.#connection.call({ path, waits: true }, replies.process)
     try {
       this.update(await this.#restarting)
     } finally {
@@ -54,8 +50,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   async successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null> {
     const starts = this.#starts(pid, stop)
     try {
-      const { value } = await starts.next()
-      return value === undefined ? null : infoOf(value)
+      return (await starts.next()).value ?? null
     } finally {
       await starts.return()
     }
@@ -82,13 +77,13 @@ export class HttpService extends HttpProcess implements ServiceBackend {
     }
   }
 
-  #starts(after: number, signal?: AbortSignal): ResumingStream<WireProcess> {
-    return new ResumingStream<WireProcess>(this.#connection, {
+  #starts(after: number, signal?: AbortSignal): ResumingStream<replies.NamedProcess> {
+    return new ResumingStream<replies.NamedProcess>(this.#connection, {
       cursor: after,
       signal,
       subject: 'watching the service',
       request: (pid) => ({ method: 'GET', path: this.path('starts'), query: { pid } }),
-      value: ({ process }) => ({ value: process, cursor: process.pid }),
+      value: ({ process }) => ({ value: replies.process.decode(process), cursor: process.pid }),
     })
   }
 }

@@ -6,7 +6,7 @@
 
 import { createParser } from 'eventsource-parser'
 import { onAbort } from '../../base/abort.js'
-import { objectOf } from './malformed.js'
+import { objectOf } from '../../schema/reply.js'
 
 export interface ServerEvent {
   id: string | undefined

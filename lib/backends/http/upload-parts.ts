@@ -4,6 +4,8 @@
 import { abortable } from '../../base/abort.js'
 import { pause } from '../../base/waiting.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
+import * as replies from '../../protocol/replies.js'
+import type { FileInfo } from '../../public/index.js'
 import type { FileWritePlan } from '../../requests/files.js'
 import type { Connection } from './connection.js'
 
@@ -13,31 +15,30 @@ export const PART_BYTES = 4 * 1024 * 1024
 const LONGEST_WAIT_MS = 10_000
 const KEEP_MS = 60_000
 
-/** Resolves with the reply for the file. `files` is the path of the session's files. */
-export async function uploadInParts<Reply>(
+/** `files` is the path of the session's files. */
+export async function uploadInParts(
   connection: Connection,
   files: string,
   target: object,
   source: AsyncIterator<Uint8Array>,
   signal: FileWritePlan['signal'],
-): Promise<Reply> {
+): Promise<FileInfo> {
   const subject = 'the write'
   const asked = { signal, subject, waits: true }
-  const { uploadId } = await connection.call<{ uploadId: string }>({
-    ...{ ...asked, path: `${files}/uploads` },
-    body: { ...target, keep: Math.min(KEEP_MS + connection.reconnectTimeout, MOST_KEEP_MS) },
-  })
+  const body = { ...target, keep: Math.min(KEEP_MS + connection.reconnectTimeout, MOST_KEEP_MS) }
+  const begin = { ...asked, path: `${files}/uploads`, body }
+  const { uploadId } = await connection.call(begin, replies.upload)
   const path = `/v1/uploads/${uploadId}`
   try {
     let offset = 0
     for await (const part of parts(source, signal, subject)) {
-      const query = { offset }
-      await connection.call({ ...asked, method: 'PUT', path, query, content: part, isIdempotent: true })
+      const request = { ...asked, method: 'PUT', path, query: { offset }, content: part } as const
+      await connection.call({ ...request, isIdempotent: true }, replies.empty)
       offset += part.length
     }
-    return await connection.call<Reply>({ ...asked, path: `${path}/end` })
+    return await connection.call({ ...asked, path: `${path}/end` }, replies.fileInfo)
   } catch (error) {
-    connection.call({ method: 'DELETE', path }).catch(() => {})
+    connection.call({ method: 'DELETE', path }, replies.empty).catch(() => {})
     throw error
   }
 }

@@ -5,13 +5,15 @@ import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
 import type { Encoding, ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
 import { planLogStream } from '../../requests/logs.js'
+import { boolean, number, type ReplyValue, reply, text } from '../../schema/reply.js'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { errorEvent } from '../route.js'
-import { envSchema, idSchema, timestamp } from '../schemas.js'
+import { envSchema, idSchema } from '../schemas.js'
 import { events, type ServerEvent } from '../sse.js'
-import { exitCodeOf, givenVariables, now, startedSchema } from './values.js'
+import type { Sendable } from '../wire.js'
+import { done, exitCodeOf, givenVariables, now, startedReply, timestamp } from './values.js'
 
 const executeBody = z.object({
   command: z.string(),
@@ -25,16 +27,27 @@ const executeBody = z.object({
 
 type ExecuteBody = z.output<typeof executeBody>
 
-const executedSchema = z.object({
-  success: z.boolean(),
-  exitCode: z.number(),
-  stdout: z.string(),
-  stderr: z.string(),
-  command: z.string(),
-  duration: z.number(),
+const executedReply = reply({
+  success: boolean,
+  exitCode: number,
+  stdout: text,
+  stderr: text,
+  command: text,
+  duration: number,
   timestamp,
-  sessionId: z.string(),
+  sessionId: text,
 })
+
+type Executed = ReplyValue<typeof executedReply>
+type Started = ReplyValue<typeof startedReply>
+
+const executeReply: Sendable<Executed | Started> = {
+  schema: { anyOf: [executedReply, startedReply] },
+  encode: (value, toBase64) =>
+    Object.hasOwn(value, 'processId')
+      ? startedReply.encode(value as Started, toBase64)
+      : executedReply.encode(value as Executed, toBase64),
+}
 
 const errors = [
   'INVALID_COMMAND',
@@ -61,12 +74,12 @@ export function addExecute(define: Define, server: ServerContext): void {
     tag: 'container',
     summary: 'Runs a command in a session, or starts it in the background.',
     body: executeBody,
-    reply: z.union([executedSchema, startedSchema]),
+    reply: executeReply,
     errors,
     async handle({ body, signal }) {
       if (body.background) {
         const { id, pid, command } = (await start(body)).info
-        return { success: true, processId: id, pid, command, timestamp: now() }
+        return done({ processId: id, pid, command })
       }
       try {
         const running = runToReply(backend, body.command, { ...options(body), signal })
@@ -111,7 +124,7 @@ export function addExecute(define: Define, server: ServerContext): void {
   })
 }
 
-function executed(result: ExecResult): z.output<typeof executedSchema> {
+function executed(result: ExecResult): Executed {
   const { success, stdout, stderr, command, duration, timestamp: begun, sessionId } = result
   return {
     success,
@@ -170,7 +183,7 @@ function lostEvents(body: ExecuteBody, timestamp: string): ServerEvent[] {
   ]
 }
 
-function lost({ command, cwd, sessionId = 'default' }: ExecuteBody): z.output<typeof executedSchema> {
+function lost({ command, cwd, sessionId = 'default' }: ExecuteBody): Executed {
   return {
     success: false,
     exitCode: 1,

@@ -2,28 +2,24 @@
  * Background processes, as clients of a sandbox container know them.
  */
 import { z } from '@hono/zod-openapi'
+import type { ProcessLogs } from '../../public/index.js'
 import { planFilter, planLogStream, readKill } from '../../requests/logs.js'
 import { readId } from '../../schema/names.js'
+import { list, number, reply, text, yes } from '../../schema/reply.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import {
-  cursorOf,
-  envSchema,
-  idSchema,
-  processParams,
-  queryNumber,
-  statusSchema,
-  timestamp,
-} from '../schemas.js'
+import { cursorOf, envSchema, idSchema, processParams, queryNumber, statusSchema } from '../schemas.js'
 import { events } from '../sse.js'
 import {
+  containerProcess,
+  done,
   exitCodeOf,
   givenVariables,
   now,
-  processSchema,
   requireProcess,
   showProcess,
-  startedSchema,
+  startedReply,
+  timestamp,
 } from './values.js'
 
 const startBody = z.object({
@@ -37,7 +33,7 @@ const startBody = z.object({
   autoCleanup: z.boolean().optional(),
 })
 
-const countSchema = z.object({ success: z.literal(true), cleanedCount: z.number(), timestamp })
+const countReply = reply({ success: yes, cleanedCount: number, timestamp })
 
 /** Those with a name of their own come first: an id could be that name. */
 export function addProcesses(define: Define, { backend, processes }: ServerContext): void {
@@ -47,7 +43,7 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     tag: 'container',
     summary: 'Starts a process in the background.',
     body: startBody,
-    reply: startedSchema,
+    reply: startedReply,
     errors: ['INVALID_COMMAND', 'SESSION_NOT_FOUND', 'PROCESS_ALREADY_EXISTS', 'COMMAND_EXECUTION_ERROR'],
     async handle({ body: { command, sessionId, processId, timeoutMs, env, cwd, autoCleanup } }) {
       const { info } = await processes.start(command, {
@@ -55,7 +51,7 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
         env: givenVariables(env),
       })
       const { id, pid, command: shown } = info
-      return { success: true, processId: id, pid, command: shown, timestamp: now() }
+      return done({ processId: id, pid, command: shown })
     },
   })
   define({
@@ -64,10 +60,10 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     tag: 'container',
     summary: 'Lists the processes.',
     query: z.object({ status: statusSchema.optional() }),
-    reply: z.object({ success: z.literal(true), processes: z.array(processSchema), timestamp }),
+    reply: reply({ success: yes, processes: list(containerProcess), timestamp }),
     async handle({ query: { status } }) {
       const found = await backend.listProcesses(planFilter({ status }))
-      return { success: true, processes: found.map(showProcess), timestamp: now() }
+      return done({ processes: found.map(showProcess) })
     },
   })
   define({
@@ -75,9 +71,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     path: '/api/process/kill-all',
     tag: 'container',
     summary: 'Kills all processes.',
-    reply: countSchema,
+    reply: countReply,
     async handle() {
-      return { success: true, cleanedCount: await backend.killAllProcesses(), timestamp: now() }
+      return done({ cleanedCount: await backend.killAllProcesses() })
     },
   })
   define({
@@ -85,9 +81,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     path: '/api/process/cleanup',
     tag: 'container',
     summary: 'Removes ended processes from the list.',
-    reply: countSchema,
+    reply: countReply,
     async handle() {
-      return { success: true, cleanedCount: await backend.cleanUpProcesses(), timestamp: now() }
+      return done({ cleanedCount: await backend.cleanUpProcesses() })
     },
   })
   define({
@@ -96,11 +92,11 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     tag: 'container',
     summary: 'Returns the state of a process.',
     params: processParams,
-    reply: z.object({ success: z.literal(true), process: processSchema, timestamp }),
+    reply: reply({ success: yes, process: containerProcess, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params }) {
       const process = await requireProcess(backend, params.processId)
-      return { success: true, process: showProcess(process), timestamp: now() }
+      return done({ process: showProcess(process) })
     },
   })
   define({
@@ -110,11 +106,11 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     summary: 'Kills a process. A process that has already ended counts as killed.',
     params: processParams,
     query: z.object({ signal: z.string().optional() }),
-    reply: z.object({ success: z.literal(true), processId: z.string(), timestamp }),
+    reply: reply({ success: yes, processId: text, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { signal } }) {
       await backend.process(readId(processId)).kill(readKill(signalOf(signal), undefined, 'killProcess'))
-      return { success: true, processId, timestamp: now() }
+      return done({ processId })
     },
   })
   define({
@@ -123,17 +119,11 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     tag: 'container',
     summary: 'Returns the output of a process so far.',
     params: processParams,
-    reply: z.object({
-      success: z.literal(true),
-      processId: z.string(),
-      stdout: z.string(),
-      stderr: z.string(),
-      timestamp,
-    }),
+    reply: reply({ success: yes, processId: text, stdout: text, stderr: text, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      const { stdout, stderr } = await backend.process(readId(processId)).logs('utf8')
-      return { success: true, processId, stdout, stderr, timestamp: now() }
+      const { stdout, stderr } = (await backend.process(readId(processId)).logs('utf8')) as ProcessLogs
+      return done({ processId, stdout, stderr })
     },
   })
   define({

@@ -13,10 +13,11 @@ import { setEnv } from '../../sandbox/runner.js'
 import { decodeEnv } from '../../schema/env.js'
 import { readId } from '../../schema/names.js'
 import { readArgument, readOptions } from '../../schema/read.js'
+import { list, reply, text, yes } from '../../schema/reply.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { doneSchema, envSchema, idSchema, timestamp } from '../schemas.js'
-import { now } from './values.js'
+import { envSchema, idSchema } from '../schemas.js'
+import { done, doneReply, timestamp } from './values.js'
 
 const createBody = z.object({
   id: idSchema.optional(),
@@ -34,13 +35,13 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     tag: 'container',
     summary: 'Creates a session.',
     body: createBody,
-    reply: z.object({ success: z.literal(true), data: z.object({ id: z.string() }), timestamp }),
+    reply: reply({ success: yes, data: reply({ id: text }), timestamp }),
     errors: ['SESSION_ALREADY_EXISTS'],
     async handle({ body: { id, env, cwd, commandTimeoutMs } }) {
       const sessionId = await createAnywhere(backend, { id, env: env && decodeEnv(env), cwd })
       if (commandTimeoutMs === undefined) sessionTimeouts.delete(sessionId)
       else sessionTimeouts.set(sessionId, commandTimeoutMs)
-      return { success: true, data: { id: sessionId }, timestamp: now() }
+      return done({ data: { id: sessionId } })
     },
   })
   define({
@@ -48,9 +49,9 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     path: '/api/session/list',
     tag: 'container',
     summary: 'Lists the ids of the sessions.',
-    reply: z.object({ success: z.literal(true), data: z.array(z.string()), timestamp }),
+    reply: reply({ success: yes, data: list(text), timestamp }),
     async handle() {
-      return { success: true, data: await backend.listSessions(), timestamp: now() }
+      return done({ data: await backend.listSessions() })
     },
   })
   define({
@@ -59,12 +60,12 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     tag: 'container',
     summary: 'Deletes a session and kills everything in it.',
     body: z.object({ sessionId: idSchema }),
-    reply: z.object({ success: z.literal(true), sessionId: z.string(), timestamp }),
+    reply: reply({ success: yes, sessionId: text, timestamp }),
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { sessionId } }) {
       await backend.deleteSession(readId(sessionId))
       sessionTimeouts.delete(sessionId)
-      return { success: true, sessionId, timestamp: now() }
+      return done({ sessionId })
     },
   })
   define({
@@ -73,11 +74,11 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     tag: 'container',
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: envBody,
-    reply: doneSchema,
+    reply: doneReply,
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { envVars, sessionId = DEFAULT_SESSION } }) {
       await setEnv(backend, readId(sessionId, 'sessionId'), decodeEnv(envVars))
-      return { success: true, timestamp: now() }
+      return done({})
     },
   })
 }

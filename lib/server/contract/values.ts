@@ -1,33 +1,45 @@
 /**
  * Values that several routes of containers share.
  */
-import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
 import { signalNumber } from '../../base/signals.js'
+import * as replies from '../../protocol/replies.js'
+import type { ProcessInfo } from '../../public/index.js'
 import type { Backend, ProcessBackend } from '../../sandbox/backend.js'
 import { readId } from '../../schema/names.js'
-import { statusSchema, timestamp } from '../schemas.js'
+import { number, optional, reply, text, yes } from '../../schema/reply.js'
 
-export const processSchema = z
-  .object({
-    id: z.string(),
-    pid: z.number(),
-    command: z.string(),
-    status: statusSchema,
-    startTime: z.string(),
-    endTime: z.string().optional(),
-    exitCode: z.number().optional(),
-  })
-  .openapi('ContainerProcess')
+export interface ContainerProcess extends Pick<ProcessInfo, 'id' | 'pid' | 'command' | 'status'> {
+  startTime: string
+  endTime?: string
+  exitCode?: number
+}
+
+export const containerProcess = reply<ContainerProcess>(
+  {
+    id: text,
+    pid: number,
+    command: text,
+    status: replies.processStatus,
+    startTime: text,
+    endTime: optional(text),
+    exitCode: optional(number),
+  },
+  'ContainerProcess',
+)
+
+/** When a reply was made. */
+export const timestamp = { ...text, description: 'ISO 8601' }
+
+/** Of calls that have no result. */
+export const doneReply = reply({ success: yes, timestamp })
+
+export function done<T>(values: T): T & { success: true; timestamp: string } {
+  return { success: true, ...values, timestamp: now() }
+}
 
 /** The answer when a process was started. */
-export const startedSchema = z.object({
-  success: z.literal(true),
-  processId: z.string(),
-  pid: z.number(),
-  command: z.string(),
-  timestamp,
-})
+export const startedReply = reply({ success: yes, processId: text, pid: number, command: text, timestamp })
 
 export function now(): string {
   return new Date().toISOString()
@@ -40,7 +52,7 @@ export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; sign
   return number === undefined ? 1 : 128 + number
 }
 
-export function showProcess({ info }: ProcessBackend): z.output<typeof processSchema> {
+export function showProcess({ info }: ProcessBackend): ContainerProcess {
   const { id, pid, command, status, startTime, endTime } = info
   return {
     id,

@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
+import * as replies from '../../protocol/replies.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { queryNumber, strictObject } from '../schemas.js'
@@ -24,7 +25,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
       keep: z.number().int().min(1).max(MOST_KEEP_MS),
       sandbox: z.string().min(1).max(MOST_CHARACTERS).optional(),
     }),
-    reply: z.object({ callerId }),
+    reply: replies.caller,
     async handle({ body: { keep, sandbox } }) {
       return { callerId: callers.register(keep, sandbox) }
     },
@@ -35,7 +36,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     summary: 'Cancels all calls of a caller.',
     ...{ tag, errors },
     params: z.object({ callerId }),
-    reply: z.object({}),
+    reply: replies.empty,
     async handle({ params }) {
       callers.unregister(params.callerId)
       return {}
@@ -47,7 +48,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     summary: 'Cancels a call. If its request arrives later, nothing runs.',
     ...{ tag, errors },
     params: z.object({ callerId, number: queryNumber }),
-    reply: z.object({}),
+    reply: replies.empty,
     async handle({ params }) {
       callers.cancel(params.callerId, params.number)
       return {}

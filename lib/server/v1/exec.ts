@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { execOptions } from '../../protocol/exec-options.js'
+import * as replies from '../../protocol/replies.js'
 import type { Encoding, ExecEvent, Signal } from '../../public/index.js'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
@@ -10,7 +11,7 @@ import { type Define, errorEvent } from '../route.js'
 import { commandSchema, dataSchema, runParams, signalSchema, strictObject } from '../schemas.js'
 import { events, type ServerEvent } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
-import { decodeData, encodeData, encodeResult, optionsOf } from '../wire.js'
+import { decodeData, encodeData, encodeReply, optionsOf } from '../wire.js'
 
 const execBody = strictObject({ command: commandSchema, ...shapeOf(execOptions) })
 
@@ -27,36 +28,6 @@ const streamBody = execBody.extend({
     description: 'Keeps as much output in the result as /v1/exec. Default: at most 1 MiB of each stream.',
   }),
 })
-
-const perStream = z.object({ stdout: z.number(), stderr: z.number() })
-
-const resultSchema = z
-  .object({
-    success: z.boolean(),
-    exitCode: z.number().nullable(),
-    signal: z.string().nullable(),
-    stdout: dataSchema,
-    stderr: dataSchema,
-    all: dataSchema.optional().openapi({ description: 'Omitted if one of the two streams is empty.' }),
-    command: z.string(),
-    sessionId: z.string(),
-    cwd: z.string(),
-    duration: z.number(),
-    timestamp: z.string(),
-    timedOut: z.boolean(),
-    isCanceled: z.boolean(),
-    truncated: perStream.nullable().openapi({ description: 'Number of bytes missing in each stream.' }),
-    truncatedAt: perStream
-      .nullable()
-      .openapi({ description: 'Number of bytes before the gap in each stream.' }),
-    sessionRestarted: z.boolean(),
-    lostState: z
-      .array(z.object({ kind: z.string(), name: z.string(), reason: z.string() }))
-      .optional()
-      .openapi({ description: 'Items of the state that could not be restored before the command.' }),
-    denials: z.array(z.object({ target: z.string(), rule: z.literal('network') })),
-  })
-  .openapi('Result')
 
 const errors = [
   'CWD_NOT_FOUND',
@@ -77,13 +48,13 @@ export function addExec(define: Define, server: ServerContext): void {
     summary:
       'Runs a command. It is killed when the client disconnects. Without `maxBuffer`, the result has at most 16 MiB of each stream.',
     body: execBody,
-    reply: z.object({ result: resultSchema }),
+    reply: replies.exec,
     errors,
     patient: true,
     async handle({ body, signal }) {
       const { command, ...rest } = body
       const running = runToReply(backend, command, { ...optionsOf(execOptions, rest), signal })
-      return { result: encodeResult(await metrics.command(running)) }
+      return { result: await metrics.command(running) }
     },
   })
   define({
@@ -124,7 +95,7 @@ export function addExec(define: Define, server: ServerContext): void {
     summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
     params: runParams,
     body: strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
-    reply: z.object({}),
+    reply: replies.empty,
     errors: ['RUN_NOT_FOUND'],
     patient: true,
     async handle({ params, body: { data, end }, signal }) {
@@ -142,7 +113,7 @@ export function addExec(define: Define, server: ServerContext): void {
     summary: 'Kills a run, which then ends with `complete`.',
     params: runParams,
     body: strictObject({ signal: signalSchema.optional() }),
-    reply: z.object({ killed: z.boolean() }),
+    reply: replies.runKill,
     errors: ['RUN_NOT_FOUND'],
     patient: true,
     async handle({ params, body: { signal } }) {
@@ -155,7 +126,7 @@ export function addExec(define: Define, server: ServerContext): void {
     tag: 'commands',
     summary: 'Kills a run, which then ends with `error` and the code ABORT_ERR.',
     params: runParams,
-    reply: z.object({}),
+    reply: replies.empty,
     errors: ['RUN_NOT_FOUND'],
     async handle({ params }) {
       runs.get(params.runId).abort.abort()
@@ -172,7 +143,7 @@ function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerE
     case 'stderr':
       return { data: { ...event, data: encodeData(event.data) } }
     case 'complete':
-      return { data: { ...event, result: encodeResult(event.result) } }
+      return { data: { ...event, result: encodeReply(replies.execResult, event.result) } }
     case 'error':
       return { data: errorEvent(server, event.error, 'v1') }
   }

@@ -2,6 +2,7 @@
  * The content of files: downloads with ranges, and uploads. Both are streamed.
  */
 import { SandboxError } from '../../base/errors.js'
+import * as replies from '../../protocol/replies.js'
 import { planFileStream, planFileWrite } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
 import { type CheckedPath, checkPath } from '../../schema/paths.js'
@@ -10,7 +11,7 @@ import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
 import { queryFlag, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { type ByteRange, parseRange } from './byte-range.js'
-import { encodeFile, fileSchema, filesOf, pathOf, pathQuery } from './file-values.js'
+import { filesOf, pathOf, pathQuery } from './file-values.js'
 
 const HEADERS = {
   'accept-ranges': 'bytes',
@@ -52,13 +53,13 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
     params: sessionParams,
     query: strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
     upload: true,
-    reply: fileSchema,
+    reply: replies.fileInfo,
     errors: [...errors, 'NO_SPACE', 'NOT_A_DIRECTORY'],
     async handle({ params: { sessionId }, query, upload, signal }) {
       const { mode, append } = query
       const files = await filesOf(backend, sessionId)
       const plan = planFileWrite(pathOf(query), upload ?? '', { mode, append, signal })
-      return encodeFile(await files.write(plan))
+      return files.write(plan)
     },
   })
 }

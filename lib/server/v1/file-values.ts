@@ -1,23 +1,9 @@
-/** Files in requests and replies. Paths are text, or base64 where they are not UTF-8. */
+/** Files in requests. Paths are text, or base64 where they are not UTF-8. */
 import { z } from '@hono/zod-openapi'
-import type { FileEvent, FileInfo, FilePath } from '../../public/index.js'
+import type { FilePath } from '../../public/index.js'
 import type { Backend, FilesBackend } from '../../sandbox/backend.js'
 import { Refusal } from '../failure.js'
-import { timestamp } from '../schemas.js'
 import { requireSession } from './sessions.js'
-
-export const fileSchema = z
-  .object({
-    path: z.string(),
-    pathBase64: z.string().optional(),
-    name: z.string(),
-    type: z.enum(['file', 'directory', 'symlink', 'other']),
-    size: z.number(),
-    mode: z.number(),
-    modified: timestamp,
-    target: z.string().optional(),
-  })
-  .openapi('File')
 
 /** The query parameters that name a file. */
 export const pathQuery = {
@@ -48,20 +34,4 @@ export function pathOf({ path, pathBase64 }: PathQuery, otherwise?: string): Fil
 /** Rejects with SESSION_NOT_FOUND. */
 export async function filesOf(backend: Backend, sessionId: string): Promise<FilesBackend> {
   return backend.files(await requireSession(backend, sessionId))
-}
-
-export function encodeFile({ pathBytes, modified, ...info }: FileInfo): object {
-  return { ...info, ...(pathBytes && { pathBase64: base64(pathBytes) }), modified: modified.toISOString() }
-}
-
-export function encodeFileEvent({ pathBytes, oldPathBytes, ...event }: FileEvent): { type: string } {
-  return {
-    ...event,
-    ...(pathBytes && { pathBase64: base64(pathBytes) }),
-    ...(oldPathBytes && { oldPathBase64: base64(oldPathBytes) }),
-  }
-}
-
-function base64(bytes: Uint8Array): string {
-  return Buffer.from(bytes).toString('base64')
 }

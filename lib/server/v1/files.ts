@@ -1,8 +1,8 @@
 /**
  * Files of a session, without their content: their properties, their directories, and their changes.
  */
-import { z } from '@hono/zod-openapi'
 import { fileCopyOptions, fileRemoveOptions } from '../../protocol/file-options.js'
+import * as replies from '../../protocol/replies.js'
 import {
   planFileCopy,
   planFileList,
@@ -16,13 +16,13 @@ import type { Define } from '../route.js'
 import { dataSchema, queryFlag, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { events } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
-import { decodeData, optionsOf } from '../wire.js'
-import { encodeFile, encodeFileEvent, fileSchema, filesOf, pathOf, pathQuery } from './file-values.js'
+import { decodeData, encodeReply, optionsOf } from '../wire.js'
+import { filesOf, pathOf, pathQuery } from './file-values.js'
 
 const tag = 'files'
 const params = sessionParams
 const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT_A_DIRECTORY', 'INVALID_PATH']
-const reply = z.object({})
+const reply = replies.empty
 const base = '/v1/sessions/{sessionId}/files'
 
 export function addFiles(define: Define, { backend }: ServerContext): void {
@@ -32,11 +32,10 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
     ...{ tag, params, errors },
     query: strictObject(pathQuery),
-    reply: z.object({ file: fileSchema.nullable() }),
+    reply: replies.stat,
     async handle({ params: { sessionId }, query }) {
       const files = await filesOf(backend, sessionId)
-      const found = await files.stat(checkPath(pathOf(query), 'path'))
-      return { file: found && encodeFile(found) }
+      return { file: await files.stat(checkPath(pathOf(query), 'path')) }
     },
   })
   define({
@@ -49,13 +48,13 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       recursive: queryFlag.optional(),
       maxDepth: queryNumber.optional(),
     }),
-    reply: z.object({ files: z.array(fileSchema) }),
+    reply: replies.files,
     patient: true,
     async handle({ params: { sessionId }, query }) {
       const { recursive, maxDepth } = query
       const files = await filesOf(backend, sessionId)
       const { path, depth } = planFileList(pathOf(query, '.'), { recursive, maxDepth })
-      return { files: (await files.list(path, depth)).map(encodeFile) }
+      return { files: await files.list(path, depth) }
     },
   })
   define({
@@ -126,7 +125,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       const changes = files.watch(path, planFileWatch({ recursive: query.recursive, signal }))
       return events(
         changes,
-        (change) => [{ data: encodeFileEvent(change) }],
+        (change) => [{ data: encodeReply(replies.fileEvent, change) }],
         [],
         () => [{ data: { type: 'end' } }],
       )

@@ -1,9 +1,9 @@
 /**
  * Durable jobs. They outlive the server, and so do their cursors.
  */
-import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
 import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
+import * as replies from '../../protocol/replies.js'
 import {
   jobReference,
   planJobCancel,
@@ -18,7 +18,6 @@ import type { Define } from '../route.js'
 import {
   commandSchema,
   cursorOf,
-  dataSchema,
   encodingSchema,
   jobParams,
   queryFlag,
@@ -27,45 +26,7 @@ import {
 } from '../schemas.js'
 import { events } from '../sse.js'
 import { shapeOf } from '../table-schema.js'
-import { encodeJobInfo, encodeJobRead, encodeJobStatus, optionsOf } from '../wire.js'
-
-const statusSchema = z
-  .object({
-    state: z.enum(['running', 'exited', 'crashed']),
-    exitCode: z.number().nullable(),
-    signal: z.string().optional(),
-    reason: z.string().optional(),
-    alive: z.boolean(),
-    endedAt: z.string().optional(),
-    duration: z.number().optional(),
-    outputLost: z.literal(true).optional(),
-  })
-  .openapi('JobStatus')
-
-const handleSchema = z
-  .object({
-    jobId: z.string(),
-    dir: z.string(),
-    outputFile: z.string(),
-    exitFile: z.string(),
-    pgid: z.number(),
-    cgroup: z.string().nullable(),
-    processName: z.string().optional(),
-  })
-  .openapi('Job')
-
-const infoSchema = handleSchema.extend({
-  createdAt: z.string(),
-  command: z.string().optional(),
-  status: statusSchema,
-})
-
-const readSchema = z.object({
-  raw: dataSchema,
-  cursor: z.number(),
-  bytesFetched: z.number(),
-  status: statusSchema,
-})
+import { encodeReply, optionsOf } from '../wire.js'
 
 const startBody = strictObject({ ...shapeOf(jobStartOptions), command: commandSchema })
 
@@ -87,7 +48,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     tag,
     summary: 'Starts a job.',
     body: startBody,
-    reply: handleSchema,
+    reply: replies.jobHandle,
     errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
     async handle({ body }) {
       return jobs.start(planJobStart(optionsOf(jobStartOptions, body)))
@@ -98,9 +59,9 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     path: '/v1/jobs',
     tag,
     summary: 'Lists the jobs in start order.',
-    reply: z.object({ jobs: z.array(infoSchema) }),
+    reply: replies.jobs,
     async handle() {
-      return { jobs: (await jobs.list()).map(encodeJobInfo) }
+      return { jobs: await jobs.list() }
     },
   })
   define({
@@ -108,7 +69,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     path: '/v1/jobs/{jobId}',
     summary: 'Returns the handle of a job.',
     ...{ tag, params, errors },
-    reply: handleSchema,
+    reply: replies.jobHandle,
     async handle({ params: { jobId } }) {
       const handle = await jobs.attach(jobReference(jobId))
       if (handle === null) throw engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
@@ -120,9 +81,9 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     path: '/v1/jobs/{jobId}/status',
     summary: 'Returns the status of a job.',
     ...{ tag, params, errors },
-    reply: statusSchema,
+    reply: replies.jobStatus,
     async handle({ params: { jobId } }) {
-      return encodeJobStatus(await jobs.status(jobReference(jobId)))
+      return jobs.status(jobReference(jobId))
     },
   })
   define({
@@ -131,9 +92,9 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     summary: 'Reads the output of a job, starting at a cursor.',
     ...{ tag, params, errors },
     query: readQuery,
-    reply: readSchema,
+    reply: replies.jobRead,
     async handle({ params: { jobId }, query: { cursor, ...rest } }) {
-      return encodeJobRead(await jobs.read(jobReference(jobId), readCursor(cursor), planJobRead(rest)))
+      return jobs.read(jobReference(jobId), readCursor(cursor), planJobRead(rest))
     },
   })
   define({
@@ -151,7 +112,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
       const pieces = jobs.follow(jobId, readCursor(since), planJobFollow({ ...rest, maxBytes, signal }))
       return events(
         pieces,
-        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeJobRead(read) } }],
+        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeReply(replies.jobRead, read) } }],
         [],
         () => [{ data: { type: 'end' } }],
       )
@@ -162,10 +123,10 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     path: '/v1/jobs/{jobId}/wait',
     summary: 'Waits until a job ends.',
     ...{ tag, params, errors },
-    reply: statusSchema,
+    reply: replies.jobStatus,
     patient: true,
     async handle({ params: { jobId }, signal }) {
-      return encodeJobStatus(await jobs.wait(jobReference(jobId), signal))
+      return jobs.wait(jobReference(jobId), signal)
     },
   })
   define({
@@ -174,7 +135,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     summary: 'Cancels a job and kills everything that it started.',
     ...{ tag, params, errors: [...errors, 'JOB_RUNNING'] },
     body: strictObject(shapeOf(jobCancelOptions)),
-    reply: z.object({}),
+    reply: replies.empty,
     patient: true,
     async handle({ params: { jobId }, body }) {
       const { forceKillAfterDelay } = planJobCancel(optionsOf(jobCancelOptions, body))
@@ -188,7 +149,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     summary: 'Removes a job that has ended.',
     ...{ tag, params },
     errors: [...errors, 'JOB_RUNNING'],
-    reply: z.object({}),
+    reply: replies.empty,
     async handle({ params: { jobId } }) {
       await jobs.remove(jobReference(jobId))
       return {}

@@ -2,12 +2,14 @@
  * The input and output of processes, their resources, and the health of services.
  */
 import { z } from '@hono/zod-openapi'
+import * as replies from '../../protocol/replies.js'
 import type { LogEvent, ProcessInfo } from '../../public/index.js'
 import { planLogStream, planLogs } from '../../requests/logs.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { closeInput, resize, write } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
 import { InTurn } from '../in-turn.js'
+import { withInstance } from '../processes.js'
 import type { Define } from '../route.js'
 import {
   cursorOf,
@@ -19,8 +21,7 @@ import {
   strictObject,
 } from '../schemas.js'
 import { events } from '../sse.js'
-import { decodeData, encodeLogEvent, encodeLogs, encodeProcess } from '../wire.js'
-import { processSchema } from './processes.js'
+import { decodeData, encodeReply } from '../wire.js'
 
 const outputQuery = strictObject({
   since: queryNumber.optional(),
@@ -29,15 +30,6 @@ const outputQuery = strictObject({
     .optional()
     .openapi({ description: 'Sends nothing if the service is now another process.' }),
   encoding: encodingSchema.optional(),
-})
-
-const statsSchema = z.object({
-  cpuTime: z.number(),
-  memory: z.number(),
-  memoryPeak: z.number(),
-  pids: z.number(),
-  ioRead: z.number(),
-  ioWrite: z.number(),
 })
 
 const tag = 'processes'
@@ -51,11 +43,11 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     summary: 'Returns the output of a process so far.',
     ...{ tag, params },
     query: strictObject({ encoding: encodingSchema.optional() }),
-    reply: z.object({ stdout: dataSchema, stderr: dataSchema, truncated: z.number().optional() }),
+    reply: replies.logs,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
       const process = await processes.find(processId)
-      return encodeLogs(await process.logs(planLogs(query, 'getLogs').encoding))
+      return process.logs(planLogs(query, 'getLogs').encoding)
     },
   })
   define({
@@ -76,7 +68,12 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
         pid === current ? process.output(planLogStream({ ...options, since, signal }, 'output')) : nothing()
       return events(
         output,
-        (event) => [{ id: event.type === 'exit' ? undefined : event.cursor, data: encodeLogEvent(event) }],
+        (event) => [
+          {
+            id: event.type === 'exit' ? undefined : event.cursor,
+            data: encodeReply(replies.logEvent, event),
+          },
+        ],
         [],
         () => [{ data: { type: 'end' } }],
       )
@@ -95,7 +92,12 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
       const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
       return events(
         successors(service, after, signal),
-        (process) => [{ id: process.pid, data: { type: 'start', process: encodeProcess(service, process) } }],
+        (process) => [
+          {
+            id: process.pid,
+            data: { type: 'start', process: encodeReply(replies.process, withInstance(service, process)) },
+          },
+        ],
         [],
         () => [{ data: { type: 'end' } }],
       )
@@ -107,7 +109,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
     ...{ tag, params },
     body: strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
-    reply: z.object({}),
+    reply: replies.empty,
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
     patient: true,
     async handle({ params: { processId }, body: { data, end }, signal }) {
@@ -125,7 +127,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     summary: 'Sets the size of the terminal of a process.',
     ...{ tag, params },
     body: strictObject({ cols: z.number(), rows: z.number() }),
-    reply: z.object({ resized: z.boolean() }),
+    reply: replies.resize,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {
       return { resized: await resize(await processes.find(processId), cols, rows) }
@@ -136,7 +138,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     path: '/v1/processes/{processId}/stats',
     summary: 'Returns the processor time and memory of a process and its descendants.',
     ...{ tag, params },
-    reply: statsSchema,
+    reply: replies.stats,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
       return (await processes.find(processId)).stats()
@@ -147,16 +149,10 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     path: '/v1/processes/{processId}/health',
     summary: 'Returns the health of a service.',
     ...{ tag, params },
-    reply: z.object({
-      healthy: z.boolean(),
-      status: z.string(),
-      restarts: z.number(),
-      lastFailure: z.unknown(),
-    }),
+    reply: replies.health,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
-      const { lastFailure, ...health } = await (await processes.findService(processId)).health()
-      return { ...health, ...(lastFailure && { lastFailure }) }
+      return (await processes.findService(processId)).health()
     },
   })
   define({
@@ -164,13 +160,13 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     path: '/v1/processes/{processId}/restart',
     summary: 'Restarts a service. Responds when it is ready.',
     ...{ tag, params },
-    reply: processSchema,
+    reply: replies.process,
     errors: ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
     patient: true,
     async handle({ params: { processId } }) {
       const service = await processes.findService(processId)
       await service.restart()
-      return encodeProcess(service)
+      return withInstance(service)
     },
   })
 }

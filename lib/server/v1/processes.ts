@@ -5,10 +5,12 @@ import { z } from '@hono/zod-openapi'
 import { OptionError } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
+import * as replies from '../../protocol/replies.js'
 import { portOptions } from '../../protocol/wait-options.js'
 import { planFilter, readKill } from '../../requests/logs.js'
 import type { OptionTable } from '../../schema/kind.js'
 import type { ServerContext } from '../context.js'
+import { withInstance } from '../processes.js'
 import type { Define } from '../route.js'
 import {
   commandSchema,
@@ -17,30 +19,11 @@ import {
   patternSchema,
   processParams,
   signalSchema,
-  statusSchema,
   strictObject,
 } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
-import { encodeProcess, optionsOf } from '../wire.js'
+import { optionsOf } from '../wire.js'
 import { patternOf } from './values.js'
-
-export const processSchema = z
-  .object({
-    id: z.string(),
-    instance: z.string().openapi({
-      description: 'Names this process for ever, as `id~instance` in a path: its id can be used again.',
-    }),
-    pid: z.number(),
-    command: z.string(),
-    sessionId: z.string(),
-    status: statusSchema,
-    startTime: z.string(),
-    endTime: z.string().optional(),
-    exitCode: z.number().nullable(),
-    signal: z.string().nullable(),
-    reason: z.string().optional(),
-  })
-  .openapi('Process')
 
 const openInput = z
   .boolean()
@@ -80,12 +63,12 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     tag: 'processes',
     summary: 'Starts a process in the background.',
     body: startBody,
-    reply: processSchema,
+    reply: replies.process,
     errors,
     patient: true,
     async handle({ body: { command, ...rest } }) {
       const process = await processes.start(command, processOptionsOf(processOptions, ownOnly(rest)))
-      return encodeProcess(processes.show(process))
+      return processes.show(process)
     },
   })
   define({
@@ -94,7 +77,7 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     tag: 'processes',
     summary: 'Starts a process and waits until its health check passes.',
     body: serviceBody,
-    reply: processSchema,
+    reply: replies.process,
     errors: [...errors, 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
     patient: true,
     async handle({ body: { command, healthCheck, ...rest }, signal }) {
@@ -110,7 +93,7 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
           signal: start.signal,
           healthCheck: given,
         })
-        return encodeProcess(processes.show(service))
+        return processes.show(service)
       } finally {
         signal.removeEventListener('abort', abandon)
       }
@@ -125,10 +108,10 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
       status: z.string().optional().openapi({ description: 'One status, or several separated by commas.' }),
       sessionId: idSchema.optional(),
     }),
-    reply: z.object({ processes: z.array(processSchema) }),
+    reply: replies.processes,
     async handle({ query: { status, sessionId } }) {
       const found = await backend.listProcesses(planFilter({ status: status?.split(','), sessionId }))
-      return { processes: found.map((process) => encodeProcess(processes.show(process))) }
+      return { processes: found.map((process) => processes.show(process)) }
     },
   })
   define({
@@ -137,10 +120,10 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     tag: 'processes',
     summary: 'Returns the state of a process.',
     params: processParams,
-    reply: processSchema,
+    reply: replies.process,
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
     async handle({ params }) {
-      return encodeProcess(processes.show(await processes.find(params.processId)))
+      return processes.show(await processes.find(params.processId))
     },
   })
   define({
@@ -148,7 +131,7 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     path: '/v1/processes/kill-all',
     tag: 'processes',
     summary: 'Kills all processes.',
-    reply: z.object({ count: z.number() }),
+    reply: replies.count,
     patient: true,
     async handle() {
       return { count: await backend.killAllProcesses() }
@@ -159,7 +142,7 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     path: '/v1/processes/cleanup',
     tag: 'processes',
     summary: 'Removes ended processes from the list.',
-    reply: z.object({ count: z.number() }),
+    reply: replies.count,
     async handle() {
       return { count: await backend.cleanUpProcesses() }
     },
@@ -171,13 +154,13 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     summary: 'Kills a process and everything that it started.',
     params: processParams,
     body: strictObject({ signal: signalSchema.optional(), ...shapeOf(killOptions) }),
-    reply: z.object({ killed: z.boolean(), process: processSchema }),
+    reply: replies.kill,
     errors: ['PROCESS_NOT_FOUND'],
     patient: true,
     async handle({ params, body: { signal, ...rest } }) {
       const process = await processes.find(params.processId)
       const killed = await process.kill(readKill(signal, optionsOf(killOptions, rest), 'kill'))
-      return { killed, process: encodeProcess(process) }
+      return { killed, process: withInstance(process) }
     },
   })
 }

@@ -1,8 +1,8 @@
 /**
  * Sessions and their variables.
  */
-import { z } from '@hono/zod-openapi'
 import { engineError } from '../../base/errors.js'
+import * as replies from '../../protocol/replies.js'
 import { historyOptions, sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
 import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { Backend } from '../../sandbox/backend.js'
@@ -12,23 +12,9 @@ import { readId } from '../../schema/names.js'
 import { readOptions } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
 import type { Define } from '../route.js'
-import { envSchema, queryNumber, sessionParams, strictObject, timestamp } from '../schemas.js'
+import { envSchema, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { shapeOf } from '../table-schema.js'
 import { optionsOf } from '../wire.js'
-
-const sessionSchema = z.object({ id: z.string() }).openapi('Session')
-
-const historySchema = z
-  .object({
-    command: z.string(),
-    startedAt: timestamp,
-    duration: z.number(),
-    exitCode: z.number().nullable(),
-    signal: z.string().nullable(),
-    stdoutBytes: z.number(),
-    stderrBytes: z.number(),
-  })
-  .openapi('HistoryEntry')
 
 const createBody = strictObject(shapeOf(sessionOptions))
 
@@ -39,7 +25,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     tag: 'sessions',
     summary: 'Creates a session.',
     body: createBody,
-    reply: sessionSchema,
+    reply: replies.session,
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
     async handle({ body }) {
       const values = readOptions(sessionOptions, optionsOf(sessionOptions, body), 'createSession')
@@ -51,7 +37,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     path: '/v1/sessions',
     tag: 'sessions',
     summary: 'Lists the sessions.',
-    reply: z.object({ sessions: z.array(sessionSchema) }),
+    reply: replies.sessions,
     async handle() {
       const ids = await backend.listSessions()
       return { sessions: ids.map((id) => ({ id })) }
@@ -63,7 +49,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     tag: 'sessions',
     summary: 'Returns the state of a session.',
     params: sessionParams,
-    reply: sessionSchema,
+    reply: replies.session,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId } }) {
       return { id: await requireSession(backend, sessionId) }
@@ -76,13 +62,12 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     summary: 'Lists the last commands of a session, oldest first.',
     params: sessionParams,
     query: strictObject({ limit: queryNumber.optional() }),
-    reply: z.object({ commands: z.array(historySchema) }),
+    reply: replies.history,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId }, query }) {
       await requireSession(backend, sessionId)
       const { limit } = readOptions(historyOptions, query, 'session.history')
-      const commands = await backend.history(sessionId, limit)
-      return { commands: commands.map((entry) => ({ ...entry, startedAt: entry.startedAt.toISOString() })) }
+      return { commands: await backend.history(sessionId, limit) }
     },
   })
   define({
@@ -91,7 +76,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     tag: 'sessions',
     summary: 'Deletes a session and kills everything in it.',
     params: sessionParams,
-    reply: z.object({}),
+    reply: replies.empty,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     patient: true,
     async handle({ params: { sessionId } }) {
@@ -106,7 +91,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     tag: 'sessions',
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: strictObject({ vars: envSchema, ...shapeOf(setEnvVarsOptions) }),
-    reply: z.object({}),
+    reply: replies.empty,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
     patient: true,
     async handle({ body: { vars, ...rest } }) {

@@ -3,6 +3,7 @@
  */
 import { z } from '@hono/zod-openapi'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
+import * as replies from '../../protocol/replies.js'
 import { planFileWrite } from '../../requests/files.js'
 import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
@@ -10,7 +11,7 @@ import { Refusal } from '../failure.js'
 import type { Define } from '../route.js'
 import { dataSchema, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { decodeData } from '../wire.js'
-import { encodeFile, fileSchema, filesOf } from './file-values.js'
+import { filesOf } from './file-values.js'
 
 /** Bytes of one part. */
 const MOST_PART_BYTES = 8 * 1024 * 1024
@@ -32,7 +33,7 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
       append: z.boolean().optional(),
       keep: z.number().int().min(1).max(MOST_KEEP_MS),
     }),
-    reply: z.object({ uploadId: z.string() }),
+    reply: replies.upload,
     async handle({ params: { sessionId }, body: { path, keep, ...options } }) {
       const files = await filesOf(backend, sessionId)
       const target = decodeData(path)
@@ -50,7 +51,7 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     query: strictObject({ offset: queryNumber }),
     upload: true,
     patient: true,
-    reply: z.object({}),
+    reply: replies.empty,
     async handle({ params: { uploadId }, query: { offset }, upload, signal }) {
       const data = await collect(upload ?? [], MOST_PART_BYTES, tooLarge)
       await uploads.part(uploadId, offset, data, signal)
@@ -63,9 +64,9 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     summary: 'Completes an upload. Its file replaces the old file.',
     ...{ tag, params, errors },
     patient: true,
-    reply: fileSchema,
+    reply: replies.fileInfo,
     async handle({ params: { uploadId } }) {
-      return encodeFile(await uploads.end(uploadId))
+      return uploads.end(uploadId)
     },
   })
   define({
@@ -73,7 +74,7 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     path: '/v1/uploads/{uploadId}',
     summary: 'Cancels an upload and discards its file.',
     ...{ tag, params, errors: ['UPLOAD_NOT_FOUND'] },
-    reply: z.object({}),
+    reply: replies.empty,
     async handle({ params: { uploadId } }) {
       uploads.cancel(uploadId)
       return {}
