@@ -26,3 +26,4 @@ mod sandbox;
 mod types;
 mod user;
 mod variables;
+mod workspace;

@@ -58,6 +58,7 @@ impl NativeSandbox {
             limits: config.limits.map(process::limits).unwrap_or_default(),
             user: config.user.map(user::spec),
             isolation: config.isolation.map(isolation::rules),
+            workspace: config.workspace.map(Into::into),
             own_variables: config.own_variables.unwrap_or_default(),
             force_plain: config.engine.as_deref() == Some("plain"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),

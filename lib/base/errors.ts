@@ -54,6 +54,8 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   SESSION_TERMINATED: 'the session ended while the call was pending',
   SPAWN_FAILED: 'a process could not be started',
   STATE_DIR_UNAVAILABLE: 'the state directory cannot be used',
+  WORKSPACE_NOT_ENABLED: 'the sandbox has no copy-on-write workspace',
+  WORKSPACE_UNSUPPORTED: 'this machine or directory allows no copy-on-write workspace',
 }
 
 interface RunErrorOptions extends ErrorOptions {

@@ -3,6 +3,7 @@ import type { NativeResult } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
 import type { NativeLog, NativeProcess, NativeStats } from './process.js'
+import type { NativeChange, NativeUsage } from './workspace.js'
 
 export interface NativeEvent {
   id: number
@@ -31,6 +32,8 @@ export interface NativeEvent {
   file?: NativeFile
   files?: NativeFile[]
   changes?: NativeFileChange[]
+  workspaceChanges?: NativeChange[]
+  usage?: NativeUsage
   /** The handle of what was opened. */
   handle?: number
   /** In `error`: the file concerned. */

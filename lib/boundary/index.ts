@@ -41,3 +41,4 @@ export type {
   NativeSession,
   NativeUser,
 } from './sandbox.js'
+export type { NativeChange, NativeEntry, NativeUsage } from './workspace.js'

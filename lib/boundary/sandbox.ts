@@ -100,6 +100,10 @@ export interface NativeSandbox {
   /** Ends with `done` and `files` or `changes`: none at the end. */
   fileNext(id: number, handle: number): void
   fileClose(handle: number): void
+  /** Ends with `done` and `workspaceChanges`. */
+  workspaceChanges(id: number, paths: Uint8Array[] | null): void
+  /** Ends with `done` and `usage`. */
+  workspaceUsage(id: number): void
   /**
    * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess or readLog, which then ends with an empty
    * `done`.
@@ -131,6 +135,8 @@ export interface NativeConfig {
   /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
   ownVariables?: string[]
   isolation?: NativeIsolation
+  /** The directory of a copy-on-write workspace: absolute, without links. */
+  workspace?: string
   engine?: 'builtin' | 'plain'
   containment?: 'cgroup' | 'subreaper'
   log?: boolean

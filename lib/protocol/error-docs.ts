@@ -69,6 +69,14 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'This machine cannot enforce a rule of `isolation`.',
     fix: 'The message names the rule and the reason. Run `npx nacre doctor`, change the rule, or set `bestEffort`.',
   },
+  WORKSPACE_NOT_ENABLED: {
+    cause: 'The sandbox writes to the real files.',
+    fix: "Create it with `workspace: 'copy-on-write'`.",
+  },
+  WORKSPACE_UNSUPPORTED: {
+    cause: 'This machine or this directory allows no copy-on-write workspace.',
+    fix: 'The message names the reason. Run `npx nacre doctor`, or choose another directory.',
+  },
   IS_A_DIRECTORY: {
     cause: 'The path names a directory, and the call needs a file.',
     fix: 'Name a file, or set `recursive`.',

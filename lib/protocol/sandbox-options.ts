@@ -9,6 +9,7 @@ import { directory, directoryText, filePath } from '../schema/paths.js'
 import { limits, user } from '../schema/process.js'
 import { killSignal } from '../schema/signals.js'
 import { flag, logger } from '../schema/values.js'
+import { workspace } from '../schema/workspace.js'
 
 /** Of `new Sandbox`. */
 export const sandboxOptions = table<SandboxOptions>()({
@@ -26,5 +27,6 @@ export const sandboxOptions = table<SandboxOptions>()({
   user,
   limits,
   isolation,
+  workspace,
   logger,
 })

@@ -45,6 +45,8 @@ export type SandboxErrorCode =
   | 'SESSION_TERMINATED'
   | 'SPAWN_FAILED'
   | 'STATE_DIR_UNAVAILABLE'
+  | 'WORKSPACE_NOT_ENABLED'
+  | 'WORKSPACE_UNSUPPORTED'
 
 /** Codes of {@link OptionError}. */
 export type OptionErrorCode =

@@ -10,6 +10,7 @@ import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
+import type { Workspace, WorkspaceOptions } from './workspace.js'
 
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
@@ -53,6 +54,12 @@ export interface SandboxOptions {
    * enforce a rule, the first call rejects with ISOLATION_UNSUPPORTED. Default: no restrictions.
    */
   isolation?: Isolation
+  /**
+   * Whether programs write to the real files ('direct'), or to a private layer above the directory: then
+   * {@link Sandbox.workspace} shows what they changed. Holds for everything in the sandbox but durable jobs. If this machine
+   * or the directory does not allow it, the first call rejects with WORKSPACE_UNSUPPORTED. Default: 'direct'.
+   */
+  workspace?: 'direct' | 'copy-on-write' | WorkspaceOptions
   /**
    * Default for {@link ExecOptions.killSignal}: the first signal sent on a kill, a timeout or an abort. Default:
    * 'SIGTERM'.
@@ -255,6 +262,9 @@ export declare class Sandbox {
    * old one is still ending.
    */
   deleteSession(id: string): Promise<void>
+
+  /** The copy-on-write workspace; see {@link SandboxOptions.workspace}. */
+  readonly workspace: Workspace
 
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files

@@ -62,7 +62,7 @@ function methods(): (keyof SandboxFacade)[] {
   return names.filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]
 }
 
-export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs'> {
+export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs' | 'workspace'> {
   readonly files: Files
   readonly #backend: Backend
 

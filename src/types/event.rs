@@ -4,6 +4,7 @@ use super::exec::NativeResult;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeProcess, NativeStats};
+use super::workspace::{NativeChange, NativeUsage};
 use crate::piece::Piece;
 use napi_derive::napi;
 
@@ -49,6 +50,10 @@ pub struct NativeEvent {
     pub files: Option<Vec<NativeFile>>,
     /// In `done`: the changes that a watch has seen.
     pub changes: Option<Vec<NativeFileChange>>,
+    /// In `done`: the changed paths of a workspace.
+    pub workspace_changes: Option<Vec<NativeChange>>,
+    /// In `done`: what the layers of a workspace take.
+    pub usage: Option<NativeUsage>,
     /// In `done`: the handle of what was opened.
     pub handle: Option<u32>,
     /// In `error`: the file concerned.

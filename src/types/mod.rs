@@ -6,6 +6,7 @@ mod file;
 mod job;
 mod process;
 mod sandbox;
+mod workspace;
 
 pub use event::NativeEvent;
 pub use exec::{NativeExecExtras, NativeResult};
@@ -15,3 +16,4 @@ pub use process::{
     NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
+pub use workspace::{NativeChange, NativeEntry, NativeUsage};

@@ -30,6 +30,8 @@ pub struct NativeConfig {
     pub own_variables: Option<Vec<String>>,
     /// What programs may read, write, reach and see.
     pub isolation: Option<NativeIsolation>,
+    /// The directory of the copy-on-write workspace.
+    pub workspace: Option<String>,
     /// `plain` forces the fallback.
     pub engine: Option<String>,
     /// `subreaper` forces the fallback.

@@ -33,6 +33,10 @@ pub enum Code {
     LimitUnsupported,
     /// A rule of the isolation cannot be enforced on this system.
     IsolationUnsupported,
+    /// A copy-on-write workspace is not possible on this system, or over this directory.
+    WorkspaceUnsupported,
+    /// The call needs a copy-on-write workspace.
+    WorkspaceNotEnabled,
     /// No job has this id.
     JobNotFound,
     /// A job with this id exists.
@@ -78,6 +82,8 @@ impl Code {
             Self::InputClosed => "INPUT_CLOSED",
             Self::LimitUnsupported => "LIMIT_UNSUPPORTED",
             Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",
+            Self::WorkspaceUnsupported => "WORKSPACE_UNSUPPORTED",
+            Self::WorkspaceNotEnabled => "WORKSPACE_NOT_ENABLED",
             Self::JobNotFound => "JOB_NOT_FOUND",
             Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
             Self::JobRunning => "JOB_RUNNING",

@@ -36,3 +36,4 @@ mod supervisor;
 mod sys;
 pub mod user;
 pub mod variables;
+pub mod workspace;

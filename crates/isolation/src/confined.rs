@@ -23,7 +23,8 @@ pub struct Confined {
 
 impl Confined {
     /// Activates a confinement for programs of `owner`, or of this process's user. `group` is the control group of an
-    /// init, `guards` are the processes that it watches, and [`filter::program`] explains `fork_key`.
+    /// init, `guards` are the processes that it watches, [`filter::program`] explains `fork_key`, and
+    /// [`namespaces::create`] explains `workspace`.
     ///
     /// # Errors
     /// The step that failed; nothing is left behind.
@@ -33,11 +34,12 @@ impl Confined {
         fork_key: Option<u64>,
         group: Option<i32>,
         guards: &[i32],
+        workspace: Option<&OwnedFd>,
     ) -> io::Result<Self> {
         if confinement.namespaces.is_none() {
             temporary::make(&confinement.temporary, owner)?;
         }
-        let handles = namespaces::create(&confinement, group, guards)?;
+        let handles = namespaces::create(&confinement, group, guards, workspace)?;
         let filter = filter::program(&confinement, fork_key);
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
         Ok(Self { confinement, handles, filter, own, broker: None })
@@ -116,7 +118,7 @@ impl Confined {
     /// The step that failed.
     pub fn restrict_alone(&self) -> io::Result<()> {
         self.take_rights()?;
-        filter::install(&self.filter)
+        if self.confinement.restricts { filter::install(&self.filter) } else { Ok(()) }
     }
 
     /// Restricts this process irrevocably. For the child, after everything else and before exec.
@@ -124,8 +126,8 @@ impl Confined {
     /// # Errors
     /// The step that failed. The program must not run then.
     pub fn restrict(&self) -> io::Result<()> {
+        let Some(broker) = &self.broker else { return self.restrict_alone() };
         self.take_rights()?;
-        let Some(broker) = &self.broker else { return filter::install(&self.filter) };
         broker.hand_over(broker::install_with_listener(&self.filter)?)
     }
 
@@ -133,8 +135,13 @@ impl Confined {
     /// namespaces and changed its user; the seccomp filter follows.
     fn take_rights(&self) -> io::Result<()> {
         let step = |name: &'static str| move |error: io::Error| io::Error::other(format!("{name}: {error}"));
-        privileges::no_new_privileges().map_err(step("no_new_privs"))?;
         let has_user_namespace = self.confinement.namespaces.is_some_and(|namespaces| namespaces.user);
+        if !self.confinement.restricts {
+            // The rights in a user namespace are none that a program had before, and could undo the mounts.
+            let drop = || privileges::drop_capabilities(false).map_err(step("capabilities"));
+            return if has_user_namespace { drop() } else { Ok(()) };
+        }
+        privileges::no_new_privileges().map_err(step("no_new_privs"))?;
         let as_root = nix::unistd::geteuid().is_root() && !has_user_namespace;
         privileges::drop_capabilities(as_root).map_err(step("capabilities"))?;
         landlock::restrict(&self.confinement, self.own.as_ref()).map_err(step("Landlock"))

@@ -50,6 +50,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     }
     let mut namespaces = offer.mounts.is_ok().then_some(Namespaces {
         user: offer.needs_user,
+        ipc: true,
         network: rules.network != Network::Open && offer.network.is_ok(),
         processes: rules.own_processes && offer.processes.is_ok(),
     });
@@ -105,6 +106,8 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         filesystem,
         network,
         namespaces,
+        workspace: None,
+        restricts: true,
         refuses_ptrace: (landlock.is_none() && !has_processes) || keeps_dumpable,
         keeps_dumpable,
         refuses_scheduling: rules.own_processes && !has_processes,

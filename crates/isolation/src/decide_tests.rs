@@ -27,7 +27,7 @@ fn strict() -> Rules {
 #[test]
 fn namespaces_enforce_everything_and_landlock_is_added() {
     let found = decide(&strict(), &offer(true, 7), places()).unwrap();
-    assert_eq!(found.namespaces, Some(Namespaces { user: false, network: true, processes: true }));
+    assert_eq!(found.namespaces, Some(Namespaces { user: false, ipc: true, network: true, processes: true }));
     assert!(found.landlock.unwrap().filesystem && found.landlock.unwrap().signals);
     assert_eq!((found.sockets, found.temporary), (Sockets::Internet, PathBuf::from("/tmp")));
     assert!(!found.refuses_ptrace);

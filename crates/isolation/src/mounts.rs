@@ -5,7 +5,7 @@
 
 use crate::paths::{open_path, owned};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
-use nacre_protocol::confinement::Confinement;
+use nacre_protocol::confinement::{Confinement, Workspace};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
@@ -135,12 +135,17 @@ impl Sources {
     }
 }
 
-/// Applies the view of a confinement. Runs once in a new mount namespace.
-pub fn apply(confinement: &Confinement) -> io::Result<()> {
+/// Applies the view of a confinement, with the mount of its workspace. Runs once in a new mount namespace.
+pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Result<()> {
     let view = view(confinement);
     let nothing = None::<&str>;
     // Later mounts of the machine would appear in the view, and be writable.
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
+    if let Some(Workspace { path, .. }) = &confinement.workspace {
+        // Before the rules, which then apply to it as to the real directory.
+        let mount = workspace.ok_or_else(|| io::Error::other("the mount of the workspace is missing"))?;
+        attach(mount, path).map_err(at(path, "mount the workspace at"))?;
+    }
     let sources = Sources::open(&view)?;
     let root = if view.only.is_some() { Path::new(STAGE) } else { Path::new("/") };
     if view.only.is_some() {

@@ -42,7 +42,7 @@ fn kinds(wanted: Namespaces) -> Vec<(&'static str, libc::c_int)> {
     let kinds = [
         (wanted.user, "user", libc::CLONE_NEWUSER),
         (true, "mnt", libc::CLONE_NEWNS),
-        (true, "ipc", libc::CLONE_NEWIPC),
+        (wanted.ipc, "ipc", libc::CLONE_NEWIPC),
         (wanted.network, "net", libc::CLONE_NEWNET),
         (wanted.processes, "pid", libc::CLONE_NEWPID),
     ];
@@ -50,12 +50,17 @@ fn kinds(wanted: Namespaces) -> Vec<(&'static str, libc::c_int)> {
 }
 
 /// Creates the namespaces of a confinement and applies its view. `group` is a control group for the init; `guards`
-/// are the processes that it watches.
+/// are the processes that it watches; `workspace` is the mount of [`Confinement::workspace`].
 ///
 /// # Errors
 /// The step that failed. Nothing is left behind. `TimedOut` if a path does not respond: the child was killed then, and
 /// the ordinary reaping collects it, since it may not die at once.
-pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> io::Result<Option<Handles>> {
+pub fn create(
+    confinement: &Confinement,
+    group: Option<i32>,
+    guards: &[i32],
+    workspace: Option<&OwnedFd>,
+) -> io::Result<Option<Handles>> {
     let Some(wanted) = confinement.namespaces else { return Ok(None) };
     let (ours, theirs) = socket::pair()?;
     let guards = Guards::watch(guards);
@@ -64,8 +69,9 @@ pub fn create(confinement: &Confinement, group: Option<i32>, guards: &[i32]) -> 
     let (child, _) = fork(flags, group)?;
     if child == 0 {
         drop(ours);
-        close_others(&[theirs.as_raw_fd()], &guards);
-        let made = set_up(confinement, &theirs);
+        let keep: Vec<i32> = [&theirs].into_iter().chain(workspace).map(AsRawFd::as_raw_fd).collect();
+        close_others(&keep, &guards);
+        let made = set_up(confinement, &theirs, workspace);
         let (message, listener) = match made {
             Ok(listener) => (String::new(), listener),
             Err(error) => (error.to_string(), None),
@@ -139,12 +145,12 @@ fn await_message(ours: &OwnedFd) -> io::Result<()> {
 }
 
 /// The child's side.
-fn set_up(confinement: &Confinement, theirs: &OwnedFd) -> io::Result<Option<OwnedFd>> {
+fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedFd>) -> io::Result<Option<OwnedFd>> {
     if socket::receive(theirs.as_fd(), &mut [0; 1])? == 0 {
         return Err(io::Error::other("the supervisor has ended"));
     }
     // The setup must not rely on capabilities that happen to be present: every failure is reported.
-    mounts::apply(confinement)?;
+    mounts::apply(confinement, workspace)?;
     if !confinement.namespaces.is_some_and(|namespaces| namespaces.network) {
         return Ok(None);
     }
@@ -240,22 +246,9 @@ pub fn try_out(kinds: Namespaces) -> Result<(), String> {
     let confinement = Confinement {
         filesystem: Some(rules),
         network: if kinds.network { Network::Closed } else { Network::Open },
-        namespaces: Some(kinds),
-        landlock: None,
-        sockets: nacre_protocol::confinement::Sockets::Internet,
-        refuses_ptrace: false,
-        keeps_dumpable: false,
-        refuses_scheduling: false,
-        refuses_ipc: false,
-        brokered: false,
-        temporary: nacre_protocol::confinement::PRIVATE_TMP.into(),
-        private: Vec::new(),
-        own: None,
-        cwd: "/".into(),
-        shell: "/bin/sh".into(),
-        proxy_port: None,
+        ..Confinement::open(kinds, "/".into(), "/bin/sh".into())
     };
-    let made = create(&confinement, None, &[std::process::id() as i32]).map_err(|error| error.to_string())?;
+    let made = create(&confinement, None, &[std::process::id() as i32], None).map_err(|error| error.to_string())?;
     if let Some(init) = made.as_ref().and_then(|handles| handles.init) {
         // SAFETY: this process's own child, which has not been reaped.
         unsafe { libc::kill(init, libc::SIGKILL) };

@@ -29,7 +29,7 @@ pub struct Offer {
 pub fn probe() -> Offer {
     let mut refused = None;
     for user in [false, true] {
-        let base = Namespaces { user, network: false, processes: false };
+        let base = Namespaces { user, ipc: true, network: false, processes: false };
         match namespaces::try_out(base) {
             Ok(()) => {
                 return Offer {

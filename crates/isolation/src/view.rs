@@ -89,13 +89,11 @@ pub struct View {
 
 /// The view of a confinement. The paths of its rules have no links: the host resolved them before anything ran.
 pub fn view(confinement: &Confinement) -> View {
+    let store = confinement.workspace.iter().map(|workspace| Step::Hide(workspace.store.clone()));
     let Some(rules) = &confinement.filesystem else {
         let own_proc = confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
-        return View {
-            only: None,
-            access: Access::Write,
-            steps: own_proc.then_some(Step::Processes).into_iter().collect(),
-        };
+        let steps = own_proc.then_some(Step::Processes).into_iter().chain(store).collect();
+        return View { only: None, access: Access::Write, steps };
     };
     let mut steps = Vec::new();
     let existing = |paths: &[PathBuf]| -> Vec<PathBuf> {
@@ -140,6 +138,7 @@ pub fn view(confinement: &Confinement) -> View {
     let contains_own = |root: &Path| confinement.own.as_ref().is_some_and(|(_, place)| place.starts_with(root));
     let private = private.into_iter();
     steps.extend(private.map(|path| if contains_own(&path) { Step::Scratch(path) } else { Step::Hide(path) }));
+    steps.extend(store.filter(|step| !steps.contains(step)).collect::<Vec<_>>());
     let own = confinement.own.iter().filter(|(_, place)| !is_hidden(place));
     steps.extend(own.map(|(tree, place)| Step::Show(tree.clone(), place.clone())));
     let only = rules.read.as_ref().filter(|_| access == Access::Read).map(|paths| {

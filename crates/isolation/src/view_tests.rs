@@ -1,25 +1,12 @@
 use super::*;
-use nacre_protocol::confinement::{Confinement, Namespaces, Sockets};
-use nacre_protocol::confinement::{Filesystem, Network};
+use nacre_protocol::confinement::{Confinement, Filesystem, Namespaces};
 
 fn confined(filesystem: Filesystem, processes: bool) -> Confinement {
+    let namespaces = Namespaces { user: false, ipc: true, network: false, processes };
     Confinement {
         filesystem: Some(filesystem),
-        network: Network::Open,
-        namespaces: Some(Namespaces { user: false, network: false, processes }),
-        landlock: None,
-        sockets: Sockets::Internet,
-        refuses_ptrace: false,
-        keeps_dumpable: false,
-        refuses_scheduling: false,
-        refuses_ipc: false,
-        brokered: false,
-        temporary: "/tmp".into(),
-        private: Vec::new(),
-        own: None,
-        cwd: "/".into(),
-        shell: "/bin/sh".into(),
-        proxy_port: None,
+        restricts: true,
+        ..Confinement::open(namespaces, "/".into(), "/bin/sh".into())
     }
 }
 

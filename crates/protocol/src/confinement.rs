@@ -44,15 +44,26 @@ pub struct Rules {
 /// The private directory for temporary files in a mount namespace.
 pub const PRIVATE_TMP: &str = "/tmp";
 
-/// Namespaces of a session's programs. All of them have a mount and an IPC namespace.
+/// Namespaces of a session's programs. All of them have a mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Namespaces {
     /// A user namespace, which an ordinary user needs to create the others.
     pub user: bool,
+    /// An IPC namespace.
+    pub ipc: bool,
     /// A network namespace.
     pub network: bool,
     /// A pid namespace.
     pub processes: bool,
+}
+
+/// A copy-on-write workspace, whose mount travels with the order to confine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Workspace {
+    /// Where it is mounted: the real directory.
+    pub path: PathBuf,
+    /// The directory with the layers of all workspaces. Programs see nothing of it.
+    pub store: PathBuf,
 }
 
 /// What Landlock restricts.
@@ -88,6 +99,10 @@ pub struct Confinement {
     pub network: Network,
     /// Namespaces, if they enforce anything.
     pub namespaces: Option<Namespaces>,
+    /// The workspace; it needs namespaces.
+    pub workspace: Option<Workspace>,
+    /// Whether programs lose privileges and system calls. A workspace alone takes none.
+    pub restricts: bool,
     /// Landlock, if it enforces anything.
     pub landlock: Option<Landlock>,
     /// Sockets that programs may create.
@@ -116,4 +131,30 @@ pub struct Confinement {
     pub shell: PathBuf,
     /// The port of the proxy on 127.0.0.1.
     pub proxy_port: Option<u16>,
+}
+
+impl Confinement {
+    /// Nothing but namespaces: no rule, and no right taken away.
+    pub fn open(namespaces: Namespaces, cwd: PathBuf, shell: PathBuf) -> Self {
+        Self {
+            filesystem: None,
+            network: Network::Open,
+            namespaces: Some(namespaces),
+            workspace: None,
+            restricts: false,
+            landlock: None,
+            sockets: Sockets::Internet,
+            refuses_ptrace: false,
+            keeps_dumpable: false,
+            refuses_scheduling: false,
+            refuses_ipc: false,
+            brokered: false,
+            temporary: PRIVATE_TMP.into(),
+            private: Vec::new(),
+            own: None,
+            cwd,
+            shell,
+            proxy_port: None,
+        }
+    }
 }

@@ -26,3 +26,4 @@ pub mod shell;
 pub mod socket;
 pub mod standing;
 pub mod supervisor;
+pub mod workspace;

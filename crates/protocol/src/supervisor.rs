@@ -42,13 +42,16 @@ pub enum Asked {
 /// An order from the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
-    /// Confine every program from now on. A file with the confinement travels with the order. Answered by
+    /// Confine every program from now on. A file with the confinement travels with the order, then the mount of its
+    /// workspace if it has one, then the socket for refused connections if there is one. Answered by
     /// [`Report::Confined`] or [`Report::NotConfined`]; after the latter, no program can start.
     Confine {
         /// A secret of the host and the shells: forks with this key may be born in a control group.
         fork_key: u64,
         /// The abstract address where a shell reopens a lost channel.
         channel_name: String,
+        /// Whether the mount of a workspace travels with the order.
+        has_workspace: bool,
     },
     /// Run the session's bash. Answered by [`Report::Started`] or [`Report::StartFailed`].
     Start {

@@ -55,7 +55,11 @@ fn order() -> impl Strategy<Value = Order> {
     let kill = || (any::<u64>(), any::<u64>(), any::<i32>(), any::<u64>());
     prop_oneof![
         select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate]),
-        (any::<u64>(), text()).prop_map(|(fork_key, channel_name)| Order::Confine { fork_key, channel_name }),
+        (any::<u64>(), text(), any::<bool>()).prop_map(|(fork_key, channel_name, has_workspace)| Order::Confine {
+            fork_key,
+            channel_name,
+            has_workspace,
+        }),
         (role(), vec(text(), 0..4), any::<i32>(), any::<bool>()).prop_map(
             |(role, arguments, first_descriptor, anywhere)| Order::Start {
                 role,

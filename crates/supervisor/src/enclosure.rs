@@ -41,6 +41,15 @@ pub struct Key {
     pub denials: Option<Arc<OwnedFd>>,
 }
 
+/// What travels with the order to confine.
+#[derive(Default)]
+pub struct Enclosed {
+    /// A file with the confinement.
+    pub file: Option<OwnedFd>,
+    /// The mount of its workspace.
+    pub workspace: Option<OwnedFd>,
+}
+
 /// An active confinement, and what is needed to create it again.
 pub struct Active {
     confined: Confined,
@@ -54,14 +63,15 @@ impl Enclosure {
     /// Confines every program from now on, and reports that.
     pub fn confine(
         &mut self,
-        file: Option<OwnedFd>,
+        enclosed: Enclosed,
         key: Key,
         groups: Option<&mut Groups>,
         user: Option<&RunAs>,
         setting: &Setting,
     ) {
+        let Enclosed { file, workspace } = enclosed;
         let wanted = file.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()).and_then(read);
-        let made = wanted.and_then(|wanted| Active::make(wanted, key, groups, user, setting));
+        let made = wanted.and_then(|wanted| Active::make(wanted, key, workspace.as_ref(), groups, user, setting));
         *self = match made {
             Ok(active) => Self::Confined(Box::new(active)),
             Err(error) => {
@@ -77,7 +87,11 @@ impl Enclosure {
         if !active.lost {
             return;
         }
-        match Active::make(active.wanted.clone(), active.key.clone(), groups, user, setting) {
+        // Its mount can be attached once. The host replaces a supervisor that has exited, with a new mount.
+        if active.wanted.workspace.is_some() {
+            std::process::exit(1);
+        }
+        match Active::make(active.wanted.clone(), active.key.clone(), None, groups, user, setting) {
             Ok(again) => **active = again,
             Err(error) => *self = Self::Refused(Failure::confining(&error)),
         }
@@ -139,6 +153,7 @@ impl Active {
     fn make(
         wanted: Confinement,
         key: Key,
+        workspace: Option<&OwnedFd>,
         groups: Option<&mut Groups>,
         user: Option<&RunAs>,
         setting: &Setting,
@@ -154,7 +169,7 @@ impl Active {
         nix::sys::prctl::set_dumpable(true)?;
         let owner = user.map(|user| (user.uid, user.gid));
         let group = directory.as_ref().map(AsRawFd::as_raw_fd);
-        let made = Confined::new(wanted.clone(), owner, Some(*fork_key), group, &guards);
+        let made = Confined::new(wanted.clone(), owner, Some(*fork_key), group, &guards, workspace);
         nix::sys::prctl::set_dumpable(false)?;
         let mut confined = made?;
         let channel_name = channel_name.as_bytes().to_vec();

@@ -1,7 +1,7 @@
 //! The supervisor's event loop: orders from the host, ended children, the lifelines, the kills' timers.
 
 use crate::arguments::Arguments;
-use crate::enclosure::Key;
+use crate::enclosure::{Enclosed, Key};
 use crate::ending;
 use crate::ordered_kill::{OrderedKill, Target};
 use crate::process_setup::Setting;
@@ -101,11 +101,12 @@ fn execute(
     };
     let is_ordered = || is_readable(setting.control.as_fd());
     match order {
-        Order::Confine { fork_key, channel_name } => {
+        Order::Confine { fork_key, channel_name, has_workspace } => {
             let mut descriptors = descriptors.into_iter();
             let file = descriptors.next();
+            let workspace = if has_workspace { descriptors.next() } else { None };
             let key = Key { fork_key, channel_name, denials: descriptors.next().map(Arc::new) };
-            table.confine(file, key, arguments, setting);
+            table.confine(Enclosed { file, workspace }, key, arguments, setting);
         }
         Order::Start { role, arguments: words, first_descriptor, anywhere } => {
             let key = match role {

@@ -14,7 +14,9 @@
 //! the supervisor obeys orders and reports.
 //!
 //! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
-//! durable job instead, which outlives the host: see [`job`].
+//! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
+//! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
+//! there, as JSON.
 
 mod arguments;
 mod enclosure;
@@ -32,6 +34,7 @@ mod processes;
 mod reap;
 mod spawn;
 mod standing;
+mod workspace;
 
 fn main() {
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
@@ -41,6 +44,18 @@ fn main() {
     if words == ["--offer"] {
         println!("{}", serde_json::to_string(&nacre_isolation::offer::probe()).unwrap_or_default());
         return;
+    }
+    if let [mode, value] = &words[..] {
+        if mode == "--workspace-offer" {
+            let offer = nacre_workspace::probe::probe(value.as_ref());
+            println!("{}", serde_json::to_string(&offer).unwrap_or_default());
+            return;
+        }
+        if mode == "--workspace"
+            && let Some(host) = value.to_str().and_then(|text| text.parse().ok())
+        {
+            workspace::run(host);
+        }
     }
     let arguments = match arguments::parse(words.into_iter()) {
         Ok(arguments) => arguments,

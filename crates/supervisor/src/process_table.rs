@@ -3,7 +3,7 @@
 mod members;
 
 use crate::arguments::Arguments;
-use crate::enclosure::{Enclosure, Key};
+use crate::enclosure::{Enclosed, Enclosure, Key};
 use crate::groups::Groups;
 use crate::helpers::Helpers;
 use crate::process_setup::Setting;
@@ -87,8 +87,8 @@ impl ProcessTable {
     }
 
     /// Confines every program from now on; see [`Enclosure::confine`].
-    pub fn confine(&mut self, file: Option<OwnedFd>, key: Key, arguments: &Arguments, setting: &Setting) {
-        self.enclosure.confine(file, key, self.groups.as_mut(), arguments.user.as_ref(), setting);
+    pub fn confine(&mut self, enclosed: Enclosed, key: Key, arguments: &Arguments, setting: &Setting) {
+        self.enclosure.confine(enclosed, key, self.groups.as_mut(), arguments.user.as_ref(), setting);
     }
 
     /// Starts the broker if it is not running; see [`Enclosure::ensure_broker`].

@@ -20,10 +20,12 @@ import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
 import { tracedExec } from './traced-exec.js'
+import { NativeWorkspace } from './workspace.js'
 
 export class NativeBackend implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: NativeJobs
+  readonly workspace: NativeWorkspace
   readonly #engine: Engine
   readonly #processes: Processes
   readonly #defaults: ExecDefaults
@@ -38,6 +40,7 @@ export class NativeBackend implements Backend {
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
+    this.workspace = new NativeWorkspace(this.#engine, config.workspace)
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 

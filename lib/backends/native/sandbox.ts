@@ -1,6 +1,6 @@
 /** `Sandbox`: the facade on this process's engine. */
 
-import type { Capabilities, Sandbox as PublicSandbox, SandboxOptions } from '../../public/index.js'
+import type { Capabilities, Sandbox as PublicSandbox, SandboxOptions, Workspace } from '../../public/index.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { NativeBackend } from './backend.js'
@@ -8,6 +8,7 @@ import { planSandbox } from './plan/sandbox.js'
 
 export class Sandbox extends SandboxFacade implements PublicSandbox {
   readonly jobs: RootedJobs
+  readonly workspace: Workspace
   readonly #backend: NativeBackend
 
   constructor(options?: SandboxOptions) {
@@ -15,6 +16,7 @@ export class Sandbox extends SandboxFacade implements PublicSandbox {
     const backend = new NativeBackend(plan)
     super(backend)
     this.#backend = backend
+    this.workspace = backend.workspace
     this.jobs = new RootedJobs(backend.jobs, plan.config.jobsRoot)
   }
 

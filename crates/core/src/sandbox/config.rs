@@ -35,6 +35,8 @@ pub struct Config {
     pub user: Option<UserSpec>,
     /// What its sessions may read, write, reach and see. `None`: no restrictions.
     pub isolation: Option<Isolation>,
+    /// The directory of the copy-on-write workspace: absolute, without links. `None`: programs write to the real files.
+    pub workspace: Option<PathBuf>,
     /// Variables that the user's (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
     /// Receives engine diagnostics.

@@ -12,6 +12,7 @@ use crate::process_log::{ProcessLog, StateDirectory};
 use crate::session::{Config as SessionConfig, Handle, Isolate, Opened};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
+use crate::workspace::Workspace;
 use nacre_protocol::standing::ResourceLimits;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -51,6 +52,7 @@ struct Inner {
     opened: OnceLock<Opened>,
     user: OnceLock<Result<Option<User>, UserError>>,
     enforced: OnceLock<Result<Enforced, Error>>,
+    workspace: Option<Arc<Workspace>>,
     sessions: Mutex<Sessions>,
     processes: Registry,
 }
@@ -82,6 +84,10 @@ impl Sandbox {
     pub fn new(config: Config) -> Self {
         config.log.install();
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
+        let workspace = config.workspace.clone().map(|path| {
+            let unique = format!("{}-{id}", self_name());
+            Arc::new(Workspace::new(path, config.state_dir.clone(), unique, config.supervisor.clone()))
+        });
         Self {
             inner: Arc::new(Inner {
                 state_directory: Arc::new(StateDirectory::new(config.state_dir.clone())),
@@ -92,6 +98,7 @@ impl Sandbox {
                 opened: OnceLock::new(),
                 user: OnceLock::new(),
                 enforced: OnceLock::new(),
+                workspace,
                 sessions: Mutex::default(),
                 processes: Registry::default(),
             }),
@@ -163,6 +170,18 @@ impl Sandbox {
         handle.start_process(StartRequest { new, process, starter, attempts: 0 });
     }
 
+    /// The copy-on-write workspace.
+    ///
+    /// # Errors
+    /// `WORKSPACE_NOT_ENABLED` if the sandbox has none; `SANDBOX_DESTROYED`.
+    pub fn workspace(&self) -> Result<Arc<Workspace>, Error> {
+        self.lock().check()?;
+        self.inner.workspace.clone().ok_or_else(|| {
+            let message = "the sandbox writes to the real files: create it with workspace: 'copy-on-write'";
+            Error::new(Code::WorkspaceNotEnabled, message)
+        })
+    }
+
     /// The background processes.
     pub fn processes(&self) -> &Registry {
         &self.inner.processes
@@ -221,6 +240,9 @@ impl Sandbox {
             if let Some(Ok(Enforced { group: Some(group), .. })) = sandbox.inner.enforced.get() {
                 // The last supervisor has removed the group, except if none was started.
                 let _ = std::fs::remove_dir(group);
+            }
+            if let Some(workspace) = sandbox.inner.workspace.clone() {
+                let _ = tokio::task::spawn_blocking(move || workspace.close()).await;
             }
             // This also frees their logs and the logs' files.
             sandbox.inner.processes.clear();
@@ -287,7 +309,8 @@ impl Sandbox {
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
         let env = variables::changed(&self.env(user.as_ref()), new.env);
         let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
-        let isolate = isolation.map(|isolation| {
+        let is_decided = isolation.is_some() || self.inner.workspace.is_some();
+        let isolate = is_decided.then(|| {
             let deciding = self.deciding(isolation, &cwd, &shell, &unique);
             Isolate(Arc::new(move || deciding.isolate()))
         });

@@ -9,10 +9,11 @@ use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::session::{Isolated, Opened};
 use crate::user::User;
+use crate::workspace::Workspace;
 use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
-use nacre_protocol::confinement::Confinement;
-use nacre_protocol::confinement::Network;
+use nacre_isolation::offer::Offer;
+use nacre_protocol::confinement::{Confinement, Namespaces, Network};
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
@@ -36,7 +37,8 @@ pub(super) struct Enforced {
 /// What the decision about a confinement needs. It looks at the user's directories, which may not respond, so a thread
 /// that may block makes it.
 pub(super) struct Deciding {
-    isolation: Isolation,
+    isolation: Option<Isolation>,
+    workspace: Option<Arc<Workspace>>,
     /// See [`isolation::switch`].
     switch: Option<String>,
     supervisor: PathBuf,
@@ -51,14 +53,41 @@ impl Deciding {
     /// The confinement of a session and its proxy.
     pub(super) fn isolate(&self) -> Result<Isolated, Error> {
         let offer = isolation::offer(&self.supervisor, self.switch.as_deref())?;
-        let mut confinement = decide::decide(&self.isolation.rules, &offer, self.places()?)
+        let mut isolated = match &self.isolation {
+            Some(isolation) => self.apply(isolation, &offer)?,
+            None => self.unrestricted(&offer)?,
+        };
+        if let Some(workspace) = &self.workspace {
+            if isolated.confinement.namespaces.is_none() {
+                let reason = offer.mounts.clone().err().unwrap_or_default();
+                let message = format!("the workspace cannot be copy-on-write: there are no mount namespaces: {reason}");
+                return Err(Error::new(Code::WorkspaceUnsupported, message));
+            }
+            let (place, mount) = workspace.share()?;
+            isolated.confinement.workspace = Some(place);
+            isolated.mount = Some(mount);
+        }
+        Ok(isolated)
+    }
+
+    fn apply(&self, isolation: &Isolation, offer: &Offer) -> Result<Isolated, Error> {
+        let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
             .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
-        let proxied = isolation::proxied(&mut confinement, &self.isolation.allow)?;
+        let proxied = isolation::proxied(&mut confinement, &isolation.allow)?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
         if let Some(port) = confinement.proxy_port {
-            variables.extend(isolation::proxy_variables(port, &confinement, &self.isolation.allow));
+            variables.extend(isolation::proxy_variables(port, &confinement, &isolation.allow));
         }
-        Ok(Isolated { confinement, proxied, variables })
+        Ok(Isolated { confinement, proxied, variables, mount: None })
+    }
+
+    /// Namespaces for mounts alone, without rules.
+    fn unrestricted(&self, offer: &Offer) -> Result<Isolated, Error> {
+        let Places { cwd, shell, .. } = self.places()?;
+        let namespaces = Namespaces { user: offer.needs_user, ipc: false, network: false, processes: false };
+        let mut confinement = Confinement::open(namespaces, cwd, shell);
+        confinement.namespaces = offer.mounts.is_ok().then_some(namespaces);
+        Ok(Isolated { confinement, proxied: None, variables: Vec::new(), mount: None })
     }
 
     /// # Errors
@@ -136,9 +165,13 @@ impl Sandbox {
     /// jobs outlive the sandbox and the group that its sessions share.
     ///
     /// # Errors
-    /// `SPAWN_FAILED` if the shell or the user is missing; `LIMIT_UNSUPPORTED`.
+    /// `SPAWN_FAILED` if the shell or the user is missing; `LIMIT_UNSUPPORTED`; `WORKSPACE_UNSUPPORTED`.
     pub fn job_launch(&self, wanted: Option<&Limits>, cwd: Option<&Path>) -> Result<Launch, Error> {
         self.lock().check()?;
+        if self.inner.workspace.is_some() {
+            let message = "a durable job outlives this process, which holds its copy-on-write workspace";
+            return Err(Error::new(Code::WorkspaceUnsupported, message));
+        }
         let config = &self.inner.config;
         let shell = self.shell().clone()?;
         let user = self.user()?;
@@ -207,7 +240,7 @@ impl Sandbox {
             return Err(unsupported(decide::Unsupported { rule: "isolation.network", reason: reason.into() }));
         }
         let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
-        let deciding = self.deciding(isolation, cwd.unwrap_or(&self.inner.config.cwd), shell, &unique);
+        let deciding = self.deciding(Some(isolation), cwd.unwrap_or(&self.inner.config.cwd), shell, &unique);
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
         let confinement = decide::decide(&isolation.rules, &offer, deciding.places()?).map_err(unsupported)?;
@@ -216,10 +249,11 @@ impl Sandbox {
     }
 
     /// What the decision about the confinement of a session or job needs.
-    pub(super) fn deciding(&self, isolation: &Isolation, cwd: &Path, shell: &Path, unique: &str) -> Deciding {
+    pub(super) fn deciding(&self, isolation: Option<&Isolation>, cwd: &Path, shell: &Path, unique: &str) -> Deciding {
         let config = &self.inner.config;
         Deciding {
-            isolation: isolation.clone(),
+            isolation: isolation.cloned(),
+            workspace: self.inner.workspace.clone(),
             switch: isolation::switch(),
             supervisor: config.supervisor.clone(),
             cwd: cwd.to_path_buf(),

@@ -54,9 +54,12 @@ impl Enclosure {
         self.problem = Some(problem);
     }
 
-    /// Forgets what belonged to processes that are gone. The decision stays.
+    /// Forgets what belonged to processes that are gone. The decision stays, unless the mount of its
+    /// workspace is used up.
     pub(super) fn close(&mut self) {
-        *self = Self { isolated: self.isolated.take(), ..Self::default() };
+        let is_usable = |isolated: &Isolated| isolated.confinement.workspace.is_none() || isolated.mount.is_some();
+        let isolated = self.isolated.take().filter(is_usable);
+        *self = Self { isolated, ..Self::default() };
     }
 }
 
@@ -94,12 +97,14 @@ impl Session {
 
     /// Orders the supervisor to confine everything that it starts.
     pub(super) fn confine(&mut self) -> io::Result<()> {
-        let Some(isolated) = &self.enclosure.isolated else { return Ok(()) };
+        let Some(isolated) = &mut self.enclosure.isolated else { return Ok(()) };
         let file = sys::memory_file()?;
         sys::replace_contents(&file, &message::encode(&isolated.confinement)?)?;
         let channel_name = listener::name()?.to_string();
-        let order = Order::Confine { fork_key: self.numbers.fork_key(), channel_name };
-        let mut descriptors = vec![Descriptor::from(file)];
+        let mount = isolated.mount.take();
+        let order = Order::Confine { fork_key: self.numbers.fork_key(), channel_name, has_workspace: mount.is_some() };
+        let mut descriptors: Vec<Descriptor> =
+            [Some(file), mount].into_iter().flatten().map(Descriptor::from).collect();
         if let Some(proxied) = &isolated.proxied {
             descriptors.push(Descriptor::from(proxied.denials.reporter().try_clone_to_owned()?));
         }

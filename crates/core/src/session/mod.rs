@@ -126,6 +126,8 @@ pub struct Isolated {
     pub proxied: Option<Proxied>,
     /// Variables that its programs need for both.
     pub variables: Vec<(String, OsString)>,
+    /// The mount of its workspace, until it is sent to the supervisor: it can be attached once.
+    pub mount: Option<OwnedFd>,
 }
 
 /// The configuration of a session's proxy.

@@ -1,8 +1,9 @@
 use super::*;
 use nacre_protocol::confinement::Filesystem;
-use nacre_protocol::confinement::{Namespaces, Sockets};
+use nacre_protocol::confinement::Namespaces;
 
 fn confinement(network: Network, own: bool) -> Confinement {
+    let namespaces = Namespaces { user: false, ipc: true, network: own, processes: false };
     Confinement {
         filesystem: Some(Filesystem {
             write: vec!["/w".into()],
@@ -10,20 +11,11 @@ fn confinement(network: Network, own: bool) -> Confinement {
             ..Filesystem::default()
         }),
         network,
-        namespaces: own.then_some(Namespaces { user: false, network: own, processes: false }),
-        landlock: None,
-        sockets: Sockets::Internet,
-        refuses_ptrace: false,
-        keeps_dumpable: false,
-        refuses_scheduling: false,
-        refuses_ipc: false,
+        namespaces: own.then_some(namespaces),
+        restricts: true,
         brokered: true,
-        temporary: "/tmp".into(),
-        private: Vec::new(),
-        own: None,
-        cwd: "/w".into(),
-        shell: "/bin/bash".into(),
         proxy_port: Some(3128),
+        ..Confinement::open(namespaces, "/w".into(), "/bin/bash".into())
     }
 }
 

@@ -173,7 +173,7 @@ fn confine(request: &Request, directory: &Directory) -> Result<Option<Confined>,
     let Some(wanted) = &request.confinement else { return Ok(None) };
     let owner = request.user.as_ref().map(|user| (user.uid, user.gid));
     let wanted = Confinement { own: Some(directory.places()), ..wanted.clone() };
-    let made = Confined::new(wanted, owner, None, None, &[std::process::id() as i32]);
+    let made = Confined::new(wanted, owner, None, None, &[std::process::id() as i32], None);
     made.map(Some).map_err(|error| command::refused(&Failure::confining(&error), &request.cwd))
 }
 

@@ -15,6 +15,7 @@ import type { ExecDefaults } from './exec.js'
 import { homes } from './homes.js'
 import { planIsolation } from './isolation.js'
 import { inherit, stricter } from './strictness.js'
+import { planWorkspace } from './workspace.js'
 
 /** 8 MiB: a stream's reader already has the output, and expects bounded memory. */
 const DEFAULT_STREAM_MAX_BUFFER_BYTES = 8 * 1024 * 1024
@@ -43,6 +44,7 @@ export function planSandbox(options: unknown): SandboxPlan {
   const cwd = absolute(values.cwd ?? '.')
   const places = () =>
     homes(env.values[env.names.indexOf('HOME')], values.env?.names.includes('HOME') === true, values.user)
+  const stateDir = values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir)
   return {
     config: {
       cwd,
@@ -50,12 +52,13 @@ export function planSandbox(options: unknown): SandboxPlan {
       envValues: env.values,
       shell: values.shell,
       surviveExit: values.surviveExit ?? sandboxOptions.surviveExit.default,
-      stateDir: values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir),
+      stateDir,
       jobsRoot: values.jobsRoot === undefined ? defaultJobsRoot() : absolute(values.jobsRoot),
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
       isolation: values.isolation && planIsolation(completeRules(values.isolation), cwd, places()),
+      workspace: values.workspace && planWorkspace(values.workspace.path, { cwd, stateDir }),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
       log: values.logger !== undefined,

@@ -1,0 +1,213 @@
+//! The copy-on-write workspace of a sandbox: the host's side of its keeper.
+//!
+//! The keeper is a process, which holds the mount and the layers, and compares them with the real directory. It starts
+//! with the first call that needs it. The calls wait for it, so they belong on a thread that may block.
+
+use crate::error::{Code, Error};
+use crate::private_directory;
+use nacre_protocol::confinement;
+use nacre_protocol::workspace::{Change, Reply, Request};
+use nacre_protocol::{message, socket};
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The directory of all layers, in the state directory.
+const STORE: &str = "workspaces";
+/// How long the removal of the layers may take after the sandbox has ended. It goes on afterwards, without the host.
+const REMOVAL: Duration = Duration::from_secs(10);
+const LOOK_EVERY: Duration = Duration::from_millis(2);
+
+/// What the layers take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Usage {
+    /// Allocated bytes.
+    pub bytes: u64,
+    /// Files and directories.
+    pub files: u64,
+    /// Layers, with the one that receives the writes.
+    pub layers: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Workspace {
+    path: PathBuf,
+    state_dir: PathBuf,
+    /// The name of its layers, unique on the machine.
+    unique: String,
+    supervisor: PathBuf,
+    /// Held by the request that is being answered.
+    socket: Mutex<Option<OwnedFd>>,
+    keeper: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+enum State {
+    /// No call has needed the keeper.
+    #[default]
+    Unused,
+    Running(Child),
+    /// The sandbox has been destroyed.
+    Closed,
+}
+
+impl Workspace {
+    /// A workspace over a directory. Starts nothing.
+    pub fn new(path: PathBuf, state_dir: PathBuf, unique: String, supervisor: PathBuf) -> Self {
+        Self { path, state_dir, unique, supervisor, socket: Mutex::default(), keeper: Mutex::default() }
+    }
+
+    /// The directory, as programs see it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where it is mounted for the programs of a session, and the mount: it can be attached once.
+    ///
+    /// # Errors
+    /// `WORKSPACE_UNSUPPORTED` if this machine or this directory allows no workspace.
+    pub fn share(&self) -> Result<(confinement::Workspace, OwnedFd), Error> {
+        let (_, mount) = self.request(&Request::Share)?;
+        let mount = mount.ok_or_else(|| failed("the mount of the workspace is missing"))?;
+        Ok((confinement::Workspace { path: self.path.clone(), store: self.state_dir.join(STORE) }, mount))
+    }
+
+    /// The changed paths: those selected, and everything below them; all by default.
+    ///
+    /// # Errors
+    /// As for [`Workspace::share`], and `ENGINE_ERROR` if the directories cannot be compared.
+    pub fn changes(&self, paths: Option<Vec<Vec<u8>>>) -> Result<Vec<Change>, Error> {
+        let (_, file) = self.request(&Request::Changes { paths })?;
+        let list = file.ok_or(io::ErrorKind::UnexpectedEof.into()).and_then(read_list);
+        list.map_err(|error| failed(&format!("the list of changes cannot be read: {error}")))
+    }
+
+    /// What the layers take.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`].
+    pub fn usage(&self) -> Result<Usage, Error> {
+        match self.request(&Request::Usage)? {
+            (Reply::Used { bytes, files, layers }, _) => Ok(Usage { bytes, files, layers }),
+            _ => Err(failed("the keeper of the workspace has sent another answer")),
+        }
+    }
+
+    /// Removes the layers. The sessions have ended. Every later call fails.
+    pub fn close(&self) {
+        let State::Running(mut keeper) = std::mem::replace(&mut *lock(&self.keeper), State::Closed) else { return };
+        // A call may be waiting for the keeper: it must not keep this one waiting, and ends with the keeper.
+        if let Ok(mut socket) = self.socket.try_lock() {
+            *socket = None;
+            let end = Instant::now() + REMOVAL;
+            while Instant::now() < end {
+                if !matches!(keeper.try_wait(), Ok(None)) {
+                    return;
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+            return;
+        }
+        let _ = keeper.kill();
+        let _ = keeper.wait();
+    }
+
+    fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
+        let mut socket = lock(&self.socket);
+        let open = match &*socket {
+            Some(open) => open,
+            None => socket.insert(self.open()?),
+        };
+        let answered = exchange(open, request);
+        answered.unwrap_or_else(|error| Err(failed(&format!("the keeper of the workspace has ended: {error}"))))
+    }
+
+    /// Starts the keeper, and opens the workspace.
+    fn open(&self) -> Result<OwnedFd, Error> {
+        let unavailable = |error: io::Error| {
+            let place = self.state_dir.join(STORE);
+            Error::new(Code::StateDirUnavailable, format!("cannot create {}: {error}", place.display()))
+        };
+        private_directory::create(&self.state_dir).map_err(|refused| unavailable(refused.into()))?;
+        let store = self.state_dir.join(STORE);
+        private_directory::create(&store).map_err(|refused| unavailable(refused.into()))?;
+        let (ours, theirs) = socket::pair().map_err(|error| failed(&format!("cannot open a socket: {error}")))?;
+        {
+            let mut state = lock(&self.keeper);
+            if !matches!(*state, State::Unused) {
+                return Err(Error::sandbox_destroyed());
+            }
+            let mut command = Command::new(&self.supervisor);
+            command.arg("--workspace").arg(std::process::id().to_string()).env_clear();
+            let started = command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+            let started = started.map_err(|error| {
+                let message = format!("cannot run {}: {error}", self.supervisor.display());
+                Error::new(Code::SpawnFailed, message)
+            })?;
+            *state = State::Running(started);
+        }
+        let path = self.path.as_os_str().as_bytes().to_vec();
+        let store = store.join(&self.unique).as_os_str().as_bytes().to_vec();
+        let opened = exchange(&ours, &Request::Open { path, store });
+        let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
+        if let Err(error) = opened {
+            // A later call tries again.
+            if let State::Running(mut keeper) = std::mem::take(&mut *lock(&self.keeper)) {
+                drop(ours);
+                let _ = keeper.wait();
+            }
+            return Err(error);
+        }
+        Ok(ours)
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Sends a request and waits for the answer. The outer error: the keeper has ended.
+fn exchange(keeper: &OwnedFd, request: &Request) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
+    message::send(keeper.as_fd(), request, &[])?;
+    let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let (reply, descriptors): (Reply, Vec<OwnedFd>) = answer;
+    Ok(match reply {
+        Reply::Unsupported(reason) => {
+            Err(Error::new(Code::WorkspaceUnsupported, format!("the workspace cannot be copy-on-write: {reason}")))
+        }
+        Reply::Failed { errno, doing } => {
+            let code = match errno {
+                libc::ENOSPC | libc::EDQUOT => Code::NoSpace,
+                libc::EACCES | libc::EPERM => Code::PermissionDenied,
+                _ => Code::EngineError,
+            };
+            let reason = io::Error::from_raw_os_error(errno);
+            Err(Error::new(code, format!("cannot {doing}: {reason}")))
+        }
+        reply => Ok((reply, descriptors.into_iter().next())),
+    })
+}
+
+fn read_list(file: OwnedFd) -> io::Result<Vec<Change>> {
+    let mut file = File::from(file);
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    message::decode(&bytes)
+}
+
+fn failed(message: &str) -> Error {
+    Error::new(Code::EngineError, message)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

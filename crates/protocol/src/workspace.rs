@@ -1,0 +1,105 @@
+//! What a copy-on-write workspace reports: its changes, compared with the real directory.
+
+use serde::{Deserialize, Serialize};
+
+/// The kind of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink,
+    /// A named pipe.
+    Fifo,
+    /// A Unix socket.
+    Socket,
+    /// A character or block device.
+    Device,
+}
+
+/// An entry of the workspace or of the real directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes; 0 for a directory.
+    pub size: u64,
+    /// Permissions with the bits for set-user-ID, set-group-ID and sticky: 07777.
+    pub mode: u32,
+}
+
+/// How an entry differs from the real directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Difference {
+    /// The real directory has no such entry.
+    Created,
+    /// The content or the target differs.
+    Modified,
+    /// Only the real directory has the entry.
+    Deleted,
+    /// The entry is of another kind.
+    Replaced,
+    /// Only mode, owner or extended attributes differ.
+    Metadata,
+}
+
+/// One changed path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Relative to the workspace; `.` is the workspace itself.
+    pub path: Vec<u8>,
+    /// How it differs.
+    pub difference: Difference,
+    /// The entry in the workspace; `None` if it is deleted.
+    pub now: Option<Entry>,
+    /// The entry in the real directory; `None` if it is created.
+    pub before: Option<Entry>,
+}
+
+/// What the host asks the keeper of a workspace. Each request is answered by one [`Reply`], in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Request {
+    /// Open the workspace; the first request. Answered by [`Reply::Done`].
+    Open {
+        /// The real directory: absolute, without links.
+        path: Vec<u8>,
+        /// The directory of its layers, which is created in an existing one.
+        store: Vec<u8>,
+    },
+    /// Hand out the mount, to be attached in a session's namespace. Answered by [`Reply::Done`] with a descriptor.
+    Share,
+    /// Compare with the real directory. Answered by [`Reply::Done`] with a file: a list of [`Change`].
+    Changes {
+        /// The paths to compare, with everything below them; all by default.
+        paths: Option<Vec<Vec<u8>>>,
+    },
+    /// Measure the layers. Answered by [`Reply::Used`].
+    Usage,
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Reply {
+    /// It is done.
+    Done,
+    /// The size of the layers.
+    Used {
+        /// Allocated bytes.
+        bytes: u64,
+        /// Files and directories.
+        files: u64,
+        /// Layers, with the one that receives the writes.
+        layers: u64,
+    },
+    /// This machine cannot do it: one clause that says why, and what helps.
+    Unsupported(String),
+    /// A system call failed.
+    Failed {
+        /// The number of the error.
+        errno: i32,
+        /// What failed.
+        doing: String,
+    },
+}

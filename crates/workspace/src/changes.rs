@@ -1,0 +1,270 @@
+//! The changes of a workspace, compared with the real directory.
+//!
+//! The layers only name candidates; comparing what programs see with the real directory finds the truth. So rewriting the
+//! same content is no change. The real directory is never searched: only where a layer hides a whole directory
+//! are all names of both sides compared.
+
+use crate::Tree;
+use crate::selection::Selection;
+use crate::tree::{names, open_file, reachable, status};
+use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
+use rustix::fs::{FileType, Stat, fgetxattr, fstat, lgetxattr, llistxattr, readlinkat};
+use rustix::io::{Errno, Result, read};
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::OwnedFd;
+
+/// Bytes of each read of a comparison.
+const BLOCK: usize = 256 * 1024;
+/// Maximum bytes of an extended attribute, and of a list of them (xattr(7)).
+const MAX_XATTR: usize = 64 * 1024;
+
+/// What a comparison looks at.
+pub struct Sides<'a> {
+    /// What programs see.
+    pub merged: &'a Tree,
+    /// The real directory.
+    pub base: &'a Tree,
+    /// The layers above it; the first one receives the writes.
+    pub layers: &'a [Tree],
+    /// The prefix of the extended attributes with which the kernel marks layers: `trusted` or `user`.
+    pub marks: &'static str,
+    /// When the workspace was opened, in seconds and nanoseconds of a change time. A later change of mode or owner of a
+    /// real directory is not a change of the workspace.
+    pub opened: (i64, i64),
+}
+
+/// A directory that is still to be compared.
+struct Pending {
+    path: Vec<u8>,
+    /// A layer hides the real directory, so every name of both sides is compared.
+    whole: bool,
+}
+
+impl Sides<'_> {
+    /// The changed paths of a selection, in the order of their bytes.
+    ///
+    /// # Errors
+    /// Those of the system calls; `EXDEV` if another file system is mounted below the workspace.
+    pub fn changes(&self, selection: &Selection) -> Result<Vec<Change>> {
+        let mut found = Vec::new();
+        if let Some(change) = self.root()? {
+            found.push(change);
+        }
+        let mut pending = vec![Pending { path: Vec::new(), whole: false }];
+        while let Some(directory) = pending.pop() {
+            self.compare_directory(&directory, selection, &mut found, &mut pending)?;
+        }
+        found.retain(|change| selection.includes(&change.path));
+        found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    /// The mode of the workspace itself. Its owner may be another than that of the real directory, without root.
+    fn root(&self) -> Result<Option<Change>> {
+        let (Some(merged), Some(base)) = (self.merged.directory(b"")?, self.base.directory(b"")?) else {
+            return Err(Errno::STALE);
+        };
+        let (now, before) = (fstat(&merged)?, fstat(&base)?);
+        let is_changed = now.st_mode != before.st_mode && changed_at(&before) < self.opened;
+        let (now, before) = (Some(entry(&now)), Some(entry(&before)));
+        Ok(is_changed.then(|| Change { path: b".".to_vec(), difference: Difference::Metadata, now, before }))
+    }
+
+    fn compare_directory(
+        &self,
+        Pending { path, whole }: &Pending,
+        selection: &Selection,
+        found: &mut Vec<Change>,
+        pending: &mut Vec<Pending>,
+    ) -> Result<()> {
+        let merged = self.merged.directory(path)?;
+        let base = self.base.directory(path)?;
+        let layers = self.layers.iter().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
+        let layers: Vec<OwnedFd> = layers.into_iter().flatten().collect();
+        let whole = *whole || merged.is_none() || base.is_none() || self.hides_any(&layers)?;
+        let sources: Vec<&OwnedFd> = if whole { merged.iter().chain(&base).collect() } else { layers.iter().collect() };
+        let mut candidates = BTreeSet::new();
+        for directory in sources {
+            candidates.extend(names(directory)?);
+        }
+        for name in candidates {
+            let path = join(path, &name);
+            if !selection.reaches_into(&path) {
+                continue;
+            }
+            found.extend(self.compare(merged.as_ref(), base.as_ref(), &name, &path)?);
+            let is_directory = |side: Option<&OwnedFd>| {
+                Ok::<_, Errno>(status(side, &name)?.is_some_and(|status| file_type(&status) == FileType::Directory))
+            };
+            if is_directory(merged.as_ref())? || is_directory(base.as_ref())? {
+                pending.push(Pending { path, whole });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one of the layers' directories is opaque, or was renamed.
+    fn hides_any(&self, layers: &[OwnedFd]) -> Result<bool> {
+        for layer in layers {
+            for mark in ["opaque", "redirect"] {
+                let mut value = [0; 1];
+                match fgetxattr(layer, format!("{}.overlay.{mark}", self.marks), &mut value) {
+                    // `x` only says that entries may carry marks of their own.
+                    Ok(_) if mark == "opaque" && value == *b"x" => {}
+                    Ok(_) | Err(Errno::RANGE) => return Ok(true),
+                    Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+                    Err(errno) => return Err(errno),
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn compare(
+        &self,
+        merged: Option<&OwnedFd>,
+        base: Option<&OwnedFd>,
+        name: &[u8],
+        path: &[u8],
+    ) -> Result<Option<Change>> {
+        let (now, before) = (status(merged, name)?, status(base, name)?);
+        let difference = match (&now, &before) {
+            (None, None) => return Ok(None),
+            (Some(_), None) => Difference::Created,
+            (None, Some(_)) => Difference::Deleted,
+            (Some(now), Some(before)) => match (merged, base) {
+                (Some(merged), Some(base)) => match self.difference((merged, now), (base, before), name)? {
+                    Some(difference) => difference,
+                    None => return Ok(None),
+                },
+                _ => return Ok(None),
+            },
+        };
+        let (now, before) = (now.as_ref().map(entry), before.as_ref().map(entry));
+        Ok(Some(Change { path: path.to_vec(), difference, now, before }))
+    }
+
+    /// How two existing entries of the same name differ.
+    fn difference(
+        &self,
+        (merged, now): (&OwnedFd, &Stat),
+        (base, before): (&OwnedFd, &Stat),
+        name: &[u8],
+    ) -> Result<Option<Difference>> {
+        let kind = file_type(now);
+        if kind != file_type(before) {
+            return Ok(Some(Difference::Replaced));
+        }
+        let is_modified = match kind {
+            FileType::RegularFile => now.st_size != before.st_size || !same_content(merged, base, name)?,
+            FileType::Symlink => readlinkat(merged, name, Vec::new())? != readlinkat(base, name, Vec::new())?,
+            FileType::CharacterDevice | FileType::BlockDevice => now.st_rdev != before.st_rdev,
+            _ => false,
+        };
+        if is_modified {
+            return Ok(Some(Difference::Modified));
+        }
+        if kind == FileType::Directory && changed_at(before) >= self.opened {
+            return Ok(None);
+        }
+        let owned = |status: &Stat| (status.st_mode, status.st_uid, status.st_gid);
+        let differs = match kind {
+            FileType::Symlink => (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid),
+            _ => owned(now) != owned(before) || attributes(merged, name)? != attributes(base, name)?,
+        };
+        Ok(differs.then_some(Difference::Metadata))
+    }
+}
+
+/// The path of an entry of a directory.
+fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+fn file_type(status: &Stat) -> FileType {
+    FileType::from_raw_mode(status.st_mode)
+}
+
+/// The change time, in seconds and nanoseconds.
+fn changed_at(status: &Stat) -> (i64, i64) {
+    (status.st_ctime as i64, status.st_ctime_nsec as i64)
+}
+
+fn entry(status: &Stat) -> Entry {
+    let kind = match file_type(status) {
+        FileType::RegularFile => Kind::File,
+        FileType::Directory => Kind::Directory,
+        FileType::Symlink => Kind::Symlink,
+        FileType::Fifo => Kind::Fifo,
+        FileType::Socket => Kind::Socket,
+        _ => Kind::Device,
+    };
+    let size = if kind == Kind::Directory { 0 } else { status.st_size as u64 };
+    Entry { kind, size, mode: status.st_mode & 0o7777 }
+}
+
+/// Whether two regular files of the same size have the same content.
+fn same_content(merged: &OwnedFd, base: &OwnedFd, name: &[u8]) -> Result<bool> {
+    let (a, b) = (open_file(merged, name)?, open_file(base, name)?);
+    let is_regular = |file: &OwnedFd| Ok::<_, Errno>(file_type(&fstat(file)?) == FileType::RegularFile);
+    if !is_regular(&a)? || !is_regular(&b)? {
+        return Ok(false);
+    }
+    let (mut left, mut right) = (vec![0; BLOCK], vec![0; BLOCK]);
+    loop {
+        let (had, has) = (fill(&a, &mut left)?, fill(&b, &mut right)?);
+        if left[..had] != right[..has] {
+            return Ok(false);
+        }
+        if had < BLOCK {
+            return Ok(true);
+        }
+    }
+}
+
+/// Reads until the buffer is full or the file ends.
+fn fill(file: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
+    let mut length = 0;
+    while length < buffer.len() {
+        match read(file, &mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(more) => length += more,
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(length)
+}
+
+/// The extended attributes that a program can have set. Labels of security modules depend on the file system.
+fn attributes(directory: &OwnedFd, name: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let path = reachable(directory, name);
+    let mut buffer = vec![0; MAX_XATTR];
+    let length = match llistxattr(&path, &mut buffer) {
+        Err(Errno::OPNOTSUPP | Errno::NOENT) => return Ok(BTreeMap::new()),
+        length => length?,
+    };
+    let mut found = BTreeMap::new();
+    let names = buffer[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    for name in names.filter(|name| !is_internal(name)) {
+        let mut value = vec![0; MAX_XATTR];
+        match lgetxattr(&path, name, &mut value) {
+            Ok(length) => {
+                value.truncate(length);
+                found.insert(name.to_vec(), value);
+            }
+            Err(Errno::NODATA | Errno::NOENT | Errno::OPNOTSUPP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(found)
+}
+
+fn is_internal(name: &[u8]) -> bool {
+    const PREFIXES: [&[u8]; 4] = [b"trusted.overlay.", b"user.overlay.", b"security.selinux", b"security.ima"];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+#[path = "changes_tests.rs"]
+mod tests;

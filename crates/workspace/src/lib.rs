@@ -1,0 +1,23 @@
+//! Copy-on-write workspaces. Programs see the real directory at its own path, and write to a private layer above it.
+//!
+//! An [`overlay`] file system is mounted over the directory. Its upper layer receives all writes, and [`changes`]
+//! compares what programs see with the real directory.
+//!
+//! **It owns** the mount, its layers, and every comparison and copy between a workspace and its real directory.
+//!
+//! **It must never know** sessions, commands or namespaces: it works with open directories.
+//!
+//! Whoever controls the workspace is hostile. Every file is reached from an open directory without following links, and
+//! only regular files are opened.
+
+pub mod changes;
+pub mod keeper;
+mod opening;
+pub mod overlay;
+pub mod probe;
+pub mod removal;
+pub mod selection;
+mod store;
+mod tree;
+
+pub use tree::Tree;

@@ -1,0 +1,188 @@
+//! The conditions for a workspace, and the namespaces of its keeper.
+
+use crate::keeper::{Failure, while_doing};
+use crate::overlay::Mounter;
+use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, ftruncate, openat, openat2};
+use rustix::io::{Errno, Result};
+use rustix::mount::{MountPropagationFlags, mount_change};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{UnshareFlags, unshare_unsafe};
+use std::fs;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+/// Maximum bytes of the list of mounts.
+const MAX_MOUNTS: u64 = 16 * 1024 * 1024;
+/// Attempts to see a change time move. A tick of the clock of an older kernel takes four milliseconds at most.
+const ATTEMPTS: u32 = 1_000_000;
+
+/// Enters a mount namespace; a user namespace first if that is the only way.
+///
+/// # Errors
+/// [`Failure::Unsupported`] if the machine allows neither.
+pub fn enter_namespaces() -> std::result::Result<Mounter, Failure> {
+    let mounter = match unshare(UnshareFlags::NEWNS) {
+        Ok(()) => Mounter::Root,
+        Err(_) => {
+            let refused = |error: io::Error| {
+                Failure::Unsupported(format!("programs cannot have mounts of their own here: {error}"))
+            };
+            let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+            unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS).map_err(|errno| refused(errno.into()))?;
+            let map = |name: &str, text: String| fs::write(format!("/proc/self/{name}"), text);
+            map("setgroups", "deny".into())
+                .and_then(|()| map("uid_map", format!("{user} {user} 1")))
+                .and_then(|()| map("gid_map", format!("{group} {group} 1")))
+                .map_err(refused)?;
+            Mounter::User
+        }
+    };
+    let alone = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    mount_change("/", alone).map_err(while_doing("separate the mounts of the workspace"))?;
+    Ok(mounter)
+}
+
+fn unshare(flags: UnshareFlags) -> Result<()> {
+    // SAFETY: no flag is FILES, so descriptors stay as they are.
+    unsafe { unshare_unsafe(flags) }
+}
+
+/// The real directory, opened in the present mount namespace.
+pub struct Real {
+    /// The directory that contains it.
+    pub parent: OwnedFd,
+    /// Its name there.
+    pub name: Vec<u8>,
+    /// The directory itself.
+    pub base: OwnedFd,
+}
+
+/// Opens the real directory.
+pub fn open_real(path: &Path) -> std::result::Result<Real, Failure> {
+    let opened = (|| {
+        let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name().ok_or(Errno::INVAL)?);
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let parent = openat2(rustix::fs::CWD, parent, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
+        let base = openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
+        Ok(Real { parent, name: name.as_bytes().to_vec(), base })
+    })();
+    opened.map_err(while_doing(format!("open {}", path.display())))
+}
+
+/// An overlay would show the empty directory beneath a mount.
+pub fn refuse_mounts_below(path: &Path) -> std::result::Result<(), Failure> {
+    let mut mounts = Vec::new();
+    let read = fs::File::open("/proc/self/mountinfo").and_then(|file| file.take(MAX_MOUNTS).read_to_end(&mut mounts));
+    read.map_err(|error| Failure::System(errno_of(&error), "read the list of mounts".into()))?;
+    match mount_points(&mounts).find(|place| place != path && place.starts_with(path)) {
+        None => Ok(()),
+        Some(place) => Err(Failure::Unsupported(format!(
+            "a file system is mounted below it, at {}: choose a workspace without mounts",
+            place.display()
+        ))),
+    }
+}
+
+/// The mount points of a list as in `/proc/self/mountinfo`: the fifth word of each line.
+fn mount_points(mounts: &[u8]) -> impl Iterator<Item = PathBuf> {
+    let lines = mounts.split(|byte| *byte == b'\n');
+    lines.filter_map(|line| line.split(|byte| *byte == b' ').nth(4)).map(|word| {
+        let mut plain = Vec::new();
+        let mut left = word;
+        while let Some((first, rest)) = left.split_first() {
+            let octal = rest.get(..3).filter(|_| *first == b'\\').and_then(|digits| str::from_utf8(digits).ok());
+            match octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+                Some(byte) => {
+                    plain.push(byte);
+                    left = &rest[3..];
+                }
+                None => {
+                    plain.push(*first);
+                    left = rest;
+                }
+            }
+        }
+        PathBuf::from(std::ffi::OsString::from_vec(plain))
+    })
+}
+
+/// The moment of opening, as a change time of the real directory's file system: every later change of a file there has
+/// at least this one, and every earlier change an earlier one.
+///
+/// # Errors
+/// [`Failure::Unsupported`] if no file can be created on that file system.
+pub fn moment(base: &OwnedFd, store: &OwnedFd) -> std::result::Result<(i64, i64), Failure> {
+    let is_same = |store: &OwnedFd| Ok::<_, Errno>(fstat(store)?.st_dev == fstat(base)?.st_dev);
+    let probe = unnamed(base).or_else(|errno| match is_same(store) {
+        Ok(true) => unnamed(store),
+        _ => Err(errno),
+    });
+    let probe = probe.map_err(|errno| {
+        Failure::Unsupported(format!("no file can be created on its file system, which tells the time: {errno}"))
+    })?;
+    moved(&probe).map_err(while_doing("find the time of the workspace's file system"))
+}
+
+fn unnamed(directory: &OwnedFd) -> Result<OwnedFd> {
+    openat(directory, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
+}
+
+/// Changes a file until its change time moves: files often share one for some milliseconds.
+fn moved(file: &OwnedFd) -> Result<(i64, i64)> {
+    let time = |file: &OwnedFd| fstat(file.as_fd()).map(|found| (found.st_ctime as i64, found.st_ctime_nsec as i64));
+    let first = time(file)?;
+    for attempt in 0..ATTEMPTS {
+        ftruncate(file, u64::from(attempt % 2))?;
+        let now = time(file)?;
+        if now != first {
+            return Ok(now);
+        }
+    }
+    Err(Errno::TIME)
+}
+
+/// The reason why an overlay cannot be mounted.
+pub fn cannot_mount(errno: Errno) -> Failure {
+    match errno {
+        Errno::INVAL | Errno::PERM | Errno::NODEV | Errno::OPNOTSUPP => {
+            Failure::Unsupported(format!("the kernel cannot mount an overlay here: {errno}"))
+        }
+        _ => Failure::System(errno, "mount the workspace".into()),
+    }
+}
+
+fn errno_of(error: &io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mount_points_with_odd_names_are_read() {
+        let list = b"36 35 98:0 / /a\\040b\\134c rw - ext4 /dev/x rw\n37 35 0:5 / / rw - proc proc rw\n";
+        let points: Vec<_> = mount_points(list).collect();
+        assert_eq!(points, [PathBuf::from("/a b\\c"), PathBuf::from("/")]);
+    }
+
+    #[test]
+    fn the_moment_divides_earlier_from_later_changes() {
+        let directory = tempfile::tempdir().unwrap();
+        let base = rustix::fs::open(directory.path(), OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let time = |name: &str| {
+            let file = fs::File::open(directory.path().join(name)).unwrap();
+            let found = fstat(&file).unwrap();
+            (found.st_ctime as i64, found.st_ctime_nsec as i64)
+        };
+        for round in 0..100 {
+            let (before, after) = (format!("before-{round}"), format!("after-{round}"));
+            fs::write(directory.path().join(&before), "").unwrap();
+            let moment = moment(&base, &base).unwrap();
+            fs::write(directory.path().join(&after), "").unwrap();
+            assert!(time(&before) < moment && time(&after) >= moment, "round {round}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The overlay mount of a workspace.
+//!
+//! Layers are named by descriptors (`/proc/self/fd/N`), which works on every kernel, with any path. The mount is
+//! `volatile`: otherwise the kernel syncs each file when it copies it up, which takes 20 times as long.
+
+use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstat, fstatvfs, openat};
+use rustix::io::{Errno, Result};
+use rustix::mount::{MountFlags, OpenTreeFlags, mount, open_tree};
+use std::ffi::CString;
+use std::fmt::Write;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Maximum layers below the one that receives the writes. Their names fill one page, which is what mount(2) takes.
+pub const MAX_LOWERS: usize = 200;
+
+/// Who mounts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mounter {
+    /// Root of the machine: renames of real directories work, and programs cannot forge the marks of layers.
+    Root,
+    /// An ordinary user, in a user namespace.
+    User,
+}
+
+impl Mounter {
+    /// The prefix of the kernel's extended attributes in layers.
+    pub fn marks(self) -> &'static str {
+        match self {
+            Self::Root => "trusted",
+            Self::User => "user",
+        }
+    }
+
+    fn options(self) -> &'static str {
+        match self {
+            // Copies of real files must not depend on them afterwards: no metacopy, no index.
+            Self::Root => "volatile,redirect_dir=on,metacopy=off,index=off,xino=off",
+            Self::User => "volatile,userxattr",
+        }
+    }
+}
+
+/// The directories of a mount. All of them were opened in the present mount namespace.
+pub struct Layers<'a> {
+    /// The real directory.
+    pub base: BorrowedFd<'a>,
+    /// Sealed layers above it; the newest first.
+    pub sealed: Vec<BorrowedFd<'a>>,
+    /// Receives the writes. Has the owner and mode of the base.
+    pub upper: BorrowedFd<'a>,
+    /// An empty directory on the file system of `upper`.
+    pub work: BorrowedFd<'a>,
+}
+
+/// Mounts a workspace over `name` in `parent`, in the present mount namespace. Returns the root of the mount.
+///
+/// # Errors
+/// Those of mount(2): `EINVAL` if the upper layer is on a file system that cannot hold one, `EPERM` without the right to mount.
+pub fn attach(parent: &OwnedFd, name: &[u8], layers: &Layers<'_>, mounter: Mounter) -> Result<OwnedFd> {
+    if layers.sealed.len() >= MAX_LOWERS {
+        return Err(Errno::NFILE);
+    }
+    let mut options = String::from("lowerdir=");
+    for (at, lower) in layers.sealed.iter().chain([&layers.base]).enumerate() {
+        let separator = if at > 0 { ":" } else { "" };
+        let _ = write!(options, "{separator}{}", by_descriptor(*lower));
+    }
+    let (upper, work) = (by_descriptor(layers.upper), by_descriptor(layers.work));
+    let _ = write!(options, ",upperdir={upper},workdir={work},{}", mounter.options());
+    let options = CString::new(options).map_err(|_| Errno::INVAL)?;
+    mount("nacre", by_descriptor(layers.base), "overlay", restrictions(layers.base)?, options.as_c_str())?;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let merged = openat(parent, name, flags, Mode::empty())?;
+    // A process that renamed the directory meanwhile has hidden the mount.
+    if fstat(&merged)?.st_dev == fstat(layers.base)?.st_dev {
+        return Err(Errno::STALE);
+    }
+    Ok(merged)
+}
+
+/// What the mount of the real directory forbids is forbidden above it, too.
+fn restrictions(base: BorrowedFd<'_>) -> Result<MountFlags> {
+    let has = fstatvfs(base)?.f_flag;
+    let both = [
+        (StatVfsMountFlags::NOSUID, MountFlags::NOSUID),
+        (StatVfsMountFlags::NODEV, MountFlags::NODEV),
+        (StatVfsMountFlags::NOEXEC, MountFlags::NOEXEC),
+    ];
+    Ok(both.into_iter().filter(|(flag, _)| has.contains(*flag)).map(|(_, flag)| flag).collect())
+}
+
+/// A copy of a mount that is attached nowhere. It can be attached in another mount namespace.
+///
+/// # Errors
+/// Those of open_tree(2).
+pub fn copy(merged: &OwnedFd) -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
+    open_tree(merged, "", flags)
+}
+
+fn by_descriptor(directory: BorrowedFd<'_>) -> String {
+    format!("/proc/self/fd/{}", directory.as_fd().as_raw_fd())
+}

@@ -1,0 +1,108 @@
+//! What this machine offers to workspaces, found by trying.
+
+use crate::keeper::Failure;
+use crate::overlay::{self, Layers};
+use crate::store::Store;
+use crate::{opening, removal};
+use rustix::fs::{AtFlags, Mode, OFlags, RawMode, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Result;
+use serde::{Deserialize, Serialize};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+/// What works, with layers in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Nothing if workspaces work, or why they do not: one clause.
+    pub copy_on_write: std::result::Result<(), String>,
+    /// Whether programs can rename real directories. Otherwise they get EXDEV, and copy as `mv` does.
+    pub directory_rename: bool,
+    /// Whether large files are copied without copying their content.
+    pub reflink: bool,
+}
+
+/// Tries everything in a new directory below `directory`. Call it in a process of its own: it changes its namespaces.
+pub fn probe(directory: &Path) -> Offer {
+    match attempt(directory) {
+        Ok((directory_rename, reflink)) => Offer { copy_on_write: Ok(()), directory_rename, reflink },
+        Err(reason) => Offer { copy_on_write: Err(reason), directory_rename: false, reflink: false },
+    }
+}
+
+fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
+    let place = Place::create(directory)?;
+    let found = try_out(&place).map_err(|failure| match failure {
+        Failure::Unsupported(reason) => reason,
+        Failure::System(errno, doing) => format!("cannot {doing}: {errno}"),
+    });
+    place.remove();
+    found
+}
+
+fn try_out(place: &Place) -> std::result::Result<(bool, bool), Failure> {
+    let mounter = opening::enter_namespaces()?;
+    let path = place.path.join("real");
+    let real = opening::open_real(&path)?;
+    let store = Store::create(&place.path.join("layers"), &real.base)?;
+    let (upper, work) = store.live();
+    let stack = Layers { base: real.base.as_fd(), sealed: Vec::new(), upper: upper.as_fd(), work: work.as_fd() };
+    let merged = overlay::attach(&real.parent, &real.name, &stack, mounter).map_err(opening::cannot_mount)?;
+    let renames = renameat(&merged, "directory", &merged, "renamed").is_ok();
+    Ok((renames, clones(store.directory()).unwrap_or(false)))
+}
+
+/// Whether a file can share the content of another one.
+fn clones(directory: &OwnedFd) -> Result<bool> {
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR | OFlags::CLOEXEC;
+    let create = |name: &str| openat(directory, name, flags, Mode::RUSR | Mode::WUSR);
+    let (from, to) = (create("from")?, create("to")?);
+    rustix::io::write(&from, b"content")?;
+    Ok(rustix::fs::ioctl_ficlone(&to, &from).is_ok())
+}
+
+/// A directory that is removed at the end.
+struct Place {
+    parent: OwnedFd,
+    name: String,
+    path: std::path::PathBuf,
+}
+
+impl Place {
+    fn create(directory: &Path) -> std::result::Result<Self, String> {
+        const PRIVATE: RawMode = 0o700;
+        let name = format!("nacre-probe-{}", std::process::id());
+        let made = (|| {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let parent = rustix::fs::open(directory, flags, Mode::empty())?;
+            for below in [name.clone(), format!("{name}/real"), format!("{name}/real/directory")] {
+                mkdirat(&parent, below, Mode::from_raw_mode(PRIVATE))?;
+            }
+            Ok::<_, rustix::io::Errno>(parent)
+        })();
+        let parent = made.map_err(|errno| format!("cannot create a directory in {}: {errno}", directory.display()))?;
+        Ok(Self { parent, path: directory.join(&name), name })
+    }
+
+    /// The mount over a part of it is in another namespace, or in one that ends with this process.
+    fn remove(&self) {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        while rustix::mount::unmount(self.path.join("real"), rustix::mount::UnmountFlags::DETACH).is_ok() {}
+        if let Ok(place) = openat(&self.parent, self.name.as_bytes(), flags, Mode::empty())
+            && removal::empty(&place).is_ok()
+        {
+            let _ = unlinkat(&self.parent, self.name.as_bytes(), AtFlags::REMOVEDIR);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_is_missing_is_the_reason() {
+        let directory = tempfile::tempdir().unwrap();
+        let offer = probe(&directory.path().join("missing"));
+        assert!(offer.copy_on_write.unwrap_err().starts_with("cannot create a directory in"));
+    }
+}

@@ -1,0 +1,89 @@
+//! A directory tree that is reached through a descriptor, without following links.
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
+use rustix::io::{Errno, Result};
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A path longer than this is opened in pieces: the kernel takes at most 4095 bytes.
+const PIECE_BYTES: usize = 4000;
+
+/// See the module.
+pub struct Tree {
+    root: OwnedFd,
+}
+
+impl Tree {
+    /// The tree of a directory.
+    pub fn new(root: OwnedFd) -> Self {
+        Self { root }
+    }
+
+    /// Opens the directory at a path, for reading. `None` if the path leads to no directory, or through a link.
+    ///
+    /// # Errors
+    /// Those of openat2(2): `EXDEV` if another file system is mounted on the way.
+    pub fn directory(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
+        let mut current = None;
+        let mut left = path;
+        while left.len() > PIECE_BYTES {
+            let end = left[..PIECE_BYTES].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
+            current = match self.open(current.as_ref(), &left[..end])? {
+                None => return Ok(None),
+                opened => opened,
+            };
+            left = &left[end + 1..];
+        }
+        self.open(current.as_ref(), if left.is_empty() { b"." } else { left })
+    }
+
+    fn open(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<Option<OwnedFd>> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
+        loop {
+            match openat2(from.unwrap_or(&self.root), path, flags, Mode::empty(), beneath) {
+                // Something was renamed meanwhile.
+                Err(Errno::AGAIN) => {}
+                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
+                opened => return opened.map(Some),
+            }
+        }
+    }
+}
+
+/// The names in a directory, in the order of their bytes.
+pub fn names(directory: &OwnedFd) -> Result<Vec<Vec<u8>>> {
+    let mut names = Vec::new();
+    for entry in Dir::read_from(directory)? {
+        let entry = entry?;
+        let name = entry.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(name.to_vec());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Describes an entry without following it. `None` if there is none.
+pub fn status(directory: Option<&OwnedFd>, name: &[u8]) -> Result<Option<Stat>> {
+    let Some(directory) = directory else { return Ok(None) };
+    match statat(directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+/// Opens a regular file for reading. The flags make sure that nothing else is opened, whatever has the name meanwhile.
+pub fn open_file(directory: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    openat(directory, name, flags, Mode::empty())
+}
+
+/// The path by which the kernel reaches an entry of an open directory, for calls that take no descriptor.
+pub fn reachable(directory: impl AsFd, name: &[u8]) -> CString {
+    use std::os::fd::AsRawFd;
+    let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
+    path.extend_from_slice(name);
+    CString::new(path).unwrap_or_default()
+}

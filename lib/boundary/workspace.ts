@@ -1,0 +1,26 @@
+/** A copy-on-write workspace. */
+import type { EntryKind } from '../public/workspace.js'
+
+export interface NativeEntry {
+  kind: EntryKind
+  /** Bytes; 0 for a directory. */
+  size: number
+  /** Permissions: 07777. */
+  mode: number
+}
+
+export interface NativeChange {
+  /** Relative to the workspace. */
+  path: Buffer
+  difference: 'created' | 'modified' | 'deleted' | 'replaced' | 'metadata'
+  /** Absent if it is deleted. */
+  now?: NativeEntry
+  /** Absent if it is created. */
+  before?: NativeEntry
+}
+
+export interface NativeUsage {
+  bytes: number
+  files: number
+  layers: number
+}

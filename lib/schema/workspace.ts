@@ -1,0 +1,37 @@
+/** The kinds of a copy-on-write workspace. */
+import type { SandboxOptions, WorkspaceOptions } from '../public/index.js'
+import { either, mapped, object, oneOf } from './constructors.js'
+import { type Kind, type OptionValues, table } from './kind.js'
+import { type CheckedPath, checkPath, directory } from './paths.js'
+import { refusal } from './read.js'
+
+const MODES = ['direct', 'copy-on-write'] as const
+
+/** Of `workspace`. */
+export const workspaceOptions = table<WorkspaceOptions>()({
+  mode: oneOf(['copy-on-write']),
+  path: directory,
+})
+
+/** `workspace`: the options of a copy-on-write workspace; undefined for the real files. */
+export const workspace: Kind<
+  NonNullable<SandboxOptions['workspace']>,
+  OptionValues<typeof workspaceOptions> | undefined
+> = either(
+  mapped(oneOf(MODES, "must be 'direct', 'copy-on-write' or { mode: 'copy-on-write' }"), (mode) =>
+    mode === 'direct' ? undefined : { mode },
+  ),
+  (value) => typeof value !== 'object' || value === null || Array.isArray(value),
+  object(workspaceOptions, ['mode']),
+  "'direct', 'copy-on-write' or an object",
+)
+
+/** Paths of a workspace, as text or bytes. */
+export const workspacePaths: Kind<(string | Uint8Array)[], CheckedPath[]> = {
+  read(value, name) {
+    if (!Array.isArray(value) || value.length === 0)
+      throw refusal(name, 'must be a list of paths, not empty', value)
+    return value.map((path, at) => checkPath(path, `${name}[${at}]`))
+  },
+  bounds: 'a list of paths, not empty',
+}

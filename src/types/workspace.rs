@@ -1,0 +1,39 @@
+//! A copy-on-write workspace.
+
+use crate::piece::Piece;
+use napi_derive::napi;
+
+/// An entry of a workspace.
+#[napi(object, object_from_js = false)]
+pub struct NativeEntry {
+    /// `file`, `directory`, `symlink`, `fifo`, `socket` or `device`.
+    pub kind: String,
+    /// Bytes; 0 for a directory.
+    pub size: f64,
+    /// Permissions: 07777.
+    pub mode: u32,
+}
+
+/// A changed path.
+#[napi(object, object_from_js = false)]
+pub struct NativeChange {
+    /// Relative to the workspace.
+    pub path: Piece,
+    /// `created`, `modified`, `deleted`, `replaced` or `metadata`.
+    pub difference: String,
+    /// In the workspace; absent if it is deleted.
+    pub now: Option<NativeEntry>,
+    /// In the real directory; absent if it is created.
+    pub before: Option<NativeEntry>,
+}
+
+/// What the layers take.
+#[napi(object, object_from_js = false)]
+pub struct NativeUsage {
+    /// Allocated bytes.
+    pub bytes: f64,
+    /// Files and directories.
+    pub files: f64,
+    /// Layers, with the one that receives the writes.
+    pub layers: f64,
+}

@@ -1,0 +1,72 @@
+//! The native class's methods for a copy-on-write workspace.
+
+use crate::emitter::Settle;
+use crate::piece::Piece;
+use crate::sandbox::NativeSandbox;
+use crate::types::{NativeChange, NativeEntry, NativeEvent, NativeUsage};
+use nacre_core::blocking::blocking;
+use nacre_core::error::Error;
+use nacre_core::runtime;
+use nacre_core::workspace::Workspace;
+use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
+use napi::bindgen_prelude::{Result, Uint8Array};
+use napi_derive::napi;
+
+type Answer = std::result::Result<NativeEvent, Error>;
+
+#[napi]
+impl NativeSandbox {
+    /// Lists the changed paths: these, and everything below them; all by default.
+    #[napi(catch_unwind)]
+    pub fn workspace_changes(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
+        let paths = paths.map(|paths| paths.iter().map(|path| path.to_vec()).collect());
+        self.on_workspace(id, |workspace| {
+            let changes = workspace.changes(paths)?.into_iter().map(shown).collect();
+            Ok(NativeEvent { workspace_changes: Some(changes), ..NativeEvent::default() })
+        })
+    }
+
+    /// Measures the layers.
+    #[napi(catch_unwind)]
+    pub fn workspace_usage(&self, id: u32) -> Result<()> {
+        self.on_workspace(id, |workspace| {
+            let found = workspace.usage()?;
+            let usage =
+                NativeUsage { bytes: found.bytes as f64, files: found.files as f64, layers: found.layers as f64 };
+            Ok(NativeEvent { usage: Some(usage), ..NativeEvent::default() })
+        })
+    }
+}
+
+impl NativeSandbox {
+    /// Asks the keeper of the workspace, on a thread that may block.
+    fn on_workspace(&self, id: u32, ask: impl FnOnce(&Workspace) -> Answer + Send + 'static) -> Result<()> {
+        let (sandbox, settle) = (self.sandbox.clone(), Settle::new(id, &self.emitter));
+        Ok(runtime::spawn(async move {
+            settle.answer(blocking(move || ask(&*sandbox.workspace()?)).await);
+        })?)
+    }
+}
+
+fn shown(Change { path, difference, now, before }: Change) -> NativeChange {
+    let difference = match difference {
+        Difference::Created => "created",
+        Difference::Modified => "modified",
+        Difference::Deleted => "deleted",
+        Difference::Replaced => "replaced",
+        Difference::Metadata => "metadata",
+    };
+    NativeChange { path: Piece(path), difference: difference.into(), now: now.map(entry), before: before.map(entry) }
+}
+
+fn entry(Entry { kind, size, mode }: Entry) -> NativeEntry {
+    let kind = match kind {
+        Kind::File => "file",
+        Kind::Directory => "directory",
+        Kind::Symlink => "symlink",
+        Kind::Fifo => "fifo",
+        Kind::Socket => "socket",
+        Kind::Device => "device",
+    };
+    NativeEntry { kind: kind.into(), size: size as f64, mode }
+}
