@@ -88,6 +88,17 @@ impl Workspace {
         list.map_err(|error| failed(&format!("the list of changes cannot be read: {error}")))
     }
 
+    /// A patch in git's format with the changes of these paths, and of everything below them; all by default. The file
+    /// has no name, and is read from its start.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`], and `FILE_TOO_LARGE` if the patch has more than `max_bytes`, or a file more than
+    /// 512 MiB.
+    pub fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64) -> Result<File, Error> {
+        let (_, file) = self.request(&Request::Diff { paths, max_bytes })?;
+        file.map(File::from).ok_or_else(|| failed("the patch is missing"))
+    }
+
     /// What the layers take.
     ///
     /// # Errors
@@ -182,6 +193,9 @@ fn exchange(keeper: &OwnedFd, request: &Request) -> io::Result<Result<(Reply, Op
     Ok(match reply {
         Reply::Unsupported(reason) => {
             Err(Error::new(Code::WorkspaceUnsupported, format!("the workspace cannot be copy-on-write: {reason}")))
+        }
+        Reply::TooLarge(limit) => {
+            Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
         }
         Reply::Failed { errno, doing } => {
             let code = match errno {

@@ -75,6 +75,14 @@ pub enum Request {
         /// The paths to compare, with everything below them; all by default.
         paths: Option<Vec<Vec<u8>>>,
     },
+    /// Write a patch in git's format, from the real directory to what programs see. Answered by [`Reply::Done`] with a file
+    /// without a name, on the disk of the layers.
+    Diff {
+        /// The paths to compare, with everything below them; all by default.
+        paths: Option<Vec<Vec<u8>>>,
+        /// Maximum bytes of the patch.
+        max_bytes: u64,
+    },
     /// Measure the layers. Answered by [`Reply::Used`].
     Usage,
 }
@@ -95,6 +103,8 @@ pub enum Reply {
     },
     /// This machine cannot do it: one clause that says why, and what helps.
     Unsupported(String),
+    /// The patch or one of its files is too large: one clause that says which limit it exceeds.
+    TooLarge(String),
     /// A system call failed.
     Failed {
         /// The number of the error.

@@ -187,7 +187,7 @@ fn file_type(status: &Stat) -> FileType {
 
 /// The change time, in seconds and nanoseconds.
 fn changed_at(status: &Stat) -> (i64, i64) {
-    (status.st_ctime as i64, status.st_ctime_nsec as i64)
+    (status.st_ctime, status.st_ctime_nsec as i64)
 }
 
 fn entry(status: &Stat) -> Entry {

@@ -7,23 +7,28 @@ use crate::overlay::{self, Layers, Mounter};
 use crate::selection::Selection;
 use crate::store::Store;
 use crate::tree::Tree;
-use crate::{changes::Sides, opening};
+use crate::{changes::Sides, diff, opening};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Reply, Request};
+use nacre_protocol::workspace::{Change, Reply, Request};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+
+/// What a comparison does when it fails.
+const COMPARE: &str = "compare the workspace with the real directory";
 
 /// Why a request cannot be answered.
 #[derive(Debug)]
 pub enum Failure {
     /// One clause: why this machine cannot do it, and what helps.
     Unsupported(String),
+    /// One clause: which limit a patch exceeds.
+    TooLarge(String),
     /// A system call failed while doing this.
     System(Errno, String),
 }
@@ -32,6 +37,7 @@ impl From<Failure> for Reply {
     fn from(failure: Failure) -> Self {
         match failure {
             Failure::Unsupported(reason) => Self::Unsupported(reason),
+            Failure::TooLarge(limit) => Self::TooLarge(limit),
             Failure::System(errno, doing) => Self::Failed { errno: errno.raw_os_error(), doing },
         }
     }
@@ -106,6 +112,7 @@ impl Open {
                 Ok((Reply::Done, Some(copy)))
             }
             Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths)?))),
+            Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes)?))),
             Request::Usage => {
                 let (bytes, files) = self.store.usage().map_err(while_doing("measure the layers"))?;
                 Ok((Reply::Used { bytes, files, layers: 1 }, None))
@@ -114,22 +121,41 @@ impl Open {
     }
 
     fn changes(&self, paths: Option<Vec<Vec<u8>>>) -> Result<OwnedFd, Failure> {
-        let doing = "compare the workspace with the real directory";
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let merged = openat(&self.merged, ".", flags, Mode::empty()).map_err(while_doing(doing))?;
-        let sides = Sides {
-            merged: &Tree::new(merged),
-            base: &self.base,
-            layers: &[self.store.tree().map_err(while_doing(doing))?],
-            marks: self.mounter.marks(),
-            opened: self.opened,
-        };
-        let selection = paths.map_or_else(Selection::all, Selection::of);
-        let changes = sides.changes(&selection).map_err(while_doing(doing))?;
+        let changes = self.compare(&self.merged()?, paths)?;
         list(&changes).map_err(|error| {
             let errno = error.raw_os_error().map_or(Errno::NOMEM, Errno::from_raw_os_error);
             Failure::System(errno, "list the changes".into())
         })
+    }
+
+    /// A patch can be large, so it is on disk.
+    fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64) -> Result<OwnedFd, Failure> {
+        let merged = self.merged()?;
+        let changes = self.compare(&merged, paths)?;
+        let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+        let file = openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR);
+        let mut file = File::from(file.map_err(while_doing("create a file for the patch"))?);
+        diff::write(&merged, &self.base, &changes, max_bytes, BufWriter::new(&mut file))?;
+        seek(&file, SeekFrom::Start(0)).map_err(while_doing("write the patch"))?;
+        Ok(file.into())
+    }
+
+    /// What programs see.
+    fn merged(&self) -> Result<Tree, Failure> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        openat(&self.merged, ".", flags, Mode::empty()).map(Tree::new).map_err(while_doing(COMPARE))
+    }
+
+    fn compare(&self, merged: &Tree, paths: Option<Vec<Vec<u8>>>) -> Result<Vec<Change>, Failure> {
+        let sides = Sides {
+            merged,
+            base: &self.base,
+            layers: &[self.store.tree().map_err(while_doing(COMPARE))?],
+            marks: self.mounter.marks(),
+            opened: self.opened,
+        };
+        let selection = paths.map_or_else(Selection::all, Selection::of);
+        sides.changes(&selection).map_err(while_doing(COMPARE))
     }
 }
 

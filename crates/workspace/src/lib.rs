@@ -11,6 +11,7 @@
 //! only regular files are opened.
 
 pub mod changes;
+pub mod diff;
 pub mod keeper;
 mod opening;
 pub mod overlay;
@@ -18,6 +19,8 @@ pub mod probe;
 pub mod removal;
 pub mod selection;
 mod store;
+#[cfg(test)]
+mod testing;
 mod tree;
 
 pub use tree::Tree;

@@ -131,7 +131,7 @@ fn unnamed(directory: &OwnedFd) -> Result<OwnedFd> {
 
 /// Changes a file until its change time moves: files often share one for some milliseconds.
 fn moved(file: &OwnedFd) -> Result<(i64, i64)> {
-    let time = |file: &OwnedFd| fstat(file.as_fd()).map(|found| (found.st_ctime as i64, found.st_ctime_nsec as i64));
+    let time = |file: &OwnedFd| fstat(file.as_fd()).map(|found| (found.st_ctime, found.st_ctime_nsec as i64));
     let first = time(file)?;
     for attempt in 0..ATTEMPTS {
         ftruncate(file, u64::from(attempt % 2))?;
@@ -175,7 +175,7 @@ mod tests {
         let time = |name: &str| {
             let file = fs::File::open(directory.path().join(name)).unwrap();
             let found = fstat(&file).unwrap();
-            (found.st_ctime as i64, found.st_ctime_nsec as i64)
+            (found.st_ctime, found.st_ctime_nsec as i64)
         };
         for round in 0..100 {
             let (before, after) = (format!("before-{round}"), format!("after-{round}"));

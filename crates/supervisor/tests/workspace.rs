@@ -1,0 +1,126 @@
+//! The keeper of a workspace as a process: its requests, its answers, and the files that it hands out.
+
+use nacre_protocol::workspace::{Change, Reply, Request};
+use nacre_protocol::{message, socket};
+use std::fs::{self, File};
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use tempfile::TempDir;
+
+struct Keeper {
+    process: Child,
+    /// The socket, and what programs see.
+    ends: Option<(OwnedFd, OwnedFd)>,
+    directory: TempDir,
+}
+
+impl Keeper {
+    /// Opens a workspace over a directory with one file.
+    fn open() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().join("real");
+        fs::create_dir(&real).unwrap();
+        fs::write(real.join("file"), "one\ntwo\n").unwrap();
+        let (socket, theirs) = socket::pair().unwrap();
+        let process = Command::new(env!("CARGO_BIN_EXE_nacre-supervisor"))
+            .args(["--workspace", &std::process::id().to_string()])
+            .stdin(theirs)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let open = Request::Open { path: bytes(&real), store: bytes(&directory.path().join("store")) };
+        assert_eq!(ask(&socket, &open).0, Reply::Done);
+        let (_, mount) = ask(&socket, &Request::Share);
+        Self { process, ends: Some((socket, mount.unwrap())), directory }
+    }
+
+    fn socket(&self) -> &OwnedFd {
+        &self.ends.as_ref().unwrap().0
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        let mount = &self.ends.as_ref().unwrap().1;
+        PathBuf::from(format!("/proc/self/fd/{}", mount.as_raw_fd())).join(name)
+    }
+
+    fn diff(&self, paths: Option<&[&str]>, max_bytes: u64) -> Result<String, Reply> {
+        let paths = paths.map(|paths| paths.iter().map(|path| path.as_bytes().to_vec()).collect());
+        match ask(self.socket(), &Request::Diff { paths, max_bytes }) {
+            (Reply::Done, Some(file)) => Ok(text(file)),
+            (reply, _) => Err(reply),
+        }
+    }
+
+    /// The keeper removes the layers when its host closes the socket.
+    fn close(mut self) {
+        self.ends = None;
+        assert!(self.process.wait().unwrap().success());
+        assert!(!self.directory.path().join("store").exists());
+    }
+}
+
+impl Drop for Keeper {
+    /// Waits for the removal of the layers, also after a failed test.
+    fn drop(&mut self) {
+        self.ends = None;
+        let _ = self.process.wait();
+    }
+}
+
+fn ask(socket: &OwnedFd, request: &Request) -> (Reply, Option<OwnedFd>) {
+    message::send(socket.as_fd(), request, &[]).unwrap();
+    let (reply, descriptors) = message::receive(socket.as_fd()).unwrap().unwrap();
+    (reply, descriptors.into_iter().next())
+}
+
+fn text(file: OwnedFd) -> String {
+    let mut text = String::new();
+    File::from(file).read_to_string(&mut text).unwrap();
+    text
+}
+
+#[test]
+fn a_patch_is_a_file_without_a_name() {
+    let keeper = Keeper::open();
+    assert_eq!(keeper.diff(None, 0), Ok(String::new()));
+    fs::write(keeper.at("file"), "one\n2\n").unwrap();
+    fs::write(keeper.at("other"), "").unwrap();
+    let modified = "\
+diff --git a/file b/file
+index 814f4a422927b82f5f8a43f8fab6d3839e3983f2..99b356dcd03dde0755c749bcd4cae4b2b73a8fa8 100644
+--- a/file
++++ b/file
+@@ -1,2 +1,2 @@
+ one
+-two
++2
+";
+    let created = "\
+diff --git a/other b/other
+new file mode 100644
+index 0000000000000000000000000000000000000000..e69de29bb2d1d6434b8b29ae775ad8c2e48c5391
+";
+    assert_eq!(keeper.diff(None, 1 << 20), Ok([modified, created].concat()));
+    assert_eq!(keeper.diff(Some(&["other"]), created.len() as u64), Ok(created.into()));
+    let limit = Reply::TooLarge("it has more than 100 bytes".into());
+    assert_eq!(keeper.diff(Some(&["other"]), 100), Err(limit));
+    assert_eq!(keeper.diff(Some(&["missing"]), 0), Ok(String::new()));
+    let (_, list) = ask(keeper.socket(), &Request::Changes { paths: None });
+    let mut bytes = Vec::new();
+    File::from(list.unwrap()).read_to_end(&mut bytes).unwrap();
+    assert_eq!(message::decode::<Vec<Change>>(&bytes).unwrap().len(), 2);
+    keeper.close();
+}
+
+#[test]
+fn a_file_above_the_limit_has_no_patch() {
+    let keeper = Keeper::open();
+    File::create(keeper.at("sparse")).unwrap().set_len(1 << 40).unwrap();
+    assert_eq!(keeper.diff(None, u64::MAX), Err(Reply::TooLarge("sparse has more than 512 MiB".into())));
+    assert_eq!(keeper.diff(Some(&["file"]), u64::MAX), Ok(String::new()));
+    keeper.close();
+}
