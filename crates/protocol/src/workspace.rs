@@ -58,6 +58,15 @@ pub struct Change {
     pub before: Option<Entry>,
 }
 
+/// A change that a commit could not apply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Relative to the workspace.
+    pub path: Vec<u8>,
+    /// Why, in one clause.
+    pub reason: String,
+}
+
 /// What the host asks the keeper of a workspace. Each request is answered by one [`Reply`], in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
@@ -83,6 +92,20 @@ pub enum Request {
         /// Maximum bytes of the patch.
         max_bytes: u64,
     },
+    /// Apply changes to the real directory. Answered by [`Reply::Committed`], [`Reply::Conflict`] or [`Reply::NoChange`].
+    Commit {
+        /// The paths, with everything below them; all by default.
+        paths: Option<Vec<Vec<u8>>>,
+        /// Whether to overwrite what other programs have changed meanwhile.
+        force: bool,
+        /// Whether to wait for the disk.
+        sync: bool,
+    },
+    /// Restore the real versions in the workspace. Answered by [`Reply::Discarded`] or [`Reply::NoChange`].
+    Discard {
+        /// The paths, with everything below them; all by default.
+        paths: Option<Vec<Vec<u8>>>,
+    },
     /// Measure the layers. Answered by [`Reply::Used`].
     Usage,
 }
@@ -100,6 +123,23 @@ pub enum Reply {
         files: u64,
         /// Layers, with the one that receives the writes.
         layers: u64,
+    },
+    /// The changes have been applied. With a file: a list of [`Skipped`].
+    Committed {
+        /// How many changes.
+        applied: u64,
+    },
+    /// Other programs have changed the real directory, and nothing has been applied. With a file: a list of paths.
+    Conflict,
+    /// The changes have been discarded.
+    Discarded {
+        /// How many changes.
+        count: u64,
+    },
+    /// A selected path names no change, and nothing has been done.
+    NoChange {
+        /// The path.
+        path: Vec<u8>,
     },
     /// This machine cannot do it: one clause that says why, and what helps.
     Unsupported(String),

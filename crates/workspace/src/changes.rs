@@ -5,18 +5,19 @@
 //! are all names of both sides compared.
 
 use crate::Tree;
+use crate::known::Known;
+use crate::metadata::attributes;
 use crate::selection::Selection;
-use crate::tree::{names, open_file, reachable, status};
+use crate::staging;
+use crate::tree::{join, names, open_file, split, status};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
-use rustix::fs::{FileType, Stat, fgetxattr, fstat, lgetxattr, llistxattr, readlinkat};
+use rustix::fs::{FileType, Stat, fgetxattr, fstat, readlinkat};
 use rustix::io::{Errno, Result, read};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 
 /// Bytes of each read of a comparison.
 const BLOCK: usize = 256 * 1024;
-/// Maximum bytes of an extended attribute, and of a list of them (xattr(7)).
-const MAX_XATTR: usize = 64 * 1024;
 
 /// What a comparison looks at.
 pub struct Sides<'a> {
@@ -31,6 +32,8 @@ pub struct Sides<'a> {
     /// When the workspace was opened, in seconds and nanoseconds of a change time. A later change of mode or owner of a
     /// real directory is not a change of the workspace.
     pub opened: (i64, i64),
+    /// What commits of the workspace have made of the real directory since then.
+    pub known: &'a Known,
 }
 
 /// A directory that is still to be compared.
@@ -65,9 +68,19 @@ impl Sides<'_> {
             return Err(Errno::STALE);
         };
         let (now, before) = (fstat(&merged)?, fstat(&base)?);
-        let is_changed = now.st_mode != before.st_mode && changed_at(&before) < self.opened;
+        let is_changed = now.st_mode != before.st_mode && self.is_untouched(b"", &before);
         let (now, before) = (Some(entry(&now)), Some(entry(&before)));
         Ok(is_changed.then(|| Change { path: b".".to_vec(), difference: Difference::Metadata, now, before }))
+    }
+
+    /// The change of one path, if it differs.
+    ///
+    /// # Errors
+    /// As for [`Sides::changes`].
+    pub fn change(&self, path: &[u8]) -> Result<Option<Change>> {
+        let (parent, name) = split(path);
+        let (merged, base) = (self.merged.directory(parent)?, self.base.directory(parent)?);
+        self.compare(merged.as_ref(), base.as_ref(), name, path)
     }
 
     fn compare_directory(
@@ -82,14 +95,15 @@ impl Sides<'_> {
         let layers = self.layers.iter().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
         let layers: Vec<OwnedFd> = layers.into_iter().flatten().collect();
         let whole = *whole || merged.is_none() || base.is_none() || self.hides_any(&layers)?;
-        let sources: Vec<&OwnedFd> = if whole { merged.iter().chain(&base).collect() } else { layers.iter().collect() };
+        // The merged view lists nothing once the real directory was deleted, so the layers count in any case.
+        let both = merged.iter().chain(&base).filter(|_| whole);
         let mut candidates = BTreeSet::new();
-        for directory in sources {
+        for directory in layers.iter().chain(both) {
             candidates.extend(names(directory)?);
         }
         for name in candidates {
             let path = join(path, &name);
-            if !selection.reaches_into(&path) {
+            if !selection.reaches_into(&path) || staging::is_staging(&path) {
                 continue;
             }
             found.extend(self.compare(merged.as_ref(), base.as_ref(), &name, &path)?);
@@ -131,9 +145,10 @@ impl Sides<'_> {
         let difference = match (&now, &before) {
             (None, None) => return Ok(None),
             (Some(_), None) => Difference::Created,
+            (None, Some(_)) if self.known.is_foreign(path) => return Ok(None),
             (None, Some(_)) => Difference::Deleted,
             (Some(now), Some(before)) => match (merged, base) {
-                (Some(merged), Some(base)) => match self.difference((merged, now), (base, before), name)? {
+                (Some(merged), Some(base)) => match self.difference((merged, now), (base, before), name, path)? {
                     Some(difference) => difference,
                     None => return Ok(None),
                 },
@@ -144,12 +159,18 @@ impl Sides<'_> {
         Ok(Some(Change { path: path.to_vec(), difference, now, before }))
     }
 
+    /// Whether no other program has changed the mode or owner of a real directory since the opening.
+    fn is_untouched(&self, path: &[u8], found: &Stat) -> bool {
+        changed_at(found) < self.opened || self.known.has_directory(path, found)
+    }
+
     /// How two existing entries of the same name differ.
     fn difference(
         &self,
         (merged, now): (&OwnedFd, &Stat),
         (base, before): (&OwnedFd, &Stat),
         name: &[u8],
+        path: &[u8],
     ) -> Result<Option<Difference>> {
         let kind = file_type(now);
         if kind != file_type(before) {
@@ -164,7 +185,7 @@ impl Sides<'_> {
         if is_modified {
             return Ok(Some(Difference::Modified));
         }
-        if kind == FileType::Directory && changed_at(before) >= self.opened {
+        if kind == FileType::Directory && !self.is_untouched(path, before) {
             return Ok(None);
         }
         let owned = |status: &Stat| (status.st_mode, status.st_uid, status.st_gid);
@@ -176,17 +197,13 @@ impl Sides<'_> {
     }
 }
 
-/// The path of an entry of a directory.
-fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
-    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
-}
-
-fn file_type(status: &Stat) -> FileType {
+/// The kind of an entry.
+pub fn file_type(status: &Stat) -> FileType {
     FileType::from_raw_mode(status.st_mode)
 }
 
 /// The change time, in seconds and nanoseconds.
-fn changed_at(status: &Stat) -> (i64, i64) {
+pub fn changed_at(status: &Stat) -> (i64, i64) {
     (status.st_ctime, status.st_ctime_nsec as i64)
 }
 
@@ -234,35 +251,6 @@ fn fill(file: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
         }
     }
     Ok(length)
-}
-
-/// The extended attributes that a program can have set. Labels of security modules depend on the file system.
-fn attributes(directory: &OwnedFd, name: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
-    let path = reachable(directory, name);
-    let mut buffer = vec![0; MAX_XATTR];
-    let length = match llistxattr(&path, &mut buffer) {
-        Err(Errno::OPNOTSUPP | Errno::NOENT) => return Ok(BTreeMap::new()),
-        length => length?,
-    };
-    let mut found = BTreeMap::new();
-    let names = buffer[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    for name in names.filter(|name| !is_internal(name)) {
-        let mut value = vec![0; MAX_XATTR];
-        match lgetxattr(&path, name, &mut value) {
-            Ok(length) => {
-                value.truncate(length);
-                found.insert(name.to_vec(), value);
-            }
-            Err(Errno::NODATA | Errno::NOENT | Errno::OPNOTSUPP) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(found)
-}
-
-fn is_internal(name: &[u8]) -> bool {
-    const PREFIXES: [&[u8]; 4] = [b"trusted.overlay.", b"user.overlay.", b"security.selinux", b"security.ima"];
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
 #[cfg(test)]

@@ -1,34 +1,13 @@
 use super::*;
-use crate::testing::{self, Mounted, Workspace};
+use crate::testing::{self, Workspace, write};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::Path;
 use std::process::Command;
 
-/// See [`testing::in_namespaces`].
 fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
     testing::in_namespaces(&format!("changes::tests::{name}"), test);
-}
-
-impl Mounted {
-    fn changes_of(&self, selection: &Selection) -> Vec<Change> {
-        self.compare(|sides| sides.changes(selection).unwrap())
-    }
-
-    /// The changes, one word and a path each.
-    fn changes(&self) -> Vec<String> {
-        let text = |change: &Change| {
-            let path = String::from_utf8_lossy(&change.path).into_owned();
-            format!("{:?} {path}", change.difference).to_lowercase()
-        };
-        self.changes_of(&Selection::all()).iter().map(text).collect()
-    }
-}
-
-fn write(path: impl AsRef<Path>, content: &str) {
-    fs::write(path, content).unwrap();
 }
 
 #[test]

@@ -7,9 +7,9 @@ use crate::overlay::{self, Layers, Mounter};
 use crate::selection::Selection;
 use crate::store::Store;
 use crate::tree::Tree;
-use crate::{changes::Sides, diff, opening};
+use crate::{changes::Sides, commit, diff, discard, journal, known::Known, opening, staging};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Change, Reply, Request};
+use nacre_protocol::workspace::{Reply, Request, Skipped};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -55,16 +55,18 @@ pub struct Keeper(Option<Open>);
 /// An open workspace.
 struct Open {
     mounter: Mounter,
+    path: Vec<u8>,
     base: Tree,
     merged: OwnedFd,
     store: Store,
     opened: (i64, i64),
+    known: Known,
 }
 
 impl Keeper {
     /// Answers a request.
     pub fn answer(&mut self, request: Request) -> (Reply, Option<OwnedFd>) {
-        let answer = match (request, &self.0) {
+        let answer = match (request, &mut self.0) {
             (Request::Open { path, store }, None) => open(path, store).map(|open| {
                 self.0 = Some(open);
                 (Reply::Done, None)
@@ -77,7 +79,9 @@ impl Keeper {
 
     /// Removes the layers. Every program that uses them has ended, or is about to.
     pub fn close(self) {
-        if let Some(Open { store, .. }) = self.0 {
+        if let Some(Open { store, base, .. }) = self.0 {
+            // A commit that could be neither applied nor undone is tried once more.
+            let _ = journal::complete_if_any(store.directory(), &base);
             store.remove();
         }
     }
@@ -85,7 +89,8 @@ impl Keeper {
 
 fn open(path: Vec<u8>, store: Vec<u8>) -> Result<Open, Failure> {
     let as_path = |bytes: Vec<u8>| PathBuf::from(OsString::from_vec(bytes));
-    let (path, store): (PathBuf, PathBuf) = (as_path(path), as_path(store));
+    let (name, store) = (path.clone(), as_path(store));
+    let path = as_path(path);
     let mounter = opening::enter_namespaces()?;
     opening::refuse_mounts_below(&path)?;
     let real = opening::open_real(&path)?;
@@ -100,11 +105,11 @@ fn open(path: Vec<u8>, store: Vec<u8>) -> Result<Open, Failure> {
             return Err(opening::cannot_mount(errno));
         }
     };
-    Ok(Open { mounter, base: Tree::new(real.base), merged, store, opened })
+    Ok(Open { mounter, path: name, base: Tree::new(real.base), merged, store, opened, known: Known::default() })
 }
 
 impl Open {
-    fn answer(&self, request: Request) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn answer(&mut self, request: Request) -> Result<(Reply, Option<OwnedFd>), Failure> {
         match request {
             Request::Open { .. } => Err(Failure::System(Errno::ALREADY, "open an open workspace".into())),
             Request::Share => {
@@ -113,6 +118,8 @@ impl Open {
             }
             Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths)?))),
             Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes)?))),
+            Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }),
+            Request::Discard { paths } => self.discard(paths),
             Request::Usage => {
                 let (bytes, files) = self.store.usage().map_err(while_doing("measure the layers"))?;
                 Ok((Reply::Used { bytes, files, layers: 1 }, None))
@@ -121,17 +128,17 @@ impl Open {
     }
 
     fn changes(&self, paths: Option<Vec<Vec<u8>>>) -> Result<OwnedFd, Failure> {
-        let changes = self.compare(&self.merged()?, paths)?;
-        list(&changes).map_err(|error| {
-            let errno = error.raw_os_error().map_or(Errno::NOMEM, Errno::from_raw_os_error);
-            Failure::System(errno, "list the changes".into())
-        })
+        let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
+        let selection = paths.map_or_else(Selection::all, Selection::of);
+        let changes = self.sides(&merged, &layers).changes(&selection).map_err(while_doing(COMPARE))?;
+        listed(&changes)
     }
 
     /// A patch can be large, so it is on disk.
     fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64) -> Result<OwnedFd, Failure> {
-        let merged = self.merged()?;
-        let changes = self.compare(&merged, paths)?;
+        let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
+        let selection = paths.map_or_else(Selection::all, Selection::of);
+        let changes = self.sides(&merged, &layers).changes(&selection).map_err(while_doing(COMPARE))?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR);
         let mut file = File::from(file.map_err(while_doing("create a file for the patch"))?);
@@ -140,23 +147,57 @@ impl Open {
         Ok(file.into())
     }
 
-    /// What programs see.
-    fn merged(&self) -> Result<Tree, Failure> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        openat(&self.merged, ".", flags, Mode::empty()).map(Tree::new).map_err(while_doing(COMPARE))
-    }
-
-    fn compare(&self, merged: &Tree, paths: Option<Vec<Vec<u8>>>) -> Result<Vec<Change>, Failure> {
-        let sides = Sides {
-            merged,
+    fn commit(&mut self, options: commit::Options) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let (merged, layers) = self.trees().map_err(while_doing("open the layers of the workspace"))?;
+        let commit = commit::Commit {
+            merged: &merged,
             base: &self.base,
-            layers: &[self.store.tree().map_err(while_doing(COMPARE))?],
+            layers: &layers,
             marks: self.mounter.marks(),
             opened: self.opened,
+            known: &mut self.known,
+            store: self.store.directory(),
+            path: &self.path,
+            id: self.store.name(),
         };
-        let selection = paths.map_or_else(Selection::all, Selection::of);
-        sides.changes(&selection).map_err(while_doing(COMPARE))
+        Ok(match commit.run(options, |_| Ok(()))? {
+            commit::Outcome::Committed { applied, skipped } => {
+                let skipped = skipped.into_iter().map(|(path, reason)| Skipped { path, reason: reason.into() });
+                (Reply::Committed { applied }, Some(listed(&skipped.collect::<Vec<_>>())?))
+            }
+            commit::Outcome::Conflict(paths) => (Reply::Conflict, Some(listed(&paths)?)),
+            commit::Outcome::NoChange(path) => (Reply::NoChange { path }, None),
+        })
     }
+
+    fn discard(&self, paths: Option<Vec<Vec<u8>>>) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let doing = "discard changes of the workspace";
+        let (merged, layers) = self.trees().map_err(while_doing(doing))?;
+        let discarded = discard::discard(&self.sides(&merged, &layers), paths, &staging::name(self.store.name()));
+        let reply = match discarded.map_err(while_doing(doing))? {
+            Ok(count) => Reply::Discarded { count },
+            Err(path) => Reply::NoChange { path },
+        };
+        Ok((reply, None))
+    }
+
+    /// What programs see, and the layers.
+    fn trees(&self) -> rustix::io::Result<(Tree, [Tree; 1])> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok((Tree::new(openat(&self.merged, ".", flags, Mode::empty())?), [self.store.tree()?]))
+    }
+
+    fn sides<'a>(&'a self, merged: &'a Tree, layers: &'a [Tree]) -> Sides<'a> {
+        Sides { merged, base: &self.base, layers, marks: self.mounter.marks(), opened: self.opened, known: &self.known }
+    }
+}
+
+/// A file in memory with a list, for a reply.
+fn listed<T: serde::Serialize>(entries: &[T]) -> Result<OwnedFd, Failure> {
+    list(entries).map_err(|error| {
+        let errno = error.raw_os_error().map_or(Errno::NOMEM, Errno::from_raw_os_error);
+        Failure::System(errno, "list the paths".into())
+    })
 }
 
 /// A file in memory with a list.

@@ -1,7 +1,7 @@
 //! Copy-on-write workspaces. Programs see the real directory at its own path, and write to a private layer above it.
 //!
 //! An [`overlay`] file system is mounted over the directory. Its upper layer receives all writes, and [`changes`]
-//! compares what programs see with the real directory.
+//! compares what programs see with the real directory. A commit applies changes there, and a discard takes them back.
 //!
 //! **It owns** the mount, its layers, and every comparison and copy between a workspace and its real directory.
 //!
@@ -11,14 +11,25 @@
 //! only regular files are opened.
 
 pub mod changes;
+mod commit;
+mod conflicts;
 pub mod diff;
+mod discard;
+mod handle;
+mod journal;
 pub mod keeper;
+pub mod known;
+mod metadata;
 mod opening;
 pub mod overlay;
 pub mod probe;
+mod redirects;
 pub mod removal;
 pub mod selection;
+mod staging;
+mod steps;
 mod store;
+mod sweep;
 #[cfg(test)]
 mod testing;
 mod tree;

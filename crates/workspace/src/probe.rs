@@ -32,7 +32,7 @@ pub fn probe(directory: &Path) -> Offer {
 fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
     let place = Place::create(directory)?;
     let found = try_out(&place).map_err(|failure| match failure {
-        Failure::Unsupported(reason) => reason,
+        Failure::Unsupported(reason) | Failure::TooLarge(reason) => reason,
         Failure::System(errno, doing) => format!("cannot {doing}: {errno}"),
     });
     place.remove();

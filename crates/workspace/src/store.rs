@@ -1,11 +1,9 @@
 //! The layers of a workspace on disk.
 
 use crate::keeper::{Failure, while_doing};
-use crate::removal;
 use crate::tree::{Tree, names, status};
-use rustix::fs::{
-    AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fstat, fstatfs, mkdirat, openat, unlinkat,
-};
+use crate::{journal, sweep};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fstat, fstatfs, mkdirat, openat};
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -23,6 +21,8 @@ pub struct Store {
     directory: OwnedFd,
     upper: OwnedFd,
     work: OwnedFd,
+    /// Says to other processes that the store is in use.
+    _lock: OwnedFd,
 }
 
 impl Store {
@@ -36,8 +36,18 @@ impl Store {
             let parent_path = path.parent().ok_or(Errno::INVAL)?.to_path_buf();
             let parent = open_directory(None, parent_path.as_os_str().as_bytes())?;
             let name = path.file_name().ok_or(Errno::INVAL)?.as_bytes().to_vec();
+            // What cannot be completed now is left to the next workspace.
+            let abandoned = sweep::complete(&parent).unwrap_or_default();
+            if !abandoned.is_empty() {
+                let parent = parent.try_clone().map_err(|_| Errno::MFILE)?;
+                let removal = move || sweep::remove_all(&parent, abandoned);
+                let _ = std::thread::Builder::new().name("sweep".into()).spawn(removal);
+            }
+            let creating = sweep::lock_parent(&parent)?;
             mkdirat(&parent, &name[..], Mode::RWXU)?;
             let directory = open_directory(Some(&parent), &name)?;
+            let lock = sweep::lock_new(&directory)?;
+            drop(creating);
             for name in ["upper", "work"] {
                 mkdirat(&directory, name, Mode::RWXU)?;
             }
@@ -52,7 +62,7 @@ impl Store {
             chmodat(&directory, "upper", Mode::from_raw_mode(real.st_mode & 0o7777), AtFlags::empty())?;
             let upper = open_directory(Some(&directory), b"upper")?;
             let work = open_directory(Some(&directory), b"work")?;
-            Ok(Self { parent, parent_path, name, directory, upper, work })
+            Ok(Self { parent, parent_path, name, directory, upper, work, _lock: lock })
         })();
         let store = made.map_err(while_doing(doing()))?;
         let kind = fstatfs(&store.directory).map_err(while_doing(doing()))?.f_type as i64;
@@ -104,11 +114,16 @@ impl Store {
         Ok((bytes, files))
     }
 
-    /// Removes everything, and the directory of all workspaces after the last one. What cannot be removed is left to the
-    /// next host.
+    /// Its name, which no other store has.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Removes everything, unless a commit has not ended, and the directory of all workspaces after the last one. What cannot
+    /// be removed is left to the next workspace.
     pub fn remove(&self) {
-        if removal::empty(&self.directory).is_ok() {
-            let _ = unlinkat(&self.parent, &self.name[..], AtFlags::REMOVEDIR);
+        if matches!(journal::exists(&self.directory), Ok(false)) {
+            let _ = sweep::remove(&self.parent, &self.name, &self.directory);
             let _ = std::fs::remove_dir(&self.parent_path);
         }
     }

@@ -1,9 +1,16 @@
 //! Workspaces for tests: real overlays, in namespaces of their own.
 
-use crate::Tree;
-use crate::changes::Sides;
+use crate::changes::{Sides, file_type};
+use crate::known::Known;
+use crate::metadata::attributes;
 use crate::overlay::{self, Layers, Mounter};
+use crate::selection::Selection;
+use crate::tree::{Tree, join, names, open_file, status};
+use nacre_protocol::workspace::Change;
+use rustix::fs::FileType;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,9 +18,10 @@ use tempfile::TempDir;
 
 /// Says to a test that it runs alone, in namespaces of its own, and who mounts.
 const MOUNTER: &str = "NACRE_TEST_MOUNTER";
+/// Maximum seconds of a test.
+const LIMIT: &str = "120";
 
-/// Runs a test in a mount namespace of its own: as root of the machine if it is, and in a user namespace. Its name has
-/// the modules, without the crate.
+/// Runs a test, given by its path in the crate, in a mount namespace of its own: as root of the machine if it is, and in a user namespace.
 pub fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
     match std::env::var(MOUNTER).as_deref() {
         Ok("root") => return test(Workspace::new(Mounter::Root)),
@@ -25,8 +33,8 @@ pub fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
         &[("root", &["--mount"]), ("user", &["--user", "--map-current-user", "--keep-caps", "--mount"])];
     for (mounter, flags) in ways.iter().filter(|(mounter, _)| is_root || *mounter == "user") {
         let own = std::env::current_exe().unwrap();
-        let mut alone = Command::new("unshare");
-        alone.args(*flags).arg(own).args(["--exact", name]).env(MOUNTER, mounter);
+        let mut alone = Command::new("timeout");
+        alone.args([LIMIT, "unshare"]).args(*flags).arg(own).args(["--exact", name]).env(MOUNTER, mounter);
         let output = alone.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && text.contains("1 passed"), "as {mounter}: {text}");
@@ -35,26 +43,25 @@ pub fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
 
 /// A workspace over a new directory, and a layer for its writes.
 pub struct Workspace {
-    /// Has the workspace and its layers, and room for more.
     pub directory: TempDir,
-    mounter: Mounter,
+    pub mounter: Mounter,
 }
 
-fn open(path: &Path) -> OwnedFd {
+pub fn open(path: &Path) -> OwnedFd {
     let flags = rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC;
     rustix::fs::open(path, flags, rustix::fs::Mode::empty()).unwrap()
 }
 
 /// A mounted workspace, with its changes so far in sealed layers.
 pub struct Mounted {
-    merged: OwnedFd,
-    base: OwnedFd,
-    layers: Vec<Tree>,
-    mounter: Mounter,
+    pub merged: OwnedFd,
+    pub base: OwnedFd,
+    pub layers: Vec<Tree>,
+    pub mounter: Mounter,
 }
 
 impl Workspace {
-    fn new(mounter: Mounter) -> Self {
+    pub fn new(mounter: Mounter) -> Self {
         let directory = tempfile::tempdir().unwrap();
         fs::create_dir(directory.path().join("real")).unwrap();
         Self { directory, mounter }
@@ -113,6 +120,96 @@ impl Mounted {
             layers: &self.layers,
             marks: self.mounter.marks(),
             opened: (i64::MAX, 0),
+            known: &Known::default(),
         })
+    }
+
+    pub fn changes_of(&self, selection: &Selection) -> Vec<Change> {
+        self.compare(|sides| sides.changes(selection).unwrap())
+    }
+
+    /// The changes, one word and a path each.
+    pub fn changes(&self) -> Vec<String> {
+        let text = |change: &Change| {
+            let path = String::from_utf8_lossy(&change.path).into_owned();
+            format!("{:?} {path}", change.difference).to_lowercase()
+        };
+        self.changes_of(&Selection::all()).iter().map(text).collect()
+    }
+}
+
+pub fn write(path: impl AsRef<Path>, content: &str) {
+    fs::write(path, content).unwrap();
+}
+
+/// What tests compare of an entry: mode, owner, content or target, extended attributes, and the time of what is no
+/// directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    pub mode: u32,
+    pub owner: (u32, u32),
+    pub content: Vec<u8>,
+    pub attributes: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub modified: Option<(i64, i64)>,
+}
+
+/// Everything below a directory, by path.
+pub type Snapshot = BTreeMap<Vec<u8>, Seen>;
+
+/// Everything below a directory.
+pub fn snapshot(root: &OwnedFd) -> Snapshot {
+    let tree = Tree::new(root.try_clone().unwrap());
+    let mut found = Snapshot::new();
+    let mut pending = vec![Vec::new()];
+    while let Some(path) = pending.pop() {
+        let directory = tree.directory(&path).unwrap().unwrap();
+        for name in names(&directory).unwrap() {
+            let status = status(Some(&directory), &name).unwrap().unwrap();
+            let path = join(&path, &name);
+            let kind = file_type(&status);
+            let content = match kind {
+                FileType::RegularFile => {
+                    let mut content = Vec::new();
+                    fs::File::from(open_file(&directory, &name).unwrap()).read_to_end(&mut content).unwrap();
+                    content
+                }
+                FileType::Symlink => rustix::fs::readlinkat(&directory, &name[..], Vec::new()).unwrap().into_bytes(),
+                _ => Vec::new(),
+            };
+            let is_link = kind == FileType::Symlink;
+            let modified = (kind != FileType::Directory).then_some((status.st_mtime, status.st_mtime_nsec as i64));
+            let seen = Seen {
+                mode: status.st_mode,
+                owner: (status.st_uid, status.st_gid),
+                content,
+                attributes: if is_link { BTreeMap::new() } else { attributes(&directory, &name).unwrap() },
+                modified,
+            };
+            if kind == FileType::Directory {
+                pending.push(path.clone());
+            }
+            found.insert(path, seen);
+        }
+    }
+    found
+}
+
+/// The paths that differ between two directories.
+pub fn differing(a: &Snapshot, b: &Snapshot) -> Vec<String> {
+    let paths: BTreeSet<_> = a.keys().chain(b.keys()).collect();
+    let differing = paths.into_iter().filter(|path| a.get(*path) != b.get(*path));
+    differing.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+}
+
+/// A small generator of random numbers (xorshift).
+pub struct Random(pub u64);
+
+impl Random {
+    /// A number below a limit.
+    pub fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % limit as u64) as usize
     }
 }

@@ -80,6 +80,30 @@ pub fn open_file(directory: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
     openat(directory, name, flags, Mode::empty())
 }
 
+/// Opens an entry of any kind for its metadata only, without following it.
+pub fn open_path(directory: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
+    openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
+}
+
+/// The path of the directory of an entry, and its name there. The workspace itself is `.` in itself.
+pub fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(at) => (&path[..at], &path[at + 1..]),
+        None => (b"", path),
+    }
+}
+
+/// The path of an entry of a directory.
+pub fn join(directory: &[u8], name: &[u8]) -> Vec<u8> {
+    if directory.is_empty() { name.to_vec() } else { [directory, b"/", name].concat() }
+}
+
+/// The path by which the kernel reaches an open entry itself, for calls that take no descriptor.
+pub fn own_path(entry: &OwnedFd) -> CString {
+    use std::os::fd::AsRawFd;
+    CString::new(format!("/proc/self/fd/{}", entry.as_raw_fd())).unwrap_or_default()
+}
+
 /// The path by which the kernel reaches an entry of an open directory, for calls that take no descriptor.
 pub fn reachable(directory: impl AsFd, name: &[u8]) -> CString {
     use std::os::fd::AsRawFd;

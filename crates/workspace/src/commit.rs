@@ -1,0 +1,392 @@
+//! The commit: applies changes of the workspace to the real directory.
+//!
+//! New contents are first copied into a staging directory beside their places, so that each step afterwards only renames.
+//! Until the [`journal`] has the steps, a failure or a crash changes nothing. From then on, a failure undoes them and a
+//! crash leaves them to [`journal::recover`].
+
+use crate::changes::{Sides, file_type};
+use crate::conflicts;
+use crate::handle;
+use crate::journal::{self, Direction, Journal, Skipped};
+use crate::keeper::{Failure, while_doing};
+use crate::known::Known;
+use crate::metadata::Metadata;
+use crate::redirects;
+use crate::selection;
+use crate::staging::{self, Source, Staging};
+use crate::steps::{Action, Place, Step, new_name};
+use crate::tree::{Tree, open_file, open_path, own_path, split, status};
+use nacre_protocol::workspace::{Change, Difference, Kind};
+use rustix::fs::{FileType, Stat, XattrFlags, setxattr, syncfs};
+use rustix::io::{Errno, Result};
+use std::collections::HashMap;
+use std::os::fd::OwnedFd;
+
+/// What a commit applies, and how.
+pub struct Options {
+    /// The paths, with everything below them; all by default.
+    pub paths: Option<Vec<Vec<u8>>>,
+    /// Overwrites what other programs have changed meanwhile.
+    pub force: bool,
+    /// Waits for the disk.
+    pub sync: bool,
+}
+
+/// The result of a commit.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The changes have been applied.
+    Committed {
+        /// How many.
+        applied: u64,
+        /// The changes that could not be.
+        skipped: Skipped,
+    },
+    /// Other programs have changed these paths. Nothing has been applied.
+    Conflict(Vec<Vec<u8>>),
+    /// A path to be applied names no change. Nothing has been applied.
+    NoChange(Vec<u8>),
+}
+
+/// What a commit has just done. Tests end the process there, or let it fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Point {
+    /// The journal says that there may be a staging directory.
+    Begun,
+    /// One entry is staged.
+    Staged,
+    /// The journal has the steps.
+    Planned,
+    /// One step is done.
+    Applied,
+    /// The journal says that the steps are to be undone.
+    Reversed,
+    /// One step is undone.
+    Undone,
+    /// The journal is ending: it has no steps any more, or the staging directory is removed.
+    Ending,
+}
+
+/// A commit of a workspace.
+pub struct Commit<'a> {
+    /// What programs see.
+    pub merged: &'a Tree,
+    /// The real directory.
+    pub base: &'a Tree,
+    /// See [`Sides::layers`].
+    pub layers: &'a [Tree],
+    /// See [`Sides::marks`].
+    pub marks: &'static str,
+    /// See [`Sides::opened`].
+    pub opened: (i64, i64),
+    /// What earlier commits have made.
+    pub known: &'a mut Known,
+    /// The directory of the journal.
+    pub store: &'a OwnedFd,
+    /// The path of the real directory.
+    pub path: &'a [u8],
+    /// The name of the workspace, unique among those of the real directory.
+    pub id: &'a [u8],
+}
+
+/// The staging directory with all new contents, and the steps that put them in place.
+struct Plan {
+    staging: Staging,
+    steps: Vec<Step>,
+    staged: HashMap<Vec<u8>, Stat>,
+}
+
+/// The changes to be applied, and those that cannot be; or a path that names none.
+type Chosen = std::result::Result<(Vec<Change>, Skipped), Vec<u8>>;
+
+impl Commit<'_> {
+    /// Applies the changes.
+    ///
+    /// # Errors
+    /// [`Failure::System`]. The real directory is as it was, unless the text says that it could not be restored.
+    pub fn run(
+        mut self,
+        options: Options,
+        mut reached: impl FnMut(Point) -> Result<()>,
+    ) -> std::result::Result<Outcome, Failure> {
+        let doing = format!("commit to {}", String::from_utf8_lossy(self.path));
+        let (mut changes, mut skipped) = match self.choose(options.paths).map_err(while_doing(&*doing))? {
+            Ok(chosen) => chosen,
+            Err(path) => return Ok(Outcome::NoChange(path)),
+        };
+        if !options.force {
+            let found = self.conflicts(&changes).map_err(while_doing(&*doing))?;
+            if !found.is_empty() {
+                return Ok(Outcome::Conflict(found));
+            }
+        }
+        if changes.is_empty() {
+            return Ok(Outcome::Committed { applied: 0, skipped });
+        }
+        let mut journal = self.begin().map_err(while_doing(&*doing))?;
+        let planned = reached(Point::Begun).and_then(|()| self.plan(&changes, &mut reached)).and_then(|plan| {
+            // Staging can take long.
+            let conflicts = if options.force { Vec::new() } else { self.conflicts(&changes)? };
+            if conflicts.is_empty() {
+                if options.sync {
+                    syncfs(plan.staging.directory())?;
+                }
+                journal.steps.clone_from(&plan.steps);
+                journal.sync = options.sync;
+                journal.write(self.store)?;
+            }
+            Ok((plan, conflicts))
+        });
+        let (plan, conflicts) = match planned {
+            Ok(planned) => planned,
+            Err(errno) => {
+                let _ = self.cancel(journal);
+                return Err(Failure::System(errno, doing));
+            }
+        };
+        if !conflicts.is_empty() {
+            self.cancel(journal).map_err(while_doing(&*doing))?;
+            return Ok(Outcome::Conflict(conflicts));
+        }
+        let Plan { staging, steps, staged } = plan;
+        let place = Place { base: self.base, staging: staging.directory() };
+        let applied = reached(Point::Planned)
+            .and_then(|()| self.note_before(&steps))
+            .and_then(|()| journal.run(&place, || reached(Point::Applied)));
+        match applied {
+            Ok(more) => skipped.extend(more),
+            Err(errno) => return Err(self.undo(journal, staging, errno, doing, reached)),
+        }
+        let noted = self.known.note(self.base, &steps, &staged).and_then(|()| self.settle(&steps));
+        noted
+            .and_then(|()| journal.end(self.store, staging, || reached(Point::Ending)))
+            .map_err(while_doing(format!("end the {doing}; it has been applied")))?;
+        changes.retain(|change| !skipped.contains_key(&change.path));
+        Ok(Outcome::Committed { applied: changes.len() as u64, skipped })
+    }
+
+    /// Completes an earlier commit, and finds the changes.
+    fn choose(&mut self, paths: Option<Vec<Vec<u8>>>) -> Result<Chosen> {
+        if let Some(steps) = journal::complete_if_any(self.store, self.base)? {
+            self.known.note_undone(self.base, &steps)?;
+        }
+        staging::remove(self.merged, &staging::name(self.id))?;
+        redirects::copy_renamed(&self.sides(), &staging::name(self.id))?;
+        let changes = match selection::choose(&self.sides(), paths, |change| (change.now, change.before))? {
+            Ok(changes) => changes,
+            Err(path) => return Ok(Err(path)),
+        };
+        let mut skipped = Skipped::new();
+        let mut kept = Vec::with_capacity(changes.len());
+        for change in changes {
+            let reason = match change.now.map(|now| now.kind) {
+                _ if change.difference == Difference::Metadata => None,
+                Some(Kind::Socket) => Some("a socket cannot be committed"),
+                Some(Kind::Device) => Some("a device cannot be committed"),
+                _ => None,
+            };
+            match reason {
+                Some(reason) => {
+                    skipped.insert(change.path, reason);
+                }
+                None => kept.push(change),
+            }
+        }
+        Ok(Ok((kept, skipped)))
+    }
+
+    fn sides(&self) -> Sides<'_> {
+        let Self { merged, base, layers, marks, opened, .. } = *self;
+        Sides { merged, base, layers, marks, opened, known: self.known }
+    }
+
+    fn conflicts(&self, changes: &[Change]) -> Result<Vec<Vec<u8>>> {
+        conflicts::find(&self.sides(), changes)
+    }
+
+    /// Writes the journal without steps. The disk need not have it: it only tells what to remove.
+    fn begin(&self) -> Result<Journal> {
+        let root = self.base.directory(b"")?.ok_or(Errno::STALE)?;
+        let journal = Journal {
+            path: self.path.to_vec(),
+            identity: journal::identity(&root)?,
+            staging: staging::name(self.id),
+            direction: Direction::Forward,
+            steps: Vec::new(),
+            sync: false,
+        };
+        journal.write(self.store)?;
+        Ok(journal)
+    }
+
+    /// Notes what the steps are about to change.
+    fn note_before(&mut self, steps: &[Step]) -> Result<()> {
+        self.known.note_parents(self.base, steps, self.opened)?;
+        if self.marks == "trusted" { self.known.note_touched(self.base, steps) } else { Ok(()) }
+    }
+
+    /// Ends a commit that has applied nothing.
+    fn cancel(&self, mut journal: Journal) -> Result<()> {
+        journal.steps.clear();
+        journal::complete(self.store, journal, self.base)
+    }
+
+    /// Stages all new contents.
+    fn plan(&self, changes: &[Change], reached: &mut impl FnMut(Point) -> Result<()>) -> Result<Plan> {
+        let staging = Staging::create(self.base, &staging::name(self.id))?;
+        let sides = self.sides();
+        let mut plan = Plan { staging, steps: Vec::new(), staged: HashMap::new() };
+        for change in changes.iter().rev() {
+            plan.remove(&sides, change)?;
+        }
+        for change in changes {
+            plan.put(&sides, change)?;
+            reached(Point::Staged)?;
+        }
+        for change in changes.iter().rev() {
+            plan.finish_directory(&sides, change)?;
+        }
+        Ok(plan)
+    }
+
+    /// Undoes what has been applied.
+    fn undo(
+        &mut self,
+        mut journal: Journal,
+        staging: Staging,
+        errno: Errno,
+        doing: String,
+        mut reached: impl FnMut(Point) -> Result<()>,
+    ) -> Failure {
+        journal.direction = Direction::Back;
+        // Without space for the journal, a crash from here on completes the commit: that is consistent, too.
+        let _ = journal.write(self.store);
+        let steps = journal.steps.clone();
+        let place = Place { base: self.base, staging: staging.directory() };
+        let undone = reached(Point::Reversed)
+            .and_then(|()| journal.run(&place, || reached(Point::Undone)))
+            .and_then(|_| journal.end(self.store, staging, || reached(Point::Ending)))
+            .and_then(|()| self.known.note_undone(self.base, &steps));
+        match undone {
+            Ok(()) => Failure::System(errno, doing),
+            Err(other) => {
+                let state =
+                    format!("the real directory could not be restored ({other}); the next commit tries it again");
+                Failure::System(errno, format!("{doing}, and {state}"))
+            }
+        }
+    }
+
+    /// Separates the layers from what has been committed: the kernel must merge no directory with its own copy below, which
+    /// would bring back what is deleted in it later. So the lowest layer with the directory hides the copy.
+    fn settle(&self, steps: &[Step]) -> Result<()> {
+        for step in steps.iter().filter(|step| matches!(step.action, Action::Put { .. })) {
+            let (parent, name) = split(&step.path);
+            for layer in self.layers.iter().rev() {
+                let Some(directory) = layer.directory(parent)? else { continue };
+                let Some(found) = status(Some(&directory), name)? else { continue };
+                if file_type(&found) == FileType::Directory {
+                    let entry = open_path(&directory, name)?;
+                    let mark = format!("{}.overlay.opaque", self.marks);
+                    // It has been applied: without space for the mark, that is no reason to fail.
+                    let _ = setxattr(own_path(&entry), mark, b"y", XattrFlags::empty());
+                    break;
+                }
+                handle::forget_origin(&directory, name);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plan {
+    fn number(&self) -> usize {
+        self.steps.len()
+    }
+
+    fn add(&mut self, path: &[u8], action: Action) {
+        self.steps.push(Step { path: path.to_vec(), action });
+    }
+
+    /// Plans what must be removed before anything is put in place.
+    fn remove(&mut self, sides: &Sides<'_>, change: &Change) -> Result<()> {
+        let Some(before) = change.before else { return Ok(()) };
+        let (parent, name) = split(&change.path);
+        let Some(directory) = sides.base.directory(parent)? else { return Ok(()) };
+        if before.kind == Kind::Directory {
+            if matches!(change.difference, Difference::Deleted | Difference::Replaced) {
+                let before = Metadata::of(&directory, name)?;
+                self.add(&change.path, Action::RemoveDirectory { before });
+            }
+        } else if change.difference == Difference::Deleted
+            && let Some(found) = status(Some(&directory), name)?
+        {
+            self.add(&change.path, Action::Remove { inode: found.st_ino });
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, sides: &Sides<'_>, change: &Change) -> Result<()> {
+        let Some(now) = change.now else { return Ok(()) };
+        let (parent, name) = split(&change.path);
+        let base = sides.base.directory(parent)?;
+        let found = status(base.as_ref(), name)?;
+        if change.difference == Difference::Metadata {
+            let (Some(base), Some(found)) = (&base, found) else { return Ok(()) };
+            let before = Metadata::of(base, name)?;
+            let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+            let now = match (&change.path[..], now.kind) {
+                // The root of the layer belongs to the user who mounts.
+                (b".", _) => before.clone().with_mode(Metadata::of(&merged, name)?.mode()).without_times(),
+                (_, Kind::Directory) => Metadata::of(&merged, name)?.without_times(),
+                _ => Metadata::of(&merged, name)?,
+            };
+            self.add(&change.path, Action::Set { inode: found.st_ino, now, before: Some(before) });
+            return Ok(());
+        }
+        let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        let new = new_name(self.number());
+        let source = Source { directory: &merged, name, content: content(sides, &merged, &change.path)? };
+        let inode = source.copy(self.staging.directory(), new.as_bytes())?;
+        let staged = status(Some(self.staging.directory()), new.as_bytes())?.ok_or(Errno::STALE)?;
+        self.staged.insert(change.path.clone(), staged);
+        let is_directory = |found: &Stat| file_type(found) == FileType::Directory;
+        let replaces = found.filter(|found| !is_directory(found)).map(|found| found.st_ino);
+        self.add(&change.path, Action::Put { inode, replaces });
+        Ok(())
+    }
+
+    /// Plans the final mode and times of a new directory, once everything in it is in place.
+    fn finish_directory(&mut self, sides: &Sides<'_>, change: &Change) -> Result<()> {
+        let is_directory = change.now.is_some_and(|now| now.kind == Kind::Directory);
+        let Some(staged) = self.staged.get(&change.path).filter(|_| is_directory) else { return Ok(()) };
+        let (parent, name) = split(&change.path);
+        let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        let now = Metadata::of(&merged, name)?;
+        let action = Action::Set { inode: staged.st_ino, now, before: None };
+        self.add(&change.path, action);
+        Ok(())
+    }
+}
+
+/// The file of the layer with the content of a file: the file system of the layer may be able to clone it.
+fn content(sides: &Sides<'_>, merged: &OwnedFd, path: &[u8]) -> Result<Option<OwnedFd>> {
+    let (parent, name) = split(path);
+    let seen = |found: &Stat| {
+        let is_file = file_type(found) == FileType::RegularFile;
+        is_file.then_some((found.st_size, found.st_mtime, found.st_mtime_nsec as i64))
+    };
+    let Some(expected) = status(Some(merged), name)?.as_ref().and_then(seen) else { return Ok(None) };
+    for layer in sides.layers {
+        let Some(directory) = layer.directory(parent)? else { continue };
+        // A whiteout is no file, either.
+        if let Some(found) = status(Some(&directory), name)? {
+            return if seen(&found) == Some(expected) { open_file(&directory, name).map(Some) } else { Ok(None) };
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;

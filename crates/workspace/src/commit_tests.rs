@@ -1,0 +1,1096 @@
+use super::*;
+use crate::discard::discard;
+use crate::opening;
+use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, write};
+use crate::tree::Tree;
+use rustix::fs::{Mode, OFlags, mknodat};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::PathBuf;
+use std::time::{Duration, UNIX_EPOCH};
+
+const ID: &[u8] = b"id";
+
+fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
+    testing::in_namespaces(&format!("commit::tests::{name}"), test);
+}
+
+/// An open workspace with a store.
+struct Opened {
+    workspace: Workspace,
+    mounted: Mounted,
+    store: OwnedFd,
+    opened: (i64, i64),
+    known: Known,
+}
+
+fn never(_: Point) -> Result<()> {
+    Ok(())
+}
+
+fn paths(paths: &[&str]) -> Option<Vec<Vec<u8>>> {
+    Some(paths.iter().map(|path| path.as_bytes().to_vec()).collect())
+}
+
+impl Opened {
+    fn new(workspace: Workspace) -> Self {
+        let place = workspace.directory.path().join("store");
+        fs::create_dir_all(&place).unwrap();
+        let store = rustix::fs::open(place, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let base = open(&workspace.path());
+        let Ok(opened) = opening::moment(&base, &store) else { panic!("no moment") };
+        let mounted = workspace.mount(1);
+        Self { workspace, mounted, store, opened, known: Known::default() }
+    }
+
+    /// A path as programs see it.
+    fn at(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        self.workspace.path().join(name.as_ref())
+    }
+
+    /// A path in the real directory.
+    fn real(&self, name: impl AsRef<OsStr>) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.mounted.base.as_raw_fd())).join(name.as_ref())
+    }
+
+    /// What programs see, and the real directory.
+    fn trees(&self) -> (Tree, Tree) {
+        let tree = |root: &OwnedFd| Tree::new(root.try_clone().unwrap());
+        (tree(&self.mounted.merged), tree(&self.mounted.base))
+    }
+
+    fn with_sides<T>(&self, call: impl FnOnce(&Sides<'_>) -> T) -> T {
+        let (merged, base) = self.trees();
+        let Self { mounted, opened, known, .. } = self;
+        let (layers, marks) = (&mounted.layers[..], mounted.mounter.marks());
+        call(&Sides { merged: &merged, base: &base, layers, marks, opened: *opened, known })
+    }
+
+    fn run(
+        &mut self,
+        options: Options,
+        reached: impl FnMut(Point) -> Result<()>,
+    ) -> std::result::Result<Outcome, Failure> {
+        let (merged, base) = self.trees();
+        let path = self.workspace.path();
+        let commit = Commit {
+            merged: &merged,
+            base: &base,
+            layers: &self.mounted.layers,
+            marks: self.mounted.mounter.marks(),
+            opened: self.opened,
+            known: &mut self.known,
+            store: &self.store,
+            path: path.as_os_str().as_bytes(),
+            id: ID,
+        };
+        commit.run(options, reached)
+    }
+
+    /// Commits, and returns how many changes were applied.
+    fn commit(&mut self, paths: Option<Vec<Vec<u8>>>, force: bool) -> u64 {
+        match self.run(Options { paths, force, sync: false }, never).unwrap() {
+            Outcome::Committed { applied, skipped } if skipped.is_empty() => applied,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The paths that keep a commit from being applied.
+    fn conflicts(&mut self) -> Vec<String> {
+        let before = snapshot(&self.mounted.base);
+        match self.run(Options { paths: None, force: false, sync: false }, never).unwrap() {
+            Outcome::Conflict(paths) => {
+                assert_eq!(differing(&before, &snapshot(&self.mounted.base)), [""; 0]);
+                paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn discard(&mut self, paths: Option<Vec<Vec<u8>>>) -> std::result::Result<u64, Vec<u8>> {
+        self.with_sides(|sides| discard(sides, paths, &staging::name(ID)).unwrap())
+    }
+
+    fn changes(&mut self) -> Vec<String> {
+        let changes = self.with_sides(|sides| sides.changes(&crate::selection::Selection::all()).unwrap());
+        changes
+            .iter()
+            .map(|change| format!("{:?} {}", change.difference, String::from_utf8_lossy(&change.path)))
+            .collect()
+    }
+
+    /// Mounts the same layers again, so that nothing comes from a cache.
+    fn remount(&mut self) {
+        self.workspace.unmount();
+        fs::remove_dir_all(self.workspace.directory.path().join("work-1/work/incompat")).unwrap();
+        self.mounted = self.workspace.mount(1);
+    }
+
+    fn base(&self) -> Snapshot {
+        snapshot(&self.mounted.base)
+    }
+
+    fn merged(&self) -> Snapshot {
+        snapshot(&self.mounted.merged)
+    }
+
+    /// Both directories are equal, and nothing is left of the commit.
+    fn assert_equal(&mut self) {
+        assert_eq!(differing(&self.merged(), &self.base()), [""; 0]);
+        assert_eq!(self.changes(), [""; 0]);
+        self.assert_clean();
+    }
+
+    fn assert_clean(&self) {
+        let is_staging = |path: &&Vec<u8>| staging::is_staging(path);
+        assert!(self.base().keys().find(is_staging).is_none() && self.merged().keys().find(is_staging).is_none());
+        assert!(!journal::exists(&self.store).unwrap());
+    }
+}
+
+/// A real directory with entries of all kinds.
+fn furnish(workspace: &Workspace) {
+    let at = |name: &str| workspace.path().join(name);
+    for name in ["edited", "gone", "mode", "kept", "to-link", "to-directory", "noted", "target"] {
+        write(at(name), name);
+        fs::File::options()
+            .append(true)
+            .open(at(name))
+            .unwrap()
+            .set_modified(UNIX_EPOCH + Duration::new(9, 7))
+            .unwrap();
+    }
+    symlink("kept", at("link")).unwrap();
+    for name in ["old/deep/er", "to-file/deep", "dir-mode", "stays"] {
+        fs::create_dir_all(at(name)).unwrap();
+    }
+    write(at("old/deep/er/a"), "a");
+    write(at("old/b"), "b");
+    write(at("to-file/deep/x"), "x");
+    write(at("stays/inner"), "inner");
+}
+
+/// Changes of all kinds.
+fn change_everything(at: impl Fn(&[u8]) -> PathBuf) {
+    write(at(b"edited"), "EDITED with more");
+    fs::File::options()
+        .append(true)
+        .open(at(b"edited"))
+        .unwrap()
+        .set_modified(UNIX_EPOCH + Duration::new(5, 3))
+        .unwrap();
+    fs::remove_file(at(b"gone")).unwrap();
+    fs::set_permissions(at(b"mode"), PermissionsExt::from_mode(0o4711)).unwrap();
+    fs::set_permissions(at(b"dir-mode"), PermissionsExt::from_mode(0o1500)).unwrap();
+    fs::remove_file(at(b"to-link")).unwrap();
+    symlink("nowhere", at(b"to-link")).unwrap();
+    fs::remove_file(at(b"link")).unwrap();
+    symlink("edited", at(b"link")).unwrap();
+    fs::remove_file(at(b"to-directory")).unwrap();
+    fs::create_dir(at(b"to-directory")).unwrap();
+    write(at(b"to-directory/file"), "file");
+    fs::remove_dir_all(at(b"to-file")).unwrap();
+    write(at(b"to-file"), "a file now");
+    fs::remove_dir_all(at(b"old")).unwrap();
+    rustix::fs::setxattr(at(b"noted"), "user.note", b"value", XattrFlags::empty()).unwrap();
+    fs::rename(at(b"target"), at(b"stays/moved")).unwrap();
+    fs::create_dir_all(at(b"new/locked/deep")).unwrap();
+    write(at(b"new/locked/deep/file"), "");
+    write(at(b"new/a:b,c\\d"), "odd");
+    write(at(b"new/\xff\n\""), "odder");
+    write(at(b"-rf"), "");
+    write(at(b" "), " ");
+    mknodat(rustix::fs::CWD, at(b"new/fifo"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+    rustix::fs::setxattr(at(b"new"), "user.note", b"directory", XattrFlags::empty()).unwrap();
+    fs::set_permissions(at(b"new/locked"), PermissionsExt::from_mode(0o2555)).unwrap();
+    fs::set_permissions(at(b"new/locked/deep/file"), PermissionsExt::from_mode(0o6755)).unwrap();
+    let time = UNIX_EPOCH + Duration::new(1_000_000_000, 5);
+    fs::File::open(at(b"new/locked")).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn every_kind_of_change_is_committed() {
+    in_namespaces("every_kind_of_change_is_committed", |workspace| {
+        furnish(&workspace);
+        let mut opened = Opened::new(workspace);
+        let root = opened.workspace.path();
+        change_everything(|name| root.join(OsStr::from_bytes(name)));
+        let count = opened.changes().len() as u64;
+        assert!(count >= 25, "{count}");
+        let (merged, old) = (opened.merged(), opened.base());
+        let outcome = opened.run(Options { paths: None, force: false, sync: true }, never).unwrap();
+        assert_eq!(outcome, Outcome::Committed { applied: count, skipped: Skipped::new() });
+        opened.assert_equal();
+        assert_eq!(differing(&merged, &opened.base()), [""; 0]);
+        assert!(differing(&old, &opened.base()).len() as u64 >= count);
+        assert_eq!(fs::metadata(opened.real("new/locked")).unwrap().mtime(), 1_000_000_000);
+        assert_eq!(opened.commit(None, false), 0);
+        // The new state is the base of the next commit.
+        write(opened.at("edited"), "again");
+        fs::remove_dir_all(opened.at("new")).unwrap();
+        fs::remove_file(opened.at("to-file")).unwrap();
+        fs::create_dir(opened.at("to-file")).unwrap();
+        write(opened.at("to-file/x"), "y");
+        assert!(opened.commit(None, false) > 3);
+        opened.assert_equal();
+        assert!(!opened.real("new").exists() && opened.real("to-file/x").exists());
+    });
+}
+
+#[test]
+fn selected_paths_are_committed_with_the_directories_they_need() {
+    in_namespaces("selected_paths_are_committed_with_the_directories_they_need", |workspace| {
+        furnish(&workspace);
+        let mut opened = Opened::new(workspace);
+        let root = opened.workspace.path();
+        change_everything(|name| root.join(OsStr::from_bytes(name)));
+        let before = opened.base();
+        let options = |paths| Options { paths, force: false, sync: false };
+        let none = opened.run(options(paths(&["edited", "kept"])), never).unwrap();
+        assert_eq!(none, Outcome::NoChange(b"kept".to_vec()));
+        assert_eq!(differing(&before, &opened.base()), [""; 0]);
+        assert_eq!(opened.commit(paths(&["new/locked/deep", "old/deep", "to-directory/file", "mode"]), false), 10);
+        let changed = differing(&before, &opened.base());
+        let expected = [
+            "mode",
+            "new",
+            "new/locked",
+            "new/locked/deep",
+            "new/locked/deep/file",
+            "old/deep",
+            "old/deep/er",
+            "old/deep/er/a",
+            "to-directory",
+            "to-directory/file",
+        ];
+        assert_eq!(changed, expected);
+        opened.assert_clean();
+        let left = opened.changes();
+        assert!(left.contains(&"Deleted old/b".into()) && !left.contains(&"Deleted old/deep".into()));
+        opened.commit(None, false);
+        opened.assert_equal();
+    });
+}
+
+#[test]
+fn sockets_and_devices_are_skipped() {
+    in_namespaces("sockets_and_devices_are_skipped", |workspace| {
+        write(workspace.path().join("file"), "");
+        let mut opened = Opened::new(workspace);
+        for name in ["socket", "file"] {
+            let _ = fs::remove_file(opened.at(name));
+            drop(std::os::unix::net::UnixListener::bind(opened.at(name)).unwrap());
+        }
+        write(opened.at("more"), "");
+        let outcome = opened.run(Options { paths: None, force: false, sync: false }, never).unwrap();
+        let Outcome::Committed { applied: 1, skipped } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(skipped.keys().collect::<Vec<_>>(), [b"file", &b"socket"[..]]);
+        assert!(opened.real("file").is_file() && opened.real("more").is_file());
+    });
+}
+
+#[test]
+fn changes_of_other_programs_are_conflicts() {
+    in_namespaces("changes_of_other_programs_are_conflicts", |workspace| {
+        for name in ["edited", "both", "same", "mode", "gone", "swapped", "old/a", "there/a", "file/x", "alone"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let mut opened = Opened::new(workspace);
+        for name in ["edited", "both", "mode", "swapped", "created", "alone", "there/a"] {
+            write(opened.at(name), "changed here");
+        }
+        write(opened.at("same"), "the same");
+        fs::remove_file(opened.at("gone")).unwrap();
+        fs::remove_dir_all(opened.at("old")).unwrap();
+        fs::remove_dir_all(opened.at("file")).unwrap();
+        fs::create_dir(opened.at("both-directories")).unwrap();
+        write(opened.at("both-directories/here"), "");
+        write(opened.at("a-directory-there"), "");
+
+        write(opened.real("both"), "changed there");
+        write(opened.real("same"), "the same");
+        fs::set_permissions(opened.real("mode"), PermissionsExt::from_mode(0o600)).unwrap();
+        write(opened.real("gone"), "changed there");
+        write(opened.real("other"), "older");
+        fs::rename(opened.real("other"), opened.real("swapped")).unwrap();
+        write(opened.real("created"), "created there");
+        write(opened.real("old/new"), "created there");
+        fs::remove_dir_all(opened.real("file")).unwrap();
+        write(opened.real("file"), "a file there");
+        fs::set_permissions(opened.real("there"), PermissionsExt::from_mode(0o711)).unwrap();
+        write(opened.real("there/more"), "");
+        fs::create_dir(opened.real("both-directories")).unwrap();
+        fs::create_dir(opened.real("a-directory-there")).unwrap();
+        let expected = ["a-directory-there", "both", "created", "file", "gone", "mode", "old/new", "swapped"];
+        assert_eq!(opened.conflicts(), expected);
+        // The others can be committed.
+        assert_eq!(opened.commit(paths(&["edited", "alone", "there", "both-directories"]), false), 4);
+        assert!(opened.real("there/more").exists() && opened.real("both-directories/here").exists());
+        // What was committed is a conflict only if it changes again.
+        write(opened.at("edited"), "again");
+        write(opened.at("alone"), "again");
+        write(opened.real("alone"), "there, too");
+        assert!(opened.conflicts().contains(&"alone".into()));
+        assert!(!opened.conflicts().contains(&"edited".into()));
+        opened.commit(None, true);
+        assert_eq!(opened.changes(), [""; 0]);
+        assert_eq!(fs::read_to_string(opened.real("both")).unwrap(), "changed here");
+        assert!(!opened.real("old").exists());
+    });
+}
+
+#[test]
+fn deleted_files_and_swapped_directories_are_conflicts_for_root() {
+    in_namespaces("deleted_files_and_swapped_directories_are_conflicts_for_root", |workspace| {
+        for name in ["gone", "moved", "source", "source-2", "swapped/file", "other/file", "deleted/a", "kept/a"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let mut opened = Opened::new(workspace);
+        for name in ["gone", "moved", "swapped/file", "deleted/a", "kept/a"] {
+            write(opened.at(name), "changed");
+        }
+        fs::rename(opened.at("source"), opened.at("renamed")).unwrap();
+        fs::rename(opened.at("source-2"), opened.at("renamed-2")).unwrap();
+        fs::remove_file(opened.real("gone")).unwrap();
+        fs::rename(opened.real("moved"), opened.real("away")).unwrap();
+        fs::rename(opened.real("swapped"), opened.real("swapped.old")).unwrap();
+        fs::rename(opened.real("other"), opened.real("swapped")).unwrap();
+        fs::remove_dir_all(opened.real("deleted")).unwrap();
+        if opened.mounted.mounter.marks() == "trusted" {
+            assert_eq!(opened.conflicts(), ["deleted", "deleted/a", "gone", "moved", "swapped/file"]);
+            // What a commit has removed is no conflict later.
+            assert_eq!(opened.commit(paths(&["source"]), false), 1);
+            assert_eq!(opened.commit(paths(&["renamed"]), false), 1);
+            fs::rename(opened.at("renamed"), opened.at("renamed-again")).unwrap();
+            assert_eq!(opened.commit(paths(&["renamed-again", "renamed", "renamed-2", "kept"]), false), 4);
+        }
+        opened.commit(None, true);
+        assert_eq!(opened.changes(), [""; 0]);
+    });
+}
+
+#[test]
+fn renamed_directories_keep_their_content() {
+    in_namespaces("renamed_directories_keep_their_content", |workspace| {
+        for name in ["old/a", "old/deep/b", "old/deep/er/c", "two/d", "two/link"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, name);
+        }
+        fs::set_permissions(workspace.path().join("old/deep"), PermissionsExt::from_mode(0o2750)).unwrap();
+        let mut opened = Opened::new(workspace);
+        let rename = |opened: &Opened, from: &str, to: &str| {
+            let moved = std::process::Command::new("mv")
+                .args(["-T".as_ref(), opened.at(from).as_os_str(), opened.at(to).as_os_str()])
+                .status()
+                .unwrap();
+            assert!(moved.success());
+        };
+        rename(&opened, "old", "new");
+        rename(&opened, "new/deep", "moved");
+        fs::create_dir(opened.at("within")).unwrap();
+        rename(&opened, "two", "within/two");
+        write(opened.at("moved/er/c"), "changed");
+        fs::remove_file(opened.at("within/two/link")).unwrap();
+        let merged = opened.merged();
+        // An unselected directory keeps its content, too.
+        opened.commit(paths(&["old", "two", "moved", "new"]), false);
+        assert_eq!(differing(&merged, &opened.merged()), [""; 0]);
+        assert_eq!(fs::read_to_string(opened.real("moved/er/c")).unwrap(), "changed");
+        assert!(!opened.real("within").exists() && !opened.real("two").exists());
+        // Nothing comes from a cache.
+        opened.remount();
+        assert_eq!(differing(&merged, &opened.merged()), [""; 0]);
+        opened.commit(None, false);
+        opened.assert_equal();
+        assert_eq!(differing(&merged, &opened.merged()), [""; 0]);
+    });
+}
+
+#[test]
+fn changes_of_sealed_layers_are_committed() {
+    in_namespaces("changes_of_sealed_layers_are_committed", |workspace| {
+        fs::create_dir_all(workspace.path().join("renamed/deep")).unwrap();
+        write(workspace.path().join("renamed/deep/file"), "content");
+        furnish(&workspace);
+        let mut opened = Opened::new(workspace);
+        let root = opened.workspace.path();
+        change_everything(|name| root.join(OsStr::from_bytes(name)));
+        let mv = |opened: &Opened, from: &str, to: &str| {
+            let moved = std::process::Command::new("mv").args([opened.at(from), opened.at(to)]).status().unwrap();
+            assert!(moved.success());
+        };
+        mv(&opened, "renamed", "renamed-once");
+        opened.workspace.unmount();
+        opened.mounted = opened.workspace.mount(2);
+        mv(&opened, "renamed-once", "renamed-twice");
+        write(opened.at("new/locked/deep/more"), "");
+        fs::remove_file(opened.at("new/fifo")).unwrap();
+        write(opened.at("edited"), "edited again");
+        let merged = opened.merged();
+        opened.commit(paths(&["renamed", "renamed-twice", "new"]), false);
+        opened.commit(None, false);
+        opened.assert_equal();
+        assert_eq!(differing(&merged, &opened.base()), [""; 0]);
+        fs::remove_file(opened.at("new/locked/deep/more")).unwrap();
+        fs::remove_file(opened.at("new/locked/deep/file")).unwrap();
+        opened.commit(None, false);
+        assert!(!opened.real("new/locked/deep/file").exists());
+        opened.assert_equal();
+    });
+}
+
+#[test]
+fn the_mode_of_the_workspace_itself_is_committed_and_discarded() {
+    in_namespaces("the_mode_of_the_workspace_itself_is_committed_and_discarded", |workspace| {
+        fs::create_dir(workspace.path().join("directory")).unwrap();
+        let mut opened = Opened::new(workspace);
+        let set = |opened: &Opened, mode: u32| {
+            for name in ["", "directory"] {
+                fs::set_permissions(opened.at(name), PermissionsExt::from_mode(mode)).unwrap();
+            }
+        };
+        let modes = |path: PathBuf| ["", "directory"].map(|name| path.join(name).metadata().unwrap().mode() & 0o7777);
+        // A commit changes the times of real directories. That must not hide later changes.
+        for mode in [0o700, 0o1711] {
+            set(&opened, mode);
+            write(opened.at("directory/file"), &mode.to_string());
+            assert_eq!(opened.changes().len(), 3, "{:?}", opened.changes());
+            assert_eq!(opened.commit(paths(&["."]), false), 3);
+            assert_eq!(modes(opened.real("")), [mode, mode]);
+        }
+        set(&opened, 0o755);
+        assert_eq!(opened.discard(paths(&["."])), Ok(2));
+        assert_eq!(modes(opened.at("")), [0o1711, 0o1711]);
+        opened.assert_equal();
+    });
+}
+
+/// A workspace in the same namespace, with the same changes each time.
+fn changed(mounter: crate::overlay::Mounter) -> Opened {
+    changed_in(Workspace::new(mounter))
+}
+
+fn changed_in(workspace: Workspace) -> Opened {
+    furnish(&workspace);
+    let opened = Opened::new(workspace);
+    let root = opened.workspace.path();
+    change_everything(|name| root.join(OsStr::from_bytes(name)));
+    opened
+}
+
+/// Runs a call in a process that ends there.
+fn in_process(call: impl FnOnce() -> i32) -> i32 {
+    // SAFETY: no other thread of this process holds a lock: the harness waits for this one.
+    match unsafe { libc::fork() } {
+        0 => {
+            let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call)).unwrap_or(101);
+            // SAFETY: ends the process.
+            unsafe { libc::_exit(code) }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: the pointer outlives the call.
+            assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+            assert!(libc::WIFEXITED(status));
+            libc::WEXITSTATUS(status)
+        }
+    }
+}
+
+const OPTIONS: fn() -> Options = || Options { paths: None, force: false, sync: false };
+
+#[test]
+fn a_commit_that_is_killed_is_completed_or_leaves_nothing() {
+    in_namespaces("a_commit_that_is_killed_is_completed_or_leaves_nothing", |workspace| {
+        let mounter = workspace.mounter;
+        for point in 0.. {
+            let mut opened = changed(mounter);
+            let (old, new) = (opened.base(), opened.merged());
+            let code = in_process(|| {
+                let (mut count, mut is_planned) = (0, false);
+                let done = opened.run(OPTIONS(), |reached| {
+                    is_planned |= reached == Point::Planned;
+                    if count == point {
+                        // SAFETY: ends the process.
+                        unsafe { libc::_exit(if is_planned { 2 } else { 1 }) }
+                    }
+                    count += 1;
+                    Ok(())
+                });
+                if done.is_ok() { 0 } else { 3 }
+            });
+            opened.workspace.unmount();
+            let is_recovered = journal::recover(&opened.store).unwrap();
+            let expected = if code == 1 { &old } else { &new };
+            assert_eq!((code, is_recovered), (code.min(2), code != 0), "after point {point}");
+            assert_eq!(differing(expected, &opened.base()), [""; 0], "after point {point}");
+            opened.assert_clean();
+            if code == 0 {
+                assert!(point > 60, "only {point} points");
+                return;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_commit_that_fails_is_undone() {
+    in_namespaces("a_commit_that_fails_is_undone", |workspace| {
+        let mounter = workspace.mounter;
+        for step in 0.. {
+            let mut opened = changed(mounter);
+            let old = opened.base();
+            let mut count = 0;
+            let done = opened.run(OPTIONS(), |reached| {
+                count += usize::from(reached == Point::Applied);
+                if reached == Point::Applied && count == step + 1 { Err(Errno::NOSPC) } else { Ok(()) }
+            });
+            match done {
+                Err(Failure::System(errno, _)) => assert_eq!(errno, Errno::NOSPC),
+                _ => {
+                    assert!(step > 30);
+                    return;
+                }
+            }
+            assert_eq!(differing(&old, &opened.base()), [""; 0], "at step {step}");
+            opened.assert_clean();
+            if step % 10 == 0 {
+                opened.commit(None, false);
+                opened.assert_equal();
+            }
+        }
+    });
+}
+
+#[test]
+fn an_undo_that_is_killed_is_completed() {
+    in_namespaces("an_undo_that_is_killed_is_completed", |workspace| {
+        let mounter = workspace.mounter;
+        for point in 0.. {
+            let mut opened = changed(mounter);
+            let old = opened.base();
+            let code = in_process(|| {
+                let (mut applied, mut undone) = (0, 0);
+                let _ = opened.run(OPTIONS(), |reached| match reached {
+                    Point::Applied => {
+                        applied += 1;
+                        if applied == 30 { Err(Errno::NOSPC) } else { Ok(()) }
+                    }
+                    Point::Reversed | Point::Undone | Point::Ending => {
+                        if undone == point {
+                            // SAFETY: ends the process.
+                            unsafe { libc::_exit(1) }
+                        }
+                        undone += 1;
+                        Ok(())
+                    }
+                    _ => Ok(()),
+                });
+                0
+            });
+            opened.workspace.unmount();
+            assert_eq!(journal::recover(&opened.store).unwrap(), code == 1);
+            assert_eq!(differing(&old, &opened.base()), [""; 0], "after point {point}");
+            opened.assert_clean();
+            if code == 0 {
+                assert!(point > 30);
+                return;
+            }
+        }
+    });
+}
+
+#[test]
+fn an_undo_that_fails_is_tried_again() {
+    in_namespaces("an_undo_that_fails_is_tried_again", |workspace| {
+        let mut opened = changed(workspace.mounter);
+        let (old, mut count) = (opened.base(), 0);
+        let failed = opened.run(OPTIONS(), |reached| {
+            count += 1;
+            if reached == Point::Undone || (reached == Point::Applied && count > 60) { Err(Errno::IO) } else { Ok(()) }
+        });
+        let Err(Failure::System(Errno::IO, doing)) = failed else { panic!("{failed:?}") };
+        assert!(doing.contains("could not be restored"), "{doing}");
+        assert!(journal::exists(&opened.store).unwrap());
+        // It is undone first, so everything is a change again.
+        let options = Options { paths: paths(&["kept"]), force: false, sync: false };
+        assert_eq!(opened.run(options, never).unwrap(), Outcome::NoChange(b"kept".to_vec()));
+        assert_eq!(differing(&old, &opened.base()), [""; 0]);
+        opened.commit(None, false);
+        opened.assert_equal();
+    });
+}
+
+#[test]
+fn a_full_disk_leaves_the_real_directory_as_it_was() {
+    in_namespaces("a_full_disk_leaves_the_real_directory_as_it_was", |workspace| {
+        let flags = rustix::mount::MountFlags::empty();
+        rustix::mount::mount("tmpfs", workspace.path(), "tmpfs", flags, c"size=256k").unwrap();
+        write(workspace.path().join("kept"), "content");
+        write(workspace.path().join("gone"), "content");
+        let mut opened = Opened::new(workspace);
+        fs::remove_file(opened.at("gone")).unwrap();
+        write(opened.at("kept"), "changed");
+        write(opened.at("big"), &"x".repeat(1 << 20));
+        let before = opened.base();
+        let failed = opened.run(OPTIONS(), never);
+        assert!(matches!(failed, Err(Failure::System(Errno::NOSPC, _))), "{failed:?}");
+        assert_eq!(differing(&before, &opened.base()), [""; 0]);
+        opened.assert_clean();
+        assert_eq!(opened.commit(paths(&["kept", "gone"]), false), 2);
+        assert_eq!(fs::read_to_string(opened.real("kept")).unwrap(), "changed");
+    });
+}
+
+#[test]
+fn a_full_store_leaves_the_real_directory_as_it_was() {
+    in_namespaces("a_full_store_leaves_the_real_directory_as_it_was", |workspace| {
+        let store = workspace.directory.path().join("store");
+        fs::create_dir(&store).unwrap();
+        rustix::mount::mount("tmpfs", &store, "tmpfs", rustix::mount::MountFlags::empty(), c"size=8k").unwrap();
+        let mut opened = changed_in(workspace);
+        write(store.join("big"), "x".repeat(4096).as_str());
+        let before = opened.base();
+        // The journal fits without its steps. Then it does not fit at all.
+        for _ in 0..2 {
+            let failed = opened.run(OPTIONS(), never);
+            assert!(matches!(failed, Err(Failure::System(Errno::NOSPC, _))), "{failed:?}");
+            assert_eq!(differing(&before, &opened.base()), [""; 0]);
+            opened.assert_clean();
+            write(store.join("bigger"), "x");
+        }
+        for name in ["big", "bigger"] {
+            fs::remove_file(store.join(name)).unwrap();
+        }
+        opened.commit(paths(&["gone"]), false);
+        rustix::mount::unmount(&store, rustix::mount::UnmountFlags::DETACH).unwrap();
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_undoes_the_commit() {
+    in_namespaces("a_file_that_cannot_be_replaced_undoes_the_commit", |workspace| {
+        use rustix::fs::{IFlags, ioctl_setflags};
+        let mut opened = changed_in(workspace);
+        let before = opened.base();
+        let locked = fs::File::open(opened.real("to-link")).unwrap();
+        if ioctl_setflags(&locked, IFlags::IMMUTABLE).is_err() {
+            // Only root can do this, and not everywhere.
+            return;
+        }
+        // The flag has changed the file.
+        let failed = opened.run(Options { paths: None, force: true, sync: false }, never);
+        let after = opened.base();
+        ioctl_setflags(&locked, IFlags::empty()).unwrap();
+        assert!(matches!(failed, Err(Failure::System(Errno::PERM, _))), "{failed:?}");
+        assert_eq!(differing(&before, &after), [""; 0]);
+        opened.assert_clean();
+    });
+}
+
+#[test]
+fn a_store_of_a_dead_process_is_completed_and_removed() {
+    in_namespaces("a_store_of_a_dead_process_is_completed_and_removed", |workspace| {
+        let stores = workspace.directory.path().join("stores");
+        fs::create_dir_all(stores.join("foreign/upper")).unwrap();
+        let mut opened = changed_in(workspace);
+        let new = opened.merged();
+        let base = opened.mounted.base.try_clone().unwrap();
+        let create = |name: &str| crate::store::Store::create(&stores.join(name), &base).unwrap();
+        let code = in_process(|| {
+            let store = create("killed");
+            opened.store = store.directory().try_clone().unwrap();
+            let _ = opened.run(OPTIONS(), |reached| {
+                if reached == Point::Planned {
+                    // SAFETY: ends the process.
+                    unsafe { libc::_exit(1) }
+                }
+                Ok(())
+            });
+            0
+        });
+        assert_eq!(code, 1);
+        opened.workspace.unmount();
+        let living = create("living");
+        assert_eq!(differing(&new, &opened.base()), [""; 0]);
+        opened.assert_clean();
+        let next = create("next");
+        let present = |name: &str| stores.join(name).exists();
+        // It is removed in the background.
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while present("killed") && std::time::Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(["killed", "foreign", "living", "next"].map(present), [false, true, true, true]);
+        drop(living);
+        next.remove();
+        let parent = rustix::fs::open(&stores, OFlags::RDONLY, Mode::empty()).unwrap();
+        crate::sweep::remove_all(&parent, crate::sweep::complete(&parent).unwrap());
+        assert_eq!(["foreign", "living", "next"].map(present), [true, false, false]);
+    });
+}
+
+#[test]
+fn the_keeper_answers_requests() {
+    in_namespaces("the_keeper_answers_requests", |workspace| {
+        use nacre_protocol::workspace::{Reply, Request};
+        if workspace.mounter == crate::overlay::Mounter::User {
+            // A namespace within this one would look like that of root.
+            return;
+        }
+        let path = workspace.path();
+        let bytes = |path: PathBuf| path.into_os_string().into_encoded_bytes();
+        let store = workspace.directory.path().join("store");
+        let code = in_process(|| {
+            let mut keeper = crate::keeper::Keeper::default();
+            let open = Request::Open { path: bytes(path.clone()), store: bytes(store.clone()) };
+            assert_eq!(keeper.answer(open).0, Reply::Done);
+            write(path.join("file"), "content");
+            drop(std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap());
+            let commit = |paths| Request::Commit { paths, force: false, sync: true };
+            let none = keeper.answer(commit(paths(&["none"]))).0;
+            assert_eq!(none, Reply::NoChange { path: b"none".to_vec() });
+            let (reply, list) = keeper.answer(commit(None));
+            assert_eq!(reply, Reply::Committed { applied: 1 });
+            let skipped: Vec<nacre_protocol::workspace::Skipped> = read(list);
+            assert_eq!(skipped[0].path, b"socket");
+            assert_eq!(keeper.answer(Request::Discard { paths: None }).0, Reply::Discarded { count: 1 });
+            assert!(!path.join("socket").exists());
+            keeper.close();
+            0
+        });
+        assert_eq!(
+            (code, fs::read_to_string(path.join("file")).unwrap(), store.exists()),
+            (0, "content".into(), false)
+        );
+    });
+}
+
+fn read<T: serde::de::DeserializeOwned>(list: Option<OwnedFd>) -> Vec<T> {
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut fs::File::from(list.unwrap()), &mut bytes).unwrap();
+    nacre_protocol::message::decode(&bytes).unwrap()
+}
+
+#[test]
+fn no_commit_leaves_the_real_directory_through_a_link() {
+    in_namespaces("no_commit_leaves_the_real_directory_through_a_link", |workspace| {
+        let mounter = workspace.mounter;
+        let end = std::time::Instant::now() + Duration::from_secs(3);
+        let (mut applied, mut skipped) = (0, 0);
+        while std::time::Instant::now() < end {
+            let workspace = Workspace::new(mounter);
+            let outside = workspace.directory.path().join("outside");
+            for root in [&outside, &workspace.path().join("swapped")] {
+                fs::create_dir_all(root.join("deep")).unwrap();
+                for name in ["edited", "gone", "deep/mode"] {
+                    write(root.join(name), "content");
+                }
+            }
+            let mut opened = Opened::new(workspace);
+            let before = snapshot(&open(&outside));
+            write(opened.at("swapped/edited"), "changed");
+            write(opened.at("swapped/deep/new"), "new");
+            fs::remove_file(opened.at("swapped/gone")).unwrap();
+            fs::set_permissions(opened.at("swapped/deep/mode"), PermissionsExt::from_mode(0o4777)).unwrap();
+            let (real, is_over) = (opened.real(""), std::sync::atomic::AtomicBool::new(false));
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (swapped, away) = (real.join("swapped"), real.join("away"));
+                    while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                        let _ = fs::rename(&swapped, &away);
+                        // Absolute links also lead to another mount, which is refused.
+                        let _ = symlink("../outside", &swapped);
+                        let _ = fs::remove_file(&swapped);
+                        let _ = fs::rename(&away, &swapped);
+                    }
+                });
+                for _ in 0..3 {
+                    match opened.run(Options { paths: None, force: true, sync: false }, never) {
+                        Ok(Outcome::Committed { applied: count, skipped: not }) => {
+                            applied += count;
+                            skipped += not.len();
+                        }
+                        // The real directory may be unusable at the moment.
+                        Ok(other) => panic!("{other:?}"),
+                        Err(_) => {}
+                    }
+                }
+                is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+            });
+            assert_eq!(differing(&before, &snapshot(&open(&outside))), [""; 0]);
+        }
+        assert!(applied > 0 && skipped > 0, "{applied} {skipped}");
+    });
+}
+
+#[test]
+fn what_others_change_during_the_commit_stays() {
+    in_namespaces("what_others_change_during_the_commit_stays", |workspace| {
+        for name in ["edited", "gone", "old/a", "linked/a", "deep/a"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let outside = workspace.directory.path().join("outside");
+        fs::create_dir(&outside).unwrap();
+        write(outside.join("a"), "outside");
+        let mut opened = Opened::new(workspace);
+        for name in ["edited", "linked/a", "deep/a", "created"] {
+            write(opened.at(name), "changed");
+        }
+        fs::remove_file(opened.at("gone")).unwrap();
+        fs::remove_dir_all(opened.at("old")).unwrap();
+        let root = opened.real("");
+        let outcome = opened.run(OPTIONS(), |reached| {
+            if reached == Point::Planned {
+                let real = |name: &str| root.join(name);
+                for name in ["edited", "gone", "created"] {
+                    write(real("other"), "theirs");
+                    fs::rename(real("other"), real(name)).unwrap();
+                }
+                write(real("old/b"), "theirs");
+                fs::rename(real("linked"), real("linked.old")).unwrap();
+                symlink("../outside", real("linked")).unwrap();
+            }
+            Ok(())
+        });
+        let Outcome::Committed { applied, skipped } = outcome.unwrap() else { panic!() };
+        let names: Vec<_> = skipped.keys().map(|path| String::from_utf8_lossy(path)).collect();
+        assert_eq!((applied, names), (2, ["created", "edited", "gone", "linked/a", "old"].map(Into::into).into()));
+        for name in ["edited", "gone", "created", "old/b"] {
+            assert_eq!(fs::read_to_string(opened.real(name)).unwrap(), "theirs", "{name}");
+        }
+        assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "outside");
+        assert_eq!(fs::read_to_string(opened.real("deep/a")).unwrap(), "changed");
+        // They are conflicts of the next commit.
+        for name in ["created", "edited", "gone"] {
+            assert!(opened.conflicts().contains(&name.to_string()));
+        }
+    });
+}
+
+#[test]
+fn a_change_during_the_staging_is_a_conflict() {
+    in_namespaces("a_change_during_the_staging_is_a_conflict", |workspace| {
+        write(workspace.path().join("file"), "content");
+        let mut opened = Opened::new(workspace);
+        write(opened.at("file"), "changed");
+        write(opened.at("new"), "");
+        let file = opened.real("file");
+        let outcome = opened.run(OPTIONS(), |reached| {
+            if reached == Point::Staged {
+                write(&file, "theirs");
+            }
+            Ok(())
+        });
+        assert_eq!(outcome.unwrap(), Outcome::Conflict(vec![b"file".to_vec()]));
+        assert!(!opened.real("new").exists());
+        opened.assert_clean();
+    });
+}
+
+#[test]
+fn sparse_files_stay_sparse() {
+    in_namespaces("sparse_files_stay_sparse", |workspace| {
+        let mut opened = Opened::new(workspace);
+        let file = fs::File::create(opened.at("sparse")).unwrap();
+        for at in [1 << 20, 1 << 28] {
+            std::os::unix::fs::FileExt::write_at(&file, b"data", at).unwrap();
+        }
+        file.set_len(1 << 30).unwrap();
+        drop(file);
+        opened.commit(None, false);
+        let real = fs::metadata(opened.real("sparse")).unwrap();
+        assert!(real.len() == 1 << 30 && real.blocks() * 512 < 1 << 20, "{} blocks", real.blocks());
+        let mut found = [0; 6];
+        let file = fs::File::open(opened.real("sparse")).unwrap();
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut found, (1 << 28) - 1).unwrap();
+        assert_eq!(found, *b"\0data\0");
+    });
+}
+
+#[test]
+fn discarded_changes_are_gone() {
+    in_namespaces("discarded_changes_are_gone", |workspace| {
+        let mut opened = changed(workspace.mounter);
+        let (old, new) = (opened.base(), opened.merged());
+        assert_eq!(opened.discard(paths(&["edited", "kept"])), Err(b"kept".to_vec()));
+        assert_eq!(differing(&new, &opened.merged()), [""; 0]);
+        let some = paths(&["edited", "new/fifo", "old/deep/er/a", "to-file/deep", "dir-mode"]);
+        assert_eq!(opened.discard(some), Ok(10));
+        let changed = differing(&new, &opened.merged());
+        let expected = [
+            "dir-mode",
+            "edited",
+            "new/fifo",
+            "old",
+            "old/deep",
+            "old/deep/er",
+            "old/deep/er/a",
+            "to-file",
+            "to-file/deep",
+            "to-file/deep/x",
+        ];
+        assert_eq!(changed, expected);
+        let left = opened.changes().len() as u64;
+        assert_eq!(opened.discard(None), Ok(left));
+        assert_eq!(differing(&old, &opened.merged()), [""; 0]);
+        assert_eq!(differing(&old, &opened.base()), [""; 0]);
+        opened.assert_equal();
+        assert_eq!(opened.discard(None), Ok(0));
+    });
+}
+
+#[test]
+fn a_discarded_rename_restores_the_directory() {
+    in_namespaces("a_discarded_rename_restores_the_directory", |workspace| {
+        fs::create_dir_all(workspace.path().join("old/deep")).unwrap();
+        write(workspace.path().join("old/deep/file"), "content");
+        let mut opened = Opened::new(workspace);
+        let old = opened.merged();
+        let (from, to) = (opened.at("old"), opened.at("new"));
+        assert!(std::process::Command::new("mv").args([from, to]).status().unwrap().success());
+        write(opened.at("new/deep/file"), "changed");
+        assert_eq!(opened.discard(None), Ok(6));
+        assert_eq!(differing(&old, &opened.merged()), [""; 0]);
+        opened.assert_equal();
+    });
+}
+
+/// One random change of what programs see.
+fn change_something(opened: &Opened, random: &mut Random) {
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+    let path = |random: &mut Random| {
+        let depth = 1 + random.below(3);
+        let names: Vec<_> = (0..depth).map(|_| NAMES[random.below(NAMES.len())]).collect();
+        opened.at(names.join("/"))
+    };
+    let (one, other) = (path(random), path(random));
+    // Many are impossible, like a file in a file.
+    let _ = match random.below(10) {
+        0..=2 => fs::write(&one, [b'x'; 4].map(|_| b'a' + random.below(3) as u8)),
+        3 | 4 => fs::create_dir_all(&one),
+        5 => symlink(NAMES[random.below(5)], &one),
+        6 => fs::remove_file(&one),
+        7 => fs::remove_dir_all(&one),
+        8 => fs::rename(&one, &other),
+        _ => {
+            let modes = [0o600, 0o755, 0o4755, 0o700];
+            match fs::symlink_metadata(&one) {
+                Ok(found) if !found.is_symlink() => {
+                    fs::set_permissions(&one, PermissionsExt::from_mode(modes[random.below(4)]))
+                }
+                _ => Ok(()),
+            }
+        }
+    };
+}
+
+/// The times of metadata changes do not count.
+fn without_times(snapshot: &Snapshot) -> Snapshot {
+    snapshot.iter().map(|(path, seen)| (path.clone(), testing::Seen { modified: None, ..seen.clone() })).collect()
+}
+
+#[test]
+fn random_changes_commits_and_discards_agree_with_a_model() {
+    in_namespaces("random_changes_commits_and_discards_agree_with_a_model", |workspace| {
+        let mounter = workspace.mounter;
+        let seeds: u64 = std::env::var("NACRE_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+        let first: u64 = std::env::var("NACRE_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+        for seed in first..first + seeds {
+            let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+            let mut opened = {
+                let workspace = Workspace::new(mounter);
+                fs::create_dir_all(workspace.path().join("a/b/c")).unwrap();
+                fs::create_dir_all(workspace.path().join("b/d")).unwrap();
+                for name in ["a/a", "a/b/a", "a/b/c/a", "b/d/e", "c"] {
+                    write(workspace.path().join(name), "abc");
+                }
+                Opened::new(workspace)
+            };
+            for round in 0..6 {
+                for _ in 0..25 {
+                    change_something(&opened, &mut random);
+                }
+                let (merged, base) = (without_times(&opened.merged()), without_times(&opened.base()));
+                let changes = opened.changes();
+                let all = random.below(3) == 0 || changes.is_empty();
+                let chosen = if all {
+                    None
+                } else {
+                    let change = &changes[random.below(changes.len())];
+                    let (_, path) = change.split_once(' ').unwrap();
+                    Some(path.to_string())
+                };
+                let is_selected = |path: &Vec<u8>| {
+                    let Some(chosen) = &chosen else { return true };
+                    let chosen = chosen.as_bytes();
+                    path.strip_prefix(chosen).is_some_and(|rest| rest.is_empty() || rest[0] == b'/')
+                };
+                let is_above = |path: &Vec<u8>| {
+                    chosen.as_ref().is_some_and(|chosen| {
+                        chosen.as_bytes().strip_prefix(&path[..]).is_some_and(|rest| rest.starts_with(b"/"))
+                    })
+                };
+                let context = || format!("seed {seed}, round {round}, {chosen:?} of {changes:?}");
+                let selected = chosen.as_ref().map(|path| vec![path.as_bytes().to_vec()]);
+                let is_commit = random.below(2) == 0;
+                if is_commit {
+                    let outcome = opened.run(Options { paths: selected, force: false, sync: false }, never).unwrap();
+                    let Outcome::Committed { skipped, .. } = &outcome else { panic!("{outcome:?}: {}", context()) };
+                    assert!(skipped.is_empty(), "{skipped:?}: {}", context());
+                } else {
+                    assert!(opened.discard(selected).is_ok(), "{}", context());
+                }
+                let (now, real) = (without_times(&opened.merged()), without_times(&opened.base()));
+                let (target, unchanged) = if is_commit { (&real, (&merged, &now)) } else { (&now, (&base, &real)) };
+                let (source, other) = if is_commit { (&merged, &base) } else { (&base, &merged) };
+                assert_eq!(differing(unchanged.0, unchanged.1), [""; 0], "the other side changed: {}", context());
+                let paths: std::collections::BTreeSet<_> =
+                    merged.keys().chain(base.keys()).chain(target.keys()).collect();
+                for path in paths {
+                    let expected = if is_selected(path) { source.get(path) } else { other.get(path) };
+                    // What is in the place of a directory that is needed, is gone.
+                    let is_fitting =
+                        target.get(path) == expected || (is_above(path) && target.get(path) == source.get(path));
+                    let in_replaced = !is_selected(path)
+                        && paths_above(path).any(|above| {
+                            is_above(&above)
+                                && base.get(&above).map(|seen| seen.mode & 0o170_000)
+                                    != merged.get(&above).map(|seen| seen.mode & 0o170_000)
+                        });
+                    assert!(is_fitting || in_replaced, "{}: {}", String::from_utf8_lossy(path), context());
+                }
+                opened.assert_clean();
+                if random.below(4) == 0 {
+                    opened.remount();
+                    let again = without_times(&opened.merged());
+                    assert_eq!(differing(&now, &again), [""; 0], "after a remount: {}", context());
+                }
+            }
+            let last = opened.run(OPTIONS(), never);
+            assert!(matches!(last, Ok(Outcome::Committed { .. })), "seed {seed}: {last:?}");
+            let changes = opened.changes();
+            assert_eq!(changes, [""; 0], "seed {seed}");
+            assert_eq!(
+                differing(&without_times(&opened.merged()), &without_times(&opened.base())),
+                [""; 0],
+                "seed {seed}"
+            );
+        }
+    });
+}
+
+/// The paths of the directories above a path.
+fn paths_above(path: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    (0..path.len()).filter(|at| path[*at] == b'/').map(|at| path[..at].to_vec())
+}

@@ -1,0 +1,206 @@
+//! What the commits of a workspace have made of its real directory. Without it, a commit would look like the work of
+//! other programs afterwards.
+
+use crate::changes::{changed_at, file_type};
+use crate::handle::Handle;
+use crate::steps::{Action, Step};
+use crate::tree::{Tree, split, status};
+use rustix::fs::{FileType, Stat};
+use rustix::io::{Errno, Result};
+use std::collections::{HashMap, HashSet};
+
+/// See the module.
+#[derive(Default)]
+pub struct Known {
+    /// The entries at the committed paths; `None` if there is none.
+    entries: HashMap<Vec<u8>, Option<Stamp>>,
+    /// Directories in which entries were committed. The real directory itself is the empty path.
+    directories: HashMap<Vec<u8>, Owned>,
+    /// Directories that commits have made. The layers hide what other programs create there.
+    made: HashSet<Vec<u8>>,
+    /// What commits have removed or changed; only as root.
+    touched: HashSet<Handle>,
+}
+
+/// What another program cannot change unnoticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    device: u64,
+    inode: u64,
+    size: i64,
+    mode: u32,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+/// Mode and owner of a directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owned(u32, u32, u32);
+
+impl Stamp {
+    fn of(found: &Stat) -> Self {
+        Self {
+            device: found.st_dev,
+            inode: found.st_ino,
+            size: found.st_size,
+            mode: found.st_mode,
+            modified: modified_at(found),
+            changed: changed_at(found),
+        }
+    }
+
+    fn is_directory(&self) -> bool {
+        FileType::from_raw_mode(self.mode) == FileType::Directory
+    }
+}
+
+impl Owned {
+    fn of(found: &Stat) -> Self {
+        Self(found.st_mode, found.st_uid, found.st_gid)
+    }
+}
+
+/// The modification time, in seconds and nanoseconds.
+pub fn modified_at(found: &Stat) -> (i64, i64) {
+    (found.st_mtime, found.st_mtime_nsec as i64)
+}
+
+impl Known {
+    /// Whether a committed path is as the commit has made it; a directory, whether it is still one. `None` if the path was
+    /// not committed.
+    pub fn is_same(&self, path: &[u8], found: Option<&Stat>) -> Option<bool> {
+        let known = self.entries.get(path)?;
+        Some(match (known, found) {
+            (Some(known), Some(found)) if known.is_directory() => file_type(found) == FileType::Directory,
+            (known, found) => *known == found.map(Stamp::of),
+        })
+    }
+
+    /// Whether a directory has the mode and owner that it had after a commit.
+    pub fn has_directory(&self, path: &[u8], found: &Stat) -> bool {
+        self.directories.get(path) == Some(&Owned::of(found))
+    }
+
+    /// Whether an entry that programs do not see was created by another program, in a directory that a commit has made.
+    pub fn is_foreign(&self, path: &[u8]) -> bool {
+        let mut above = split(path).0;
+        while !above.is_empty() && !self.entries.contains_key(path) {
+            if self.made.contains(above) {
+                return true;
+            }
+            above = split(above).0;
+        }
+        false
+    }
+
+    /// Whether a commit has removed or changed the inode.
+    pub fn has_touched(&self, handle: &Handle) -> bool {
+        self.touched.contains(handle)
+    }
+
+    /// Notes the directories in which steps are about to create and remove entries, unless other programs have changed
+    /// them since the workspace was opened.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn note_parents(&mut self, base: &Tree, steps: &[Step], opened: (i64, i64)) -> Result<()> {
+        let parents: HashSet<&[u8]> = steps.iter().map(|step| split(&step.path).0).collect();
+        for path in parents {
+            let Some(now) = base.directory(path)?.map(rustix::fs::fstat).transpose()? else { continue };
+            if changed_at(&now) < opened || self.has_directory(path, &now) {
+                self.directories.insert(path.to_vec(), Owned::of(&now));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the inodes that a commit is about to remove or change.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn note_touched(&mut self, base: &Tree, steps: &[Step]) -> Result<()> {
+        for step in steps {
+            let (parent, name) = split(&step.path);
+            let Some(directory) = base.directory(parent)? else { continue };
+            match Handle::of(&directory, name) {
+                Err(Errno::NOENT) => {}
+                handle => self.touched.extend(handle?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes what a commit has made. A path that another program has changed meanwhile is not noted, so that it is a
+    /// conflict next time.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn note(&mut self, base: &Tree, steps: &[Step], staged: &HashMap<Vec<u8>, Stat>) -> Result<()> {
+        for step in steps {
+            let found = entry(base, &step.path)?;
+            let is_directory = found.as_ref().is_some_and(|found| file_type(found) == FileType::Directory);
+            let is_expected = match (&step.action, &found) {
+                (Action::Remove { .. } | Action::RemoveDirectory { .. }, found) => found.is_none(),
+                (Action::Set { inode, .. }, Some(found)) => found.st_ino == *inode,
+                (Action::Put { .. }, Some(found)) => staged.get(&step.path).is_some_and(|staged| {
+                    let content = |found: &Stat| (found.st_ino, found.st_size, modified_at(found));
+                    if is_directory { staged.st_ino == found.st_ino } else { content(staged) == content(found) }
+                }),
+                _ => false,
+            };
+            match found.filter(|_| is_expected) {
+                _ if !is_expected => self.forget(&step.path),
+                Some(found) if is_directory => {
+                    if matches!(step.action, Action::Put { .. }) {
+                        self.made.insert(step.path.clone());
+                    }
+                    self.note_entry(&step.path, Some(&found));
+                }
+                found => {
+                    self.forget(&step.path);
+                    self.note_entry(&step.path, found.as_ref());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the entries of a commit that was undone: moving them back has changed their times.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn note_undone(&mut self, base: &Tree, steps: &[Step]) -> Result<()> {
+        for step in steps {
+            let found = entry(base, &step.path)?;
+            let inode = found.as_ref().map(|found| found.st_ino);
+            let is_restored = match &step.action {
+                Action::Remove { inode: old } | Action::Set { inode: old, .. } => inode == Some(*old),
+                Action::RemoveDirectory { .. } => inode.is_some(),
+                Action::Put { replaces, .. } => inode.is_some() && inode == *replaces,
+            };
+            if is_restored {
+                self.note_entry(&step.path, found.as_ref());
+            }
+        }
+        Ok(())
+    }
+
+    fn note_entry(&mut self, path: &[u8], found: Option<&Stat>) {
+        self.entries.insert(path.to_vec(), found.map(Stamp::of));
+        if let Some(found) = found.filter(|found| file_type(found) == FileType::Directory) {
+            let path = if path == b"." { b"" } else { path };
+            self.directories.insert(path.to_vec(), Owned::of(found));
+        }
+    }
+
+    fn forget(&mut self, path: &[u8]) {
+        self.entries.remove(path);
+        self.directories.remove(path);
+        self.made.remove(path);
+    }
+}
+
+fn entry(base: &Tree, path: &[u8]) -> Result<Option<Stat>> {
+    let (parent, name) = split(path);
+    status(base.directory(parent)?.as_ref(), name)
+}

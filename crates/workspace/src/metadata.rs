@@ -1,0 +1,165 @@
+//! Mode, owner, extended attributes and times of an entry, and how they are given to another.
+
+use crate::tree::{open_path, own_path, status};
+use rustix::fs::{
+    AtFlags, FileType, Gid, Mode, Stat, Timespec, Timestamps, Uid, XattrFlags, chmod, chownat, fstat, getxattr,
+    listxattr, removexattr, setxattr, utimensat,
+};
+use rustix::io::{Errno, Result};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
+
+/// Maximum bytes of an extended attribute, and of a list of them (xattr(7)).
+const MAX_XATTR: usize = 64 * 1024;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// With the bits of the file type.
+    mode: u32,
+    owner: (u32, u32),
+    attributes: BTreeMap<Vec<u8>, Vec<u8>>,
+    times: Option<Times>,
+}
+
+/// When an entry was accessed and modified, in seconds and nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Times {
+    accessed: (i64, i64),
+    modified: (i64, i64),
+}
+
+impl Metadata {
+    /// That of an existing entry.
+    ///
+    /// # Errors
+    /// `ENOENT` if there is none.
+    pub fn of(directory: &OwnedFd, name: &[u8]) -> Result<Self> {
+        let found = status(Some(directory), name)?.ok_or(Errno::NOENT)?;
+        let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
+        let attributes = if is_link { BTreeMap::new() } else { attributes(directory, name)? };
+        let times = Times {
+            accessed: (found.st_atime, found.st_atime_nsec as i64),
+            modified: (found.st_mtime, found.st_mtime_nsec as i64),
+        };
+        Ok(Self { mode: found.st_mode, owner: (found.st_uid, found.st_gid), attributes, times: Some(times) })
+    }
+
+    /// The mode, with the bits of the file type.
+    pub fn mode(&self) -> u32 {
+        self.mode
+    }
+
+    /// The same with another mode.
+    pub fn with_mode(self, mode: u32) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// The same, but the times stay as they are.
+    pub fn without_times(self) -> Self {
+        Self { times: None, ..self }
+    }
+
+    /// Gives it to an entry. Returns false if the entry has another inode number than this one.
+    ///
+    /// # Errors
+    /// Those of the system calls; `ENOENT` if there is no entry.
+    pub fn apply(&self, directory: &OwnedFd, name: &[u8], inode: Option<u64>) -> Result<bool> {
+        let entry = open_path(directory, name)?;
+        let found = fstat(&entry)?;
+        let kind = FileType::from_raw_mode(self.mode);
+        if inode.is_some_and(|inode| inode != found.st_ino) || kind != FileType::from_raw_mode(found.st_mode) {
+            return Ok(false);
+        }
+        self.give_owner(&entry, &found)?;
+        let path = own_path(&entry);
+        if kind != FileType::Symlink {
+            // A change of the owner removes the bits for set-user-ID.
+            chmod(&path, Mode::from_raw_mode(self.mode & 0o7777))?;
+            self.give_attributes(&entry)?;
+        }
+        if let Some(Times { accessed, modified }) = self.times {
+            let time = |(tv_sec, tv_nsec): (i64, i64)| Timespec { tv_sec, tv_nsec };
+            let times = Timestamps { last_access: time(accessed), last_modification: time(modified) };
+            utimensat(rustix::fs::CWD, &path, &times, AtFlags::empty())?;
+        }
+        Ok(true)
+    }
+
+    fn give_owner(&self, entry: &OwnedFd, found: &Stat) -> Result<()> {
+        let (user, group) = self.owner;
+        let user = (user != found.st_uid).then(|| Uid::from_raw(user));
+        let group = (group != found.st_gid).then(|| Gid::from_raw(group));
+        if user.is_none() && group.is_none() {
+            return Ok(());
+        }
+        match chownat(entry, "", user, group, AtFlags::EMPTY_PATH) {
+            // The user namespace has no name for the owner.
+            Err(Errno::INVAL) => Ok(()),
+            given => given,
+        }
+    }
+
+    fn give_attributes(&self, entry: &OwnedFd) -> Result<()> {
+        let present = attributes_of(entry)?;
+        let path = own_path(entry);
+        let unless_unsupported = |given: Result<()>| match given {
+            Err(Errno::OPNOTSUPP | Errno::NODATA) => Ok(()),
+            given => given,
+        };
+        for name in present.keys().filter(|name| !self.attributes.contains_key(*name)) {
+            unless_unsupported(removexattr(&path, &name[..]))?;
+        }
+        for (name, value) in self.attributes.iter().filter(|(name, value)| present.get(*name) != Some(value)) {
+            unless_unsupported(setxattr(&path, &name[..], value, XattrFlags::empty()))?;
+        }
+        Ok(())
+    }
+}
+
+/// The extended attributes that a program can have set. Labels of security modules depend on the file system.
+pub fn attributes(directory: &OwnedFd, name: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    match open_path(directory, name) {
+        Err(Errno::NOENT) => Ok(BTreeMap::new()),
+        entry => attributes_of(&entry?),
+    }
+}
+
+fn attributes_of(entry: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let path = own_path(entry);
+    let list = match filled(|buffer| listxattr(&path, buffer)) {
+        Err(Errno::OPNOTSUPP) => return Ok(BTreeMap::new()),
+        list => list?,
+    };
+    let mut found = BTreeMap::new();
+    let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    for name in names.filter(|name| !is_internal(name)) {
+        match filled(|buffer| getxattr(&path, name, buffer)) {
+            Ok(value) => {
+                found.insert(name.to_vec(), value);
+            }
+            Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(found)
+}
+
+/// What a call writes to a buffer. Most lists and values are short.
+fn filled(call: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
+    let mut short = [0; 256];
+    match call(&mut short) {
+        Err(Errno::RANGE) => {}
+        length => return Ok(short[..length?].to_vec()),
+    }
+    let mut long = vec![0; MAX_XATTR];
+    let length = call(&mut long)?;
+    long.truncate(length);
+    Ok(long)
+}
+
+fn is_internal(name: &[u8]) -> bool {
+    const PREFIXES: [&[u8]; 4] = [b"trusted.overlay.", b"user.overlay.", b"security.selinux", b"security.ima"];
+    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}

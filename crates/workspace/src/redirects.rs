@@ -1,0 +1,101 @@
+//! Renamed directories, turned into plain copies.
+//!
+//! As root, the kernel can rename a real directory without copying it: the layer only names the real path. A commit
+//! removes that path, so the content is copied into the layer before.
+
+use crate::changes::{Sides, file_type};
+use crate::metadata::Metadata;
+use crate::staging::Staging;
+use crate::tree::{Tree, join, names, split, status};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, fgetxattr, linkat, mkdirat, renameat_with};
+use rustix::io::{Errno, Result};
+use std::collections::BTreeSet;
+
+const COPY: &[u8] = b"copy";
+
+/// Copies the content of every renamed directory into the layer, through the merged view. The name of the staging directory
+/// must be free there.
+///
+/// # Errors
+/// Those of the system calls. What programs see is the same in any case.
+pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<()> {
+    if sides.marks != "trusted" {
+        return Ok(());
+    }
+    for path in find(sides)? {
+        let made = Staging::create(sides.merged, staging)?;
+        let (parent, name) = split(&path);
+        copy(sides.merged, &path, &join(staging, COPY))?;
+        let parent = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        renameat_with(made.directory(), COPY, &parent, name, RenameFlags::EXCHANGE)?;
+        made.remove()?;
+    }
+    Ok(())
+}
+
+/// The directories that a layer redirects, without those below.
+fn find(sides: &Sides<'_>) -> Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    let mut pending = vec![Vec::new()];
+    while let Some(path) = pending.pop() {
+        if sides.merged.directory(&path)?.is_none() {
+            continue;
+        }
+        let mut below = BTreeSet::new();
+        let mut is_redirected = false;
+        for layer in sides.layers {
+            let Some(directory) = layer.directory(&path)? else { continue };
+            match fgetxattr(&directory, "trusted.overlay.redirect", &mut [0; 1]) {
+                Ok(_) | Err(Errno::RANGE) => is_redirected = true,
+                Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+                Err(errno) => return Err(errno),
+            }
+            for name in names(&directory)? {
+                let entry = status(Some(&directory), &name)?;
+                if entry.is_some_and(|entry| file_type(&entry) == FileType::Directory) {
+                    below.insert(name);
+                }
+            }
+        }
+        if is_redirected {
+            found.push(path);
+        } else {
+            pending.extend(below.iter().map(|name| join(&path, name)));
+        }
+    }
+    Ok(found)
+}
+
+/// Copies a directory within the merged view. Files become further names of the same file, which the kernel copies into
+/// the layer.
+fn copy(merged: &Tree, from: &[u8], to: &[u8]) -> Result<()> {
+    let (parent, name) = split(to);
+    mkdirat(merged.directory(parent)?.ok_or(Errno::STALE)?, name, Mode::RWXU)?;
+    let mut pending = vec![Vec::new()];
+    let mut copied = Vec::new();
+    while let Some(path) = pending.pop() {
+        let within = |root: &[u8]| if path.is_empty() { root.to_vec() } else { join(root, &path) };
+        let source = merged.directory(&within(from))?.ok_or(Errno::STALE)?;
+        let target = merged.directory(&within(to))?.ok_or(Errno::STALE)?;
+        for name in names(&source)? {
+            let Some(found) = status(Some(&source), &name)? else { continue };
+            if file_type(&found) == FileType::Directory {
+                mkdirat(&target, &name[..], Mode::RWXU)?;
+                pending.push(join(&path, &name));
+            } else {
+                linkat(&source, &name[..], &target, &name[..], AtFlags::empty())?;
+            }
+        }
+        copied.push(path);
+    }
+    // A directory's times change with its entries.
+    for path in copied {
+        let within = |root: &[u8]| if path.is_empty() { root.to_vec() } else { join(root, &path) };
+        let (from, to) = (within(from), within(to));
+        let ((source, name), (target, new)) = (split(&from), split(&to));
+        let source = merged.directory(source)?.ok_or(Errno::STALE)?;
+        let target = merged.directory(target)?.ok_or(Errno::STALE)?;
+        Metadata::of(&source, name)?.apply(&target, new, None)?;
+    }
+    Ok(())
+}

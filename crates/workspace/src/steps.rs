@@ -1,0 +1,289 @@
+//! The steps by which a commit changes the real directory, and how they are undone.
+//!
+//! A step never loses an entry: it moves the old one into the staging directory, or swaps it with the new one. The inode
+//! numbers in both places say what has been done, so steps can be repeated after a crash. An entry with another number
+//! than the planned one belongs to another program: it stays, and the step is skipped.
+
+use crate::changes::file_type;
+use crate::metadata::Metadata;
+use crate::tree::{Tree, split, status};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, mkdirat, renameat, renameat_with, unlinkat};
+use rustix::io::{Errno, Result};
+use serde::{Deserialize, Serialize};
+use std::os::fd::OwnedFd;
+
+/// Why a step was skipped.
+pub type Reason = &'static str;
+
+const REPLACED: Reason = "it was replaced in the real directory meanwhile";
+const CREATED: Reason = "it was created in the real directory meanwhile";
+const NOT_EMPTY: Reason = "the real directory is not empty";
+const NO_PARENT: Reason = "its directory does not exist in the real directory";
+
+/// One step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Step {
+    /// Relative to the real directory.
+    pub path: Vec<u8>,
+    /// What is done there.
+    pub action: Action,
+}
+
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Action {
+    /// Remove what is no directory.
+    Remove {
+        /// Its inode number.
+        inode: u64,
+    },
+    /// Remove an empty directory.
+    RemoveDirectory {
+        /// Gives the directory its metadata again.
+        before: Metadata,
+    },
+    /// Put the staged entry in its place.
+    Put {
+        /// The inode number of the staged entry.
+        inode: u64,
+        /// That of the entry which it replaces. Neither that one nor both are directories.
+        replaces: Option<u64>,
+    },
+    /// Set the metadata.
+    Set {
+        /// The inode number of the entry.
+        inode: u64,
+        /// The new metadata.
+        now: Metadata,
+        /// The present metadata; `None` for a directory that the commit creates.
+        before: Option<Metadata>,
+    },
+}
+
+/// The name of the new entry of a step in the staging directory.
+pub fn new_name(step: usize) -> String {
+    format!("new-{step}")
+}
+
+/// The name of the entry that a step has taken away.
+fn old_name(step: usize) -> String {
+    format!("old-{step}")
+}
+
+/// Where steps are done.
+pub struct Place<'a> {
+    /// The real directory.
+    pub base: &'a Tree,
+    /// The staging directory in it.
+    pub staging: &'a OwnedFd,
+}
+
+impl Place<'_> {
+    /// Does a step that may have been done. Returns why it is skipped, if it is.
+    ///
+    /// # Errors
+    /// Those of the system calls. The step has changed nothing then, or can be undone.
+    pub fn apply(&self, number: usize, step: &Step) -> Result<Option<Reason>> {
+        let (parent, name) = split(&step.path);
+        let Some(directory) = self.base.directory(parent)? else {
+            let is_removed = matches!(step.action, Action::Remove { .. } | Action::RemoveDirectory { .. });
+            return Ok((!is_removed).then_some(NO_PARENT));
+        };
+        match &step.action {
+            Action::Remove { inode } => self.take_away(&directory, name, *inode, number),
+            Action::RemoveDirectory { .. } => remove_directory(&directory, name),
+            Action::Put { inode, replaces } => {
+                if self.inode(&new_name(number))? != Some(*inode) {
+                    return Ok(None);
+                }
+                match replaces {
+                    Some(replaced) => self.swap(&directory, name, *replaced, number),
+                    None => self.put(&directory, name, number),
+                }
+            }
+            Action::Set { inode, now, before } => match now.apply(&directory, name, Some(*inode)) {
+                Ok(true) => Ok(None),
+                Ok(false) | Err(Errno::NOENT) => Ok(before.is_some().then_some(REPLACED)),
+                Err(errno) => Err(errno),
+            },
+        }
+    }
+
+    /// Undoes a step that may have been done.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn undo(&self, number: usize, step: &Step) -> Result<()> {
+        let (parent, name) = split(&step.path);
+        let Some(directory) = self.base.directory(parent)? else { return Ok(()) };
+        match &step.action {
+            Action::Remove { .. } => self.bring_back(&directory, name, number),
+            Action::RemoveDirectory { before } => match mkdirat(&directory, name, Mode::RWXU) {
+                Err(Errno::EXIST) => Ok(()),
+                made => made.and_then(|()| before.apply(&directory, name, None)).map(|_| ()),
+            },
+            Action::Put { inode, .. } => self.take_back(&directory, name, *inode, number),
+            Action::Set { inode, before: Some(before), .. } => match before.apply(&directory, name, Some(*inode)) {
+                Ok(_) | Err(Errno::NOENT) => Ok(()),
+                Err(errno) => Err(errno),
+            },
+            Action::Set { .. } => Ok(()),
+        }
+    }
+
+    fn inode(&self, staged: &str) -> Result<Option<u64>> {
+        Ok(status(Some(self.staging), staged.as_bytes())?.map(|found| found.st_ino))
+    }
+
+    fn take_away(&self, directory: &OwnedFd, name: &[u8], inode: u64, number: usize) -> Result<Option<Reason>> {
+        let old = old_name(number);
+        match status(Some(directory), name)? {
+            None => return Ok(None),
+            Some(found) if found.st_ino == inode => {}
+            // Another program has created it after this step.
+            Some(_) if self.inode(&old)? == Some(inode) => return Ok(None),
+            Some(_) => return Ok(Some(REPLACED)),
+        }
+        renameat(directory, name, self.staging, &old)?;
+        if self.inode(&old)? == Some(inode) {
+            return Ok(None);
+        }
+        self.bring_back(directory, name, number)?;
+        Ok(Some(REPLACED))
+    }
+
+    /// Moves what was taken away to its place, unless something has been created there.
+    fn bring_back(&self, directory: &OwnedFd, name: &[u8], number: usize) -> Result<()> {
+        match rename_new(self.staging, old_name(number).as_bytes(), directory, name) {
+            Err(Errno::NOENT | Errno::EXIST) => Ok(()),
+            moved => moved,
+        }
+    }
+
+    fn put(&self, directory: &OwnedFd, name: &[u8], number: usize) -> Result<Option<Reason>> {
+        let new = new_name(number);
+        match rename_new(self.staging, new.as_bytes(), directory, name) {
+            Err(Errno::EXIST) => {}
+            moved => return moved.map(|()| None),
+        }
+        let is_directory = |directory: &OwnedFd, name: &[u8]| {
+            status(Some(directory), name)
+                .map(|found| found.is_some_and(|found| file_type(&found) == FileType::Directory))
+        };
+        let are_both = is_directory(self.staging, new.as_bytes())? && is_directory(directory, name)?;
+        Ok((!are_both).then_some(CREATED))
+    }
+
+    fn swap(&self, directory: &OwnedFd, name: &[u8], replaced: u64, number: usize) -> Result<Option<Reason>> {
+        let (new, old) = (new_name(number), old_name(number));
+        let found = status(Some(directory), name)?.map(|found| found.st_ino);
+        if found.is_none() && self.inode(&old)? == Some(replaced) {
+            return self.put(directory, name, number);
+        }
+        if found != Some(replaced) {
+            return Ok(Some(REPLACED));
+        }
+        match renameat_with(self.staging, &new, directory, name, RenameFlags::EXCHANGE) {
+            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                return self.replace(directory, name, replaced, number);
+            }
+            swapped => swapped?,
+        }
+        if self.inode(&new)? == Some(replaced) {
+            return Ok(None);
+        }
+        renameat_with(self.staging, &new, directory, name, RenameFlags::EXCHANGE)?;
+        Ok(Some(REPLACED))
+    }
+
+    /// Replaces an entry where the file system cannot swap: the name is missing for a moment.
+    fn replace(&self, directory: &OwnedFd, name: &[u8], replaced: u64, number: usize) -> Result<Option<Reason>> {
+        match self.take_away(directory, name, replaced, number)? {
+            None => self.put(directory, name, number),
+            skipped => Ok(skipped),
+        }
+    }
+
+    /// Moves a new entry back into the staging directory, and what it has replaced to its place.
+    fn take_back(&self, directory: &OwnedFd, name: &[u8], inode: u64, number: usize) -> Result<()> {
+        let new = new_name(number);
+        let staged = self.inode(&new)?;
+        let found = status(Some(directory), name)?.filter(|found| found.st_ino == inode);
+        match (staged, found) {
+            (Some(staged), Some(_)) if staged != inode => {
+                renameat_with(self.staging, &new, directory, name, RenameFlags::EXCHANGE)?;
+            }
+            (None, Some(found)) if file_type(&found) == FileType::Directory => {
+                match unlinkat(directory, name, AtFlags::REMOVEDIR) {
+                    // Other programs use it.
+                    Err(Errno::NOTEMPTY | Errno::EXIST) => return Ok(()),
+                    removed => removed?,
+                }
+            }
+            (None, Some(_)) => renameat(directory, name, self.staging, &new)?,
+            _ => {}
+        }
+        self.bring_back(directory, name, number)
+    }
+}
+
+fn remove_directory(directory: &OwnedFd, name: &[u8]) -> Result<Option<Reason>> {
+    match unlinkat(directory, name, AtFlags::REMOVEDIR) {
+        Ok(()) | Err(Errno::NOENT) => Ok(None),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some(NOT_EMPTY)),
+        Err(Errno::NOTDIR) => Ok(Some(REPLACED)),
+        Err(errno) => Err(errno),
+    }
+}
+
+/// Renames, but replaces nothing.
+fn rename_new(from: &OwnedFd, name: &[u8], to: &OwnedFd, new: &[u8]) -> Result<()> {
+    match renameat_with(from, name, to, new, RenameFlags::NOREPLACE) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        renamed => return renamed,
+    }
+    if status(Some(to), new)?.is_some() { Err(Errno::EXIST) } else { renameat(from, name, to, new) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::OFlags;
+    use std::fs;
+
+    #[test]
+    fn an_entry_is_replaced_and_restored_without_swapping() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let open = |name: &str| rustix::fs::open(at(name), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let content = || fs::read_to_string(at("base/file")).ok();
+        for name in ["base", "base/staging"] {
+            fs::create_dir(at(name)).unwrap();
+        }
+        fs::write(at("base/file"), "old").unwrap();
+        fs::write(at("base/staging/new-0"), "new").unwrap();
+        let (base, staging, root) = (Tree::new(open("base")), open("base/staging"), open("base"));
+        let inode = |directory: &OwnedFd, name: &[u8]| status(Some(directory), name).unwrap().unwrap().st_ino;
+        let (old, new) = (inode(&root, b"file"), inode(&staging, b"new-0"));
+        let step = Step { path: b"file".to_vec(), action: Action::Put { inode: new, replaces: Some(old) } };
+        let place = Place { base: &base, staging: &staging };
+
+        assert_eq!(place.replace(&root, b"file", old, 0), Ok(None));
+        assert_eq!((content().as_deref(), place.apply(0, &step)), (Some("new"), Ok(None)));
+        place.undo(0, &step).unwrap();
+        assert_eq!(content().as_deref(), Some("old"));
+        // A crash between the two renames.
+        assert_eq!(place.take_away(&root, b"file", old, 0), Ok(None));
+        assert_eq!(content(), None);
+        place.undo(0, &step).unwrap();
+        assert_eq!(content().as_deref(), Some("old"));
+        assert_eq!(place.take_away(&root, b"file", old, 0), Ok(None));
+        assert_eq!((place.apply(0, &step), content().as_deref()), (Ok(None), Some("new")));
+        // Another program's file stays.
+        place.undo(0, &step).unwrap();
+        fs::write(at("base/other"), "theirs").unwrap();
+        fs::rename(at("base/other"), at("base/file")).unwrap();
+        assert_eq!(place.replace(&root, b"file", old, 0), Ok(Some(REPLACED)));
+        assert_eq!(content().as_deref(), Some("theirs"));
+    }
+}
