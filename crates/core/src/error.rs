@@ -37,6 +37,8 @@ pub enum Code {
     WorkspaceUnsupported,
     /// The call needs a copy-on-write workspace.
     WorkspaceNotEnabled,
+    /// Other programs have changed paths of the real directory that a commit would overwrite.
+    WorkspaceConflict,
     /// No job has this id.
     JobNotFound,
     /// A job with this id exists.
@@ -84,6 +86,7 @@ impl Code {
             Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",
             Self::WorkspaceUnsupported => "WORKSPACE_UNSUPPORTED",
             Self::WorkspaceNotEnabled => "WORKSPACE_NOT_ENABLED",
+            Self::WorkspaceConflict => "WORKSPACE_CONFLICT",
             Self::JobNotFound => "JOB_NOT_FOUND",
             Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
             Self::JobRunning => "JOB_RUNNING",
@@ -113,12 +116,14 @@ pub struct Error {
     pub outcome: Option<Box<Outcome>>,
     /// The file that the error concerns.
     pub path: Option<String>,
+    /// The paths in conflict, relative to the workspace.
+    pub paths: Vec<Vec<u8>>,
 }
 
 impl Error {
     /// Creates an error without a result.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), outcome: None, path: None }
+        Self { code, message: message.into(), outcome: None, path: None, paths: Vec::new() }
     }
 
     /// The error for a call of a destroyed sandbox.

@@ -6,8 +6,9 @@
 use crate::error::{Code, Error};
 use crate::private_directory;
 use nacre_protocol::confinement;
-use nacre_protocol::workspace::{Change, Reply, Request};
+use nacre_protocol::workspace::{Change, Reply, Request, Skipped};
 use nacre_protocol::{message, socket};
+use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
@@ -32,6 +33,15 @@ pub struct Usage {
     pub files: u64,
     /// Layers, with the one that receives the writes.
     pub layers: u64,
+}
+
+/// What a commit has applied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commit {
+    /// How many changes.
+    pub applied: u64,
+    /// The changes that could not be applied.
+    pub skipped: Vec<Skipped>,
 }
 
 /// See the module.
@@ -84,8 +94,43 @@ impl Workspace {
     /// As for [`Workspace::share`], and `ENGINE_ERROR` if the directories cannot be compared.
     pub fn changes(&self, paths: Option<Vec<Vec<u8>>>) -> Result<Vec<Change>, Error> {
         let (_, file) = self.request(&Request::Changes { paths })?;
-        let list = file.ok_or(io::ErrorKind::UnexpectedEof.into()).and_then(read_list);
-        list.map_err(|error| failed(&format!("the list of changes cannot be read: {error}")))
+        read_list(file)
+    }
+
+    /// Applies changes to the real directory: those of the selected paths and below; all by default. `force` overwrites
+    /// what other programs have changed, and `sync` waits for the disk.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`]; nothing is applied then. `WORKSPACE_CONFLICT` if other programs have changed the
+    /// same paths, `FILE_NOT_FOUND` if a path names no change, `NO_SPACE` and `PERMISSION_DENIED`.
+    pub fn commit(&self, paths: Option<Vec<Vec<u8>>>, force: bool, sync: bool) -> Result<Commit, Error> {
+        match self.request(&Request::Commit { paths, force, sync })? {
+            (Reply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
+            (Reply::Conflict, paths) => {
+                let paths: Vec<Vec<u8>> = read_list(paths)?;
+                let first = paths.first().map(|path| String::from_utf8_lossy(path)).unwrap_or_default();
+                let message = match paths.len() {
+                    0 | 1 => format!("other programs have changed '{first}' in the real directory"),
+                    count => {
+                        format!("other programs have changed '{first}' and {} more in the real directory", count - 1)
+                    }
+                };
+                Err(Error { paths, ..Error::new(Code::WorkspaceConflict, message) })
+            }
+            (reply, _) => Err(no_change(reply)),
+        }
+    }
+
+    /// Restores the real versions of changed paths and of everything below; all by default. Returns how many.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`], and `FILE_NOT_FOUND` if a path names no change. Some changes may have been
+    /// discarded after an `ENGINE_ERROR` or `NO_SPACE`.
+    pub fn discard(&self, paths: Option<Vec<Vec<u8>>>) -> Result<u64, Error> {
+        match self.request(&Request::Discard { paths })? {
+            (Reply::Discarded { count }, _) => Ok(count),
+            (reply, _) => Err(no_change(reply)),
+        }
     }
 
     /// A patch in git's format with the changes of these paths, and of everything below them; all by default. The file
@@ -210,12 +255,23 @@ fn exchange(keeper: &OwnedFd, request: &Request) -> io::Result<Result<(Reply, Op
     })
 }
 
-fn read_list(file: OwnedFd) -> io::Result<Vec<Change>> {
-    let mut file = File::from(file);
-    file.rewind()?;
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    message::decode(&bytes)
+/// Reads the list of a reply.
+fn read_list<T: DeserializeOwned>(file: Option<OwnedFd>) -> Result<Vec<T>, Error> {
+    let read = || {
+        let mut file = File::from(file.ok_or(io::ErrorKind::UnexpectedEof)?);
+        file.rewind()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        message::decode(&bytes)
+    };
+    read().map_err(|error: io::Error| failed(&format!("the answer of the workspace's keeper cannot be read: {error}")))
+}
+
+/// The error for a path that names no change, or for a reply to another request.
+fn no_change(reply: Reply) -> Error {
+    let Reply::NoChange { path } = reply else { return failed("the keeper of the workspace has sent another answer") };
+    let path = String::from_utf8_lossy(&path).into_owned();
+    Error { path: Some(path.clone()), ..Error::new(Code::FileNotFound, format!("'{path}' names no change")) }
 }
 
 fn failed(message: &str) -> Error {
