@@ -53,6 +53,8 @@ export type SandboxErrorCode =
   | 'SESSION_TERMINATED'
   | 'SPAWN_FAILED'
   | 'STATE_DIR_UNAVAILABLE'
+  | 'WORKSPACE_BUSY'
+  | 'WORKSPACE_CONFLICT'
   | 'WORKSPACE_NOT_ENABLED'
   | 'WORKSPACE_UNSUPPORTED'
 /** Codes of {@link OptionError}. */
@@ -94,6 +96,7 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
       logTail?: string
       shortMessage?: string
       path?: string
+      paths?: string[]
       lost?: LostSandbox
     },
   )
@@ -111,6 +114,8 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
   readonly logTail?: string
   /** For a file call: the path of the file. */
   readonly path?: string
+  /** For WORKSPACE_CONFLICT: the paths that other programs have changed, as in {@link Change.path}. */
+  readonly paths?: string[]
   /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
   readonly lost?: LostSandbox
 }
@@ -1202,6 +1207,17 @@ export interface WorkspaceOptions {
   /** The directory: an existing one, but not /. It is resolved once, at construction. Default: the sandbox's `cwd`. */
   path?: string | URL
 }
+/** What copy-on-write workspaces can do on this machine, found by trying. */
+export interface WorkspaceCapabilities {
+  /** Whether they work. */
+  copyOnWrite: boolean
+  /** Whether programs can rename real directories. Otherwise they get EXDEV: `mv` copies then, and `git mv` fails. */
+  directoryRename: boolean
+  /** Whether the first write to a large file copies it without copying its content (btrfs, xfs). */
+  reflink: boolean
+  /** Sentences about what is missing, and the reasons. */
+  notes: string[]
+}
 /** The kind of a file. */
 export type EntryKind = 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'
 /** One changed path of a workspace. */
@@ -1236,6 +1252,30 @@ export interface WorkspaceChangesOptions {
    */
   paths?: (string | Uint8Array)[]
 }
+/** Options of {@link Workspace.diff}. */
+export interface WorkspaceDiffOptions extends WorkspaceChangesOptions {
+  /** Maximum bytes of the patch, 1 to 1073741824. Beyond it: FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
+  maxBytes?: number
+}
+/** Options of {@link Workspace.commit}. */
+export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
+  /** Whether to overwrite what other programs have changed in the real directory meanwhile. Default: false. */
+  force?: boolean
+  /** Whether to wait until the disk has everything. Default: true. */
+  sync?: boolean
+}
+/** Options of {@link Workspace.discard}. */
+export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {}
+/** What {@link Workspace.commit} did. */
+export interface Commit {
+  /** The number of changes that the real directory has now. */
+  applied: number
+  /** The changes that could not be applied: sockets, devices, and directories that have new files of other programs. */
+  skipped: {
+    path: string
+    reason: string
+  }[]
+}
 /** What the layers of a workspace take on disk. */
 export interface WorkspaceUsage {
   /** Allocated bytes. */
@@ -1261,6 +1301,35 @@ export interface Workspace {
    * Rejects with INVALID_PATH for a path outside the workspace.
    */
   changes(options?: WorkspaceChangesOptions): Promise<Change[]>
+  /**
+   * Writes a patch in the format of `git diff --binary`, which `git apply` accepts in the real directory. Paths with a
+   * component `.git`, empty directories, pipes, sockets, devices, owners, and modes other than the executable bit are
+   * omitted: the format has no form for them.
+   *
+   * Rejects with INVALID_PATH, and with FILE_TOO_LARGE if the patch is longer than `maxBytes`, or a file is longer than
+   * 512 MiB.
+   */
+  diff(options?: WorkspaceDiffOptions): Promise<Uint8Array>
+  /**
+   * Applies the changes to the real directory. Waits for the running commands of all sessions, and stops background
+   * processes for the moment. Each file is replaced in one step, and the whole is journaled: if this process dies, what
+   * has begun is completed.
+   *
+   * Rejects, having applied nothing, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
+   * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
+   * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group.
+   */
+  commit(options?: WorkspaceCommitOptions): Promise<Commit>
+  /**
+   * Takes changes back: the paths are again as in the real directory. The state of the shells stays. Waits and stops
+   * programs like {@link Workspace.commit}.
+   *
+   * Rejects with FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE or
+   * ENGINE_ERROR, a part of the changes may be discarded.
+   */
+  discard(options?: WorkspaceDiscardOptions): Promise<{
+    discarded: number
+  }>
   /** Measures the layers. */
   usage(): Promise<WorkspaceUsage>
 }
@@ -1389,6 +1458,8 @@ export interface Capabilities {
   restored: string[]
   /** The mechanisms that enforce `isolation`. */
   isolation: IsolationCapabilities
+  /** What copy-on-write workspaces can do, with their layers in `stateDir`. */
+  workspace: WorkspaceCapabilities
   /** Sentences about missing features and their replacements. */
   notes: string[]
 }

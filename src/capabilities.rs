@@ -2,6 +2,7 @@
 
 use crate::isolation;
 use crate::types::NativeCapabilities;
+use crate::workspace;
 use nacre_core::capabilities::Engine;
 use nacre_core::sandbox::Sandbox;
 use nacre_core::session::Opened;
@@ -35,6 +36,7 @@ pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
         engine: engine.name().into(),
         restored: engine.restored(),
         isolation: isolation::tiers(sandbox),
+        workspace: workspace::offer(sandbox),
         notes,
     }
 }

@@ -101,9 +101,14 @@ pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
         code: Some(error.code.as_str().into()),
         message: Some(error.message),
         path: error.path,
+        paths: (!error.paths.is_empty()).then(|| error.paths.iter().map(|path| text(path)).collect()),
         result: error.outcome.map(|outcome| result(*outcome, as_text)),
         ..NativeEvent::default()
     }
+}
+
+fn text(path: &[u8]) -> String {
+    String::from_utf8_lossy(path).into_owned()
 }
 
 /// Converts the result to JavaScript types.

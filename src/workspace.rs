@@ -3,14 +3,18 @@
 use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeChange, NativeEntry, NativeEvent, NativeUsage};
+use crate::types::{
+    NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeSkipped, NativeUsage, NativeWorkspaceOffer,
+};
 use nacre_core::blocking::blocking;
-use nacre_core::error::Error;
+use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
-use nacre_core::workspace::Workspace;
-use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
+use nacre_core::sandbox::Sandbox;
+use nacre_core::workspace::{Commit, Workspace};
+use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Offer, Skipped};
 use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
+use std::io::Read;
 
 type Answer = std::result::Result<NativeEvent, Error>;
 
@@ -19,10 +23,46 @@ impl NativeSandbox {
     /// Lists the changed paths: these, and everything below them; all by default.
     #[napi(catch_unwind)]
     pub fn workspace_changes(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
-        let paths = paths.map(|paths| paths.iter().map(|path| path.to_vec()).collect());
+        let paths = copied(paths);
         self.on_workspace(id, |workspace| {
             let changes = workspace.changes(paths)?.into_iter().map(shown).collect();
             Ok(NativeEvent { workspace_changes: Some(changes), ..NativeEvent::default() })
+        })
+    }
+
+    /// Returns a patch in git's format.
+    #[napi(catch_unwind)]
+    pub fn workspace_diff(&self, id: u32, paths: Option<Vec<Uint8Array>>, max_bytes: f64) -> Result<()> {
+        let paths = copied(paths);
+        self.on_workspace(id, move |workspace| {
+            let mut patch = Vec::new();
+            let mut file = workspace.diff(paths, max_bytes as u64)?;
+            file.read_to_end(&mut patch).map_err(|error| {
+                Error::new(Code::EngineError, format!("the patch of the workspace cannot be read: {error}"))
+            })?;
+            Ok(NativeEvent { data: Some(Piece(patch)), ..NativeEvent::default() })
+        })
+    }
+
+    /// Applies changes to the real directory.
+    #[napi(catch_unwind)]
+    pub fn workspace_commit(&self, id: u32, paths: Option<Vec<Uint8Array>>, force: bool, sync: bool) -> Result<()> {
+        let paths = copied(paths);
+        self.on_workspace(id, move |workspace| {
+            let Commit { applied, skipped } = workspace.commit(paths, force, sync)?;
+            let skipped =
+                skipped.into_iter().map(|Skipped { path, reason }| NativeSkipped { path: Piece(path), reason });
+            let commit = NativeCommit { applied: applied as f64, skipped: skipped.collect() };
+            Ok(NativeEvent { commit: Some(commit), ..NativeEvent::default() })
+        })
+    }
+
+    /// Restores the real versions of changed paths.
+    #[napi(catch_unwind)]
+    pub fn workspace_discard(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
+        let paths = copied(paths);
+        self.on_workspace(id, |workspace| {
+            Ok(NativeEvent { discarded: Some(workspace.discard(paths)? as f64), ..NativeEvent::default() })
         })
     }
 
@@ -46,6 +86,21 @@ impl NativeSandbox {
             settle.answer(blocking(move || ask(&*sandbox.workspace()?)).await);
         })?)
     }
+}
+
+/// What copy-on-write workspaces can do on this machine.
+pub fn offer(sandbox: &Sandbox) -> NativeWorkspaceOffer {
+    let Offer { copy_on_write, directory_rename, reflink } = sandbox.workspace_offer();
+    let works = copy_on_write.is_ok();
+    let refused = copy_on_write.err().map(|reason| format!("workspaces cannot be copy-on-write: {reason}"));
+    let renames = "a program cannot rename a directory that is not new (EXDEV): mv copies it, and git mv fails";
+    let renames = (works && !directory_rename).then(|| renames.to_string());
+    let notes = refused.into_iter().chain(renames).collect();
+    NativeWorkspaceOffer { copy_on_write: works, directory_rename, reflink, notes }
+}
+
+fn copied(paths: Option<Vec<Uint8Array>>) -> Option<Vec<Vec<u8>>> {
+    paths.map(|paths| paths.iter().map(|path| path.to_vec()).collect())
 }
 
 fn shown(Change { path, difference, now, before }: Change) -> NativeChange {

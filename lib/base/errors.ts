@@ -54,6 +54,8 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   SESSION_TERMINATED: 'the session ended while the call was pending',
   SPAWN_FAILED: 'a process could not be started',
   STATE_DIR_UNAVAILABLE: 'the state directory cannot be used',
+  WORKSPACE_BUSY: 'programs use the workspace, and cannot be stopped for the moment',
+  WORKSPACE_CONFLICT: 'other programs have changed the real directory',
   WORKSPACE_NOT_ENABLED: 'the sandbox has no copy-on-write workspace',
   WORKSPACE_UNSUPPORTED: 'this machine or directory allows no copy-on-write workspace',
 }
@@ -62,7 +64,8 @@ interface RunErrorOptions extends ErrorOptions {
   result?: ExecResult<Encoding, boolean>
   logTail?: string
   shortMessage?: string
-  path?: string
+  path?: string | undefined
+  paths?: string[] | undefined
   lost?: LostSandbox
 }
 
@@ -77,6 +80,7 @@ export class SandboxError extends Error {
   declare readonly result?: any
   declare readonly logTail?: string
   declare readonly path?: string
+  declare readonly paths?: string[]
   declare readonly lost?: LostSandbox
   /** The message without the lines of stderr below it. */
   readonly shortMessage: string
@@ -89,6 +93,7 @@ export class SandboxError extends Error {
     attach(this, 'result', options.result)
     attach(this, 'logTail', options.logTail)
     if (options.path !== undefined) this.path = options.path
+    if (options.paths !== undefined) this.paths = options.paths
     if (options.lost !== undefined) this.lost = options.lost
   }
 }

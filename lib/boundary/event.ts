@@ -3,7 +3,7 @@ import type { NativeResult } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
 import type { NativeLog, NativeProcess, NativeStats } from './process.js'
-import type { NativeChange, NativeUsage } from './workspace.js'
+import type { NativeChange, NativeCommit, NativeUsage } from './workspace.js'
 
 export interface NativeEvent {
   id: number
@@ -12,7 +12,7 @@ export interface NativeEvent {
   pid?: number
   /** In `output`: 1 is stdout, 2 is stderr. */
   stream?: number
-  /** At most 256 KiB. In `done`: a part of a job's output. */
+  /** At most 256 KiB. In `done`: a part of a job's output, or a whole patch. */
   data?: Buffer
   /** In `result`; also in `error` if there is a partial result. */
   result?: NativeResult
@@ -34,10 +34,14 @@ export interface NativeEvent {
   changes?: NativeFileChange[]
   workspaceChanges?: NativeChange[]
   usage?: NativeUsage
+  commit?: NativeCommit
+  discarded?: number
   /** The handle of what was opened. */
   handle?: number
   /** In `error`: the file concerned. */
   path?: string
+  /** In `error`: the paths in conflict. */
+  paths?: string[]
   /** Nothing follows `data`. */
   atEnd?: boolean
 }

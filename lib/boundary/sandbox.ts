@@ -1,5 +1,5 @@
 /** The handle of a sandbox, its configuration, and its sessions. */
-import type { IsolationCapabilities } from '../public/index.js'
+import type { IsolationCapabilities, WorkspaceCapabilities } from '../public/index.js'
 import type { NativeExecExtras } from './exec.js'
 import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
@@ -102,6 +102,12 @@ export interface NativeSandbox {
   fileClose(handle: number): void
   /** Ends with `done` and `workspaceChanges`. */
   workspaceChanges(id: number, paths: Uint8Array[] | null): void
+  /** Ends with `done` and `data`, a patch in git's format. */
+  workspaceDiff(id: number, paths: Uint8Array[] | null, maxBytes: number): void
+  /** Ends with `done` and `commit`; with `paths` in the error if there are conflicts. */
+  workspaceCommit(id: number, paths: Uint8Array[] | null, force: boolean, sync: boolean): void
+  /** Ends with `done` and `discarded`. */
+  workspaceDiscard(id: number, paths: Uint8Array[] | null): void
   /** Ends with `done` and `usage`. */
   workspaceUsage(id: number): void
   /**
@@ -178,6 +184,7 @@ export interface NativeCapabilities {
   engine: 'builtin' | 'plain'
   restored: string[]
   isolation: IsolationCapabilities
+  workspace: WorkspaceCapabilities
   notes: string[]
 }
 

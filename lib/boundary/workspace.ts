@@ -19,6 +19,11 @@ export interface NativeChange {
   before?: NativeEntry
 }
 
+export interface NativeCommit {
+  applied: number
+  skipped: Array<{ path: Buffer; reason: string }>
+}
+
 export interface NativeUsage {
   bytes: number
   files: number

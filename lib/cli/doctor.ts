@@ -38,7 +38,10 @@ export function addDoctor(program: Command, finish: Finish): void {
 
 /** The findings about a machine, the worst last. */
 export function examine(found: Capabilities): Finding[] {
-  const findings = [shell(found), trees(found), limits(found), files(found), network(found), processes(found)]
+  const findings = [
+    ...[shell(found), trees(found), limits(found), files(found), network(found), processes(found)],
+    workspaces(found),
+  ]
   const order = { ok: 0, warn: 1, fail: 2 }
   return findings.sort((a, b) => order[a.level] - order[b.level])
 }
@@ -103,6 +106,17 @@ function processes({ isolation }: Capabilities): Finding {
     landlock: 'Landlock: other processes are visible, but cannot be signalled or traced',
     none: 'none',
   })
+}
+
+function workspaces({ workspace }: Capabilities): Finding {
+  const subject = 'workspaces'
+  if (workspace.copyOnWrite) {
+    const text = workspace.directoryRename
+      ? 'copy-on-write'
+      : 'copy-on-write; old directories cannot be renamed'
+    return { level: 'ok', subject, text }
+  }
+  return { level: 'warn', subject, text: workspace.notes.join('; '), remedy: NAMESPACES }
 }
 
 function tier<Name extends string>(subject: string, name: Name, texts: Record<Name, string>): Finding {

@@ -2,6 +2,7 @@
 
 import type { CallTable } from '../schema/kind.js'
 import { limitOptions } from '../schema/process.js'
+import { workspaceOptions } from '../schema/workspace.js'
 import { clientOptions } from './client-options.js'
 import { containerExecOptions, containerSessionOptions, containerStreamOptions } from './container-options.js'
 import { execOptions, sessionExecOptions } from './exec-options.js'
@@ -36,6 +37,12 @@ import {
   waitForPortOptions,
   waitOptions,
 } from './wait-options.js'
+import {
+  workspaceChangesOptions,
+  workspaceCommitOptions,
+  workspaceDiffOptions,
+  workspaceDiscardOptions,
+} from './workspace-options.js'
 
 export interface Call {
   /** As the docs show it. */
@@ -81,6 +88,11 @@ export const calls: readonly Call[] = [
   { name: 'jobs.list', table: jobListOptions },
   { name: 'jobs.prune', table: jobPruneOptions },
   { name: 'jobs.cancel', table: jobCancelOptions, route: '/v1/jobs/{jobId}/cancel' },
+  { name: 'workspace', table: workspaceOptions, local: true },
+  { name: 'workspace.changes', table: workspaceChangesOptions, local: true },
+  { name: 'workspace.diff', table: workspaceDiffOptions, local: true },
+  { name: 'workspace.commit', table: workspaceCommitOptions, local: true },
+  { name: 'workspace.discard', table: workspaceDiscardOptions, local: true },
   { name: 'createServer', table: createServerOptions, local: true },
   { name: 'serve', table: serveOptions, local: true },
   { name: 'sandboxd of serve', table: sandboxdOptions, local: true },

@@ -69,6 +69,15 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'This machine cannot enforce a rule of `isolation`.',
     fix: 'The message names the rule and the reason. Run `npx nacre doctor`, change the rule, or set `bestEffort`.',
   },
+  WORKSPACE_BUSY: {
+    cause:
+      'Background processes run, and they cannot be stopped for the moment: there is no control group for the session.',
+    fix: 'The message names them. End them, or allow control groups: see `npx nacre doctor`.',
+  },
+  WORKSPACE_CONFLICT: {
+    cause: 'Other programs have changed, in the real directory, what a commit would overwrite. Nothing was applied.',
+    fix: '`error.paths` names the paths. Commit others, discard these, or overwrite them with `force`.',
+  },
   WORKSPACE_NOT_ENABLED: {
     cause: 'The sandbox writes to the real files.',
     fix: "Create it with `workspace: 'copy-on-write'`.",

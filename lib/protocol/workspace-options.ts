@@ -1,7 +1,30 @@
 /** The options of a workspace's calls. */
-import type { WorkspaceChangesOptions } from '../public/index.js'
+import type {
+  WorkspaceChangesOptions,
+  WorkspaceCommitOptions,
+  WorkspaceDiffOptions,
+  WorkspaceDiscardOptions,
+} from '../public/index.js'
 import { table } from '../schema/kind.js'
+import { count } from '../schema/numbers.js'
+import { flag } from '../schema/values.js'
 import { workspacePaths } from '../schema/workspace.js'
 
 /** Of `workspace.changes`. */
 export const workspaceChangesOptions = table<WorkspaceChangesOptions>()({ paths: workspacePaths })
+
+/** Of `workspace.diff`. */
+export const workspaceDiffOptions = table<WorkspaceDiffOptions>()({
+  paths: workspacePaths,
+  maxBytes: { ...count(1, 1 << 30), default: 256 << 20 },
+})
+
+/** Of `workspace.commit`. */
+export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
+  paths: workspacePaths,
+  force: { ...flag, default: false },
+  sync: { ...flag, default: true },
+})
+
+/** Of `workspace.discard`. */
+export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ paths: workspacePaths })

@@ -45,6 +45,8 @@ export type SandboxErrorCode =
   | 'SESSION_TERMINATED'
   | 'SPAWN_FAILED'
   | 'STATE_DIR_UNAVAILABLE'
+  | 'WORKSPACE_BUSY'
+  | 'WORKSPACE_CONFLICT'
   | 'WORKSPACE_NOT_ENABLED'
   | 'WORKSPACE_UNSUPPORTED'
 
@@ -89,6 +91,7 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
       logTail?: string
       shortMessage?: string
       path?: string
+      paths?: string[]
       lost?: LostSandbox
     },
   )
@@ -106,6 +109,8 @@ export declare class SandboxError<E extends Encoding = 'utf8', L extends boolean
   readonly logTail?: string
   /** For a file call: the path of the file. */
   readonly path?: string
+  /** For WORKSPACE_CONFLICT: the paths that other programs have changed, as in {@link Change.path}. */
+  readonly paths?: string[]
   /** For SANDBOX_LOST: the sandbox, and the ids that were lost with it. */
   readonly lost?: LostSandbox
 }

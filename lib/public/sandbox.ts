@@ -10,7 +10,7 @@ import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
-import type { Workspace, WorkspaceOptions } from './workspace.js'
+import type { Workspace, WorkspaceCapabilities, WorkspaceOptions } from './workspace.js'
 
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
@@ -133,6 +133,8 @@ export interface Capabilities {
   restored: string[]
   /** The mechanisms that enforce `isolation`. */
   isolation: IsolationCapabilities
+  /** What copy-on-write workspaces can do, with their layers in `stateDir`. */
+  workspace: WorkspaceCapabilities
   /** Sentences about missing features and their replacements. */
   notes: string[]
 }

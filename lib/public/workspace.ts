@@ -8,6 +8,18 @@ export interface WorkspaceOptions {
   path?: string | URL
 }
 
+/** What copy-on-write workspaces can do on this machine, found by trying. */
+export interface WorkspaceCapabilities {
+  /** Whether they work. */
+  copyOnWrite: boolean
+  /** Whether programs can rename real directories. Otherwise they get EXDEV: `mv` copies then, and `git mv` fails. */
+  directoryRename: boolean
+  /** Whether the first write to a large file copies it without copying its content (btrfs, xfs). */
+  reflink: boolean
+  /** Sentences about what is missing, and the reasons. */
+  notes: string[]
+}
+
 /** The kind of a file. */
 export type EntryKind = 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'
 
@@ -41,6 +53,31 @@ export interface WorkspaceChangesOptions {
   paths?: (string | Uint8Array)[]
 }
 
+/** Options of {@link Workspace.diff}. */
+export interface WorkspaceDiffOptions extends WorkspaceChangesOptions {
+  /** Maximum bytes of the patch, 1 to 1073741824. Beyond it: FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
+  maxBytes?: number
+}
+
+/** Options of {@link Workspace.commit}. */
+export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
+  /** Whether to overwrite what other programs have changed in the real directory meanwhile. Default: false. */
+  force?: boolean
+  /** Whether to wait until the disk has everything. Default: true. */
+  sync?: boolean
+}
+
+/** Options of {@link Workspace.discard}. */
+export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {}
+
+/** What {@link Workspace.commit} did. */
+export interface Commit {
+  /** The number of changes that the real directory has now. */
+  applied: number
+  /** The changes that could not be applied: sockets, devices, and directories that have new files of other programs. */
+  skipped: { path: string; reason: string }[]
+}
+
 /** What the layers of a workspace take on disk. */
 export interface WorkspaceUsage {
   /** Allocated bytes. */
@@ -65,6 +102,33 @@ export interface Workspace {
    * Rejects with INVALID_PATH for a path outside the workspace.
    */
   changes(options?: WorkspaceChangesOptions): Promise<Change[]>
+  /**
+   * Writes a patch in the format of `git diff --binary`, which `git apply` accepts in the real directory. Paths with a
+   * component `.git`, empty directories, pipes, sockets, devices, owners, and modes other than the executable bit are
+   * omitted: the format has no form for them.
+   *
+   * Rejects with INVALID_PATH, and with FILE_TOO_LARGE if the patch is longer than `maxBytes`, or a file is longer than
+   * 512 MiB.
+   */
+  diff(options?: WorkspaceDiffOptions): Promise<Uint8Array>
+  /**
+   * Applies the changes to the real directory. Waits for the running commands of all sessions, and stops background
+   * processes for the moment. Each file is replaced in one step, and the whole is journaled: if this process dies, what
+   * has begun is completed.
+   *
+   * Rejects, having applied nothing, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
+   * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
+   * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group.
+   */
+  commit(options?: WorkspaceCommitOptions): Promise<Commit>
+  /**
+   * Takes changes back: the paths are again as in the real directory. The state of the shells stays. Waits and stops
+   * programs like {@link Workspace.commit}.
+   *
+   * Rejects with FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE or
+   * ENGINE_ERROR, a part of the changes may be discarded.
+   */
+  discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }>
   /** Measures the layers. */
   usage(): Promise<WorkspaceUsage>
 }

@@ -1,18 +1,45 @@
 /** Checks the arguments of workspace calls. */
 import { SandboxError } from '../base/errors.js'
-import { workspaceChangesOptions } from '../protocol/workspace-options.js'
+import {
+  workspaceChangesOptions,
+  workspaceCommitOptions,
+  workspaceDiffOptions,
+  workspaceDiscardOptions,
+} from '../protocol/workspace-options.js'
 import type { CheckedPath } from '../schema/paths.js'
 import { readOptions } from '../schema/read.js'
 
-export interface ChangesPlan {
-  /** Relative to the workspace; '.' is the workspace itself. */
-  paths: Uint8Array[] | undefined
+/** Relative to the workspace; '.' is the workspace itself. Null: all. */
+type Paths = Uint8Array[] | null
+
+/** `root` is the absolute path of the workspace, here and below. */
+export function planChanges(options: unknown, root: string): { paths: Paths } {
+  const { paths } = readOptions(workspaceChangesOptions, options, 'workspace.changes')
+  return { paths: below(root, paths) }
 }
 
-/** `root` is the absolute path of the workspace. */
-export function planChanges(options: unknown, root: string): ChangesPlan {
-  const { paths } = readOptions(workspaceChangesOptions, options, 'workspace.changes')
-  return { paths: paths?.map((path) => relative(path, root)) }
+export function planDiff(options: unknown, root: string): { paths: Paths; maxBytes: number } {
+  const { paths, maxBytes } = readOptions(workspaceDiffOptions, options, 'workspace.diff')
+  return { paths: below(root, paths), maxBytes: maxBytes ?? workspaceDiffOptions.maxBytes.default }
+}
+
+export function planCommit(options: unknown, root: string): { paths: Paths; force: boolean; sync: boolean } {
+  const { paths, force, sync } = readOptions(workspaceCommitOptions, options, 'workspace.commit')
+  const defaults = workspaceCommitOptions
+  return {
+    paths: below(root, paths),
+    force: force ?? defaults.force.default,
+    sync: sync ?? defaults.sync.default,
+  }
+}
+
+export function planDiscard(options: unknown, root: string): { paths: Paths } {
+  const { paths } = readOptions(workspaceDiscardOptions, options, 'workspace.discard')
+  return { paths: below(root, paths) }
+}
+
+function below(root: string, paths: CheckedPath[] | undefined): Paths {
+  return paths?.map((path) => relative(path, root)) ?? null
 }
 
 /** A path without `.` and `..`, by its names alone: it names an entry of the workspace, and no link is followed. */

@@ -4,7 +4,7 @@ use super::exec::NativeResult;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeProcess, NativeStats};
-use super::workspace::{NativeChange, NativeUsage};
+use super::workspace::{NativeChange, NativeCommit, NativeUsage};
 use crate::piece::Piece;
 use napi_derive::napi;
 
@@ -54,10 +54,16 @@ pub struct NativeEvent {
     pub workspace_changes: Option<Vec<NativeChange>>,
     /// In `done`: what the layers of a workspace take.
     pub usage: Option<NativeUsage>,
+    /// In `done`: what a commit of a workspace has applied.
+    pub commit: Option<NativeCommit>,
+    /// In `done`: the number of changes that were discarded.
+    pub discarded: Option<f64>,
     /// In `done`: the handle of what was opened.
     pub handle: Option<u32>,
     /// In `error`: the file concerned.
     pub path: Option<String>,
+    /// In `error`: the paths in conflict, relative to the workspace.
+    pub paths: Option<Vec<String>>,
     /// In `done` with `data`: whether nothing follows it.
     pub at_end: Option<bool>,
 }

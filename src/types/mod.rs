@@ -16,4 +16,4 @@ pub use process::{
     NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
-pub use workspace::{NativeChange, NativeEntry, NativeUsage};
+pub use workspace::{NativeChange, NativeCommit, NativeEntry, NativeSkipped, NativeUsage, NativeWorkspaceOffer};

@@ -1,6 +1,7 @@
 //! A sandbox and its sessions.
 
 use super::process::NativeLimits;
+use super::workspace::NativeWorkspaceOffer;
 use napi_derive::napi;
 
 /// Configuration of a sandbox.
@@ -125,6 +126,8 @@ pub struct NativeCapabilities {
     pub restored: Vec<String>,
     /// The mechanisms that enforce the rules of `isolation`.
     pub isolation: NativeTiers,
+    /// What copy-on-write workspaces can do.
+    pub workspace: NativeWorkspaceOffer,
     /// Missing features and their replacements.
     pub notes: Vec<String>,
 }

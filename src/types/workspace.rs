@@ -3,6 +3,19 @@
 use crate::piece::Piece;
 use napi_derive::napi;
 
+/// What copy-on-write workspaces can do on this machine.
+#[napi(object, object_from_js = false)]
+pub struct NativeWorkspaceOffer {
+    /// Whether they work.
+    pub copy_on_write: bool,
+    /// Whether programs can rename real directories.
+    pub directory_rename: bool,
+    /// Whether large files are copied without their content.
+    pub reflink: bool,
+    /// One sentence for each gap.
+    pub notes: Vec<String>,
+}
+
 /// An entry of a workspace.
 #[napi(object, object_from_js = false)]
 pub struct NativeEntry {
@@ -25,6 +38,24 @@ pub struct NativeChange {
     pub now: Option<NativeEntry>,
     /// In the real directory; absent if it is created.
     pub before: Option<NativeEntry>,
+}
+
+/// What a commit has applied.
+#[napi(object, object_from_js = false)]
+pub struct NativeCommit {
+    /// The number of changes.
+    pub applied: f64,
+    /// The changes that could not be applied.
+    pub skipped: Vec<NativeSkipped>,
+}
+
+/// A change that a commit could not apply.
+#[napi(object, object_from_js = false)]
+pub struct NativeSkipped {
+    /// Relative to the workspace.
+    pub path: Piece,
+    /// Why, in one clause.
+    pub reason: String,
 }
 
 /// What the layers take.

@@ -6,7 +6,7 @@
 use crate::error::{Code, Error};
 use crate::private_directory;
 use nacre_protocol::confinement;
-use nacre_protocol::workspace::{Change, Reply, Request, Skipped};
+use nacre_protocol::workspace::{Change, Offer, Reply, Request, Skipped};
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -15,7 +15,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// The directory of all layers, in the state directory.
@@ -23,6 +23,8 @@ const STORE: &str = "workspaces";
 /// How long the removal of the layers may take after the sandbox has ended. It goes on afterwards, without the host.
 const REMOVAL: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
+/// How long a machine may take to show what it offers.
+const PROBE: Duration = Duration::from_secs(1);
 
 /// What the layers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -222,6 +224,26 @@ impl Workspace {
         }
         Ok(ours)
     }
+}
+
+/// What this machine offers to workspaces with this state directory. A process of its own tries it, because it changes its
+/// namespaces.
+pub fn offer(supervisor: &Path, state_dir: &Path) -> Offer {
+    let (sender, found) = mpsc::channel();
+    let (supervisor, state_dir) = (supervisor.to_path_buf(), state_dir.to_path_buf());
+    // The directory may not respond, and then this thread never ends.
+    std::thread::spawn(move || sender.send(ask_for_offer(&supervisor, &state_dir)));
+    let refused = |reason: String| Offer { copy_on_write: Err(reason), directory_rename: false, reflink: false };
+    let found = found.recv_timeout(PROBE).unwrap_or_else(|_| Err("the state directory does not respond".into()));
+    found.unwrap_or_else(refused)
+}
+
+fn ask_for_offer(supervisor: &Path, state_dir: &Path) -> Result<Offer, String> {
+    // The first call that needs the directory creates it, on the file system of its parent.
+    let directory = state_dir.ancestors().find(|directory| directory.is_dir()).unwrap_or(state_dir);
+    let output = Command::new(supervisor).arg("--workspace-offer").arg(directory).env_clear().output();
+    let output = output.map_err(|error| format!("cannot run {}: {error}", supervisor.display()))?;
+    serde_json::from_slice(&output.stdout).map_err(|error| format!("{} has failed: {error}", supervisor.display()))
 }
 
 impl Drop for Workspace {

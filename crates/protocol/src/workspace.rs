@@ -67,6 +67,17 @@ pub struct Skipped {
     pub reason: String,
 }
 
+/// What a machine offers to workspaces, with layers in a directory.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Offer {
+    /// Nothing if workspaces work, or why they do not: one clause.
+    pub copy_on_write: Result<(), String>,
+    /// Whether programs can rename real directories. Otherwise they get EXDEV, and copy as `mv` does.
+    pub directory_rename: bool,
+    /// Whether large files are copied without copying their content.
+    pub reflink: bool,
+}
+
 /// What the host asks the keeper of a workspace. Each request is answered by one [`Reply`], in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {

@@ -4,22 +4,11 @@ use crate::keeper::Failure;
 use crate::overlay::{self, Layers};
 use crate::store::Store;
 use crate::{opening, removal};
+use nacre_protocol::workspace::Offer;
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Result;
-use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-
-/// What works, with layers in a directory.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Offer {
-    /// Nothing if workspaces work, or why they do not: one clause.
-    pub copy_on_write: std::result::Result<(), String>,
-    /// Whether programs can rename real directories. Otherwise they get EXDEV, and copy as `mv` does.
-    pub directory_rename: bool,
-    /// Whether large files are copied without copying their content.
-    pub reflink: bool,
-}
 
 /// Tries everything in a new directory below `directory`. Call it in a process of its own: it changes its namespaces.
 pub fn probe(directory: &Path) -> Offer {

@@ -180,8 +180,8 @@ export class Engine {
 }
 
 /** The error of a failed call. */
-export function failureOf({ code, message, path }: NativeEvent): SandboxError {
-  return engineError(code, message, path === undefined ? undefined : { path })
+export function failureOf({ code, message, path, paths }: NativeEvent): SandboxError {
+  return engineError(code, message, { path, paths })
 }
 
 /** What a call reports if its session or process was taken away. */

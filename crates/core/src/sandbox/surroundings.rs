@@ -9,7 +9,7 @@ use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
 use crate::session::{Isolated, Opened};
 use crate::user::User;
-use crate::workspace::Workspace;
+use crate::workspace::{self, Workspace};
 use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
 use nacre_isolation::offer::Offer;
@@ -224,6 +224,11 @@ impl Sandbox {
     pub fn tiers(&self) -> Result<isolation::Tiers, Error> {
         let offer = isolation::offer(&self.inner.config.supervisor, isolation::switch().as_deref())?;
         Ok(isolation::tiers(&offer))
+    }
+
+    /// What this machine offers to workspaces.
+    pub fn workspace_offer(&self) -> nacre_protocol::workspace::Offer {
+        workspace::offer(&self.inner.config.supervisor, &self.inner.config.state_dir)
     }
 
     /// The confinement of a durable job. A job outlives this process and its proxy, so it has no proxy.
