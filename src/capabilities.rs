@@ -1,11 +1,11 @@
 //! The capabilities of this system, for JavaScript.
 
 use crate::isolation;
-use crate::types::NativeCapabilities;
-use crate::workspace;
+use crate::types::{NativeCapabilities, NativeWorkspaceOffer};
 use nacre_core::capabilities::Engine;
 use nacre_core::sandbox::Sandbox;
 use nacre_core::session::Opened;
+use nacre_protocol::workspace::Offer;
 
 /// The mechanisms that the engine uses on this system for a sandbox.
 pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
@@ -36,7 +36,18 @@ pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
         engine: engine.name().into(),
         restored: engine.restored(),
         isolation: isolation::tiers(sandbox),
-        workspace: workspace::offer(sandbox),
+        workspace: workspaces(sandbox),
         notes,
     }
+}
+
+/// What copy-on-write workspaces can do on this machine.
+fn workspaces(sandbox: &Sandbox) -> NativeWorkspaceOffer {
+    let Offer { copy_on_write, directory_rename, reflink } = sandbox.workspace_offer();
+    let works = copy_on_write.is_ok();
+    let refused = copy_on_write.err().map(|reason| format!("workspaces cannot be copy-on-write: {reason}"));
+    let renames = "a program cannot rename a directory that is not new (EXDEV): mv copies it, and git mv fails";
+    let renames = (works && !directory_rename).then(|| renames.to_string());
+    let notes = refused.into_iter().chain(renames).collect();
+    NativeWorkspaceOffer { copy_on_write: works, directory_rename, reflink, notes }
 }

@@ -3,15 +3,12 @@
 use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{
-    NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeSkipped, NativeUsage, NativeWorkspaceOffer,
-};
+use crate::types::{NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeSkipped, NativeUsage};
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
-use nacre_core::sandbox::Sandbox;
 use nacre_core::workspace::{Commit, Workspace};
-use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Offer, Skipped};
+use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Skipped};
 use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
@@ -86,17 +83,6 @@ impl NativeSandbox {
             settle.answer(blocking(move || ask(&*sandbox.workspace()?)).await);
         })?)
     }
-}
-
-/// What copy-on-write workspaces can do on this machine.
-pub fn offer(sandbox: &Sandbox) -> NativeWorkspaceOffer {
-    let Offer { copy_on_write, directory_rename, reflink } = sandbox.workspace_offer();
-    let works = copy_on_write.is_ok();
-    let refused = copy_on_write.err().map(|reason| format!("workspaces cannot be copy-on-write: {reason}"));
-    let renames = "a program cannot rename a directory that is not new (EXDEV): mv copies it, and git mv fails";
-    let renames = (works && !directory_rename).then(|| renames.to_string());
-    let notes = refused.into_iter().chain(renames).collect();
-    NativeWorkspaceOffer { copy_on_write: works, directory_rename, reflink, notes }
 }
 
 fn copied(paths: Option<Vec<Uint8Array>>) -> Option<Vec<Vec<u8>>> {

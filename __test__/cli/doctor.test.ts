@@ -26,7 +26,8 @@ describe('nacre doctor', () => {
     const { status, stdout, stderr } = doctor([])
     expect([status, stderr]).toEqual([0, ''])
     expect(stdout).toMatch(/^Linux \S+, \S+, as (root|an ordinary user)\n/)
-    for (const subject of ['shell', 'process trees', 'limits', 'file isolation', 'network isolation'])
+    const isolation = ['file isolation', 'network isolation']
+    for (const subject of ['shell', 'process trees', 'limits', ...isolation, 'workspaces'])
       expect(stdout).toMatch(new RegExp(`^(ok|warn) +${subject} `, 'm'))
   })
 
@@ -35,7 +36,7 @@ describe('nacre doctor', () => {
       execFileSync(process.execPath, [main, 'doctor', '--json'], { encoding: 'utf8' }),
     )
     expect(capabilities).toEqual(JSON.parse(JSON.stringify(await here())))
-    expect(findings).toHaveLength(6)
+    expect(findings).toHaveLength(7)
   })
 
   it('says what to do about missing namespaces', () => {
@@ -53,9 +54,10 @@ describe('nacre doctor', () => {
       cgroup: 'none',
       controllers: ['pids'],
       isolation: { filesystem: 'none', network: 'seccomp', processes: 'none', notes: [] },
+      workspace: { copyOnWrite: false, directoryRename: false, reflink: false, notes: ['no mounts'] },
     }
     const findings = examine(poor)
-    expect(findings.map(({ level }) => level)).toEqual(['warn', 'warn', 'warn', 'warn', 'warn', 'fail'])
+    expect(findings.map(({ level }) => level)).toEqual([...Array(6).fill('warn'), 'fail'])
     expect(findings.every(({ remedy }) => remedy !== undefined)).toBe(true)
     expect(findings.find(({ subject }) => subject === 'limits')?.text).toBe(
       'missing controllers: memory, cpu',

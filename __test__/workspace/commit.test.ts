@@ -85,7 +85,9 @@ describe('workspace.diff', () => {
       expect(patch).toContain('deleted file mode 100644\n')
       const refused = rejectionOf(sandbox.workspace.diff({ maxBytes: patch.length - 1, paths: ['sub'] }))
       expect(await refused).toMatchObject({ code: 'FILE_TOO_LARGE' })
-      expect(await sandbox.workspace.diff({ maxBytes: patch.length, paths: ['sub'] })).toHaveLength(patch.length)
+      expect(await sandbox.workspace.diff({ maxBytes: patch.length, paths: ['sub'] })).toHaveLength(
+        patch.length,
+      )
       for (const maxBytes of [0, 1.5, 2 ** 31, '1'])
         expect(await rejectionOf(sandbox.workspace.diff({ maxBytes } as never))).toBeInstanceOf(TypeError)
     }),
@@ -129,7 +131,15 @@ describe('workspace.commit', () => {
       expect(await sandbox.workspace.commit({ paths: [Buffer.from('deep/er'), `${directory}/a`] })).toEqual({
         ...{ applied: 4, skipped: [] },
       })
-      expect(Object.keys(tree(directory))).toEqual(['a', 'deep', 'deep/er', 'deep/er/binary', 'sub', 'sub/b', 'tool'])
+      expect(Object.keys(tree(directory))).toEqual([
+        'a',
+        'deep',
+        'deep/er',
+        'deep/er/binary',
+        'sub',
+        'sub/b',
+        'tool',
+      ])
       const left = (await sandbox.workspace.changes()).map(({ path }) => path)
       expect(left).toEqual(['deep/link', 'deep/text', 'sub', 'sub/b', 'tool'])
     }),
@@ -193,7 +203,9 @@ describe('workspace.discard', () => {
           expect(await sandbox.workspace.discard({ paths: ['tool'] })).toEqual({ discarded: 1 })
           expect(await sandbox.workspace.discard()).toEqual({ discarded: length - 1 })
           expect(await sandbox.workspace.changes()).toEqual([])
-          expect((await sandbox.exec('cat a sub/b; ls; echo $v')).stdout).toBe('one\ntwo\na\nsub\ntool\nkept\n')
+          expect((await sandbox.exec('cat a sub/b; ls; echo $v')).stdout).toBe(
+            'one\ntwo\na\nsub\ntool\nkept\n',
+          )
           expect(tree(directory)).toEqual(before)
           const refused = await rejectionOf(sandbox.workspace.discard({ paths: ['a'] }))
           expect(refused).toMatchObject({ code: 'FILE_NOT_FOUND', path: 'a' })

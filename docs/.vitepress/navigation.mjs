@@ -19,6 +19,7 @@ export function navigation(api) {
         ...page('Processes and services', 'guide/processes'),
         ...page('Jobs', 'guide/jobs'),
         ...page('Queues', 'queue'),
+        ...page('Copy-on-write workspace', 'workspace'),
         ...page('Isolation', 'isolation'),
         ...page('Files', 'files'),
         ...page('HTTP', 'guide/http'),

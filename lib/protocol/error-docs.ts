@@ -75,7 +75,8 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     fix: 'The message names them. End them, or allow control groups: see `npx nacre doctor`.',
   },
   WORKSPACE_CONFLICT: {
-    cause: 'Other programs have changed, in the real directory, what a commit would overwrite. Nothing was applied.',
+    cause:
+      'Other programs have changed, in the real directory, what a commit would overwrite. Nothing was applied.',
     fix: '`error.paths` names the paths. Commit others, discard these, or overwrite them with `force`.',
   },
   WORKSPACE_NOT_ENABLED: {

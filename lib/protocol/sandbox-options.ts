@@ -27,6 +27,6 @@ export const sandboxOptions = table<SandboxOptions>()({
   user,
   limits,
   isolation,
-  workspace,
+  workspace: { ...workspace, default: 'direct' },
   logger,
 })

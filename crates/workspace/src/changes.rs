@@ -7,13 +7,13 @@
 use crate::Tree;
 use crate::known::Known;
 use crate::metadata::attributes;
-use crate::selection::Selection;
+use crate::selection::{Selection, is_within};
 use crate::staging;
-use crate::tree::{join, names, open_file, split, status};
+use crate::tree::{changed_at, file_type, join, names, open_file, split, status};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
 use rustix::fs::{FileType, Stat, fgetxattr, fstat, readlinkat};
 use rustix::io::{Errno, Result, read};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::OwnedFd;
 
 /// Bytes of each read of a comparison.
@@ -60,6 +60,45 @@ impl Sides<'_> {
         found.retain(|change| selection.includes(&change.path));
         found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
+    }
+
+    /// The changes that a call applies: those at its paths and below, all by default, and the directories above that they
+    /// need. `wanted` tells of a change which entry the call wants, and which one is there. A path that names no change is
+    /// returned as the inner error.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn choose(
+        &self,
+        paths: Option<Vec<Vec<u8>>>,
+        wanted: impl Fn(&Change) -> (Option<Entry>, Option<Entry>),
+    ) -> Result<std::result::Result<Vec<Change>, Vec<u8>>> {
+        let selection = paths.clone().map_or_else(Selection::all, Selection::of);
+        let selected = self.changes(&selection)?;
+        let names_none = |path: &Vec<u8>| {
+            let root = if path == b"." { &b""[..] } else { path };
+            !selected.iter().any(|change| is_within(&change.path, root))
+        };
+        if let Some(path) = paths.into_iter().flatten().find(names_none) {
+            return Ok(Err(path));
+        }
+        let is_directory = |entry: Option<Entry>| entry.is_some_and(|entry| entry.kind == Kind::Directory);
+        let becomes_directory = |change: &Change| {
+            let (wanted, present) = wanted(change);
+            is_directory(wanted) && !is_directory(present)
+        };
+        let mut seen = HashSet::new();
+        let mut above = Vec::new();
+        for change in selected.iter().filter(|change| wanted(change).0.is_some()) {
+            let mut parent = split(&change.path).0;
+            while !parent.is_empty() && seen.insert(parent) {
+                above.extend(self.change(parent)?.filter(becomes_directory));
+                parent = split(parent).0;
+            }
+        }
+        let all: BTreeMap<_, _> =
+            selected.into_iter().chain(above).map(|change| (change.path.clone(), change)).collect();
+        Ok(Ok(all.into_values().collect()))
     }
 
     /// The mode of the workspace itself. Its owner may be another than that of the real directory, without root.
@@ -195,16 +234,6 @@ impl Sides<'_> {
         };
         Ok(differs.then_some(Difference::Metadata))
     }
-}
-
-/// The kind of an entry.
-pub fn file_type(status: &Stat) -> FileType {
-    FileType::from_raw_mode(status.st_mode)
-}
-
-/// The change time, in seconds and nanoseconds.
-pub fn changed_at(status: &Stat) -> (i64, i64) {
-    (status.st_ctime, status.st_ctime_nsec as i64)
 }
 
 fn entry(status: &Stat) -> Entry {

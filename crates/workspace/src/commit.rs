@@ -4,18 +4,17 @@
 //! Until the [`journal`] has the steps, a failure or a crash changes nothing. From then on, a failure undoes them and a
 //! crash leaves them to [`journal::recover`].
 
-use crate::changes::{Sides, file_type};
+use crate::changes::Sides;
 use crate::conflicts;
+use crate::failure::{Failure, while_doing};
 use crate::handle;
 use crate::journal::{self, Direction, Journal, Skipped};
-use crate::keeper::{Failure, while_doing};
 use crate::known::Known;
 use crate::metadata::Metadata;
 use crate::redirects;
-use crate::selection;
 use crate::staging::{self, Source, Staging};
 use crate::steps::{Action, Place, Step, new_name};
-use crate::tree::{Tree, open_file, open_path, own_path, split, status};
+use crate::tree::{Tree, file_type, open_file, open_path, own_path, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{FileType, Stat, XattrFlags, setxattr, syncfs};
 use rustix::io::{Errno, Result};
@@ -172,7 +171,7 @@ impl Commit<'_> {
         }
         staging::remove(self.merged, &staging::name(self.id))?;
         redirects::copy_renamed(&self.sides(), &staging::name(self.id))?;
-        let changes = match selection::choose(&self.sides(), paths, |change| (change.now, change.before))? {
+        let changes = match self.sides().choose(paths, |change| (change.now, change.before))? {
             Ok(changes) => changes,
             Err(path) => return Ok(Err(path)),
         };

@@ -5,10 +5,10 @@
 //!
 //! Without root, a real file that was deleted meanwhile, and a directory that was swapped for another one, are missed.
 
-use crate::changes::{Sides, changed_at, file_type};
+use crate::changes::Sides;
 use crate::handle::Handle;
 use crate::known::modified_at;
-use crate::tree::{split, status};
+use crate::tree::{changed_at, file_type, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};
 use rustix::io::{Errno, Result};

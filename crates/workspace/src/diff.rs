@@ -16,7 +16,7 @@ mod lines;
 mod version;
 
 use crate::Tree;
-use crate::keeper::{Failure, while_doing};
+use crate::failure::{Failure, while_doing};
 use nacre_protocol::workspace::Change;
 use rustix::io::Errno;
 use std::borrow::Cow;

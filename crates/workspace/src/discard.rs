@@ -2,7 +2,6 @@
 
 use crate::changes::Sides;
 use crate::metadata::Metadata;
-use crate::selection;
 use crate::staging::{Source, Staging};
 use crate::steps::new_name;
 use crate::tree::split;
@@ -23,7 +22,7 @@ pub fn discard(
     paths: Option<Vec<Vec<u8>>>,
     staging: &[u8],
 ) -> Result<std::result::Result<u64, Vec<u8>>> {
-    let changes = match selection::choose(sides, paths, |change| (change.before, change.now))? {
+    let changes = match sides.choose(paths, |change| (change.before, change.now))? {
         Ok(changes) => changes,
         Err(path) => return Ok(Err(path)),
     };

@@ -1,6 +1,6 @@
 //! The journal of a commit: what it is about to do, on disk, so that it can be completed after a crash.
 
-use crate::keeper::{Failure, while_doing};
+use crate::failure::{Failure, while_doing};
 use crate::staging::{self, Staging, write_all};
 use crate::steps::{Place, Reason, Step};
 use crate::tree::{Tree, open_file, status};

@@ -3,6 +3,7 @@
 //! It is a process of its own, because the real directory may not respond, and may belong to a program that wants to
 //! harm the host.
 
+use crate::failure::{Failure, while_doing};
 use crate::overlay::{self, Layers, Mounter};
 use crate::selection::Selection;
 use crate::store::Store;
@@ -21,32 +22,6 @@ use std::path::PathBuf;
 
 /// What a comparison does when it fails.
 const COMPARE: &str = "compare the workspace with the real directory";
-
-/// Why a request cannot be answered.
-#[derive(Debug)]
-pub enum Failure {
-    /// One clause: why this machine cannot do it, and what helps.
-    Unsupported(String),
-    /// One clause: which limit a patch exceeds.
-    TooLarge(String),
-    /// A system call failed while doing this.
-    System(Errno, String),
-}
-
-impl From<Failure> for Reply {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::Unsupported(reason) => Self::Unsupported(reason),
-            Failure::TooLarge(limit) => Self::TooLarge(limit),
-            Failure::System(errno, doing) => Self::Failed { errno: errno.raw_os_error(), doing },
-        }
-    }
-}
-
-/// Adds what failed to the error of a system call.
-pub fn while_doing(doing: impl Into<String>) -> impl FnOnce(Errno) -> Failure {
-    move |errno| Failure::System(errno, doing.into())
-}
 
 /// The keeper, before and after the workspace is open.
 #[derive(Default)]

@@ -1,10 +1,9 @@
 //! What the commits of a workspace have made of its real directory. Without it, a commit would look like the work of
 //! other programs afterwards.
 
-use crate::changes::{changed_at, file_type};
 use crate::handle::Handle;
 use crate::steps::{Action, Step};
-use crate::tree::{Tree, split, status};
+use crate::tree::{Tree, changed_at, file_type, split, status};
 use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
 use std::collections::{HashMap, HashSet};

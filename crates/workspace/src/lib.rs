@@ -15,6 +15,7 @@ mod commit;
 mod conflicts;
 pub mod diff;
 mod discard;
+pub mod failure;
 mod handle;
 mod journal;
 pub mod keeper;

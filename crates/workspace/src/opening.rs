@@ -1,6 +1,6 @@
 //! The conditions for a workspace, and the namespaces of its keeper.
 
-use crate::keeper::{Failure, while_doing};
+use crate::failure::{Failure, while_doing};
 use crate::overlay::Mounter;
 use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, ftruncate, openat, openat2};
 use rustix::io::{Errno, Result};

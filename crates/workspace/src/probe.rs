@@ -1,6 +1,6 @@
 //! What this machine offers to workspaces, found by trying.
 
-use crate::keeper::Failure;
+use crate::failure::Failure;
 use crate::overlay::{self, Layers};
 use crate::store::Store;
 use crate::{opening, removal};

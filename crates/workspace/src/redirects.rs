@@ -3,10 +3,10 @@
 //! As root, the kernel can rename a real directory without copying it: the layer only names the real path. A commit
 //! removes that path, so the content is copied into the layer before.
 
-use crate::changes::{Sides, file_type};
+use crate::changes::Sides;
 use crate::metadata::Metadata;
 use crate::staging::Staging;
-use crate::tree::{Tree, join, names, split, status};
+use crate::tree::{Tree, file_type, join, names, split, status};
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, fgetxattr, linkat, mkdirat, renameat_with};
 use rustix::io::{Errno, Result};
 use std::collections::BTreeSet;

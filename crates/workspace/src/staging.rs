@@ -1,9 +1,8 @@
 //! A hidden directory in the root of a workspace, or of its real directory: new contents are made there and then renamed.
 
-use crate::changes::file_type;
 use crate::metadata::Metadata;
 use crate::removal;
-use crate::tree::{Tree, status};
+use crate::tree::{Tree, file_type, status};
 use rustix::fs::{
     AtFlags, FileType, Mode, OFlags, SeekFrom, Stat, copy_file_range, fstat, ftruncate, ioctl_ficlone, mkdirat,
     mknodat, openat, readlinkat, seek, symlinkat, unlinkat,

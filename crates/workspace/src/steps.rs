@@ -4,9 +4,8 @@
 //! numbers in both places say what has been done, so steps can be repeated after a crash. An entry with another number
 //! than the planned one belongs to another program: it stays, and the step is skipped.
 
-use crate::changes::file_type;
 use crate::metadata::Metadata;
-use crate::tree::{Tree, split, status};
+use crate::tree::{Tree, file_type, split, status};
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, mkdirat, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
 //! The layers of a workspace on disk.
 
-use crate::keeper::{Failure, while_doing};
+use crate::failure::{Failure, while_doing};
 use crate::tree::{Tree, names, status};
 use crate::{journal, sweep};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fstat, fstatfs, mkdirat, openat};

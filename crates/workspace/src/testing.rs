@@ -1,11 +1,11 @@
 //! Workspaces for tests: real overlays, in namespaces of their own.
 
-use crate::changes::{Sides, file_type};
+use crate::changes::Sides;
 use crate::known::Known;
 use crate::metadata::attributes;
 use crate::overlay::{self, Layers, Mounter};
 use crate::selection::Selection;
-use crate::tree::{Tree, join, names, open_file, status};
+use crate::tree::{Tree, file_type, join, names, open_file, status};
 use nacre_protocol::workspace::Change;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
 //! A directory tree that is reached through a descriptor, without following links.
 
-use rustix::fs::{AtFlags, Dir, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, openat, openat2, statat};
 use rustix::io::{Errno, Result};
 use std::ffi::CString;
 use std::os::fd::{AsFd, OwnedFd};
@@ -110,4 +110,14 @@ pub fn reachable(directory: impl AsFd, name: &[u8]) -> CString {
     let mut path = format!("/proc/self/fd/{}/", directory.as_fd().as_raw_fd()).into_bytes();
     path.extend_from_slice(name);
     CString::new(path).unwrap_or_default()
+}
+
+/// The kind of an entry.
+pub fn file_type(status: &Stat) -> FileType {
+    FileType::from_raw_mode(status.st_mode)
+}
+
+/// The change time, in seconds and nanoseconds.
+pub fn changed_at(status: &Stat) -> (i64, i64) {
+    (status.st_ctime, status.st_ctime_nsec as i64)
 }

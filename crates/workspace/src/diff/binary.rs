@@ -2,7 +2,7 @@
 
 use super::Limited;
 use super::version::Version;
-use crate::keeper::Failure;
+use crate::failure::Failure;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use std::io::{self, Write};

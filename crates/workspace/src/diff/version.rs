@@ -1,7 +1,7 @@
 //! The content of a path on one side of a patch.
 
 use super::{reading, shown};
-use crate::keeper::{Failure, while_doing};
+use crate::failure::{Failure, while_doing};
 use crate::tree::{open_file, status};
 use rustix::fs::{FileType, fstat, readlinkat};
 use rustix::io::{Errno, pread};
