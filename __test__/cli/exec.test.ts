@@ -1,10 +1,7 @@
 /** `nacre exec`: streams, codes, input, and that nothing is left when it is asked to end. */
 import { spawnSync } from 'node:child_process'
-import path from 'node:path'
-import type { Process } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { withCli } from '../helpers/cli.js'
-import { withSandbox } from '../helpers/invariants.js'
+import { inTerminal, withCli } from '../helpers/cli.js'
 import { expectNoProcess } from '../helpers/jobs.js'
 import * as proc from '../helpers/proc.js'
 
@@ -164,19 +161,8 @@ it('--json prints the result so far also after a timeout', () =>
   }))
 
 describe('on a terminal', () => {
-  /** `nacre` in a terminal of its own. */
-  function withTerminal(words: string, test: (terminal: Process) => Promise<void>): Promise<void> {
-    return withSandbox(async ({ sandbox }) => {
-      const main = path.join(path.dirname(path.dirname(__dirname)), 'dist/cli/main.js')
-      const command = `exec '${process.execPath}' '${main}' exec ${words}`
-      const env = { NACRE_NATIVE: process.env.NACRE_NATIVE }
-      const terminal = await sandbox.startProcess(command, { pty: { cols: 100, rows: 30 }, env })
-      await test(terminal)
-    })
-  }
-
   it('typed text is the standard input', () =>
-    withTerminal(`'while read -r line; do echo "got <$line>"; done; echo end'`, async (terminal) => {
+    inTerminal(`exec 'while read -r line; do echo "got <$line>"; done; echo end'`, async (terminal) => {
       await terminal.write('one\n')
       await terminal.waitForLog('got <one>')
       await terminal.write('\x04')
@@ -185,8 +171,8 @@ describe('on a terminal', () => {
     }))
 
   it('--tty gives the command a terminal of the same size, with Ctrl-C', () =>
-    withTerminal(
-      `--tty 'trap "echo caught; exit 7" INT; stty size; while :; do sleep 0.05; done'`,
+    inTerminal(
+      `exec --tty 'trap "echo caught; exit 7" INT; stty size; while :; do sleep 0.05; done'`,
       async (terminal) => {
         await terminal.waitForLog('30 100')
         await terminal.resize(120, 40)

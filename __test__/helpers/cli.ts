@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { Sandbox } from 'nacre'
+import { type Process, Sandbox } from 'nacre'
+import { type Workplace, withSandbox } from './invariants.js'
 import { expectNoProcess } from './jobs.js'
 import * as proc from './proc.js'
 import { until } from './until.js'
@@ -56,6 +57,19 @@ export async function withCli(test: (cli: Cli) => Promise<void>): Promise<void> 
     for (const entry of proc.tagged(tag)) proc.kill(entry.pid)
     rmSync(base, { recursive: true, force: true })
   }
+}
+
+/** Runs `nacre` in a terminal of its own, in the directory of a sandbox. */
+export function inTerminal(
+  words: string,
+  test: (terminal: Process, workplace: Workplace) => Promise<void>,
+): Promise<void> {
+  return withSandbox(async (workplace) => {
+    const command = `exec '${process.execPath}' '${main}' ${words}`
+    const env = { NACRE_NATIVE: process.env.NACRE_NATIVE }
+    const terminal = await workplace.sandbox.startProcess(command, { pty: { cols: 100, rows: 30 }, env })
+    await test(terminal, workplace)
+  })
 }
 
 function run(words: string[], tag: string, cwd: string, input: string | undefined): Running {

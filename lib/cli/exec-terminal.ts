@@ -3,28 +3,17 @@
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { signalNumber } from '../base/signals.js'
-import type { Process } from '../public/index.js'
-import type { Preset } from '../schema/isolation-rules.js'
+import type { Process, Sandbox } from '../public/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, write } from './terminal.js'
 
-interface Options {
-  cwd?: string
-  env?: Record<string, string>
-  timeout?: number
-  grace?: number
-  json?: boolean
-  isolation?: Preset
-}
-
-/** The exit code of the command. Throws OptionError. */
-export async function runInTerminal(command: string | string[], options: Options): Promise<number> {
-  const { OptionError } = await import('../base/errors.js')
-  if (options.json) throw new OptionError('INVALID_OPTION', '--json is not possible with --tty')
-  const { Sandbox } = await import('../backends/native/sandbox.js')
-  const { cwd, env, timeout, grace, isolation } = options
-  await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
+/** Runs a command, and resolves with its exit code. */
+export async function runInTerminal(
+  sandbox: Sandbox,
+  command: string | string[],
+  { cwd, timeout }: { cwd?: string; timeout?: number },
+): Promise<number> {
   const process = await sandbox.startProcess(command, { cwd, timeout, pty: size() })
   const release = connect(process)
   try {

@@ -3,8 +3,9 @@
  * exit, the command and everything it has started end first.
  */
 import type { Command } from 'commander'
+import { OptionError } from '../base/errors.js'
 import { signalNumber } from '../base/signals.js'
-import type { Encoding, ExecResult, SandboxError } from '../public/index.js'
+import type { Encoding, ExecResult, Sandbox, SandboxError } from '../public/index.js'
 import type { Preset } from '../schema/isolation-rules.js'
 import { withExamples } from './examples.js'
 import { runInTerminal } from './exec-terminal.js'
@@ -25,7 +26,7 @@ interface Options {
 }
 
 export function addExec(program: Command, finish: Finish): void {
-  const exec = program
+  const verb = program
     .command('exec')
     .description('run a command: one word is shell text, several words are a program and its arguments')
     .argument('<command...>')
@@ -38,9 +39,9 @@ export function addExec(program: Command, finish: Finish): void {
     .option('-t, --tty', 'run in a terminal, for editors and prompts')
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
-      finish(await (options.tty ? runInTerminal : run)(commandOf(words, verb), options))
+      finish(await exec(commandOf(words, verb), options))
     })
-  withExamples(exec, [
+  withExamples(verb, [
     ["nacre exec 'ls *.ts | wc -l'", 'one word is shell text'],
     ["nacre exec -- printf '%s' '$HOME'", 'several words are not parsed by a shell'],
     ['nacre exec --tty bash', 'runs in a terminal'],
@@ -51,12 +52,20 @@ export function addExec(program: Command, finish: Finish): void {
   ])
 }
 
-async function run(
-  command: string | string[],
-  { cwd, env, timeout, grace, isolation, json = false }: Options,
-): Promise<number> {
+async function exec(command: string | string[], options: Options): Promise<number> {
+  const { env, grace, isolation, json, tty } = options
+  if (json && tty) throw new OptionError('INVALID_OPTION', '--json is not possible with --tty')
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
+  return await (tty ? runInTerminal : run)(sandbox, command, options)
+}
+
+/** Runs a command, prints its output, and resolves with its exit code. */
+export async function run(
+  sandbox: Sandbox,
+  command: string | string[],
+  { cwd, timeout, json = false }: { cwd?: string; timeout?: number; json?: boolean },
+): Promise<number> {
   let shell: number | undefined
   const stream = sandbox.execStream<Encoding>(command, {
     onStart({ pid }) {

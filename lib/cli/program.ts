@@ -20,9 +20,10 @@ import { addWait } from './job/wait.js'
 import { addCp } from './remote/cp.js'
 import { addLs } from './remote/ls.js'
 import { addServe } from './serve.js'
+import { addTry } from './try.js'
 import type { Finish, Verb } from './verb.js'
 
-const VERBS: Verb[] = [addExec, addServe, addCp, addLs, addDoctor, addCompletion]
+const VERBS: Verb[] = [addExec, addTry, addServe, addCp, addLs, addDoctor, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
 
 export function createProgram(finish: Finish): Command {
@@ -39,6 +40,7 @@ export function createProgram(finish: Finish): Command {
   withExamples(program, [
     ["nacre exec 'cd app && make'", 'one word is shell text'],
     ['nacre exec --timeout 2m -- make -j4', 'several words are a program and its arguments'],
+    ['nacre try -- ./agent', 'shows what a program changed before it becomes real'],
     ["nacre job start 'make all'", 'starts a job that outlives this program; prints its id'],
     ['nacre job logs -f <id>', 'prints the output until the job ends'],
     ['nacre serve --port 4747', 'serves a sandbox over HTTP'],

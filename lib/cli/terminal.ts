@@ -81,11 +81,33 @@ export function isInteractive(): boolean {
 /** Asks on standard error. True if the answer is yes; false also when the input ends. */
 export async function confirm(question: string): Promise<boolean> {
   note(`${question} [y/N]`)
+  for await (const line of answers()) return /^y(es)?$/i.test(line)
+  return false
+}
+
+/** Asks on standard error until the answer is one of the keys. Undefined when the input ends. */
+export async function choose<Key extends string>(choices: Record<Key, string>): Promise<Key | undefined> {
+  const question = Object.entries(choices)
+    .map(([key, meaning]) => `${key}: ${meaning}`)
+    .join(', ')
+  note(question)
+  for await (const line of answers()) {
+    const key = line.toLowerCase()
+    if (Object.hasOwn(choices, key)) return key as Key
+    note(question)
+  }
+  return undefined
+}
+
+/** The lines of the input. */
+async function* answers(): AsyncGenerator<string> {
+  // A terminal that a command had before no longer keeps this program alive.
+  process.stdin.ref?.()
   const lines = createInterface({ input: process.stdin })
   try {
-    for await (const line of lines) return /^y(es)?$/i.test(line.trim())
-    return false
+    for await (const line of lines) yield line.trim()
   } finally {
     lines.close()
+    process.stdin.unref?.()
   }
 }

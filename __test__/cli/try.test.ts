@@ -1,0 +1,100 @@
+/** `nacre try`: what a command or a shell changed is shown, and becomes real or is discarded. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import type { Process } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { type Cli, inTerminal, withCli } from '../helpers/cli.js'
+
+/** A directory with a file, for `--cwd`. */
+function place({ root }: Cli): string {
+  const directory = path.join(path.dirname(root), 'place')
+  mkdirSync(directory)
+  writeFileSync(path.join(directory, 'old'), 'old\n')
+  return directory
+}
+
+const COMMAND = 'echo out; mkdir dir; echo new > new; rm old; exit 3'
+const LISTED = 'out\ncreated  dir/\ncreated  new\ndeleted  old\n'
+
+describe('without a terminal', () => {
+  it('lists the changes and commits or discards them, with the exit code of the command', () =>
+    withCli(async (cli) => {
+      const cwd = place(cli)
+      const names = (name: string) => existsSync(path.join(cwd, name))
+      const discarded = await cli.nacre('try', '--cwd', cwd, '--then', 'discard', COMMAND)
+      expect(discarded).toEqual({ code: 3, stdout: LISTED, stderr: '' })
+      expect(['dir', 'new', 'old'].map(names)).toEqual([false, false, true])
+      const committed = await cli.nacre('try', '--cwd', cwd, '--then', 'commit', COMMAND)
+      expect(committed).toEqual({ code: 3, stdout: LISTED, stderr: 'nacre: committed 3 changes\n' })
+      expect(['dir', 'new', 'old'].map(names)).toEqual([true, true, false])
+      const none = await cli.nacre('try', '--cwd', cwd, '--then', 'commit', '--', 'ls')
+      expect(none).toEqual({ code: 0, stdout: 'dir\nnew\n', stderr: 'nacre: nothing has changed\n' })
+    }))
+
+  it('says what is missing before anything runs', () =>
+    withCli(async (cli) => {
+      const cwd = place(cli)
+      const unasked = await cli.nacre('try', '--cwd', cwd, 'touch new')
+      expect(unasked).toMatchObject({ code: 2, stdout: '' })
+      expect(unasked.stderr).toContain('add --then commit or --then discard')
+      expect((await cli.nacre('try', '--then', 'discard')).stderr).toContain('name a command')
+      expect((await cli.nacre('try', '--cwd', `${cwd}/none`, 'true')).stderr).toContain('existing directory')
+    }))
+
+  it('reports a conflict, and changes nothing', () =>
+    withCli(async (cli) => {
+      const cwd = place(cli)
+      const command = `echo mine > old; echo ready; until [ -e '${cwd}/../go' ]; do sleep 0.01; done`
+      const running = cli.start(['try', '--cwd', cwd, '--then', 'commit', command])
+      await running.printed('ready')
+      writeFileSync(path.join(cwd, 'old'), 'theirs\n')
+      writeFileSync(path.join(cwd, '../go'), '')
+      const { code, stderr } = await running.ended
+      expect([code, stderr]).toEqual([1, expect.stringContaining("other programs have changed 'old'")])
+      expect(readFileSync(path.join(cwd, 'old'), 'utf8')).toBe('theirs\n')
+    }))
+})
+
+describe('on a terminal', () => {
+  const asked = (terminal: Process, text: string | RegExp) => terminal.waitForLog(text)
+
+  it('opens a shell, shows the diff, and asks until the answer is clear', () =>
+    inTerminal('try', async (terminal, { directory }) => {
+      await terminal.write("PS1='ready> '\n")
+      await asked(terminal, 'ready> ')
+      await terminal.write("printf 'one\\n\\033[31mtwo\\n' > new; exit\n")
+      await asked(terminal, 'c: commit, d: show the diff, x: discard')
+      expect(existsSync(path.join(directory, 'new'))).toBe(false)
+      await terminal.write('?\nd\n')
+      await asked(terminal, '+one')
+      await asked(terminal, '\\u001b[31mtwo')
+      await terminal.write('c\n')
+      await asked(terminal, 'committed 1 change')
+      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(readFileSync(path.join(directory, 'new'), 'utf8')).toBe('one\n\x1b[31mtwo\n')
+    }))
+
+  it('can go back from a conflict, or overwrite', () =>
+    inTerminal("try 'echo mine > file'", async (terminal, { directory }) => {
+      await asked(terminal, 'c: commit')
+      writeFileSync(path.join(directory, 'file'), 'theirs\n')
+      await terminal.write('c\n')
+      await asked(terminal, 'o: overwrite')
+      await terminal.write('b\n')
+      await asked(terminal, 'c: commit')
+      await terminal.write('c\n')
+      await asked(terminal, 'o: overwrite')
+      await terminal.write('o\n')
+      await asked(terminal, 'committed 1 change')
+      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
+    }))
+
+  it('discards when the input ends', () =>
+    inTerminal("try 'echo mine > file'", async (terminal, { directory }) => {
+      await asked(terminal, 'c: commit')
+      await terminal.write('\x04')
+      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(existsSync(path.join(directory, 'file'))).toBe(false)
+    }))
+})
