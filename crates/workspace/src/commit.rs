@@ -14,7 +14,7 @@ use crate::metadata::Metadata;
 use crate::redirects;
 use crate::staging::{self, Source, Staging};
 use crate::steps::{Action, Place, Step, new_name};
-use crate::tree::{Tree, file_type, open_file, open_path, own_path, split, status};
+use crate::tree::{Tree, file_type, has_other_names, open_file, open_path, own_path, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{FileType, Stat, XattrFlags, setxattr, syncfs};
 use rustix::io::{Errno, Result};
@@ -330,7 +330,7 @@ impl Plan {
         let (parent, name) = split(&change.path);
         let base = sides.base.directory(parent)?;
         let found = status(base.as_ref(), name)?;
-        if change.difference == Difference::Metadata {
+        if change.difference == Difference::Metadata && !found.as_ref().is_some_and(has_other_names) {
             let (Some(base), Some(found)) = (&base, found) else { return Ok(()) };
             let before = Metadata::of(base, name)?;
             let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;

@@ -919,6 +919,32 @@ fn sparse_files_stay_sparse() {
 }
 
 #[test]
+fn the_mode_of_one_of_several_names_is_its_own() {
+    in_namespaces("the_mode_of_one_of_several_names_is_its_own", |workspace| {
+        let set = |path: PathBuf, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+        for name in ["first", "second", "third"] {
+            write(workspace.path().join(name), "same");
+        }
+        fs::hard_link(workspace.path().join("third"), workspace.path().join("fourth")).unwrap();
+        set(workspace.path().join("first"), 0o600);
+        let mut opened = Opened::new(workspace);
+        // Two real files become one.
+        fs::remove_file(opened.at("second")).unwrap();
+        fs::hard_link(opened.at("first"), opened.at("second")).unwrap();
+        set(opened.at("first"), 0o755);
+        // One of two names of a real file is changed.
+        set(opened.at("third"), 0o711);
+        assert_eq!(opened.discard(paths(&["first"])), Ok(1));
+        assert_eq!([mode(opened.at("first")), mode(opened.at("second"))], [0o600, 0o755]);
+        assert_eq!(opened.commit(None, false), 2);
+        let modes = ["first", "second", "third", "fourth"].map(|name| (mode(opened.at(name)), mode(opened.real(name))));
+        assert_eq!(modes, [(0o600, 0o600), (0o755, 0o755), (0o711, 0o711), (0o644, 0o644)]);
+        assert_eq!(opened.commit(None, false), 0);
+    });
+}
+
+#[test]
 fn discarded_changes_are_gone() {
     in_namespaces("discarded_changes_are_gone", |workspace| {
         let mut opened = changed(workspace.mounter);

@@ -4,7 +4,7 @@ use crate::changes::Sides;
 use crate::metadata::Metadata;
 use crate::staging::{Source, Staging};
 use crate::steps::new_name;
-use crate::tree::split;
+use crate::tree::{has_other_names, split, status};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
@@ -75,11 +75,12 @@ fn put(sides: &Sides<'_>, change: &Change, staging: &Staging, number: usize) -> 
     if change.before.is_none() {
         return Ok(());
     }
-    if change.difference == Difference::Metadata {
-        return copy_metadata(sides, &change.path, !is_directory(change.before));
-    }
     let (parent, name) = split(&change.path);
     let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+    let present = status(Some(&merged), name)?;
+    if change.difference == Difference::Metadata && !present.as_ref().is_some_and(has_other_names) {
+        return copy_metadata(sides, &change.path, !is_directory(change.before));
+    }
     let base = sides.base.directory(parent)?.ok_or(Errno::STALE)?;
     let new = new_name(number);
     Source { directory: &base, name, content: None }.copy(staging.directory(), new.as_bytes())?;

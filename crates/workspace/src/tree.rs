@@ -121,3 +121,8 @@ pub fn file_type(status: &Stat) -> FileType {
 pub fn changed_at(status: &Stat) -> (i64, i64) {
     (status.st_ctime, status.st_ctime_nsec as i64)
 }
+
+/// Whether a file has other names. What is done to the file is seen there, too: to change one name, the file is replaced.
+pub fn has_other_names(status: &Stat) -> bool {
+    file_type(status) == FileType::RegularFile && status.st_nlink > 1
+}
