@@ -44,9 +44,9 @@ impl NativeSandbox {
     /// Applies changes to the real directory.
     #[napi(catch_unwind)]
     pub fn workspace_commit(&self, id: u32, paths: Option<Vec<Uint8Array>>, force: bool, sync: bool) -> Result<()> {
-        let paths = copied(paths);
-        self.on_workspace(id, move |workspace| {
-            let Commit { applied, skipped } = workspace.commit(paths, force, sync)?;
+        let committing = self.sandbox.commit(copied(paths), force, sync);
+        self.answer(id, async move {
+            let Commit { applied, skipped } = committing.await?;
             let skipped =
                 skipped.into_iter().map(|Skipped { path, reason }| NativeSkipped { path: Piece(path), reason });
             let commit = NativeCommit { applied: applied as f64, skipped: skipped.collect() };
@@ -57,9 +57,9 @@ impl NativeSandbox {
     /// Restores the real versions of changed paths.
     #[napi(catch_unwind)]
     pub fn workspace_discard(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
-        let paths = copied(paths);
-        self.on_workspace(id, |workspace| {
-            Ok(NativeEvent { discarded: Some(workspace.discard(paths)? as f64), ..NativeEvent::default() })
+        let discarding = self.sandbox.discard(copied(paths));
+        self.answer(id, async move {
+            Ok(NativeEvent { discarded: Some(discarding.await? as f64), ..NativeEvent::default() })
         })
     }
 
@@ -78,10 +78,13 @@ impl NativeSandbox {
 impl NativeSandbox {
     /// Asks the keeper of the workspace, on a thread that may block.
     fn on_workspace(&self, id: u32, ask: impl FnOnce(&Workspace) -> Answer + Send + 'static) -> Result<()> {
-        let (sandbox, settle) = (self.sandbox.clone(), Settle::new(id, &self.emitter));
-        Ok(runtime::spawn(async move {
-            settle.answer(blocking(move || ask(&*sandbox.workspace()?)).await);
-        })?)
+        let sandbox = self.sandbox.clone();
+        self.answer(id, blocking(move || ask(&*sandbox.workspace()?)))
+    }
+
+    fn answer(&self, id: u32, answer: impl Future<Output = Answer> + Send + 'static) -> Result<()> {
+        let settle = Settle::new(id, &self.emitter);
+        Ok(runtime::spawn(async move { settle.answer(answer.await) })?)
     }
 }
 

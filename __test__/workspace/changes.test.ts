@@ -112,7 +112,7 @@ describe('a copy-on-write workspace', () => {
       await sandbox.exec(`${CHANGE}; v=kept`)
       await sandbox.exec('kill -9 $$')
       expect((await sandbox.exec('cat a; echo $v')).stdout).toBe('changed\nkept\n')
-      await sandbox.exec('kill -9 $PPID').catch(() => {})
+      await sandbox.exec('kill -9 $PPID; sleep 1000').catch(() => {})
       expect((await sandbox.exec('cat a; echo $v')).stdout).toBe('changed\nkept\n')
       expect(listed(await sandbox.workspace.changes())).toEqual(CHANGED)
     }),

@@ -10,13 +10,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import path from 'node:path'
-import type { SandboxOptions } from 'nacre'
+import { Sandbox, type SandboxError, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
-import { modes, plain, withSandboxIn } from '../helpers/modes.js'
+import { type Mode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
+
+const hasGroups = new Sandbox().capabilities().cgroup === 'v2'
+const withoutGroups: Mode = { name: 'without control groups', env: { NACRE_CONTAINMENT: 'subreaper' } }
 
 function inWorkspace(test: (workplace: Workplace) => Promise<void>): () => Promise<void> {
   return () =>
@@ -185,6 +189,81 @@ describe('workspace.commit', () => {
       expect(await rejectionOf(sandbox.workspace.commit({ paths: ['/etc'] }))).toMatchObject({
         code: 'INVALID_PATH',
       })
+    }),
+  )
+})
+
+describe('a commit', () => {
+  it.skipIf(!hasGroups)(
+    'waits for running commands, and stops background processes for the moment',
+    inWorkspace(async ({ sandbox, directory }) => {
+      // Both files have the same lines, but for the moment between two lines.
+      const loop = 'for (( i = 0; ; i++ )); do echo $i >> left; echo $i >> right; done'
+      const background = await sandbox.startProcess(loop)
+      const running = sandbox.exec('until [ -e ../go ]; do sleep 0.01; done; echo late > late')
+      const committed = sandbox.workspace.commit()
+      const behind = sandbox.exec('cat late')
+      const listed = sandbox.workspace.changes()
+      expect((await listed).map(({ path }) => path)).not.toContain('late')
+      // A new session waits for the commit, which waits for the command.
+      const elsewhere = sandbox.createSession().then((other) => other.exec('echo $PWD'))
+      writeFileSync(path.join(directory, '../go'), '')
+      await running
+      expect((await committed).applied).toBeGreaterThan(2)
+      expect((await behind).stdout).toBe('late\n')
+      expect((await elsewhere).stdout).toBe(`${directory}\n`)
+      const lines = (name: string) => readFileSync(path.join(directory, name), 'utf8').split('\n').length
+      expect(lines('left') - lines('right')).toBeOneOf([0, 1])
+      // The process goes on.
+      expect((await sandbox.getProcess(background.id))?.status).toBe('running')
+      await sandbox.workspace.commit()
+      await background.kill('SIGKILL')
+    }),
+  )
+
+  it('names the processes that it cannot stop', () =>
+    withSandboxIn(
+      withoutGroups,
+      async (workplace) => {
+        prepare(workplace)
+        const { sandbox } = workplace
+        await sandbox.exec('echo changed > a')
+        const process = await sandbox.startProcess(['sleep', '1000'])
+        for (const call of [sandbox.workspace.commit(), sandbox.workspace.discard()]) {
+          const { code, message } = (await rejectionOf(call)) as SandboxError
+          expect([code, message]).toEqual([
+            'WORKSPACE_BUSY',
+            expect.stringContaining(`${process.pid} (sleep 1000)`),
+          ])
+        }
+        await process.kill('SIGKILL')
+        expect(await sandbox.workspace.commit()).toMatchObject({ applied: 1 })
+      },
+      { options: copyOnWrite },
+    ))
+
+  it(
+    'does not take a file that is being written',
+    inWorkspace(async ({ sandbox, directory }) => {
+      let more = () => {}
+      async function* slowly() {
+        yield 'half'
+        await new Promise<void>((resolve) => {
+          more = resolve
+        })
+        yield 'whole'
+      }
+      const written = sandbox.files.write('streamed', ReadableStream.from(slowly()))
+      await until(
+        async () => (await sandbox.exec('ls -A')).stdout.includes('.nacre-') || undefined,
+        () => 'nothing is being written',
+      )
+      expect(await sandbox.workspace.changes()).toEqual([])
+      expect(await sandbox.workspace.commit()).toMatchObject({ applied: 0 })
+      more()
+      await written
+      expect(await sandbox.workspace.commit()).toMatchObject({ applied: 1 })
+      expect(readFileSync(path.join(directory, 'streamed'), 'utf8')).toBe('halfwhole')
     }),
   )
 })

@@ -245,6 +245,13 @@ const enforcement = reply<api.IsolationCapabilities>({
   notes: list(text),
 })
 
+const workspaces = reply<api.WorkspaceCapabilities>({
+  copyOnWrite: boolean,
+  directoryRename: boolean,
+  reflink: boolean,
+  notes: list(text),
+})
+
 export const capabilities = reply<api.Capabilities>({
   cgroup: wordOf('v2', 'none'),
   cgroupKill: boolean,
@@ -256,5 +263,6 @@ export const capabilities = reply<api.Capabilities>({
   engine: wordOf('builtin', 'plain'),
   restored: list(text),
   isolation: enforcement,
+  workspace: workspaces,
   notes: list(text),
 })

@@ -1,11 +1,11 @@
 //! Control groups, version 2: sets of processes that no process can leave, killed by one write.
 //!
-//! Only the core files are used here (`cgroup.procs`, `cgroup.kill`, Linux 5.14); no controller has to be enabled, so
+//! Only the core files are used here (`cgroup.procs`, `cgroup.kill`, Linux 5.14; `cgroup.freeze`, Linux 5.2); no controller has to be enabled, so
 //! it works in the `unified` part of a hybrid layout too. Rules: Documentation/admin-guide/cgroup-v2.rst.
 
 use crate::job::lock;
 use crate::pid::Pid;
-use crate::proc_table::read_pids;
+use crate::proc_table::{read_file, read_pids};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
@@ -84,6 +84,32 @@ impl Group {
     /// Sends SIGKILL to every process in this group and below, atomically against forks.
     pub fn kill(&self) -> io::Result<()> {
         fs::write(self.path.join("cgroup.kill"), "1")
+    }
+
+    /// Freezes every process in this group and below, or thaws them. [`Group::is_frozen`] shows when the last one has
+    /// stopped. A frozen process handles no signal until it is thawed, except SIGKILL.
+    pub fn set_frozen(&self, frozen: bool) -> io::Result<()> {
+        fs::write(self.path.join("cgroup.freeze"), if frozen { "1" } else { "0" })
+    }
+
+    /// True once every process in this group and below has stopped. A group that does not exist has none.
+    pub fn is_frozen(&self) -> io::Result<bool> {
+        match read_file(self.path.join("cgroup.events")) {
+            Err(error) if is_gone(&error) => Ok(true),
+            events => Ok(events?.split(|&byte| byte == b'\n').any(|line| line == b"frozen 1")),
+        }
+    }
+
+    /// The groups inside this one, without those inside them.
+    pub fn inner(&self) -> io::Result<Vec<Self>> {
+        let mut found = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                found.push(Self::at(entry.path()));
+            }
+        }
+        Ok(found)
     }
 
     /// Removes this group if it is empty and has no groups below it.
@@ -308,6 +334,35 @@ mod tests {
             clear_leftovers(place.path());
         }
         place.remove().unwrap();
+    }
+
+    #[test]
+    fn a_frozen_group_stops_and_can_be_thawed_and_killed() {
+        let Ok(directory) = probe() else { return };
+        let group = Group::create(&directory, &format!("nacre-freeze-test-{}", std::process::id())).unwrap();
+        let inner = Group::create(group.path(), "inner").unwrap();
+        assert_eq!(group.inner().unwrap(), std::slice::from_ref(&inner));
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        inner.add(Pid::new(child.id() as i32).unwrap()).unwrap();
+        let wait_until = |frozen: bool| {
+            let give_up = Instant::now() + Duration::from_secs(10);
+            while group.is_frozen().unwrap() != frozen {
+                assert!(Instant::now() < give_up, "never frozen: {frozen}");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        };
+        for frozen in [true, false, true] {
+            group.set_frozen(frozen).unwrap();
+            wait_until(frozen);
+        }
+        group.kill().unwrap();
+        child.wait().unwrap();
+        let give_up = Instant::now() + Duration::from_secs(10);
+        while group.remove().is_err() {
+            assert!(Instant::now() < give_up);
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(group.is_frozen().unwrap(), "a group that does not exist has no process");
     }
 
     #[test]

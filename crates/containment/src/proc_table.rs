@@ -206,6 +206,18 @@ pub fn carries(pid: Pid, variable: &str) -> io::Result<bool> {
     Ok(read_of(pid, "environ")?.split(|&byte| byte == 0).any(|found| found == variable.as_bytes()))
 }
 
+/// The beginning of a process's command line, with blanks between the words; its name if it has none.
+pub fn command_line(stat: &Stat, most_bytes: usize) -> String {
+    let mut line = Vec::new();
+    if let Ok(file) = File::open(format!("/proc/{}/cmdline", stat.identity.pid)) {
+        let _ = file.take(most_bytes as u64).read_to_end(&mut line);
+    }
+    let is_empty = line.iter().all(|&byte| byte == 0);
+    let line = if is_empty { &stat.name[..] } else { &line[..] };
+    let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
+    String::from_utf8_lossy(&words.collect::<Vec<_>>().join(&b' ')).into_owned()
+}
+
 /// A file of a process, which is empty if the process has ended or cannot be seen.
 fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     match read_file(format!("/proc/{pid}/{name}")) {

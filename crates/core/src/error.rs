@@ -39,6 +39,8 @@ pub enum Code {
     WorkspaceNotEnabled,
     /// Other programs have changed paths of the real directory that a commit would overwrite.
     WorkspaceConflict,
+    /// Programs are using the workspace, and cannot be paused.
+    WorkspaceBusy,
     /// No job has this id.
     JobNotFound,
     /// A job with this id exists.
@@ -87,6 +89,7 @@ impl Code {
             Self::WorkspaceUnsupported => "WORKSPACE_UNSUPPORTED",
             Self::WorkspaceNotEnabled => "WORKSPACE_NOT_ENABLED",
             Self::WorkspaceConflict => "WORKSPACE_CONFLICT",
+            Self::WorkspaceBusy => "WORKSPACE_BUSY",
             Self::JobNotFound => "JOB_NOT_FOUND",
             Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
             Self::JobRunning => "JOB_RUNNING",

@@ -25,10 +25,19 @@ use std::task::{Context, Poll, Wake, Waker};
 /// The caller of a call, and its number among the calls of this caller.
 type Id = (usize, usize);
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Command,
+    Other,
+    /// Until the release that the same caller makes later, no command begins.
+    Hold,
+    Release,
+}
+
 #[derive(Debug)]
 struct Call {
     id: Id,
-    is_command: bool,
+    kind: Kind,
     is_sent: bool,
     /// How many calls each caller had made before this one began.
     made: [usize; 2],
@@ -58,7 +67,7 @@ impl Letter for Call {
     type Loan = Arc<Shell>;
 
     fn send_with(&mut self, shell: Arc<Shell>) {
-        if self.is_command {
+        if self.kind == Kind::Command {
             shell.send(self.id);
             self.is_sent = true;
         }
@@ -88,7 +97,10 @@ enum Happened {
 struct Session {
     shell: Arc<Shell>,
     running: Option<Id>,
-    queue: VecDeque<Id>,
+    /// Commands and holds.
+    queue: VecDeque<(Kind, Id)>,
+    /// A hold is in effect.
+    is_held: bool,
     /// The commands in the order in which they ran.
     ran: Vec<Id>,
     received: Vec<Call>,
@@ -97,9 +109,16 @@ struct Session {
 impl Session {
     /// Runs until every sender is dropped, or closes the mailbox after some calls. Returns the calls that it received.
     fn run(shell: Arc<Shell>, mut mailbox: Mailbox<Call>, model: &Model) -> Vec<Call> {
-        let mut session = Self { shell, running: None, queue: VecDeque::new(), ran: Vec::new(), received: Vec::new() };
+        let mut session = Self {
+            shell,
+            running: None,
+            queue: VecDeque::new(),
+            is_held: false,
+            ran: Vec::new(),
+            received: Vec::new(),
+        };
         while session.received.len() < model.closes_after {
-            if session.running.is_none() && session.queue.is_empty() {
+            if session.running.is_none() && session.queue.is_empty() && !session.is_held {
                 mailbox.lend(|| Arc::clone(&session.shell));
             }
             let happened = session.wait(&mut mailbox, model.polls);
@@ -122,7 +141,7 @@ impl Session {
         for call in mailbox.close() {
             session.take(call);
         }
-        let mut commands = session.received.iter().filter(|call| call.is_command).map(|call| call.id);
+        let mut commands = session.received.iter().filter(|call| call.kind == Kind::Command).map(|call| call.id);
         assert!(session.ran.iter().all(|id| commands.next() == Some(*id)), "commands ran in another order");
         session.received
     }
@@ -148,18 +167,35 @@ impl Session {
     fn take(&mut self, call: Call) {
         if call.is_sent {
             assert_eq!((self.running, self.queue.len()), (None, 0), "a sent command is not the next command");
+            assert!(!self.is_held, "a command was sent during a hold");
             self.running = Some(call.id);
-        } else if call.is_command {
-            self.queue.push_back(call.id);
+        } else {
+            match call.kind {
+                Kind::Command | Kind::Hold => self.queue.push_back((call.kind, call.id)),
+                Kind::Release => self.release(call.id.0),
+                Kind::Other => {}
+            }
         }
         self.received.push(call);
         self.run_next();
     }
 
     fn run_next(&mut self) {
-        if self.running.is_none() {
-            self.running = self.queue.pop_front();
+        if self.running.is_none() && !self.is_held {
+            match self.queue.pop_front() {
+                Some((Kind::Hold, _)) => self.is_held = true,
+                next => self.running = next.map(|(_, id)| id),
+            }
             self.running.iter().for_each(|id| self.shell.send(*id));
+        }
+    }
+
+    /// Ends the hold of a caller, which waits or is in effect.
+    fn release(&mut self, caller: usize) {
+        let waiting = self.queue.iter().position(|(kind, id)| *kind == Kind::Hold && id.0 == caller);
+        match waiting {
+            Some(at) => drop(self.queue.remove(at)),
+            None => self.is_held = false,
         }
     }
 
@@ -197,9 +233,9 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// What is explored: two callers, whose calls are commands or others, and what ends the shell and the session.
+/// What is explored: two callers with their calls, and what ends the shell and the session.
 struct Model {
-    calls: [&'static [bool]; 2],
+    calls: [&'static [Kind]; 2],
     /// The shell dies at any time.
     dies: bool,
     /// The session polls for a call before it waits.
@@ -212,8 +248,8 @@ struct Model {
     preemptions: Option<usize>,
 }
 
-const COMMAND: bool = true;
-const OTHER: bool = false;
+const COMMAND: Kind = Kind::Command;
+const OTHER: Kind = Kind::Other;
 
 const TWO_EACH: Model = Model {
     calls: [&[COMMAND, OTHER], &[OTHER, COMMAND]],
@@ -228,12 +264,12 @@ const TWO_EACH: Model = Model {
 type Send = Box<dyn Fn(Call) -> Result<(), Call> + std::marker::Send>;
 
 /// Makes calls from a new thread.
-fn caller(world: &Arc<World>, send: Send, caller: usize, calls: &'static [bool]) -> JoinHandle<()> {
+fn caller(world: &Arc<World>, send: Send, caller: usize, calls: &'static [Kind]) -> JoinHandle<()> {
     let world = Arc::clone(world);
     thread::spawn(move || {
-        for (number, is_command) in calls.iter().copied().enumerate() {
+        for (number, kind) in calls.iter().copied().enumerate() {
             let made = [0, 1].map(|caller| world.made[caller].load(Ordering::Relaxed));
-            let call = Call { id: (caller, number), is_command, is_sent: false, made };
+            let call = Call { id: (caller, number), kind, is_sent: false, made };
             if let Err(call) = send(call) {
                 world.returned.lock().unwrap().push(call);
             }
@@ -295,7 +331,7 @@ impl Model {
 #[test]
 fn calls_keep_their_order_in_every_schedule() {
     for calls in [[&[COMMAND], &[COMMAND]], [&[COMMAND], &[OTHER]]] {
-        Model { calls: calls.map(<[bool; 1]>::as_slice), preemptions: None, ..TWO_EACH }.explore();
+        Model { calls: calls.map(<[Kind; 1]>::as_slice), preemptions: None, ..TWO_EACH }.explore();
     }
 }
 
@@ -303,6 +339,12 @@ fn calls_keep_their_order_in_every_schedule() {
 fn two_calls_of_each_caller_keep_their_order() {
     Model { polls: true, ..TWO_EACH }.explore();
     Model { calls: [&[COMMAND, COMMAND], &[COMMAND, COMMAND]], ..TWO_EACH }.explore();
+}
+
+#[test]
+fn no_command_is_sent_or_begins_during_a_hold() {
+    Model { calls: [&[COMMAND, COMMAND], &[Kind::Hold, Kind::Release]], ..TWO_EACH }.explore();
+    Model { calls: [&[COMMAND], &[Kind::Hold, Kind::Release]], polls: true, ..TWO_EACH }.explore();
 }
 
 #[test]

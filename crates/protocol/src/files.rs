@@ -24,6 +24,21 @@ pub const MAX_ENTRIES: usize = 1_000_000;
 /// Maximum bytes of a list: of its paths, links, and a little for each entry. Deep trees have long paths.
 pub const MAX_LIST_BYTES: usize = 256 * 1024 * 1024;
 
+const TEMPORARY_PREFIX: &[u8] = b".nacre-";
+const TEMPORARY_SUFFIX: &[u8] = b".tmp";
+const TEMPORARY_DIGITS: usize = 16;
+
+/// The name of a file that exists until a call has succeeded.
+pub fn temporary_name(random: u64) -> Vec<u8> {
+    [TEMPORARY_PREFIX, format!("{random:016x}").as_bytes(), TEMPORARY_SUFFIX].concat()
+}
+
+/// True for names of [`temporary_name`]. Watches and the changes of a workspace omit them.
+pub fn is_temporary(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(TEMPORARY_PREFIX).and_then(|rest| rest.strip_suffix(TEMPORARY_SUFFIX));
+    digits.is_some_and(|digits| digits.len() == TEMPORARY_DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
@@ -230,4 +245,17 @@ pub enum Reason {
     WatchLimit(i32),
     /// The helper could not assume the session's user or rules.
     SetUp(i32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_engine_are_temporary() {
+        assert!(is_temporary(&temporary_name(0)) && is_temporary(&temporary_name(u64::MAX)));
+        for name in [&b".nacre-0123456789abcde.tmp"[..], b".nacre-0123456789abcdeg.tmp", b"a.tmp", b".nacre-.tmp"] {
+            assert!(!is_temporary(name), "{}", name.escape_ascii());
+        }
+    }
 }

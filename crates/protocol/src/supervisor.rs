@@ -39,6 +39,21 @@ pub enum Asked {
     WithProgram,
 }
 
+/// Maximum programs that [`Report::NotFrozen`] names.
+pub const MAX_PROGRAMS: usize = 8;
+
+/// Maximum bytes of a program's command line in a report.
+pub const MAX_COMMAND_BYTES: usize = 100;
+
+/// A running program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Program {
+    /// Its process.
+    pub pid: Pid,
+    /// The beginning of its command line.
+    pub command: String,
+}
+
 /// An order from the host.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Order {
@@ -142,6 +157,17 @@ pub enum Order {
         /// The signal.
         signal: i32,
     },
+    /// Freeze every program of the session, except the shell, its standby and nacre's own processes. Everything that the
+    /// host has asked to be forked is known before. Answered by [`Report::Frozen`] or [`Report::NotFrozen`].
+    ///
+    /// A frozen process gets its signals when it is thawed, except SIGKILL. [`Order::KillProcess`] thaws the process
+    /// that it kills. [`Order::Shutdown`] thaws everything, so that programs can use their grace time.
+    Freeze {
+        /// Echoed in the answer.
+        id: u64,
+    },
+    /// Let the frozen programs go on. Not answered.
+    Thaw,
     /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit. Answered by [`Report::Ended`].
     Shutdown {
         /// Milliseconds until SIGKILL.
@@ -255,6 +281,24 @@ pub enum Report {
         escalated: bool,
         /// The directory of the foreground group, if groups are used. SIGKILL moves the shell to a new group.
         group: Option<String>,
+    },
+    /// Answer to [`Order::Freeze`]: no program of the session runs, until [`Order::Thaw`].
+    Frozen {
+        /// The id from the order.
+        id: u64,
+        /// The directory of the foreground group, if groups are used: the shell has left what is frozen.
+        group: Option<String>,
+    },
+    /// Answer to [`Order::Freeze`]: some programs cannot be frozen, so none is.
+    NotFrozen {
+        /// The id from the order.
+        id: u64,
+        /// The directory of the foreground group, if groups are used.
+        group: Option<String>,
+        /// Some of the programs, at most [`MAX_PROGRAMS`].
+        programs: Vec<Program>,
+        /// How many there are; 0 if they cannot be looked up.
+        count: u64,
     },
     /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,

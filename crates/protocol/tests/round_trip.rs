@@ -3,7 +3,7 @@
 use nacre_containment::limits::{EnableError, Limits};
 use nacre_containment::pid::{Identity, Pid};
 use nacre_protocol::message::{self, MAX_MESSAGE_BYTES};
-use nacre_protocol::supervisor::{Asked, LimitProblem, MAX_SPARED, Order, Report, Role, StartStep};
+use nacre_protocol::supervisor::{Asked, LimitProblem, MAX_SPARED, Order, Program, Report, Role, StartStep};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -51,10 +51,10 @@ fn problem() -> impl Strategy<Value = LimitProblem> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    use Order::{Continue, Files, Insist, KillShell, Promote, Rotate, Settled, TrapRuns};
+    use Order::{Continue, Files, Insist, KillShell, Promote, Rotate, Settled, Thaw, TrapRuns};
     let kill = || (any::<u64>(), any::<u64>(), any::<i32>(), any::<u64>());
     prop_oneof![
-        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate]),
+        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate, Thaw]),
         (any::<u64>(), text(), any::<bool>()).prop_map(|(fork_key, channel_name, has_workspace)| Order::Confine {
             fork_key,
             channel_name,
@@ -82,8 +82,13 @@ fn order() -> impl Strategy<Value = Order> {
         any::<bool>().prop_map(|expected| Order::ExpectForks { expected }),
         kill().prop_map(|(id, key, signal, grace_ms)| Order::KillProcess { id, key, signal, grace_ms }),
         (any::<u64>(), any::<i32>()).prop_map(|(key, signal)| Order::SignalProcess { key, signal }),
+        any::<u64>().prop_map(|id| Order::Freeze { id }),
         any::<u64>().prop_map(|grace_ms| Order::Shutdown { grace_ms }),
     ]
+}
+
+fn program() -> impl Strategy<Value = Program> {
+    (pid(), text()).prop_map(|(pid, command)| Program { pid, command })
 }
 
 fn report() -> impl Strategy<Value = Report> {
@@ -115,6 +120,9 @@ fn report() -> impl Strategy<Value = Report> {
             found,
             escalated
         }),
+        (any::<u64>(), group()).prop_map(|(id, group)| Report::Frozen { id, group }),
+        (any::<u64>(), group(), vec(program(), 0..4), any::<u64>())
+            .prop_map(|(id, group, programs, count)| Report::NotFrozen { id, group, programs, count }),
         (any::<u64>(), any::<bool>(), group()).prop_map(|(id, escalated, group)| Report::Killed {
             id,
             escalated,
@@ -142,7 +150,9 @@ fn number_of_order(order: &Order) -> u8 {
         Order::Rotate => 13,
         Order::KillProcess { .. } => 14,
         Order::SignalProcess { .. } => 15,
-        Order::Shutdown { .. } => 16,
+        Order::Freeze { .. } => 16,
+        Order::Thaw => 17,
+        Order::Shutdown { .. } => 18,
     }
 }
 
@@ -162,7 +172,9 @@ fn number_of_report(report: &Report) -> u8 {
         Report::ProcessEnded { .. } => 10,
         Report::ProcessKilled { .. } => 11,
         Report::Killed { .. } => 12,
-        Report::Ended => 13,
+        Report::Frozen { .. } => 13,
+        Report::NotFrozen { .. } => 14,
+        Report::Ended => 15,
     }
 }
 

@@ -50,6 +50,8 @@ fn end_helpers(table: &mut ProcessTable, setting: &Setting) {
 }
 
 fn ask(table: &mut ProcessTable, setting: &Setting, grace: Duration) {
+    // SIGKILL ends frozen processes too, but no other signal reaches them.
+    table.thaw();
     let mut ladder = Ladder::new(libc::SIGTERM, grace);
     loop {
         reap(table, setting);

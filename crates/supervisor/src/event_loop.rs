@@ -25,7 +25,7 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
     let mut is_reaped = true;
     loop {
         table.ensure_broker();
-        let wake = wait(&setting, &kills);
+        let wake = wait(&setting, &kills, table.next_freeze_look());
         // Before an order is received, which may need descriptors. Without its limits, this process could not carry
         // orders or kills out: the host replaces it, as it replaces a killed one.
         if !setting.limits.restore() && (wake.order || !kills.is_empty()) {
@@ -57,6 +57,9 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
             is_reaped = reap_unless_ordered(&mut table, &setting, || is_readable(setting.control.as_fd()));
         }
         is_reaped &= step_kills(&mut kills, &wake.kills, &mut table, &setting);
+        if let Some(report) = table.step_freeze() {
+            setting.report(&report);
+        }
     }
 }
 
@@ -147,6 +150,7 @@ fn execute(
             kills.push(OrderedKill::start(id, Target::Foreground { command, spare }, signal, grace, table, is_ordered));
         }
         Order::KillProcess { id, key, signal, grace_ms } => {
+            table.spare_from_freeze(key);
             let grace = Duration::from_millis(grace_ms);
             kills.push(OrderedKill::start(id, Target::Process { key }, signal, grace, table, is_ordered));
         }
@@ -168,6 +172,11 @@ fn execute(
             table.rotate();
             setting.report(&Report::Rotated { group: table.group_directory() });
         }
+        Order::Freeze { id } => {
+            table.freeze(id);
+            kills.iter().filter_map(OrderedKill::process).for_each(|key| table.spare_from_freeze(key));
+        }
+        Order::Thaw => table.thaw(),
         Order::Shutdown { .. } => {}
     }
 }
@@ -180,7 +189,7 @@ struct Wake {
     kills: Vec<bool>,
 }
 
-fn wait(setting: &Setting, kills: &[OrderedKill]) -> Wake {
+fn wait(setting: &Setting, kills: &[OrderedKill], freeze_look: Option<Duration>) -> Wake {
     let mut fds = vec![
         PollFd::new(setting.control.as_fd(), PollFlags::POLLIN),
         PollFd::new(setting.children.as_fd(), PollFlags::POLLIN),
@@ -193,6 +202,7 @@ fn wait(setting: &Setting, kills: &[OrderedKill]) -> Wake {
     let timeout = kills
         .iter()
         .map(OrderedKill::next_look)
+        .chain(freeze_look)
         .min()
         .map_or(PollTimeout::NONE, |longest| PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     if poll(&mut fds, timeout).is_err() {

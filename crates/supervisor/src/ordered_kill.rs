@@ -74,6 +74,14 @@ impl OrderedKill {
         matches!(self.target, Target::Foreground { .. })
     }
 
+    /// The key of the background process that it ends.
+    pub fn process(&self) -> Option<u64> {
+        match self.target {
+            Target::Process { key } => Some(key),
+            Target::Foreground { .. } => None,
+        }
+    }
+
     /// The user's EXIT trap is about to run in the shell.
     pub fn trap_runs(&mut self) {
         self.trap_runs = true;

@@ -1,5 +1,6 @@
 //! The processes of the session and their roles: the shell, its standby, the foreground command, background processes.
 
+mod freeze;
 mod members;
 
 use crate::arguments::Arguments;
@@ -10,6 +11,7 @@ use crate::process_setup::Setting;
 use crate::processes::Processes;
 use crate::spawn::{Failure, Plan, Tie, c_string};
 use crate::standing::Standing;
+use freeze::Freeze;
 use nacre_containment::cgroup::Group;
 use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
@@ -67,6 +69,7 @@ pub struct ProcessTable {
     pub expects_forks: bool,
     /// The files helpers.
     pub helpers: Helpers,
+    freeze: Option<Freeze>,
 }
 
 impl ProcessTable {
@@ -83,6 +86,7 @@ impl ProcessTable {
             enclosure: Enclosure::Open,
             expects_forks: false,
             helpers: Helpers::default(),
+            freeze: None,
         }
     }
 

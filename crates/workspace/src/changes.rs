@@ -10,6 +10,7 @@ use crate::metadata::attributes;
 use crate::selection::{Selection, is_within};
 use crate::staging;
 use crate::tree::{changed_at, file_type, join, names, open_file, split, status};
+use nacre_protocol::files;
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
 use rustix::fs::{FileType, Stat, fgetxattr, fstat, readlinkat};
 use rustix::io::{Errno, Result, read};
@@ -142,7 +143,8 @@ impl Sides<'_> {
         }
         for name in candidates {
             let path = join(path, &name);
-            if !selection.reaches_into(&path) || staging::is_staging(&path) {
+            let is_own = staging::is_staging(&path) || files::is_temporary(&name);
+            if is_own || !selection.reaches_into(&path) {
                 continue;
             }
             found.extend(self.compare(merged.as_ref(), base.as_ref(), &name, &path)?);

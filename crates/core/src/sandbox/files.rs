@@ -3,6 +3,7 @@
 use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::files::Access;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of helpers that a file call tries. The first may have been killed since its last use.
@@ -12,20 +13,25 @@ const FILES_ATTEMPTS: u32 = 6;
 const PAUSE: Duration = Duration::from_millis(5);
 
 impl Sandbox {
-    /// Makes a call on the files of a session. Repeats `call` with a new helper if the helper had ended.
+    /// Makes a call on the files of a session, after a pause of the sandbox. Repeats `call` with a new helper if the
+    /// helper had ended.
     pub fn files<T, F, R>(&self, session: &str, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F, R>
     where
         F: Fn(Access) -> R + Send,
         R: Future<Output = Result<Option<T>, Error>> + Send,
     {
         let asked = self.session(session).map(|handle| (handle.files(), handle));
+        let turns = Arc::clone(&self.inner.files);
         async move {
             let (access, handle) = asked?;
             let mut access = access.await?;
             for attempt in 0..FILES_ATTEMPTS {
+                // Taken after the access, which a hold may delay: the pause waits for this call.
+                let turn = turns.read().await;
                 if let Some(done) = call(access).await? {
                     return Ok(done);
                 }
+                drop(turn);
                 tokio::time::sleep(PAUSE * 2u32.pow(attempt)).await;
                 access = handle.files().await?;
             }

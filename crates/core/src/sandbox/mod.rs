@@ -2,27 +2,31 @@
 
 mod config;
 mod files;
+mod pause;
 mod surroundings;
+mod workspace;
 
 use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
-use crate::session::{Config as SessionConfig, Handle, Isolate, Opened};
+use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
 use nacre_protocol::standing::ResourceLimits;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 use surroundings::Enforced;
+use tokio::sync::RwLock;
 
 pub use config::{Config, NewSession};
+pub use pause::Pause;
 
 /// The session that always exists.
 pub const DEFAULT_SESSION: &str = "default";
@@ -55,6 +59,8 @@ struct Inner {
     workspace: Option<Arc<Workspace>>,
     sessions: Mutex<Sessions>,
     processes: Registry,
+    /// Shared by file calls that are being made, and exclusive for a pause.
+    files: Arc<RwLock<()>>,
 }
 
 #[derive(Default)]
@@ -64,6 +70,10 @@ struct Sessions {
     /// always exists.
     closing: HashMap<u64, (String, Handle)>,
     closings: u64,
+    /// The pauses that wait or are in effect, in order, with the holds of sessions that were created meanwhile.
+    pauses: BTreeMap<u64, Vec<Hold>>,
+    /// How many pauses there have been.
+    paused: u64,
     destroyed: bool,
     made: u64,
 }
@@ -101,6 +111,7 @@ impl Sandbox {
                 workspace,
                 sessions: Mutex::default(),
                 processes: Registry::default(),
+                files: Arc::default(),
             }),
         }
     }
@@ -168,18 +179,6 @@ impl Sandbox {
             done(result.map(|()| started));
         });
         handle.start_process(StartRequest { new, process, starter, attempts: 0 });
-    }
-
-    /// The copy-on-write workspace.
-    ///
-    /// # Errors
-    /// `WORKSPACE_NOT_ENABLED` if the sandbox has none; `SANDBOX_DESTROYED`.
-    pub fn workspace(&self) -> Result<Arc<Workspace>, Error> {
-        self.lock().check()?;
-        self.inner.workspace.clone().ok_or_else(|| {
-            let message = "the sandbox writes to the real files: create it with workspace: 'copy-on-write'";
-            Error::new(Code::WorkspaceNotEnabled, message)
-        })
     }
 
     /// The background processes.
@@ -273,6 +272,7 @@ impl Sandbox {
         }
         let id = new.id.clone();
         let handle = self.spawn(&mut sessions, new, shared)?;
+        sessions.pauses.values_mut().for_each(|holds| holds.push(handle.hold()));
         sessions.open.insert(id, handle.clone());
         Ok(handle)
     }

@@ -32,6 +32,7 @@ pub(super) async fn run(config: Config, mut mailbox: Mailbox<Message>) {
         if session.look_for_answer() {
             continue;
         }
+        session.freeze_if_due();
         session.lend(&mut mailbox);
         let happened = match session.pace.look(|| mailbox.try_receive()) {
             Some(message) => Happened::Call(Some(message)),
@@ -181,6 +182,9 @@ impl Session {
                     self.events.push_back(Event::Cancel(ticket, signal));
                 }
             }
+            Message::Hold { id, grant } => self.queue_hold(id, grant),
+            Message::Freeze { id, reply } => self.freeze(id, reply),
+            Message::Release { id } => self.release(id),
             Message::Close { grace, reply } => self.close(grace, Some(reply)),
         }
     }
@@ -189,6 +193,7 @@ impl Session {
         let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
         replies.extend(reply);
         self.files.close();
+        self.holds.close();
         self.events.push_back(Event::Close);
     }
 

@@ -187,6 +187,7 @@ impl Session {
                 }
                 self.events.push_back(Event::TreeGone { ticket, escalated });
             }
+            Report::Frozen { .. } | Report::NotFrozen { .. } => self.freeze_report(report),
             Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
                 self.process_report(report);
             }

@@ -9,7 +9,7 @@ use crate::files::Access;
 use crate::process::StartRequest;
 use crate::shell::state::Ticket;
 use std::collections::HashMap;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// A call that has not been answered yet.
 pub(super) enum Call {
@@ -21,6 +21,7 @@ pub(super) enum Call {
         reply: oneshot::Sender<Result<(), Error>>,
     },
     Start(Box<StartRequest>),
+    Hold(watch::Sender<bool>),
     Files(oneshot::Sender<Result<Access, Error>>),
 }
 

@@ -10,6 +10,7 @@ mod calls;
 mod confinement;
 mod files;
 mod foreground;
+mod hold;
 mod loan;
 mod mailbox;
 mod numbers;
@@ -49,6 +50,7 @@ use calls::Calls;
 use confinement::Enclosure;
 use files::Files;
 use foreground::Foreground;
+use hold::{FreezeReply, Holds};
 use loan::Sent;
 use mailbox::{Sender, WeakSender, mailbox};
 use nacre_containment::pid::Pid;
@@ -71,7 +73,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use supervision::Supervision;
 use timers::Timers;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
+
+pub use hold::{Busy, Hold};
 
 /// The lock of the mailbox, which its model test replaces.
 mod sync {
@@ -159,6 +163,9 @@ enum Message {
     Files(files::Reply),
     SignalProcess { key: u64, signal: i32 },
     KillProcess { key: u64, policy: KillPolicy, reply: oneshot::Sender<bool> },
+    Hold { id: u64, grant: watch::Sender<bool> },
+    Freeze { id: u64, reply: FreezeReply },
+    Release { id: u64 },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
 
@@ -315,6 +322,7 @@ struct Session {
     calls: Calls,
     foreground: Foreground,
     background: Background,
+    holds: Holds,
     supervision: Supervision,
     shell: ShellLink,
     standbys: Standbys,
@@ -352,6 +360,7 @@ impl Session {
             calls: Calls::default(),
             foreground: Foreground::default(),
             background: Background::default(),
+            holds: Holds::default(),
             supervision: Supervision::default(),
             shell: ShellLink::default(),
             standbys: Standbys::default(),
@@ -377,6 +386,7 @@ impl Session {
         self.standbys = Standbys::default();
         self.enclosure.close();
         self.files = Files::default();
+        self.holds.disconnect();
         self.plain.disconnect();
     }
 }

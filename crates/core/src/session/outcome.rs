@@ -155,6 +155,9 @@ impl Session {
                 drop(reply.send(error.map_or(Ok(opened), Err)));
             }
             Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),
+            // Dropping it reports to the holder that the session ends.
+            Call::Hold(grant) if error.is_none() => self.holds.grant(grant),
+            Call::Hold(_) => {}
             Call::Files(reply) => self.answer_files(reply, error),
             Call::Exec(request, _) => {
                 self.calls.answered(request.id);

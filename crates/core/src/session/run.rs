@@ -138,7 +138,8 @@ impl Session {
         }
     }
 
-    fn awaits_forks(&self) -> bool {
+    /// Whether the shell or the standby was asked for a fork that has not arrived.
+    pub(super) fn awaits_forks(&self) -> bool {
         [Source::Shell, Source::Standby].iter().any(|source| self.awaits_fork_from(*source))
     }
 

@@ -192,8 +192,7 @@ impl Session {
 
     /// Called after an event: schedules a standby for when the session stays idle.
     pub(super) fn schedule_standby(&mut self) {
-        let due = self.state.shell == Shell::Idle && !self.state.standby.fresh && !self.state.standby.paused;
-        if !due {
+        if !self.state.lacks_standby() {
             self.timers.clear(Timer::Idle);
         } else if !self.timers.is_set(Timer::Idle) {
             self.timers.set(Timer::Idle, Instant::now() + IDLE_BEFORE_STANDBY);

@@ -6,11 +6,17 @@ use super::step::Step;
 
 impl Step {
     pub(super) fn cancel(&mut self, ticket: Ticket, signal: Option<i32>) {
-        if let Some(at) = self.state.queue.iter().position(|(queued, _)| *queued == ticket) {
-            self.state.queue.remove(at);
-            return self.refuse(ticket, Refusal::Cancelled);
+        if !self.remove_from_queue(ticket) {
+            self.kill(ticket, Cause::Cancel, signal);
         }
-        self.kill(ticket, Cause::Cancel, signal);
+    }
+
+    /// Refuses a call that waits. False if it does not.
+    pub(super) fn remove_from_queue(&mut self, ticket: Ticket) -> bool {
+        let Some(at) = self.state.queue.iter().position(|(queued, _)| *queued == ticket) else { return false };
+        self.state.queue.remove(at);
+        self.refuse(ticket, Refusal::Cancelled);
+        true
     }
 
     pub(super) fn kill(&mut self, ticket: Ticket, cause: Cause, signal: Option<i32>) {

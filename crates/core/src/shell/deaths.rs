@@ -72,14 +72,19 @@ impl Step {
         self.act(Action::Salvage);
     }
 
-    /// Answers the command that the supervisor took down, now that all its processes are dead, and starts again.
+    /// Answers the command that the supervisor took down, now that all its processes are dead, and starts again. After a
+    /// hold, the next call starts the shell.
     pub(super) fn salvaged(&mut self) {
         let Shell::Salvaging(lost) = self.state.shell else { return };
         let restarted = std::mem::replace(&mut self.state.restarted, true);
         if let Some(Run { ticket, end: Some(end), kill, .. }) = lost {
             self.act(Action::Answer(ticket, Answer::Ended { end, kill, restarted }));
         }
-        self.start(Action::StartSession);
+        if self.state.held.is_some() {
+            self.state.shell = Shell::Absent;
+        } else {
+            self.start(Action::StartSession);
+        }
     }
 
     pub(super) fn close(&mut self) {

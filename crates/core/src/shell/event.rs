@@ -9,6 +9,8 @@ pub enum Event {
     Submit(Ticket, Work),
     /// The caller cancelled a command. A running command may be cancelled with a specific signal.
     Cancel(Ticket, Option<i32>),
+    /// A hold ends. One that still waits never takes effect.
+    Released(Ticket),
     /// The running command reached its timeout.
     TimeUp(Ticket),
     /// The running command printed more than its limit.
@@ -106,7 +108,7 @@ pub enum Refusal {
 /// The answer to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The shell is running, or the variables are set.
+    /// The shell is running, or the hold is in effect.
     Ready,
     /// The command has ended.
     Ended {

@@ -19,6 +19,8 @@ pub enum Work {
     SetEnv,
     /// A background process. It never waits for a command.
     Start,
+    /// A time in which nothing begins, until [`super::event::Event::Released`].
+    Hold,
 }
 
 /// The shell's process.
@@ -154,6 +156,8 @@ pub struct State {
     pub queue: VecDeque<(Ticket, Work)>,
     /// Background processes that wait for a fork.
     pub starts: VecDeque<Ticket>,
+    /// The hold that is in effect: no queued call and no process begins.
+    pub held: Option<Ticket>,
     /// Attempts to start a shell since the last working shell.
     pub attempts: u32,
     /// The shell was replaced, and no result has reported that yet.
@@ -171,6 +175,7 @@ impl State {
             isolation: Isolation::Isolated,
             queue: VecDeque::new(),
             starts: VecDeque::new(),
+            held: None,
             attempts: 0,
             restarted: false,
             survives_exit,
@@ -184,6 +189,12 @@ impl State {
             && (self.standby.fresh || self.standby.paused)
             && self.queue.is_empty()
             && self.starts.is_empty()
+            && self.held.is_none()
+    }
+
+    /// True if a standby is to be forked when the session stays idle.
+    pub fn lacks_standby(&self) -> bool {
+        self.shell == Shell::Idle && !self.standby.fresh && !self.standby.paused && self.held.is_none()
     }
 
     /// Whether the call runs and has not ended.

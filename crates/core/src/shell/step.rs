@@ -1,7 +1,8 @@
 //! A transition in progress: the state, the actions so far, and helpers for all transitions.
 
 use super::event::{Action, Answer, Refusal};
-use super::state::{Isolation, Shell, Standby, State, Ticket};
+use super::state::{Isolation, Shell, Standby, State, Ticket, Work};
+use std::collections::VecDeque;
 
 /// Maximum consecutive starts of a shell that dies immediately.
 pub const MAX_ATTEMPTS: u32 = 3;
@@ -21,10 +22,10 @@ impl Step {
         self.act(Action::Answer(ticket, Answer::Refused(why)));
     }
 
-    /// Forks a standby, unless a standby has the current state or forking has just failed.
+    /// Forks a standby, unless a standby has the current state, forking has just failed, or nothing may begin.
     pub(super) fn fork_standby(&mut self, command_follows: bool) {
         let standby = &mut self.state.standby;
-        if standby.fresh || standby.paused {
+        if standby.fresh || standby.paused || self.state.held.is_some() {
             return;
         }
         (standby.forking, standby.fresh) = (true, true);
@@ -48,10 +49,14 @@ impl Step {
         self.refuse_all(Refusal::NoShell);
     }
 
+    /// Refuses every waiting call. Only the end of the session refuses a hold: without a shell, it takes effect at once.
     pub(super) fn refuse_all(&mut self, why: Refusal) {
         let queue = std::mem::take(&mut self.state.queue);
         let starts = std::mem::take(&mut self.state.starts);
-        for ticket in queue.into_iter().map(|(ticket, _)| ticket).chain(starts) {
+        let is_kept = |work: Work| work == Work::Hold && why != Refusal::Closed;
+        let (kept, refused): (VecDeque<_>, VecDeque<_>) = queue.into_iter().partition(|(_, work)| is_kept(*work));
+        self.state.queue = kept;
+        for ticket in refused.into_iter().map(|(ticket, _)| ticket).chain(starts) {
             self.refuse(ticket, why);
         }
     }

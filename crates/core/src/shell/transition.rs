@@ -1,12 +1,12 @@
 //! The shell's state machine: a pure function `(State, Event) -> (State, Vec<Action>)`.
 //!
-//! Two rules determine the rest. First, a command runs only if the standby has the state after the last finished
+//! Three rules determine the rest. First, a command runs only if the standby has the state after the last finished
 //! command, or forking has failed. A shell that dies then loses only the changes of its last command, and a background
 //! process can start from the right state while a command runs. Second, every call is answered exactly once, whatever
-//! dies in between.
+//! dies in between. Third, while a hold is in effect, no call and no process begins, whatever dies.
 
 use super::event::{Action, Answer, Event, Refusal, Source};
-use super::state::{Cause, End, Isolation, Run, Shell, Standby, State, Work};
+use super::state::{Cause, End, Isolation, Run, Shell, Standby, State, Ticket, Work};
 use super::step::Step;
 
 /// See the module.
@@ -23,6 +23,7 @@ impl Step {
             Event::Submit(ticket, Work::Start) => self.state.starts.push_back(ticket),
             Event::Submit(ticket, work) => self.state.queue.push_back((ticket, work)),
             Event::Cancel(ticket, signal) => self.cancel(ticket, signal),
+            Event::Released(ticket) => self.released(ticket),
             Event::TimeUp(ticket) => self.kill(ticket, Cause::Timeout, None),
             Event::OutputLimit(ticket) => self.kill(ticket, Cause::OutputLimit, None),
             Event::ShellOverdue(ticket) => self.shell_overdue(ticket),
@@ -94,14 +95,38 @@ impl Step {
     /// Performs every step that is possible now.
     pub(super) fn advance(&mut self) {
         match self.state.shell {
-            Shell::Absent if !self.state.queue.is_empty() || !self.state.starts.is_empty() => {
-                self.start(Action::StartSession);
+            Shell::Terminated(code) => {
+                self.refuse_all(Refusal::Terminated(code));
+                self.grant_hold();
+            }
+            Shell::Closing | Shell::Closed => self.refuse_all(Refusal::Closed),
+            _ if self.state.held.is_some() => {}
+            Shell::Absent => {
+                let is_needed = !self.state.queue.is_empty() || !self.state.starts.is_empty();
+                if !self.grant_hold() && is_needed {
+                    self.start(Action::StartSession);
+                }
             }
             Shell::Idle => self.use_idle_shell(),
             Shell::Running(_) => self.start_processes_beside_a_command(),
-            Shell::Terminated(code) => self.refuse_all(Refusal::Terminated(code)),
-            Shell::Closing | Shell::Closed => self.refuse_all(Refusal::Closed),
             _ => {}
+        }
+    }
+
+    /// Puts the first call of the queue into effect if it is a hold. It needs no shell.
+    fn grant_hold(&mut self) -> bool {
+        let is_first = self.state.queue.front().is_some_and(|(_, work)| *work == Work::Hold);
+        if self.state.held.is_some() || !is_first {
+            return false;
+        }
+        self.state.held = self.state.queue.pop_front().map(|(ticket, _)| ticket);
+        self.state.held.into_iter().for_each(|ticket| self.act(Action::Answer(ticket, Answer::Ready)));
+        true
+    }
+
+    fn released(&mut self, ticket: Ticket) {
+        if self.state.held.take_if(|held| *held == ticket).is_none() {
+            self.remove_from_queue(ticket);
         }
     }
 
@@ -117,6 +142,9 @@ impl Step {
             self.act(Action::Isolate);
         }
         while let Some((ticket, work)) = self.state.queue.front().copied() {
+            if self.grant_hold() {
+                return;
+            }
             if work == Work::Open {
                 self.state.queue.pop_front();
                 self.act(Action::Answer(ticket, Answer::Ready));

@@ -217,6 +217,85 @@ fn what_a_dead_supervisor_leaves_is_removed_without_a_shell_too() {
     assert_eq!(state.shell, Shell::Absent);
 }
 
+const READY: Answer = Answer::Ready;
+
+#[test]
+fn a_hold_waits_its_turn_and_nothing_begins_until_it_is_released() {
+    let (state, actions) = run_all(running(), [Event::StandbyForked, Event::Submit(3, Work::Hold)]);
+    assert_eq!(actions, []);
+    let (state, actions) = run_all(state, [Event::Submit(4, Work::Command), DONE]);
+    assert_eq!(actions.last(), Some(&Action::Answer(3, READY)));
+    assert_eq!((state.shell, state.held, state.is_ready()), (Shell::Idle, Some(3), false));
+    for event in [Event::Submit(5, Work::Start), Event::Submit(6, Work::SetEnv), Event::IdleForAWhile] {
+        assert_eq!(step(state.clone(), event).1, [], "{event:?}");
+    }
+    let (state, _) = step(state, Event::Submit(5, Work::Start));
+    let (state, actions) = step(state, Event::Released(3));
+    assert!(actions.contains(&Action::ForkProcess(5, Source::Shell)) && actions.contains(&Action::Run(4)));
+    assert_eq!(state.held, None);
+}
+
+#[test]
+fn a_hold_starts_no_shell_and_keeps_calls_from_starting_one() {
+    let (state, actions) = step(State::new(true), Event::Submit(1, Work::Hold));
+    assert_eq!((state.shell, actions), (Shell::Absent, vec![Action::Answer(1, READY)]));
+    let (state, actions) = step(state, Event::Submit(2, Work::Command));
+    assert_eq!((state.shell, actions), (Shell::Absent, vec![]));
+    let (state, actions) = step(state, Event::Released(1));
+    assert_eq!((state.shell, actions), (Shell::Starting, vec![Action::StartSession]));
+}
+
+#[test]
+fn a_hold_waits_for_a_shell_that_is_starting_and_survives_its_failure() {
+    let (state, actions) = run_all(State::new(true), [Event::Submit(1, Work::Open), Event::Submit(2, Work::Hold)]);
+    assert_eq!(actions, []);
+    let (_, actions) = run_all(state.clone(), [Event::Hello, Event::SetUp]);
+    assert_eq!(actions, [Action::Answer(1, READY), Action::Answer(2, READY)]);
+    let (state, actions) = step(state, Event::StartFailed);
+    assert_eq!(actions, [Action::Answer(1, Answer::Refused(Refusal::NoShell)), Action::Answer(2, READY)]);
+    assert_eq!((state.shell, state.held), (Shell::Absent, Some(2)));
+}
+
+#[test]
+fn holds_take_effect_one_after_the_other() {
+    let (state, actions) = run_all(idle(), [Event::Submit(2, Work::Hold), Event::Submit(3, Work::Hold)]);
+    assert_eq!(actions, []);
+    // Released before its turn.
+    let (state, actions) = run_all(state, [Event::Submit(4, Work::Hold), Event::Released(3)]);
+    assert_eq!(actions, [Action::Answer(3, Answer::Refused(Refusal::Cancelled))]);
+    let (state, actions) = step(state, Event::Released(2));
+    assert_eq!((state.held, actions), (Some(4), vec![Action::Answer(4, READY)]));
+    let (state, actions) = step(state, Event::Released(2));
+    assert_eq!((state.held, actions), (Some(4), vec![]));
+}
+
+#[test]
+fn a_dead_shell_is_replaced_during_a_hold_and_runs_nothing() {
+    let held = run_all(running(), [Event::StandbyForked, DONE, Event::Submit(3, Work::Hold)]).0;
+    let held = step(held, Event::Submit(4, Work::Command)).0;
+    let (state, actions) = step(held.clone(), Event::ShellDied { unread: false });
+    assert_eq!(actions, [Action::Promote]);
+    let (state, actions) = step(state, Event::Promoted);
+    assert_eq!((state.shell, state.held, actions), (Shell::Idle, Some(3), vec![]));
+    assert!(step(state, Event::Released(3)).1.contains(&Action::Isolate));
+    let gone = Event::SupervisorGone { unread: false, orderly: false };
+    let (state, actions) = run_all(held, [gone, Event::Salvaged]);
+    assert_eq!((state.shell, actions), (Shell::Absent, vec![]));
+    let (state, actions) = step(state, Event::Released(3));
+    assert_eq!((state.restarted, actions), (true, vec![Action::StartSession]));
+}
+
+#[test]
+fn a_hold_takes_effect_in_a_terminated_session_and_ends_when_it_is_closed() {
+    let terminated = State { shell: Shell::Terminated(Some(0)), ..idle() };
+    let (state, actions) = step(terminated, Event::Submit(2, Work::Hold));
+    assert_eq!(actions, [Action::Answer(2, READY)]);
+    let (state, _) = step(state, Event::Submit(3, Work::Hold));
+    let (state, actions) = step(state, Event::Close);
+    assert_eq!(actions, [Action::Shutdown, Action::Answer(3, Answer::Refused(Refusal::Closed))]);
+    assert_eq!(step(state, Event::Released(2)).1, []);
+}
+
 /// Carries actions out as processes would: late, in any order, or never because they died.
 struct World {
     state: State,
@@ -224,6 +303,11 @@ struct World {
     answers: Vec<Event>,
     given: HashMap<Ticket, u32>,
     tickets: Ticket,
+    /// The calls that wait for their turn, in order, without starts of processes.
+    waiting: Vec<Ticket>,
+    holds: Vec<Ticket>,
+    /// The hold in effect.
+    held: Option<Ticket>,
     shell_lives: bool,
     supervisor_lives: bool,
     calm: bool,
@@ -236,6 +320,9 @@ impl World {
             answers: Vec::new(),
             given: HashMap::new(),
             tickets: 0,
+            waiting: Vec::new(),
+            holds: Vec::new(),
+            held: None,
             shell_lives: false,
             supervisor_lives: false,
             calm: false,
@@ -259,7 +346,29 @@ impl World {
         actions.into_iter().for_each(|action| self.act(action));
     }
 
+    /// A call begins or is answered. A refusal may come before its turn, and a command may begin again with the next
+    /// shell.
+    fn take_turn(&mut self, ticket: Ticket, is_in_order: bool) {
+        let Some(at) = self.waiting.iter().position(|waiting| *waiting == ticket) else { return };
+        assert!(!is_in_order || at == 0, "{ticket} has overtaken {:?}", self.waiting);
+        self.waiting.remove(at);
+    }
+
     fn act(&mut self, action: Action) {
+        match &action {
+            Action::Run(ticket) | Action::SetEnv(ticket) => {
+                assert_eq!(self.held, None, "{ticket} began during a hold");
+                self.take_turn(*ticket, true);
+            }
+            Action::ForkProcess(..) | Action::ForkStandby { .. } => assert_eq!(self.held, None, "{action:?}"),
+            Action::Answer(ticket, answer) => {
+                self.take_turn(*ticket, *answer == READY);
+                if *answer == READY && self.holds.contains(ticket) {
+                    assert_eq!(self.held.replace(*ticket), None);
+                }
+            }
+            _ => {}
+        }
         match action {
             Action::StartSession => {
                 (self.supervisor_lives, self.shell_lives) = (true, true);
@@ -297,6 +406,12 @@ impl World {
 
     fn submit(&mut self, work: Work) {
         self.tickets += 1;
+        if work != Work::Start {
+            self.waiting.push(self.tickets);
+        }
+        if work == Work::Hold {
+            self.holds.push(self.tickets);
+        }
         self.happen(Event::Submit(self.tickets, work));
     }
 
@@ -332,14 +447,31 @@ impl World {
                     self.happen(Event::TrapRuns(run.ticket));
                 }
             }
+            25 | 26 => self.submit(Work::Hold),
+            27..=30 => self.release(which),
             _ => {}
+        }
+    }
+
+    /// Releases one of the holds, which may wait, be in effect, or have been refused.
+    fn release(&mut self, which: usize) {
+        if !self.holds.is_empty() {
+            let ticket = self.holds.remove(which % self.holds.len());
+            self.held.take_if(|held| *held == ticket);
+            self.happen(Event::Released(ticket));
         }
     }
 
     fn settle(&mut self) {
         self.calm = true;
         for _ in 0..10_000 {
-            let Some(answer) = self.answers.pop() else { return };
+            let Some(answer) = self.answers.pop() else {
+                if self.holds.is_empty() {
+                    return;
+                }
+                self.release(0);
+                continue;
+            };
             self.happen(answer);
         }
         panic!("the state never settles: {:?}", self.state);
@@ -356,9 +488,10 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Every call is answered exactly once, and nothing stays pending once the processes have answered.
+    /// Every call is answered exactly once and begins in order, none during a hold, and nothing stays pending once the
+    /// processes have answered and the holds have been released.
     #[test]
-    fn every_call_is_answered_exactly_once(turns in prop::collection::vec((0u8..25, any::<u16>()), 0..120), survives: bool) {
+    fn every_call_is_answered_exactly_once(turns in prop::collection::vec((0u8..31, any::<u16>()), 0..120), survives: bool) {
         let mut world = World::new(survives);
         for (choice, which) in turns {
             world.turn(choice, usize::from(which));
@@ -373,11 +506,12 @@ proptest! {
         world.settle();
         world.answered_once()?;
         prop_assert!(matches!(world.state.shell, Shell::Absent | Shell::Idle | Shell::Terminated(_)), "{:?}", world.state);
+        prop_assert_eq!(world.state.held, None);
     }
 
     /// The same, but the session is closed in the middle.
     #[test]
-    fn closing_leaves_nothing_unanswered(turns in prop::collection::vec((0u8..25, any::<u16>()), 0..120), at: prop::sample::Index) {
+    fn closing_leaves_nothing_unanswered(turns in prop::collection::vec((0u8..31, any::<u16>()), 0..120), at: prop::sample::Index) {
         let mut world = World::new(true);
         let close_at = at.index(turns.len() + 1);
         for (number, (choice, which)) in turns.into_iter().enumerate() {

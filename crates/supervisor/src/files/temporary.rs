@@ -3,6 +3,7 @@
 //! They are registered, so that they are also removed if the session ends during the call.
 
 use super::remove::remove_tree;
+use nacre_protocol::files::temporary_name;
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use std::hash::{BuildHasher, RandomState};
@@ -28,16 +29,6 @@ pub struct Temporary(Arc<Entry>);
 const REMOVALS: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(2);
 
-const PREFIX: &[u8] = b".nacre-";
-const SUFFIX: &[u8] = b".tmp";
-const DIGITS: usize = 16;
-
-/// True for names of this engine's temporary files.
-pub fn is_temporary(name: &[u8]) -> bool {
-    let digits = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
-    digits.is_some_and(|digits| digits.len() == DIGITS && digits.iter().all(u8::is_ascii_hexdigit))
-}
-
 impl Temporary {
     /// Creates a file that only its owner can read.
     pub fn file(directory: BorrowedFd<'_>) -> Result<(Self, OwnedFd), Errno> {
@@ -62,8 +53,7 @@ impl Temporary {
         make: impl Fn(&[u8]) -> Result<T, Errno>,
     ) -> Result<(Self, T), Errno> {
         loop {
-            let digits = format!("{:016x}", RandomState::new().hash_one(0));
-            let name = [PREFIX, digits.as_bytes(), SUFFIX].concat();
+            let name = temporary_name(RandomState::new().hash_one(0));
             let directory = rustix::io::fcntl_dupfd_cloexec(directory, 3)?;
             let entry = Arc::new(Entry { directory, name, is_tree, exists: Mutex::new(false) });
             let temporary = Self(Arc::clone(&entry));
@@ -144,14 +134,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_names_of_this_engine_are_temporary() {
-        assert!(is_temporary(b".nacre-0123456789abcdef.tmp"));
-        for name in [&b".nacre-0123456789abcde.tmp"[..], b".nacre-0123456789abcdeg.tmp", b"a.tmp", b".nacre-.tmp"] {
-            assert!(!is_temporary(name), "{}", name.escape_ascii());
-        }
-    }
 
     #[test]
     fn it_is_gone_when_it_is_dropped_and_stays_when_it_is_kept() {

@@ -10,8 +10,7 @@
 //! by the last look, so no difference stays unknown.
 
 use super::failure::below;
-use super::temporary::is_temporary;
-use nacre_protocol::files::{Change, Event, MAX_ENTRIES};
+use nacre_protocol::files::{Change, Event, MAX_ENTRIES, is_temporary};
 use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use rustix::fs::{AtFlags, CWD, FileType, statat};
 use rustix::io::Errno;

@@ -1,0 +1,136 @@
+//! A pause of the whole sandbox: no command, process or file call begins, and the programs are frozen.
+//!
+//! All holds of a pause are queued in one step, under the lock of the sessions. Two pauses therefore have the same order
+//! in every session, and never wait for each other in a circle. A session that is created meanwhile is held before its
+//! first command, so it has no program yet. The trial session of [`Sandbox::opened`] is not held: it runs no program.
+//!
+//! File calls do not wait in a session's queue, so they share a lock, which a pause takes for itself. It waits for the
+//! calls that are being made. A write in pieces is a call for its opening alone: its pieces and its end do not wait.
+
+use super::Sandbox;
+use crate::error::{Code, Error};
+use crate::session::{Busy, Handle, Hold};
+use std::fmt::Write;
+use std::sync::Arc;
+use tokio::sync::OwnedRwLockWriteGuard;
+
+/// How many programs an error names.
+const NAMED: usize = 3;
+
+/// See the module. Dropping it lets everything go on.
+#[must_use = "everything goes on when this is dropped"]
+pub struct Pause {
+    sandbox: Sandbox,
+    /// Identifies the holds of sessions that are created meanwhile.
+    number: u64,
+    holds: Vec<Hold>,
+    files: Option<OwnedRwLockWriteGuard<()>>,
+}
+
+impl Sandbox {
+    /// Waits until no command runs in any session, and keeps programs from running until the result is dropped.
+    /// Commands that were queued before run first, later ones wait. Sessions that end meanwhile, and processes that are
+    /// being killed, are not waited for.
+    ///
+    /// # Errors
+    /// `WORKSPACE_BUSY` if programs run that cannot be frozen, as without control groups; `SANDBOX_DESTROYED`.
+    pub fn pause(&self) -> impl Future<Output = Result<Pause, Error>> + Send + use<> {
+        let pause = self.begin_pause();
+        async move {
+            let mut pause = pause?;
+            pause.take_effect().await?;
+            Ok(pause)
+        }
+    }
+
+    /// Queues a hold in every session.
+    fn begin_pause(&self) -> Result<Pause, Error> {
+        let mut sessions = self.lock();
+        sessions.check()?;
+        sessions.paused += 1;
+        let number = sessions.paused;
+        sessions.pauses.insert(number, Vec::new());
+        let holds = sessions.open.values().map(Handle::hold).collect();
+        Ok(Pause { sandbox: self.clone(), number, holds, files: None })
+    }
+}
+
+impl Pause {
+    async fn take_effect(&mut self) -> Result<(), Error> {
+        let mut held = Vec::new();
+        for mut hold in std::mem::take(&mut self.holds) {
+            // A session that ends needs no hold.
+            if hold.granted().await {
+                held.push(hold);
+            }
+        }
+        self.holds = held;
+        self.files = Some(Arc::clone(&self.sandbox.inner.files).write_owned().await);
+        let freezing: Vec<_> = self.holds.iter().map(Hold::freeze).collect();
+        let mut busy = Vec::new();
+        for frozen in freezing {
+            busy.extend(frozen.await.err());
+        }
+        self.sandbox.lock().check()?;
+        if busy.is_empty() { Ok(()) } else { Err(busy_error(&busy)) }
+    }
+}
+
+impl Drop for Pause {
+    fn drop(&mut self) {
+        let late = self.sandbox.lock().pauses.remove(&self.number);
+        // Not under the lock.
+        drop(late);
+    }
+}
+
+fn busy_error(busy: &[Busy]) -> Error {
+    let programs: Vec<_> = busy.iter().flat_map(|busy| &busy.programs).collect();
+    let count = busy.iter().map(|busy| busy.count).sum::<u64>();
+    let mut names = String::new();
+    for (number, program) in programs.iter().take(NAMED).enumerate() {
+        let _ = write!(names, "{}{} ({})", if number > 0 { ", " } else { "" }, program.pid, program.command);
+    }
+    let more = count.saturating_sub(programs.len().min(NAMED) as u64);
+    if more > 0 {
+        let _ = write!(names, "{}{more} more", if names.is_empty() { "" } else { " and " });
+    }
+    if count == 0 {
+        names.push_str("they cannot be looked up");
+    }
+    let reason = if busy.iter().all(|busy| busy.has_groups) {
+        "programs are using the workspace and cannot be paused"
+    } else {
+        "programs are using the workspace, and nacre cannot pause them without a control group"
+    };
+    Error::new(Code::WorkspaceBusy, format!("{reason}: {names}; end them, or wait for their end"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nacre_containment::pid::Pid;
+    use nacre_protocol::supervisor::Program;
+
+    #[test]
+    fn the_error_names_some_programs_and_counts_the_others() {
+        let program = |pid, command: &str| Program { pid: Pid::new(pid).unwrap(), command: command.into() };
+        let one = Busy { programs: vec![program(7, "sleep 60")], count: 1, has_groups: false };
+        let error = busy_error(std::slice::from_ref(&one));
+        assert_eq!(
+            (error.code.as_str(), error.message.as_str()),
+            (
+                "WORKSPACE_BUSY",
+                "programs are using the workspace, and nacre cannot pause them without a control group: 7 (sleep 60); \
+                 end them, or wait for their end"
+            )
+        );
+        let many = Busy { programs: (2..10).map(|pid| program(pid, "x")).collect(), count: 20, has_groups: true };
+        let message = busy_error(std::slice::from_ref(&many)).message;
+        assert!(message.contains("cannot be paused: 2 (x), 3 (x), 4 (x) and 17 more;"), "{message}");
+        let message = busy_error(&[one, many]).message;
+        assert!(message.contains("7 (sleep 60), 2 (x), 3 (x) and 18 more;"), "{message}");
+        let unseen = Busy { programs: Vec::new(), count: 0, has_groups: true };
+        assert!(busy_error(&[unseen]).message.contains("paused: they cannot be looked up;"));
+    }
+}

@@ -1,0 +1,209 @@
+//! Holds: while one is in effect, no command and no process begins in the session, and its programs can be frozen.
+//!
+//! A hold waits in the queue like a command. It needs no shell, so it starts none. The state machine puts it into
+//! effect; this module freezes the programs, which the supervisor does.
+
+use super::calls::Call;
+use super::{Handle, Message, Session, WeakHandle};
+use crate::shell::event::Event;
+use crate::shell::state::{Shell, Ticket, Work};
+use nacre_protocol::supervisor::{Order, Program, Report};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::{oneshot, watch};
+
+/// The programs of a session that cannot be frozen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// Some of them.
+    pub programs: Vec<Program>,
+    /// How many there are.
+    pub count: u64,
+    /// Whether the session has control groups. Without them, nothing can be frozen.
+    pub has_groups: bool,
+}
+
+/// A hold on a session, from the request on. Dropping it thaws the programs, and the session goes on.
+#[must_use = "the session goes on when this is dropped"]
+pub struct Hold {
+    session: WeakHandle,
+    id: u64,
+    /// Whether it is in effect. Closed when the session begins to end.
+    granted: watch::Receiver<bool>,
+}
+
+impl Hold {
+    /// Waits until the hold is in effect: no command runs, and nothing begins. False if the session ends instead.
+    /// Cancel-safe.
+    pub async fn granted(&mut self) -> bool {
+        self.granted.wait_for(|granted| *granted).await.is_ok()
+    }
+
+    /// Freezes the programs of the session, which is held, until the hold is dropped. Those of a session that ends are
+    /// being killed.
+    ///
+    /// # Errors
+    /// The programs that cannot be frozen. None is frozen then.
+    pub fn freeze(&self) -> impl Future<Output = Result<(), Busy>> + Send + use<> {
+        let (reply, frozen) = oneshot::channel();
+        if let Some(session) = self.session.upgrade() {
+            let _ = session.send(Message::Freeze { id: self.id, reply });
+        }
+        let mut granted = self.granted.clone();
+        async move {
+            tokio::select! {
+                frozen = frozen => frozen.unwrap_or(Ok(())),
+                // A session that ends receives no more messages.
+                _ = granted.wait_for(|granted| !*granted) => Ok(()),
+            }
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(session) = self.session.upgrade() {
+            let _ = session.send(Message::Release { id: self.id });
+        }
+    }
+}
+
+impl Handle {
+    /// Queues a hold. It takes effect once the calls before it have ended.
+    pub fn hold(&self) -> Hold {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
+        let (grant, granted) = watch::channel(false);
+        // A session that has ended drops it.
+        let _ = self.send(Message::Hold { id, grant });
+        Hold { session: self.downgrade(), id, granted }
+    }
+}
+
+/// The holds of a session, and what is frozen for the one in effect.
+#[derive(Default)]
+pub(super) struct Holds {
+    tickets: HashMap<u64, Ticket>,
+    /// Of the hold in effect, unless the session is being closed.
+    granted: Option<watch::Sender<bool>>,
+    freeze: Freeze,
+}
+
+pub(super) type FreezeReply = oneshot::Sender<Result<(), Busy>>;
+
+#[derive(Default)]
+enum Freeze {
+    #[default]
+    None,
+    /// To be ordered once every fork has arrived.
+    Due(u64, FreezeReply),
+    /// The supervisor has the order.
+    Ordered(u64, FreezeReply),
+    /// For this hold.
+    Frozen(u64),
+}
+
+impl Holds {
+    /// Reports to the holder that the hold is in effect.
+    pub(super) fn grant(&mut self, grant: watch::Sender<bool>) {
+        grant.send_replace(true);
+        self.granted = Some(grant);
+    }
+
+    /// Reports to the holder that the session ends: nothing is frozen any more.
+    pub(super) fn close(&mut self) {
+        *self = Self { tickets: std::mem::take(&mut self.tickets), ..Self::default() };
+    }
+
+    /// Handles the loss of the supervisor, which leaves no program. Those of a pending order are still dying.
+    pub(super) fn disconnect(&mut self) {
+        self.freeze = match std::mem::take(&mut self.freeze) {
+            Freeze::Due(id, reply) | Freeze::Ordered(id, reply) => Freeze::Due(id, reply),
+            Freeze::None | Freeze::Frozen(_) => Freeze::None,
+        };
+    }
+
+    /// Ends the freeze for a hold. True if the supervisor must thaw.
+    fn thaw(&mut self, hold: u64) -> bool {
+        match self.freeze {
+            Freeze::Due(id, _) if id == hold => {
+                self.freeze = Freeze::None;
+                false
+            }
+            Freeze::Ordered(id, _) | Freeze::Frozen(id) if id == hold => {
+                self.freeze = Freeze::None;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl Session {
+    pub(super) fn queue_hold(&mut self, id: u64, grant: watch::Sender<bool>) {
+        let ticket = self.calls.add(Call::Hold(grant));
+        self.holds.tickets.insert(id, ticket);
+        self.events.push_back(Event::Submit(ticket, Work::Hold));
+    }
+
+    /// Freezes the programs for the hold in effect, as soon as that is possible.
+    pub(super) fn freeze(&mut self, id: u64, reply: FreezeReply) {
+        let is_in_effect = self.state.held.is_some() && self.state.held == self.holds.tickets.get(&id).copied();
+        if is_in_effect && self.closing.is_none() {
+            self.holds.freeze = Freeze::Due(id, reply);
+        }
+    }
+
+    /// Orders the supervisor to freeze the programs if that is due. It gets to know every fork before: what it does not
+    /// know looks like a program, and a new process would not be frozen.
+    pub(super) fn freeze_if_due(&mut self) {
+        if !matches!(self.holds.freeze, Freeze::Due(..)) || self.awaits_forks() {
+            return;
+        }
+        // What a dead supervisor left is being killed.
+        if matches!(self.state.shell, Shell::Salvaging(_)) {
+            return;
+        }
+        let Freeze::Due(id, reply) = std::mem::take(&mut self.holds.freeze) else { return };
+        if self.supervision.is_connected() {
+            self.ask(&Order::Freeze { id });
+            self.holds.freeze = Freeze::Ordered(id, reply);
+        } else {
+            let _ = reply.send(Ok(()));
+        }
+    }
+
+    /// Handles the supervisor's answer.
+    pub(super) fn freeze_report(&mut self, report: Report) {
+        let (answered, group, busy) = match report {
+            Report::Frozen { id, group } => (id, group, None),
+            Report::NotFrozen { id, group, programs, count } => (id, group, Some((programs, count))),
+            _ => return,
+        };
+        self.supervision.set_foreground_group(group);
+        match std::mem::take(&mut self.holds.freeze) {
+            Freeze::Ordered(id, reply) if id == answered => {
+                let has_groups = self.supervision.foreground_group().is_some();
+                let busy = busy.map(|(programs, count)| Busy { programs, count, has_groups });
+                if busy.is_none() {
+                    self.holds.freeze = Freeze::Frozen(id);
+                }
+                let _ = reply.send(busy.map_or(Ok(()), Err));
+            }
+            // The hold has ended meanwhile.
+            other => self.holds.freeze = other,
+        }
+    }
+
+    /// Thaws the programs, and goes on.
+    pub(super) fn release(&mut self, id: u64) {
+        if self.holds.thaw(id) {
+            self.order(&Order::Thaw);
+        }
+        let ticket = self.holds.tickets.remove(&id);
+        if ticket.is_some() && ticket == self.state.held {
+            self.holds.granted = None;
+        }
+        self.events.extend(ticket.map(Event::Released));
+    }
+}

@@ -1,0 +1,571 @@
+//! A pause of a sandbox, and the commit and discard that need one: with real shells, programs and workspaces.
+
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
+use nacre_core::error::{Code, Error};
+use nacre_core::exec::{Command, ExecRequest, Input, KillPolicy, Outcome, OutputStream, Sink, SureSink};
+use nacre_core::isolation::Isolation;
+use nacre_core::process::{NewProcess, Process, Reason};
+use nacre_core::sandbox::{Config, NewSession, Pause, Sandbox};
+use nacre_core::session::{self, Handle};
+use nacre_core::user::UserSpec;
+use nacre_core::workspace::Commit;
+use nacre_protocol::confinement::Rules;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Maximum wait for anything.
+const PATIENCE: Duration = Duration::from_secs(60);
+const KILL: KillPolicy = KillPolicy { signal: libc::SIGTERM, grace: Duration::from_secs(30) };
+
+/// A sandbox with a copy-on-write workspace.
+struct Place {
+    sandbox: Sandbox,
+    directory: TempDir,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Kind {
+    without_groups: bool,
+    without_builtin: bool,
+    /// Programs have a pid namespace.
+    is_isolated: bool,
+    is_another_user: bool,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self::of(Kind::default())
+    }
+
+    fn of(kind: Kind) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().join("real");
+        fs::create_dir(&real).unwrap();
+        if kind.is_another_user {
+            fs::set_permissions(directory.path(), Permissions::from_mode(0o711)).unwrap();
+        }
+        let rules = Rules { own_processes: true, ..Rules::default() };
+        let sandbox = Sandbox::new(Config {
+            cwd: real.clone(),
+            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+            shell: None,
+            supervisor: supervisor(),
+            survive_exit: true,
+            state_dir: directory.path().join("state"),
+            jobs_root: directory.path().join("jobs"),
+            force_plain: kind.without_builtin,
+            force_subreaper: kind.without_groups,
+            limits: Default::default(),
+            user: kind.is_another_user.then_some(UserSpec::Ids { uid: 54_321, gid: 54_321 }),
+            isolation: kind.is_isolated.then(|| Isolation { rules, allow: Vec::new() }),
+            workspace: Some(real),
+            own_variables: Vec::new(),
+            log: Default::default(),
+        });
+        Self { sandbox, directory }
+    }
+
+    /// `None` if this machine has no control groups.
+    fn with_groups() -> Option<Self> {
+        Self::of(Kind::default()).if_it_has_groups()
+    }
+
+    fn if_it_has_groups(self) -> Option<Self> {
+        self.sandbox.capabilities().group_parent.is_some().then_some(self)
+    }
+
+    /// A file of the real directory.
+    fn real(&self, name: &str) -> Option<String> {
+        fs::read_to_string(self.directory.path().join("real").join(name)).ok()
+    }
+
+    /// A FIFO outside of the workspace.
+    fn fifo(&self) -> PathBuf {
+        let path = self.directory.path().join("fifo");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        path
+    }
+
+    fn start_exec_in(&self, session: &str, text: &str) -> Receiver<Result<Outcome, Error>> {
+        let (sender, result) = channel();
+        self.sandbox.exec(session, request(text, sender));
+        result
+    }
+
+    fn start_exec(&self, text: &str) -> Receiver<Result<Outcome, Error>> {
+        self.start_exec_in("default", text)
+    }
+
+    /// The output of a command.
+    fn exec(&self, text: &str) -> String {
+        let outcome = wait(&self.start_exec(text)).unwrap();
+        String::from_utf8(outcome.stdout).unwrap().trim_end().into()
+    }
+
+    fn start_process(&self, id: &str, text: &str) -> Receiver<Result<Arc<Process>, Error>> {
+        let (sender, started) = channel();
+        let new = NewProcess {
+            id: id.into(),
+            shown: text.into(),
+            command: Command::Text(text.into()),
+            cwd: None,
+            env: Vec::new(),
+            timeout: None,
+            kill: KILL,
+            input: Input::None,
+            writer: None,
+            merge_output: false,
+            terminal: None,
+            log_limit: 1 << 20,
+            window: None,
+            wanted_limits: Default::default(),
+            limits: Default::default(),
+            auto_cleanup: false,
+        };
+        self.sandbox.start_process("default", new, move |started| drop(sender.send(started)));
+        started
+    }
+
+    fn process(&self, text: &str) -> Arc<Process> {
+        wait(&self.start_process("process", text)).unwrap()
+    }
+
+    fn commit(&self) -> Receiver<Result<Commit, Error>> {
+        start(self.sandbox.commit(None, false, false))
+    }
+
+    fn pause(&self) -> Pause {
+        run(self.sandbox.pause()).unwrap()
+    }
+
+    fn destroy(&self) {
+        run(self.sandbox.destroy(KILL.grace));
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.destroy();
+    }
+}
+
+/// The supervisor that was built with the tests of the whole workspace.
+fn supervisor() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let path = own.ancestors().nth(2).unwrap().join("nacre-supervisor");
+    assert!(path.exists(), "build it: cargo build -p nacre-supervisor");
+    path
+}
+
+struct End(std::sync::mpsc::Sender<Result<Outcome, Error>>);
+
+impl Sink for End {
+    fn started(&mut self, _: i32) {}
+    fn output(&mut self, _: OutputStream, _: Vec<u8>) {}
+    fn finished(self: Box<Self>, result: Result<Outcome, Error>) {
+        let _ = self.0.send(result);
+    }
+}
+
+fn request(text: &str, end: std::sync::mpsc::Sender<Result<Outcome, Error>>) -> ExecRequest {
+    ExecRequest {
+        id: 0,
+        command: Command::Text(text.into()),
+        cwd: None,
+        env: Vec::new(),
+        timeout: None,
+        kill: KILL,
+        max_buffer: 1 << 20,
+        output_limit: None,
+        input: Input::None,
+        merge_output: false,
+        live: None,
+        sink: SureSink::new(End(end)),
+    }
+}
+
+/// Runs a future on the engine's thread.
+fn start<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
+    let (sender, result) = channel();
+    nacre_core::runtime::spawn(async move { drop(sender.send(future.await)) }).unwrap();
+    result
+}
+
+fn wait<T>(result: &Receiver<T>) -> T {
+    result.recv_timeout(PATIENCE).expect("nothing happens")
+}
+
+fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
+    wait(&start(future))
+}
+
+fn is_pending<T>(result: &Receiver<T>) -> bool {
+    matches!(result.try_recv(), Err(TryRecvError::Empty))
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let give_up = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < give_up, "timed out waiting until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn pid_of(process: &Process) -> Pid {
+    process.life().birth.unwrap().pid
+}
+
+/// Whether a process lives and uses the processor. A busy loop uses a tick each 10 ms.
+fn is_active(pid: Pid) -> bool {
+    let ticks = || Stat::read(pid).filter(Stat::is_running).map(|stat| stat.cpu_ticks);
+    let before = ticks();
+    std::thread::sleep(Duration::from_millis(50));
+    before.is_some() && ticks() != before
+}
+
+fn is_running(pid: Pid) -> bool {
+    Stat::read(pid).is_some_and(|stat| stat.is_running())
+}
+
+#[test]
+fn a_commit_waits_for_the_running_command_and_goes_before_the_next() {
+    let place = Place::new();
+    let fifo = place.fifo();
+    let running = place.start_exec(&format!("echo one > file; read < {}; echo two > file", fifo.display()));
+    let commit = place.commit();
+    let next = place.start_exec("echo three > file; cat file");
+    // Opens when the command reads.
+    let go = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    assert!(is_pending(&commit) && is_pending(&next));
+    assert_eq!(place.real("file"), None);
+    drop(go);
+    assert_eq!(wait(&commit).unwrap().applied, 1);
+    assert_eq!(place.real("file").unwrap(), "two\n");
+    assert!(wait(&running).is_ok());
+    assert_eq!(wait(&next).unwrap().stdout, b"three\n");
+    assert_eq!(run(place.sandbox.discard(None)).unwrap(), 1);
+    assert_eq!(place.exec("cat file"), "two");
+}
+
+#[test]
+fn a_commit_sees_what_a_background_process_writes_at_one_moment() {
+    let Some(place) = Place::with_groups() else { return };
+    let process = place.process("i=0; while :; do i=$((i + 1)); echo $i >> first; echo $i >> second; done");
+    let pid = pid_of(&process);
+    let mut last = 0;
+    for _ in 0..8 {
+        until("it has written", || place.exec("wc -l < second 2> /dev/null").parse::<usize>().unwrap_or(0) > last);
+        wait(&place.commit()).unwrap();
+        let [first, second] = ["first", "second"].map(|name| place.real(name).unwrap_or_default().lines().count());
+        assert!(first == second || first == second + 1, "{first} lines and {second}");
+        last = second;
+    }
+    assert_eq!((pid_of(&process), process.life().end), (pid, None));
+}
+
+#[test]
+fn a_process_stops_during_a_pause_and_goes_on_after_it() {
+    let Some(place) = Place::with_groups() else { return };
+    let process = place.process("while :; do :; done");
+    // Of the shell itself, with no group of its own.
+    let job = Pid::new(place.exec("while :; do :; done & echo $!").parse().unwrap()).unwrap();
+    let pause = place.pause();
+    assert!(!is_active(pid_of(&process)) && !is_active(job));
+    drop(pause);
+    until("both go on", || is_active(pid_of(&process)) && is_active(job));
+    assert_eq!(place.exec("echo shell; kill $!; wait; echo $?"), "shell\n0");
+}
+
+#[test]
+fn the_programs_of_an_isolated_session_stop_and_its_own_processes_do_not() {
+    let isolated = Place::of(Kind { is_isolated: true, ..Kind::default() });
+    let Some(place) = isolated.if_it_has_groups() else { return };
+    // The subshell ends, so that the init of the namespace adopts the loop.
+    place.exec("(while :; do :; done &)");
+    let process = place.process("while :; do :; done");
+    let pause = place.pause();
+    assert!(!is_active(pid_of(&process)));
+    drop(pause);
+    until("it goes on", || is_active(pid_of(&process)));
+    // Idle, it is no program.
+    let idle = Place::of(Kind { is_isolated: true, without_groups: true, ..Kind::default() });
+    assert_eq!(idle.exec("echo idle; ls > /dev/null"), "idle");
+    drop(idle.pause());
+}
+
+/// The processes of another user are not born in their groups.
+#[test]
+fn the_programs_of_another_user_stop_too() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let Some(place) = Place::of(Kind { is_another_user: true, ..Kind::default() }).if_it_has_groups() else { return };
+    let process = place.process("while :; do :; done");
+    let job = Pid::new(place.exec("while :; do :; done & echo $!").parse().unwrap()).unwrap();
+    let pause = place.pause();
+    assert!(!is_active(pid_of(&process)) && !is_active(job));
+    drop(pause);
+    until("both go on", || is_active(pid_of(&process)) && is_active(job));
+    assert_eq!(place.exec("id -u"), "54321");
+}
+
+#[test]
+fn a_process_that_is_being_started_stops_like_the_others() {
+    let Some(place) = Place::with_groups() else { return };
+    for number in 0..20 {
+        let command = (number % 2 == 0).then(|| place.start_exec("x=1; ls > /dev/null"));
+        let started = place.start_process(&number.to_string(), "while :; do :; done");
+        let pause = place.pause();
+        let before = started.try_recv();
+        if let Ok(Ok(process)) = &before {
+            assert!(!is_active(pid_of(process)), "in round {number}");
+        }
+        drop(pause);
+        let process = before.unwrap_or_else(|_| wait(&started)).unwrap();
+        assert!(run(async move { process.kill(Reason::Killed, KILL).await }));
+        assert!(command.is_none_or(|command| wait(&command).is_ok()));
+    }
+}
+
+#[test]
+fn a_process_can_be_killed_during_a_pause() {
+    let Some(place) = Place::with_groups() else { return };
+    let asked = place.process("trap 'exit 7' TERM; echo ready > ready; while :; do :; done");
+    let killed = wait(&place.start_process("killed", "while :; do :; done")).unwrap();
+    until("the trap is set", || place.exec("cat ready 2> /dev/null") == "ready");
+    let pause = place.pause();
+    let kill = |process: &Arc<Process>, policy| {
+        let process = Arc::clone(process);
+        run(async move { process.kill(Reason::Killed, policy).await })
+    };
+    assert!(kill(&asked, KILL));
+    assert!(kill(&killed, KillPolicy { signal: libc::SIGKILL, grace: Duration::ZERO }));
+    let end = |process: &Process| process.life().end.map(|(exit, _)| (exit.code, exit.signal));
+    until("the ends are known", || end(&asked).is_some() && end(&killed).is_some());
+    assert_eq!(end(&asked), Some((Some(7), None)));
+    assert_eq!(end(&killed), Some((None, Some(libc::SIGKILL))));
+    drop(pause);
+    assert_eq!(place.exec("echo lives"), "lives");
+}
+
+#[test]
+fn a_sandbox_can_be_destroyed_during_a_pause() {
+    for grace in [Duration::ZERO, KILL.grace] {
+        let Some(place) = Place::with_groups() else { return };
+        let process = place.process("while :; do :; done");
+        let pause = place.pause();
+        let queued = place.start_exec("true");
+        run(place.sandbox.destroy(grace));
+        assert!(!is_running(pid_of(&process)));
+        assert_eq!(wait(&queued).unwrap_err().code, Code::SessionDestroyed);
+        drop(pause);
+        assert_eq!(run(place.sandbox.pause()).err().map(|error| error.code), Some(Code::SandboxDestroyed));
+    }
+}
+
+#[test]
+fn calls_wait_during_a_pause_and_follow_it() {
+    let place = Place::new();
+    place.exec("x=1");
+    let pause = place.pause();
+    let command = place.start_exec("echo $x");
+    let process = place.start_process("later", "sleep 600");
+    let file = start(place.sandbox.files("default", |access| async move {
+        let Some(writer) = access.write(b"file".to_vec(), None, false).await? else { return Ok(None) };
+        writer.write_all(b"text".to_vec()).await.map(Some)
+    }));
+    let change = start(place.sandbox.set_env("default", vec![("y".into(), Some("2".into()))]));
+    // The pause has no effect on other sandboxes.
+    let other = Place::new();
+    assert_eq!(other.exec("echo other"), "other");
+    assert!(is_pending(&command) && is_pending(&process) && is_pending(&file) && is_pending(&change));
+    drop(pause);
+    assert_eq!(wait(&command).unwrap().stdout, b"1\n");
+    assert!(wait(&process).is_ok() && wait(&file).is_ok() && wait(&change).is_ok());
+    assert_eq!(place.exec("cat file; echo $y"), "text2");
+}
+
+#[test]
+fn a_pause_that_is_given_up_ends() {
+    let place = Place::new();
+    let fifo = place.fifo();
+    let running = place.start_exec(&format!("read < {}", fifo.display()));
+    let pausing = place.sandbox.pause();
+    let next = place.start_exec("echo next");
+    let go = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    drop(pausing);
+    drop(go);
+    assert!(wait(&running).is_ok());
+    assert_eq!(wait(&next).unwrap().stdout, b"next\n");
+}
+
+#[test]
+fn two_commits_take_turns_in_every_session() {
+    let place = Place::new();
+    for id in ["a", "b"] {
+        run(place.sandbox.create_session(NewSession { id: id.into(), ..NewSession::default() })).unwrap();
+    }
+    let results: Vec<_> = (0..6)
+        .map(|number| {
+            let ends =
+                ["a", "b", "default"].map(|id| place.start_exec_in(id, &format!("echo {number} > {id}-{number}")));
+            (ends, place.commit())
+        })
+        .collect();
+    for (ends, commit) in results {
+        assert_eq!(wait(&commit).unwrap().applied, 3);
+        ends.iter().for_each(|end| assert!(wait(end).is_ok()));
+    }
+}
+
+#[test]
+fn a_session_that_is_created_during_a_pause_begins_after_it() {
+    let place = Place::new();
+    let pause = place.pause();
+    let creation = start(place.sandbox.create_session(NewSession { id: "new".into(), ..NewSession::default() }));
+    let first = place.start_exec_in("new", "echo first > file");
+    // A commit of its own cannot pass the pause.
+    let commit = place.commit();
+    let second = place.start_exec_in("new", "echo second > file");
+    assert!(is_pending(&creation) && is_pending(&first) && is_pending(&commit) && is_pending(&second));
+    drop(pause);
+    assert!(wait(&creation).is_ok() && wait(&first).is_ok());
+    assert_eq!(wait(&commit).unwrap().applied, 1);
+    assert_eq!(place.real("file").unwrap(), "first\n");
+    assert!(wait(&second).is_ok());
+}
+
+#[test]
+fn a_session_that_is_deleted_does_not_delay_a_commit() {
+    let place = Place::new();
+    run(place.sandbox.create_session(NewSession { id: "busy".into(), ..NewSession::default() })).unwrap();
+    let running = place.start_exec_in("busy", "sleep 600");
+    let commit = place.commit();
+    assert!(run(place.sandbox.delete_session("busy", Duration::ZERO)).is_ok());
+    assert!(wait(&commit).is_ok() && wait(&running).is_err());
+}
+
+#[test]
+fn a_session_that_ends_while_it_is_held_delays_no_freeze() {
+    let (sender, started) = channel();
+    let session = Handle::spawn(session::Config {
+        id: "ends".into(),
+        cwd: "/".into(),
+        env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
+        shell: "/bin/bash".into(),
+        supervisor: supervisor(),
+        survive_exit: true,
+        uses_builtin: true,
+        group: None,
+        limits: Default::default(),
+        user: None,
+        isolate: None,
+        log: Default::default(),
+    })
+    .unwrap();
+    session.exec(request("trap '' TERM; sleep 600 & echo $!", sender));
+    let output = String::from_utf8(wait(&started).unwrap().stdout).unwrap();
+    let survivor = Stat::read(Pid::new(output.trim().parse().unwrap()).unwrap()).unwrap();
+    let (mut first, mut second) = (session.hold(), session.hold());
+    let first = run(async move { first.granted().await.then_some(first) }).unwrap();
+    let closing = start(session.close(Duration::from_secs(600)));
+    assert_eq!(run(first.freeze()), Ok(()));
+    assert!(!run(async move { second.granted().await }));
+    assert!(is_pending(&closing));
+    nacre_containment::signal::send_to(survivor.identity, libc::SIGKILL).unwrap();
+    wait(&closing);
+}
+
+#[test]
+fn a_sandbox_without_sessions_starts_none_for_a_commit() {
+    let place = Place::new();
+    assert_eq!(wait(&place.commit()).unwrap().applied, 0);
+    assert_eq!(place.sandbox.sessions(), Vec::<String>::new());
+}
+
+#[test]
+fn a_supervisor_that_is_killed_during_a_pause_leaves_no_process() {
+    let Some(place) = Place::with_groups() else { return };
+    let process = place.process("while :; do :; done");
+    // The last command's changes would be lost.
+    place.exec("x=kept");
+    let supervisor = Pid::new(place.exec("echo $PPID").parse().unwrap()).unwrap();
+    let pause = place.pause();
+    nacre_containment::signal::send_to(Stat::read(supervisor).unwrap().identity, libc::SIGKILL).unwrap();
+    let next = place.start_exec("echo $x");
+    until("the process ends", || !is_running(pid_of(&process)));
+    assert!(is_pending(&next));
+    drop(pause);
+    assert_eq!(wait(&next).unwrap().stdout, b"kept\n");
+}
+
+#[test]
+fn a_host_that_is_killed_during_a_pause_leaves_no_process() {
+    const REPORT: &str = "NACRE_TEST_REPORT";
+    if let Some(report) = std::env::var_os(REPORT) {
+        let Some(place) = Place::with_groups() else { return };
+        let process = place.process("while :; do :; done");
+        let _pause = place.pause();
+        fs::write(report, format!("{}\n", pid_of(&process))).unwrap();
+        loop {
+            std::thread::park();
+        }
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let report = directory.path().join("report");
+    let mut host = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_host_that_is_killed_during_a_pause_leaves_no_process"])
+        .env(REPORT, &report)
+        .env("TMPDIR", directory.path())
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .unwrap();
+    let reported = || fs::read_to_string(&report).ok()?.strip_suffix('\n')?.parse().ok();
+    until("the pause is reported", || reported().is_some() || host.try_wait().unwrap().is_some());
+    // Without groups, it ends.
+    let Some(pid) = reported().and_then(Pid::new) else { return assert!(host.wait().unwrap().success()) };
+    assert!(is_running(pid));
+    host.kill().unwrap();
+    host.wait().unwrap();
+    until("the process ends", || !is_running(pid));
+}
+
+#[test]
+fn a_shell_that_is_killed_during_a_pause_is_replaced() {
+    let Some(place) = Place::with_groups() else { return };
+    let process = place.process("while :; do :; done");
+    let shell = Pid::new(place.exec("x=kept; echo $$").parse().unwrap()).unwrap();
+    let pause = place.pause();
+    nacre_containment::signal::send_to(Stat::read(shell).unwrap().identity, libc::SIGKILL).unwrap();
+    until("the shell ends", || !is_running(shell));
+    let next = place.start_exec("echo ${x-lost}");
+    assert!(!is_active(pid_of(&process)) && is_pending(&next));
+    drop(pause);
+    assert!(wait(&next).is_ok());
+    until("the process goes on", || is_active(pid_of(&process)));
+}
+
+#[test]
+fn without_control_groups_a_commit_names_the_programs_and_changes_nothing() {
+    for without_builtin in [false, true] {
+        let place = Place::of(Kind { without_groups: true, without_builtin, ..Kind::default() });
+        place.exec("echo text > file");
+        assert_eq!(wait(&place.commit()).unwrap().applied, 1, "an idle session is no program");
+        place.exec("echo more >> file");
+        let process = place.process("exec sleep 600");
+        let error = wait(&place.commit()).unwrap_err();
+        assert_eq!(error.code, Code::WorkspaceBusy);
+        let named = format!("{} (sleep 600)", pid_of(&process));
+        assert!(error.message.contains(&named) && error.message.contains("without a control group"), "{error}");
+        assert_eq!(place.real("file").unwrap(), "text\n");
+        assert!(run(async move { process.kill(Reason::Killed, KILL).await }));
+        assert_eq!(wait(&place.commit()).unwrap().applied, 1);
+        assert_eq!(place.real("file").unwrap(), "text\nmore\n");
+    }
+}

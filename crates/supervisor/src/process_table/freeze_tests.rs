@@ -1,0 +1,130 @@
+use super::*;
+use crate::fixture::{Session, Started, is_running, process};
+use crate::ordered_kill::{OrderedKill, Target};
+use crate::own_process::{in_own_process, until};
+use nacre_containment::signal;
+
+/// Looks until the answer arrives.
+fn answer(session: &mut Session) -> Report {
+    let mut report = None;
+    until("the freeze is answered", || {
+        report = session.table.step_freeze();
+        report.is_some()
+    });
+    report.unwrap()
+}
+
+fn is_stopped(pid: Pid) -> bool {
+    let before = Stat::read(pid).unwrap().cpu_ticks;
+    // A busy loop uses a tick each 10 ms.
+    std::thread::sleep(Duration::from_millis(50));
+    Stat::read(pid).unwrap().cpu_ticks == before
+}
+
+/// A process that uses the processor all the time, but ends on SIGTERM.
+fn start_busy(session: &mut Session, key: u64) -> Started {
+    let started = session.start(process(key), "trap 'exit 7' TERM; echo; while :; do :; done");
+    started.line();
+    started
+}
+
+fn kill(session: &mut Session, key: u64, signal: i32, grace: Duration) {
+    session.table.spare_from_freeze(key);
+    let mut kill = OrderedKill::start(1, Target::Process { key }, signal, grace, &mut session.table, || false);
+    until("the kill ends", || {
+        crate::reap::reap(&mut session.table, &session.setting);
+        kill.step(&mut session.table, || false).is_some()
+    });
+}
+
+#[test]
+fn programs_stop_and_go_on_while_the_shell_and_the_standby_run() {
+    in_own_process(|| {
+        let Some(mut session) = Session::with_groups() else { return };
+        let mut shell = session.start_shell();
+        let busy = start_busy(&mut session, 1);
+        shell.write("while :; do :; done & echo $!");
+        let job = shell.pid_line();
+        let before = session.table.group_directory();
+        session.table.freeze(5);
+        let Report::Frozen { id: 5, group } = answer(&mut session) else { panic!("not frozen") };
+        assert!(group.is_some() && group != before, "the shell has left the group of the job");
+        assert!(is_stopped(busy.pid()) && is_stopped(job));
+        shell.write("echo lives");
+        assert_eq!(shell.line(), "lives");
+        session.table.thaw();
+        until("both go on", || !is_stopped(busy.pid()) && !is_stopped(job));
+    });
+}
+
+#[test]
+fn a_frozen_process_is_killed_at_once_by_sigkill_and_after_its_trap_by_another_signal() {
+    in_own_process(|| {
+        let Some(mut session) = Session::with_groups() else { return };
+        let _shell = session.start_shell();
+        let [killed, asked, other] = [1, 2, 3].map(|key| start_busy(&mut session, key));
+        session.table.freeze(5);
+        assert!(matches!(answer(&mut session), Report::Frozen { .. }));
+        kill(&mut session, 1, libc::SIGKILL, Duration::ZERO);
+        kill(&mut session, 2, libc::SIGTERM, Duration::from_secs(60));
+        let ends: Vec<_> = session.reports();
+        let is_end = |report: &Report, key, code, signal| matches!(report, Report::ProcessEnded { key: k, code: c, signal: s, .. } if (*k, *c, *s) == (key, code, signal));
+        assert!(ends.iter().any(|report| is_end(report, 1, None, Some(libc::SIGKILL))), "{ends:?}");
+        assert!(ends.iter().any(|report| is_end(report, 2, Some(7), None)), "{ends:?}");
+        assert!(!is_running(killed.pid()) && !is_running(asked.pid()) && is_stopped(other.pid()));
+        // The end of the session kills frozen processes, too.
+        session.table.kill_all();
+        until("it ends", || !is_running(other.pid()));
+    });
+}
+
+#[test]
+fn a_process_that_is_being_killed_is_not_frozen() {
+    in_own_process(|| {
+        let Some(mut session) = Session::with_groups() else { return };
+        let busy = start_busy(&mut session, 1);
+        session.table.freeze(5);
+        session.table.spare_from_freeze(1);
+        assert!(matches!(answer(&mut session), Report::Frozen { id: 5, .. }));
+        until("it still runs", || !is_stopped(busy.pid()));
+    });
+}
+
+#[test]
+fn without_groups_the_programs_are_named_and_nothing_is_stopped() {
+    in_own_process(|| {
+        let mut session = Session::without_groups().unwrap();
+        let mut shell = session.start_shell();
+        let standby = session.start(process(9), "exec sleep 600");
+        assert!(session.table.set_standby(standby.pid(), None));
+        session.table.freeze(1);
+        assert_eq!(answer(&mut session), Report::Frozen { id: 1, group: None });
+        session.table.thaw();
+        let job = shell.background();
+        session.table.freeze(2);
+        let program = Program { pid: job, command: "sleep 600".into() };
+        let busy = Report::NotFrozen { id: 2, group: None, programs: vec![program], count: 1 };
+        assert_eq!(answer(&mut session), busy);
+        // A program that has been killed may take a moment to end.
+        session.table.freeze(3);
+        assert_eq!(session.table.step_freeze(), None);
+        let target = Stat::read(job).unwrap().identity;
+        signal::send_to(target, libc::SIGKILL).unwrap();
+        assert_eq!(answer(&mut session), Report::Frozen { id: 3, group: None });
+    });
+}
+
+#[test]
+fn a_program_outside_of_the_groups_is_named_and_nothing_stays_frozen() {
+    in_own_process(|| {
+        let Some(mut session) = Session::with_groups() else { return };
+        let busy = start_busy(&mut session, 1);
+        let outside = crate::fixture::spawn_sleeper(None);
+        session.table.freeze(5);
+        // Sooner than the kernel's time to stop the others.
+        session.table.freeze.as_mut().unwrap().wait.as_mut().unwrap().begun = Instant::now() - STOPPING;
+        let Report::NotFrozen { id: 5, programs, .. } = answer(&mut session) else { panic!("frozen") };
+        assert!(programs.iter().any(|program| program.pid == outside), "{programs:?}");
+        until("the other goes on", || !is_stopped(busy.pid()));
+    });
+}
