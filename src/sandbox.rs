@@ -14,6 +14,7 @@ use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
+use nacre_core::workspace;
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
 use napi_derive::napi;
 use std::sync::Arc;
@@ -58,7 +59,7 @@ impl NativeSandbox {
             limits: config.limits.map(process::limits).unwrap_or_default(),
             user: config.user.map(user::spec),
             isolation: config.isolation.map(isolation::rules),
-            workspace: config.workspace.map(Into::into),
+            workspace: config.workspace.map(|path| workspace::Options { path: path.into(), ..Default::default() }),
             own_variables: config.own_variables.unwrap_or_default(),
             force_plain: config.engine.as_deref() == Some("plain"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),

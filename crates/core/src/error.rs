@@ -37,6 +37,10 @@ pub enum Code {
     WorkspaceUnsupported,
     /// The call needs a copy-on-write workspace.
     WorkspaceNotEnabled,
+    /// Another sandbox has opened the named workspace, or its programs are still running.
+    WorkspaceInUse,
+    /// The layers of a named workspace are missing, damaged, or of another directory.
+    WorkspaceLost,
     /// Other programs have changed paths of the real directory that a commit would overwrite.
     WorkspaceConflict,
     /// Programs are using the workspace, and cannot be paused.
@@ -88,6 +92,8 @@ impl Code {
             Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",
             Self::WorkspaceUnsupported => "WORKSPACE_UNSUPPORTED",
             Self::WorkspaceNotEnabled => "WORKSPACE_NOT_ENABLED",
+            Self::WorkspaceInUse => "WORKSPACE_IN_USE",
+            Self::WorkspaceLost => "WORKSPACE_LOST",
             Self::WorkspaceConflict => "WORKSPACE_CONFLICT",
             Self::WorkspaceBusy => "WORKSPACE_BUSY",
             Self::JobNotFound => "JOB_NOT_FOUND",

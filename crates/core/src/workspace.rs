@@ -4,27 +4,57 @@
 //! with the first call that needs it. The calls wait for it, so they belong on a thread that may block.
 
 use crate::error::{Code, Error};
-use crate::private_directory;
+use crate::private_directory::{self, Refused};
 use nacre_protocol::confinement;
-use nacre_protocol::workspace::{Change, Offer, Reply, Request, Skipped};
+use nacre_protocol::workspace::{self as protocol, Change, Offer, Opening, Reply, Request, Skipped, Storage};
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 /// The directory of all layers, in the state directory.
-const STORE: &str = "workspaces";
-/// How long the removal of the layers may take after the sandbox has ended. It goes on afterwards, without the host.
-const REMOVAL: Duration = Duration::from_secs(10);
+const STORES: &str = "workspaces";
+/// How long the end of the keeper may take after that of the sandbox: it completes a commit, and removes the layers or
+/// waits for the disk. It goes on afterwards, without the host.
+const END: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_millis(2);
 /// How long a machine may take to show what it offers.
 const PROBE: Duration = Duration::from_secs(1);
+
+/// What a workspace is, and where its layers are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The directory: absolute, without links.
+    pub path: PathBuf,
+    /// Keeps the layers after the end, for the next workspace with this name: letters, digits, `.`, `_` and `-`.
+    pub id: Option<String>,
+    /// The directory of the layers of all workspaces; absolute. Default: one in the state directory.
+    pub directory: Option<PathBuf>,
+    /// Keeps the layers in memory. Neither with `id` nor with `directory`.
+    pub memory: bool,
+    /// Maximum bytes of the layers. Only with `memory`.
+    pub max_bytes: Option<u64>,
+}
+
+/// A named workspace of a directory of layers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// Its name.
+    pub id: String,
+    /// The real directory; `None` if the note about it is damaged.
+    pub path: Option<PathBuf>,
+    /// Whether a sandbox has it open.
+    pub in_use: bool,
+    /// When it was last opened, committed or closed, in seconds since 1970.
+    pub used_at: i64,
+}
 
 /// What the layers take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,14 +79,16 @@ pub struct Commit {
 /// See the module.
 #[derive(Debug)]
 pub struct Workspace {
-    path: PathBuf,
-    state_dir: PathBuf,
+    options: Options,
+    stores: PathBuf,
     /// The name of its layers, unique on the machine.
     unique: String,
     supervisor: PathBuf,
     /// Held by the request that is being answered.
     socket: Mutex<Option<OwnedFd>>,
     keeper: Mutex<State>,
+    /// Whether the request that is being answered is a commit.
+    is_committing: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -64,30 +96,52 @@ enum State {
     /// No call has needed the keeper.
     #[default]
     Unused,
-    Running(Child),
+    Running(Running),
     /// The sandbox has been destroyed.
     Closed,
 }
 
+#[derive(Debug)]
+struct Running {
+    process: Child,
+    /// Another descriptor of the socket, to close the workspace while a request is being answered.
+    socket: OwnedFd,
+}
+
 impl Workspace {
-    /// A workspace over a directory. Starts nothing.
-    pub fn new(path: PathBuf, state_dir: PathBuf, unique: String, supervisor: PathBuf) -> Self {
-        Self { path, state_dir, unique, supervisor, socket: Mutex::default(), keeper: Mutex::default() }
+    /// A workspace. Starts nothing.
+    pub fn new(options: Options, state_dir: &Path, unique: String, supervisor: PathBuf) -> Self {
+        let stores = options.directory.clone().unwrap_or_else(|| stores(state_dir));
+        Self {
+            options,
+            stores,
+            unique,
+            supervisor,
+            socket: Mutex::default(),
+            keeper: Mutex::default(),
+            is_committing: AtomicBool::new(false),
+        }
     }
 
     /// The directory, as programs see it.
     pub fn path(&self) -> &Path {
-        &self.path
+        &self.options.path
+    }
+
+    /// Its name, if it has one.
+    pub fn id(&self) -> Option<&str> {
+        self.options.id.as_deref()
     }
 
     /// Where it is mounted for the programs of a session, and the mount: it can be attached once.
     ///
     /// # Errors
-    /// `WORKSPACE_UNSUPPORTED` if this machine or this directory allows no workspace.
+    /// `WORKSPACE_UNSUPPORTED` if this machine or this directory allows no workspace; `LIMIT_UNSUPPORTED` if its size cannot
+    /// be limited. For a named one: `WORKSPACE_IN_USE`, `WORKSPACE_LOST`, and `PERMISSION_DENIED` if another user has made it.
     pub fn share(&self) -> Result<(confinement::Workspace, OwnedFd), Error> {
         let (_, mount) = self.request(&Request::Share)?;
         let mount = mount.ok_or_else(|| failed("the mount of the workspace is missing"))?;
-        Ok((confinement::Workspace { path: self.path.clone(), store: self.state_dir.join(STORE) }, mount))
+        Ok((confinement::Workspace { path: self.options.path.clone(), store: self.stores.clone() }, mount))
     }
 
     /// The changed paths: those selected, and everything below them; all by default.
@@ -106,7 +160,10 @@ impl Workspace {
     /// As for [`Workspace::changes`]; nothing is applied then. `WORKSPACE_CONFLICT` if other programs have changed the
     /// same paths, `FILE_NOT_FOUND` if a path names no change, `NO_SPACE` and `PERMISSION_DENIED`.
     pub fn commit(&self, paths: Option<Vec<Vec<u8>>>, force: bool, sync: bool) -> Result<Commit, Error> {
-        match self.request(&Request::Commit { paths, force, sync })? {
+        self.is_committing.store(true, Ordering::Relaxed);
+        let answer = self.request(&Request::Commit { paths, force, sync });
+        self.is_committing.store(false, Ordering::Relaxed);
+        match answer? {
             (Reply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
             (Reply::Conflict, paths) => {
                 let paths: Vec<Vec<u8>> = read_list(paths)?;
@@ -157,73 +214,173 @@ impl Workspace {
         }
     }
 
-    /// Removes the layers. The sessions have ended. Every later call fails.
+    /// Closes the workspace, whose sessions have ended, and removes its layers unless it has a name. Every later call fails.
+    ///
+    /// A commit that is running is completed, or has changed nothing. Other calls that are running may fail.
     pub fn close(&self) {
-        let State::Running(mut keeper) = std::mem::replace(&mut *lock(&self.keeper), State::Closed) else { return };
-        // A call may be waiting for the keeper: it must not keep this one waiting, and ends with the keeper.
-        if let Ok(mut socket) = self.socket.try_lock() {
-            *socket = None;
-            let end = Instant::now() + REMOVAL;
+        let closed = std::mem::replace(&mut *lock(&self.keeper), State::Closed);
+        let State::Running(Running { mut process, socket }) = closed else { return };
+        let asked = message::send(socket.as_fd(), &Request::Close, &[]);
+        // A call holds this while it waits for the keeper. Comparing can take long, and may be interrupted, except that layers
+        // with a name must be on the disk at the end.
+        let is_idle = self.socket.try_lock().is_ok_and(|mut socket| socket.take().is_some());
+        let must_end = self.id().is_some() || self.is_committing.load(Ordering::Relaxed);
+        if asked.is_ok() && (is_idle || must_end) {
+            drop(socket);
+            let end = Instant::now() + END;
             while Instant::now() < end {
-                if !matches!(keeper.try_wait(), Ok(None)) {
+                if !matches!(process.try_wait(), Ok(None)) {
                     return;
                 }
                 std::thread::sleep(LOOK_EVERY);
             }
             return;
         }
-        let _ = keeper.kill();
-        let _ = keeper.wait();
+        let _ = process.kill();
+        let _ = process.wait();
     }
 
     fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
         let mut socket = lock(&self.socket);
+        let is_closed = || matches!(*lock(&self.keeper), State::Closed);
+        if is_closed() {
+            return Err(Error::sandbox_destroyed());
+        }
         let open = match &*socket {
             Some(open) => open,
             None => socket.insert(self.open()?),
         };
-        let answered = exchange(open, request);
-        answered.unwrap_or_else(|error| Err(failed(&format!("the keeper of the workspace has ended: {error}"))))
+        exchange(open, request, self.id()).unwrap_or_else(|error| {
+            let ended = || failed(&format!("the keeper of the workspace has ended: {error}"));
+            Err(if is_closed() { Error::sandbox_destroyed() } else { ended() })
+        })
     }
 
     /// Starts the keeper, and opens the workspace.
     fn open(&self) -> Result<OwnedFd, Error> {
-        let unavailable = |error: io::Error| {
-            let place = self.state_dir.join(STORE);
-            Error::new(Code::StateDirUnavailable, format!("cannot create {}: {error}", place.display()))
+        let Options { path, id, directory, memory, max_bytes } = self.options.clone();
+        assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
+        if max_bytes.is_some() && !memory {
+            let message = "the bytes of a workspace on disk cannot be limited: maxBytes needs storage: 'memory'";
+            return Err(Error::new(Code::LimitUnsupported, message));
+        }
+        let unavailable = |error: Refused| {
+            let message = format!("cannot use {} for workspaces: {error}", self.stores.display());
+            Error::new(Code::StateDirUnavailable, message)
         };
-        private_directory::create(&self.state_dir).map_err(|refused| unavailable(refused.into()))?;
-        let store = self.state_dir.join(STORE);
-        private_directory::create(&store).map_err(|refused| unavailable(refused.into()))?;
-        let (ours, theirs) = socket::pair().map_err(|error| failed(&format!("cannot open a socket: {error}")))?;
-        {
+        if let Some(state_dir) = self.stores.parent().filter(|_| directory.is_none()) {
+            private_directory::create(state_dir).map_err(unavailable)?;
+        }
+        match private_directory::create(&self.stores) {
+            // Another host has just removed it with its last store. The keeper creates it again.
+            Err(Refused::Io(error)) if error.kind() == io::ErrorKind::NotFound && directory.is_none() => {}
+            made => made.map_err(unavailable)?,
+        }
+        let socket = {
             let mut state = lock(&self.keeper);
             if !matches!(*state, State::Unused) {
                 return Err(Error::sandbox_destroyed());
             }
-            let mut command = Command::new(&self.supervisor);
-            command.arg("--workspace").arg(std::process::id().to_string()).env_clear();
-            let started = command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-            let started = started.map_err(|error| {
-                let message = format!("cannot run {}: {error}", self.supervisor.display());
-                Error::new(Code::SpawnFailed, message)
-            })?;
-            *state = State::Running(started);
-        }
-        let path = self.path.as_os_str().as_bytes().to_vec();
-        let store = store.join(&self.unique).as_os_str().as_bytes().to_vec();
-        let opened = exchange(&ours, &Request::Open { path, store });
+            let (process, socket) = start_keeper(&self.supervisor)?;
+            let copy = socket.try_clone().map_err(|error| failed(&format!("cannot copy a socket: {error}")))?;
+            *state = State::Running(Running { process, socket: copy });
+            socket
+        };
+        let storage = if memory { Storage::Memory { max_bytes } } else { Storage::Disk };
+        let opening = Opening {
+            path: bytes(&path),
+            stores: bytes(&self.stores),
+            // A directory that the caller has chosen stays.
+            removes_stores: directory.is_none(),
+            unique: self.unique.clone(),
+            id,
+            storage,
+        };
+        let opened = exchange(&socket, &Request::Open(opening), self.id());
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
-        if let Err(error) = opened {
-            // A later call tries again.
-            if let State::Running(mut keeper) = std::mem::take(&mut *lock(&self.keeper)) {
-                drop(ours);
-                let _ = keeper.wait();
-            }
-            return Err(error);
-        }
-        Ok(ours)
+        let Err(error) = opened else { return Ok(socket) };
+        let Some(Running { mut process, socket: copy }) = self.stop_running() else {
+            return Err(Error::sandbox_destroyed());
+        };
+        drop((socket, copy));
+        let _ = process.wait();
+        Err(error)
     }
+
+    /// The keeper, which has failed: a later call starts another one. `None` if the workspace has been closed meanwhile.
+    fn stop_running(&self) -> Option<Running> {
+        let mut state = lock(&self.keeper);
+        match std::mem::take(&mut *state) {
+            State::Running(running) => Some(running),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+}
+
+/// The default directory of the layers of all workspaces.
+pub fn stores(state_dir: &Path) -> PathBuf {
+    state_dir.join(STORES)
+}
+
+/// The named workspaces with layers in a directory, in the order of their names. It need not exist.
+///
+/// # Errors
+/// `STATE_DIR_UNAVAILABLE` if the directory cannot be used.
+pub fn list(supervisor: &Path, directory: &Path) -> Result<Vec<Named>, Error> {
+    if !is_directory_of_stores(directory)? {
+        return Ok(Vec::new());
+    }
+    let (_, found) = ask_once(supervisor, &Request::List { stores: bytes(directory) }, None)?;
+    let found: Vec<protocol::Named> = read_list(found)?;
+    let named = |protocol::Named { id, path, in_use, used_at }: protocol::Named| {
+        let path = path.map(|path| PathBuf::from(std::ffi::OsString::from_vec(path)));
+        Named { id, path, in_use, used_at }
+    };
+    Ok(found.into_iter().map(named).collect())
+}
+
+/// Deletes a named workspace with layers in a directory. A commit that was interrupted is completed before.
+///
+/// # Errors
+/// `WORKSPACE_IN_USE`, `FILE_NOT_FOUND` if there is none of this name, and `STATE_DIR_UNAVAILABLE`.
+pub fn delete(supervisor: &Path, directory: &Path, id: &str) -> Result<(), Error> {
+    if !is_directory_of_stores(directory)? {
+        return Err(missing(Some(id)));
+    }
+    ask_once(supervisor, &Request::Delete { stores: bytes(directory), id: id.into() }, Some(id)).map(drop)
+}
+
+fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
+    private_directory::check(directory).map_err(|error| {
+        let message = format!("cannot use {} for workspaces: {error}", directory.display());
+        Error::new(Code::StateDirUnavailable, message)
+    })
+}
+
+/// Starts a process for one request.
+fn ask_once(supervisor: &Path, request: &Request, id: Option<&str>) -> Result<(Reply, Option<OwnedFd>), Error> {
+    let (mut process, socket) = start_keeper(supervisor)?;
+    let answer = exchange(&socket, request, id);
+    drop(socket);
+    let _ = process.wait();
+    answer.unwrap_or_else(|error| Err(failed(&format!("the keeper of workspaces has ended: {error}"))))
+}
+
+fn start_keeper(supervisor: &Path) -> Result<(Child, OwnedFd), Error> {
+    let (ours, theirs) = socket::pair().map_err(|error| failed(&format!("cannot open a socket: {error}")))?;
+    let mut command = Command::new(supervisor);
+    command.arg("--workspace").arg(std::process::id().to_string()).env_clear();
+    let started = command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let process = started
+        .map_err(|error| Error::new(Code::SpawnFailed, format!("cannot run {}: {error}", supervisor.display())))?;
+    Ok((process, ours))
+}
+
+fn bytes(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
 }
 
 /// What this machine offers to workspaces with this state directory. A process of its own tries it, because it changes its
@@ -252,8 +409,12 @@ impl Drop for Workspace {
     }
 }
 
-/// Sends a request and waits for the answer. The outer error: the keeper has ended.
-fn exchange(keeper: &OwnedFd, request: &Request) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
+/// Sends a request about a workspace of this name and waits for the answer. The outer error: the keeper has ended.
+fn exchange(
+    keeper: &OwnedFd,
+    request: &Request,
+    id: Option<&str>,
+) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
     message::send(keeper.as_fd(), request, &[])?;
     let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (reply, descriptors): (Reply, Vec<OwnedFd>) = answer;
@@ -261,11 +422,22 @@ fn exchange(keeper: &OwnedFd, request: &Request) -> io::Result<Result<(Reply, Op
         Reply::Unsupported(reason) => {
             Err(Error::new(Code::WorkspaceUnsupported, format!("the workspace cannot be copy-on-write: {reason}")))
         }
+        Reply::InUse(user) => {
+            let message = format!("the workspace '{}' is in use: {user}", id.unwrap_or_default());
+            Err(Error::new(Code::WorkspaceInUse, message))
+        }
+        Reply::Lost(reason) => {
+            let message = format!("the workspace '{}' cannot be opened again: {reason}", id.unwrap_or_default());
+            Err(Error::new(Code::WorkspaceLost, message))
+        }
+        Reply::Missing => Err(missing(id)),
         Reply::TooLarge(limit) => {
             Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
         }
         Reply::Failed { errno, doing } => {
             let code = match errno {
+                // The host has closed the workspace.
+                libc::ECANCELED => return Ok(Err(Error::sandbox_destroyed())),
                 libc::ENOSPC | libc::EDQUOT => Code::NoSpace,
                 libc::EACCES | libc::EPERM => Code::PermissionDenied,
                 _ => Code::EngineError,
@@ -275,6 +447,10 @@ fn exchange(keeper: &OwnedFd, request: &Request) -> io::Result<Result<(Reply, Op
         }
         reply => Ok((reply, descriptors.into_iter().next())),
     })
+}
+
+fn missing(id: Option<&str>) -> Error {
+    Error::new(Code::FileNotFound, format!("there is no workspace '{}'", id.unwrap_or_default()))
 }
 
 /// Reads the list of a reply.

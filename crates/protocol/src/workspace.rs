@@ -1,4 +1,4 @@
-//! What a copy-on-write workspace reports: its changes, compared with the real directory.
+//! The requests to the keeper of a copy-on-write workspace, and what it reports.
 
 use serde::{Deserialize, Serialize};
 
@@ -78,16 +78,66 @@ pub struct Offer {
     pub reflink: bool,
 }
 
-/// What the host asks the keeper of a workspace. Each request is answered by one [`Reply`], in order.
+/// Where the layers of a workspace are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Storage {
+    /// In a directory on disk.
+    Disk,
+    /// In a file system in memory, which ends with the keeper.
+    Memory {
+        /// Maximum bytes of all layers together. `None`: half of the machine's memory.
+        max_bytes: Option<u64>,
+    },
+}
+
+/// A workspace to open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Opening {
+    /// The real directory: absolute, without links.
+    pub path: Vec<u8>,
+    /// The directory of the stores of all workspaces. It is created in an existing one.
+    pub stores: Vec<u8>,
+    /// Whether the directory of the stores is removed with the last one.
+    pub removes_stores: bool,
+    /// A name that no other workspace of the machine has. It begins with a digit.
+    pub unique: String,
+    /// The name of a workspace that is kept when it is closed, and opened again. Not with [`Storage::Memory`].
+    pub id: Option<String>,
+    /// Where the layers are.
+    pub storage: Storage,
+}
+
+/// A named workspace that may be closed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Named {
+    /// Its name.
+    pub id: String,
+    /// The real directory; `None` if the note about it is damaged.
+    pub path: Option<Vec<u8>>,
+    /// Whether a keeper has it open.
+    pub in_use: bool,
+    /// When it was last opened, committed or closed, in seconds since 1970.
+    pub used_at: i64,
+}
+
+/// What the host asks the keeper of a workspace. Each request but [`Request::Close`] is answered by one [`Reply`], in
+/// order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
-    /// Open the workspace; the first request. Answered by [`Reply::Done`].
-    Open {
-        /// The real directory: absolute, without links.
-        path: Vec<u8>,
-        /// The directory of its layers, which is created in an existing one.
-        store: Vec<u8>,
+    /// List the named workspaces, without opening one. Answered by [`Reply::Done`] with a file: a list of [`Named`].
+    List {
+        /// The directory of the stores.
+        stores: Vec<u8>,
     },
+    /// Delete a named workspace that is not open. Answered by [`Reply::Done`].
+    Delete {
+        /// The directory of the stores.
+        stores: Vec<u8>,
+        /// The name.
+        id: String,
+    },
+    /// Open the workspace, before all requests that follow. Answered by [`Reply::Done`].
+    Open(Opening),
     /// Hand out the mount, to be attached in a session's namespace. Answered by [`Reply::Done`] with a descriptor.
     Share,
     /// Compare with the real directory. Answered by [`Reply::Done`] with a file: a list of [`Change`].
@@ -119,6 +169,9 @@ pub enum Request {
     },
     /// Measure the layers. Answered by [`Reply::Used`].
     Usage,
+    /// Close the workspace: all programs have ended. Can be sent while another request is being answered. A commit that has
+    /// changed nothing yet is cancelled then. The keeper exits without an answer.
+    Close,
 }
 
 /// The answer to a [`Request`].
@@ -154,6 +207,12 @@ pub enum Reply {
     },
     /// This machine cannot do it: one clause that says why, and what helps.
     Unsupported(String),
+    /// The named workspace is in use: one clause that says by what.
+    InUse(String),
+    /// The named workspace cannot be opened again: one clause that says why.
+    Lost(String),
+    /// There is no workspace of this name.
+    Missing,
     /// The patch or one of its files is too large: one clause that says which limit it exceeds.
     TooLarge(String),
     /// A system call failed.

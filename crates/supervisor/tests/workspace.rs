@@ -1,6 +1,6 @@
 //! The keeper of a workspace as a process: its requests, its answers, and the files that it hands out.
 
-use nacre_protocol::workspace::{Change, Reply, Request};
+use nacre_protocol::workspace::{Change, Opening, Reply, Request, Storage};
 use nacre_protocol::{message, socket};
 use std::fs::{self, File};
 use std::io::Read;
@@ -32,7 +32,14 @@ impl Keeper {
             .spawn()
             .unwrap();
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
-        let open = Request::Open { path: bytes(&real), store: bytes(&directory.path().join("store")) };
+        let open = Request::Open(Opening {
+            path: bytes(&real),
+            stores: bytes(&directory.path().join("store")),
+            removes_stores: true,
+            unique: "1-test".into(),
+            id: None,
+            storage: Storage::Disk,
+        });
         assert_eq!(ask(&socket, &open).0, Reply::Done);
         let (_, mount) = ask(&socket, &Request::Share);
         Self { process, ends: Some((socket, mount.unwrap())), directory }

@@ -2,23 +2,22 @@
 //!
 //! New contents are first copied into a staging directory beside their places, so that each step afterwards only renames.
 //! Until the [`journal`] has the steps, a failure or a crash changes nothing. From then on, a failure undoes them and a
-//! crash leaves them to [`journal::recover`].
+//! crash leaves them to [`crate::recovery`].
 
 use crate::changes::Sides;
 use crate::conflicts;
 use crate::failure::{Failure, while_doing};
-use crate::handle;
 use crate::journal::{self, Direction, Journal, Skipped};
-use crate::known::Known;
+use crate::known::{Content, Known, Staged};
 use crate::metadata::Metadata;
 use crate::redirects;
+use crate::settle;
 use crate::staging::{self, Source, Staging};
 use crate::steps::{Action, Place, Step, new_name};
-use crate::tree::{Tree, file_type, has_other_names, open_file, open_path, own_path, split, status};
+use crate::tree::{Tree, file_type, has_other_names, open_file, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
-use rustix::fs::{FileType, Stat, XattrFlags, setxattr, syncfs};
+use rustix::fs::{FileType, Stat, syncfs};
 use rustix::io::{Errno, Result};
-use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 /// What a commit applies, and how.
@@ -62,6 +61,8 @@ pub enum Point {
     Reversed,
     /// One step is undone.
     Undone,
+    /// What is known has been kept.
+    Settled,
     /// The journal is ending: it has no steps any more, or the staging directory is removed.
     Ending,
 }
@@ -80,19 +81,21 @@ pub struct Commit<'a> {
     pub opened: (i64, i64),
     /// What earlier commits have made.
     pub known: &'a mut Known,
+    /// Keeps what is known, once a commit has changed it and before its journal ends.
+    pub keep: &'a dyn Fn(&Known) -> Result<()>,
     /// The directory of the journal.
     pub store: &'a OwnedFd,
     /// The path of the real directory.
     pub path: &'a [u8],
-    /// The name of the workspace, unique among those of the real directory.
-    pub id: &'a [u8],
+    /// The name of the staging directory, unique among those of the real directory.
+    pub staging: &'a [u8],
 }
 
 /// The staging directory with all new contents, and the steps that put them in place.
 struct Plan {
     staging: Staging,
     steps: Vec<Step>,
-    staged: HashMap<Vec<u8>, Stat>,
+    staged: Staged,
 }
 
 /// The changes to be applied, and those that cannot be; or a path that names none.
@@ -130,13 +133,15 @@ impl Commit<'_> {
                 if options.sync {
                     syncfs(plan.staging.directory())?;
                 }
-                journal.steps.clone_from(&plan.steps);
+                let tracks = self.marks == "trusted";
+                journal.notes = self.known.prepare(self.base, &plan.steps, self.opened, tracks)?;
+                (journal.steps, journal.staged) = (plan.steps, plan.staged);
                 journal.sync = options.sync;
                 journal.write(self.store)?;
             }
-            Ok((plan, conflicts))
+            Ok((plan.staging, conflicts))
         });
-        let (plan, conflicts) = match planned {
+        let (staging, conflicts) = match planned {
             Ok(planned) => planned,
             Err(errno) => {
                 let _ = self.cancel(journal);
@@ -147,17 +152,15 @@ impl Commit<'_> {
             self.cancel(journal).map_err(while_doing(&*doing))?;
             return Ok(Outcome::Conflict(conflicts));
         }
-        let Plan { staging, steps, staged } = plan;
+        self.known.expect(&journal.notes);
         let place = Place { base: self.base, staging: staging.directory() };
-        let applied = reached(Point::Planned)
-            .and_then(|()| self.note_before(&steps))
-            .and_then(|()| journal.run(&place, || reached(Point::Applied)));
+        let applied = reached(Point::Planned).and_then(|()| journal.run(&place, || reached(Point::Applied)));
         match applied {
             Ok(more) => skipped.extend(more),
             Err(errno) => return Err(self.undo(journal, staging, errno, doing, reached)),
         }
-        let noted = self.known.note(self.base, &steps, &staged).and_then(|()| self.settle(&steps));
-        noted
+        self.settle(&journal)
+            .and_then(|()| reached(Point::Settled))
             .and_then(|()| journal.end(self.store, staging, || reached(Point::Ending)))
             .map_err(while_doing(format!("end the {doing}; it has been applied")))?;
         changes.retain(|change| !skipped.contains_key(&change.path));
@@ -166,11 +169,11 @@ impl Commit<'_> {
 
     /// Completes an earlier commit, and finds the changes.
     fn choose(&mut self, paths: Option<Vec<Vec<u8>>>) -> Result<Chosen> {
-        if let Some(steps) = journal::complete_if_any(self.store, self.base)? {
-            self.known.note_undone(self.base, &steps)?;
+        if let Some(journal) = Journal::read(self.store)? {
+            journal::complete(self.store, journal, self.base, |journal| self.settle(journal))?;
         }
-        staging::remove(self.merged, &staging::name(self.id))?;
-        redirects::copy_renamed(&self.sides(), &staging::name(self.id))?;
+        staging::remove(self.merged, self.staging)?;
+        redirects::copy_renamed(&self.sides(), self.staging)?;
         let changes = match self.sides().choose(paths, |change| (change.now, change.before))? {
             Ok(changes) => changes,
             Err(path) => return Ok(Err(path)),
@@ -204,37 +207,39 @@ impl Commit<'_> {
     }
 
     /// Writes the journal without steps. The disk need not have it: it only tells what to remove.
-    fn begin(&self) -> Result<Journal> {
+    fn begin(&mut self) -> Result<Journal> {
         let root = self.base.directory(b"")?.ok_or(Errno::STALE)?;
         let journal = Journal {
             path: self.path.to_vec(),
             identity: journal::identity(&root)?,
-            staging: staging::name(self.id),
+            staging: self.staging.to_vec(),
             direction: Direction::Forward,
             steps: Vec::new(),
+            notes: self.known.prepare(self.base, &[], self.opened, false)?,
+            staged: Staged::new(),
             sync: false,
         };
         journal.write(self.store)?;
+        self.known.expect(&journal.notes);
         Ok(journal)
     }
 
-    /// Notes what the steps are about to change.
-    fn note_before(&mut self, steps: &[Step]) -> Result<()> {
-        self.known.note_parents(self.base, steps, self.opened)?;
-        if self.marks == "trusted" { self.known.note_touched(self.base, steps) } else { Ok(()) }
+    fn settle(&mut self, journal: &Journal) -> Result<()> {
+        settle::settle(journal, self.base, self.layers, self.marks, self.known)?;
+        (self.keep)(self.known)
     }
 
     /// Ends a commit that has applied nothing.
-    fn cancel(&self, mut journal: Journal) -> Result<()> {
+    fn cancel(&mut self, mut journal: Journal) -> Result<()> {
         journal.steps.clear();
-        journal::complete(self.store, journal, self.base)
+        journal::complete(self.store, journal, self.base, |journal| self.settle(journal))
     }
 
     /// Stages all new contents.
     fn plan(&self, changes: &[Change], reached: &mut impl FnMut(Point) -> Result<()>) -> Result<Plan> {
-        let staging = Staging::create(self.base, &staging::name(self.id))?;
+        let staging = Staging::create(self.base, self.staging)?;
         let sides = self.sides();
-        let mut plan = Plan { staging, steps: Vec::new(), staged: HashMap::new() };
+        let mut plan = Plan { staging, steps: Vec::new(), staged: Staged::new() };
         for change in changes.iter().rev() {
             plan.remove(&sides, change)?;
         }
@@ -260,12 +265,12 @@ impl Commit<'_> {
         journal.direction = Direction::Back;
         // Without space for the journal, a crash from here on completes the commit: that is consistent, too.
         let _ = journal.write(self.store);
-        let steps = journal.steps.clone();
         let place = Place { base: self.base, staging: staging.directory() };
         let undone = reached(Point::Reversed)
             .and_then(|()| journal.run(&place, || reached(Point::Undone)))
-            .and_then(|_| journal.end(self.store, staging, || reached(Point::Ending)))
-            .and_then(|()| self.known.note_undone(self.base, &steps));
+            .and_then(|_| self.settle(&journal))
+            .and_then(|()| reached(Point::Settled))
+            .and_then(|()| journal.end(self.store, staging, || reached(Point::Ending)));
         match undone {
             Ok(()) => Failure::System(errno, doing),
             Err(other) => {
@@ -274,27 +279,6 @@ impl Commit<'_> {
                 Failure::System(errno, format!("{doing}, and {state}"))
             }
         }
-    }
-
-    /// Separates the layers from what has been committed: the kernel must merge no directory with its own copy below, which
-    /// would bring back what is deleted in it later. So the lowest layer with the directory hides the copy.
-    fn settle(&self, steps: &[Step]) -> Result<()> {
-        for step in steps.iter().filter(|step| matches!(step.action, Action::Put { .. })) {
-            let (parent, name) = split(&step.path);
-            for layer in self.layers.iter().rev() {
-                let Some(directory) = layer.directory(parent)? else { continue };
-                let Some(found) = status(Some(&directory), name)? else { continue };
-                if file_type(&found) == FileType::Directory {
-                    let entry = open_path(&directory, name)?;
-                    let mark = format!("{}.overlay.opaque", self.marks);
-                    // It has been applied: without space for the mark, that is no reason to fail.
-                    let _ = setxattr(own_path(&entry), mark, b"y", XattrFlags::empty());
-                    break;
-                }
-                handle::forget_origin(&directory, name);
-            }
-        }
-        Ok(())
     }
 }
 
@@ -348,7 +332,7 @@ impl Plan {
         let source = Source { directory: &merged, name, content: content(sides, &merged, &change.path)? };
         let inode = source.copy(self.staging.directory(), new.as_bytes())?;
         let staged = status(Some(self.staging.directory()), new.as_bytes())?.ok_or(Errno::STALE)?;
-        self.staged.insert(change.path.clone(), staged);
+        self.staged.insert(change.path.clone(), Content::of(&staged));
         let is_directory = |found: &Stat| file_type(found) == FileType::Directory;
         let replaces = found.filter(|found| !is_directory(found)).map(|found| found.st_ino);
         self.add(&change.path, Action::Put { inode, replaces });
@@ -362,7 +346,7 @@ impl Plan {
         let (parent, name) = split(&change.path);
         let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
         let now = Metadata::of(&merged, name)?;
-        let action = Action::Set { inode: staged.st_ino, now, before: None };
+        let action = Action::Set { inode: staged.inode, now, before: None };
         self.add(&change.path, action);
         Ok(())
     }

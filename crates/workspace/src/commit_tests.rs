@@ -1,9 +1,10 @@
 use super::*;
 use crate::discard::discard;
 use crate::opening;
+use crate::store::{Store, Stores};
 use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, write};
 use crate::tree::Tree;
-use rustix::fs::{Mode, OFlags, mknodat};
+use rustix::fs::{Mode, OFlags, XattrFlags, mknodat};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -85,7 +86,8 @@ impl Opened {
             known: &mut self.known,
             store: &self.store,
             path: path.as_os_str().as_bytes(),
-            id: ID,
+            keep: &|_| Ok(()),
+            staging: &staging::name(ID),
         };
         commit.run(options, reached)
     }
@@ -528,7 +530,7 @@ fn a_commit_that_is_killed_is_completed_or_leaves_nothing() {
                 if done.is_ok() { 0 } else { 3 }
             });
             opened.workspace.unmount();
-            let is_recovered = journal::recover(&opened.store).unwrap();
+            let is_recovered = crate::recovery::recover(&opened.store).unwrap();
             let expected = if code == 1 { &old } else { &new };
             assert_eq!((code, is_recovered), (code.min(2), code != 0), "after point {point}");
             assert_eq!(differing(expected, &opened.base()), [""; 0], "after point {point}");
@@ -597,7 +599,7 @@ fn an_undo_that_is_killed_is_completed() {
                 0
             });
             opened.workspace.unmount();
-            assert_eq!(journal::recover(&opened.store).unwrap(), code == 1);
+            assert_eq!(crate::recovery::recover(&opened.store).unwrap(), code == 1);
             assert_eq!(differing(&old, &opened.base()), [""; 0], "after point {point}");
             opened.assert_clean();
             if code == 0 {
@@ -704,7 +706,11 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         let mut opened = changed_in(workspace);
         let new = opened.merged();
         let base = opened.mounted.base.try_clone().unwrap();
-        let create = |name: &str| crate::store::Store::create(&stores.join(name), &base).unwrap();
+        let of_all = Stores { path: &stores, are_temporary: true };
+        let create = |name: &str| {
+            of_all.sweep().unwrap();
+            Store::create(&of_all, name.as_bytes(), &base, None).unwrap()
+        };
         let code = in_process(|| {
             let store = create("killed");
             opened.store = store.directory().try_clone().unwrap();
@@ -751,20 +757,28 @@ fn the_keeper_answers_requests() {
         let store = workspace.directory.path().join("store");
         let code = in_process(|| {
             let mut keeper = crate::keeper::Keeper::default();
-            let open = Request::Open { path: bytes(path.clone()), store: bytes(store.clone()) };
-            assert_eq!(keeper.answer(open).0, Reply::Done);
+            let open = Request::Open(nacre_protocol::workspace::Opening {
+                path: bytes(path.clone()),
+                stores: bytes(store.clone()),
+                removes_stores: true,
+                unique: "1-test".into(),
+                id: None,
+                storage: nacre_protocol::workspace::Storage::Disk,
+            });
+            let mut answer = |request| keeper.answer(request, &|| false);
+            assert_eq!(answer(open).0, Reply::Done);
             write(path.join("file"), "content");
             drop(std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap());
             let commit = |paths| Request::Commit { paths, force: false, sync: true };
-            let none = keeper.answer(commit(paths(&["none"]))).0;
+            let none = answer(commit(paths(&["none"]))).0;
             assert_eq!(none, Reply::NoChange { path: b"none".to_vec() });
-            let (reply, list) = keeper.answer(commit(None));
+            let (reply, list) = answer(commit(None));
             assert_eq!(reply, Reply::Committed { applied: 1 });
             let skipped: Vec<nacre_protocol::workspace::Skipped> = read(list);
             assert_eq!(skipped[0].path, b"socket");
-            assert_eq!(keeper.answer(Request::Discard { paths: None }).0, Reply::Discarded { count: 1 });
+            assert_eq!(answer(Request::Discard { paths: None }).0, Reply::Discarded { count: 1 });
             assert!(!path.join("socket").exists());
-            keeper.close();
+            keeper.close(true);
             0
         });
         assert_eq!(

@@ -10,6 +10,12 @@ pub enum Failure {
     Unsupported(String),
     /// One clause: which limit a patch exceeds.
     TooLarge(String),
+    /// One clause: what uses a named workspace.
+    InUse(String),
+    /// One clause: why a named workspace cannot be opened again.
+    Lost(String),
+    /// There is no workspace of this name.
+    Missing,
     /// A system call failed while doing this.
     System(Errno, String),
 }
@@ -19,6 +25,9 @@ impl From<Failure> for Reply {
         match failure {
             Failure::Unsupported(reason) => Self::Unsupported(reason),
             Failure::TooLarge(limit) => Self::TooLarge(limit),
+            Failure::InUse(user) => Self::InUse(user),
+            Failure::Lost(reason) => Self::Lost(reason),
+            Failure::Missing => Self::Missing,
             Failure::System(errno, doing) => Self::Failed { errno: errno.raw_os_error(), doing },
         }
     }

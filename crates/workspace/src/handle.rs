@@ -3,6 +3,7 @@
 use crate::tree::{open_path, own_path};
 use rustix::fs::getxattr;
 use rustix::io::{Errno, Result};
+use serde::{Deserialize, Serialize};
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -14,7 +15,7 @@ const MAX_BYTES: usize = 128;
 const HEADER_BYTES: usize = 21;
 
 /// The name of an inode on its file system.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Handle {
     kind: i32,
     bytes: Vec<u8>,

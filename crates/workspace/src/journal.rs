@@ -1,11 +1,11 @@
 //! The journal of a commit: what it is about to do, on disk, so that it can be completed after a crash.
 
-use crate::failure::{Failure, while_doing};
+use crate::known::{Notes, Staged};
 use crate::staging::{self, Staging, write_all};
 use crate::steps::{Place, Reason, Step};
 use crate::tree::{Tree, open_file, status};
 use nacre_protocol::message;
-use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fstat, fsync, openat, openat2, renameat, syncfs, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, syncfs, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ use std::os::fd::OwnedFd;
 
 const NAME: &str = "journal";
 const NEW_NAME: &str = "journal.new";
+/// Maximum bytes of a journal: some millions of steps.
+const MAX_BYTES: u64 = 1 << 30;
 
 /// What has been skipped: paths and reasons.
 pub type Skipped = BTreeMap<Vec<u8>, Reason>;
@@ -41,6 +43,10 @@ pub struct Journal {
     pub direction: Direction,
     /// The steps, in their order.
     pub steps: Vec<Step>,
+    /// What must be known of the real directory afterwards.
+    pub notes: Notes,
+    /// What the staging directory held before the steps.
+    pub staged: Staged,
     /// Whether the disk must have everything before the journal ends.
     pub sync: bool,
 }
@@ -55,7 +61,7 @@ impl Journal {
             return Ok(None);
         }
         let mut bytes = Vec::new();
-        let read = File::from(open_file(store, NAME.as_bytes())?).read_to_end(&mut bytes);
+        let read = File::from(open_file(store, NAME.as_bytes())?).take(MAX_BYTES).read_to_end(&mut bytes);
         read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
         message::decode(&bytes).map(Some).map_err(|_| Errno::BADMSG)
     }
@@ -63,9 +69,12 @@ impl Journal {
     /// Writes it, in the place of an earlier one.
     ///
     /// # Errors
-    /// Those of the system calls.
+    /// Those of the system calls; `EFBIG` for more steps than a journal can have.
     pub fn write(&self, store: &OwnedFd) -> Result<()> {
         let bytes = message::encode(self).map_err(|_| Errno::NOMEM)?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(Errno::FBIG);
+        }
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = openat(store, NEW_NAME, flags, Mode::RUSR | Mode::WUSR)?;
         write_all(&file, &bytes)?;
@@ -112,6 +121,7 @@ impl Journal {
         }
         // From here on, no step may be repeated: what tells that it was done is removed.
         self.steps.clear();
+        (self.notes, self.staged) = Default::default();
         if self.write(store).is_err() {
             // Without space for the journal.
             remove(store)?;
@@ -133,52 +143,26 @@ fn remove(store: &OwnedFd) -> Result<()> {
     unlinkat(store, NAME, AtFlags::empty())
 }
 
-/// Completes the commit of a store that was interrupted. Returns whether there was one.
-///
-/// The store must be in use by no other process.
-///
-/// # Errors
-/// [`Failure::System`] if it cannot be completed now. It can be tried again.
-pub fn recover(store: &OwnedFd) -> std::result::Result<bool, Failure> {
-    let doing = "complete a commit that was interrupted";
-    let Some(journal) = Journal::read(store).map_err(while_doing(doing))? else { return Ok(false) };
-    let place = String::from_utf8_lossy(&journal.path).into_owned();
-    let completed = (|| {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let base = openat2(rustix::fs::CWD, &journal.path[..], flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-        if identity(&base)? != journal.identity {
-            return Err(Errno::STALE);
-        }
-        complete(store, journal, &Tree::new(base))
-    })();
-    completed.map_err(while_doing(format!("{doing}, in {place}")))?;
-    Ok(true)
-}
-
-/// Completes the last commit of a store, if it has not ended, in an open real directory. Returns the steps if they were
-/// undone.
+/// Completes an interrupted commit in an open real directory. `settle` is called once the steps are done or undone, and can
+/// be called again.
 ///
 /// # Errors
-/// Those of the system calls.
-pub fn complete_if_any(store: &OwnedFd, base: &Tree) -> Result<Option<Vec<Step>>> {
-    let Some(journal) = Journal::read(store)? else { return Ok(None) };
-    let undone = (journal.direction == Direction::Back).then(|| journal.steps.clone());
-    complete(store, journal, base)?;
-    Ok(undone)
-}
-
-/// Completes an interrupted commit in an open real directory.
-///
-/// # Errors
-/// Those of the system calls.
-pub fn complete(store: &OwnedFd, journal: Journal, base: &Tree) -> Result<()> {
+/// Those of the system calls and of `settle`.
+pub fn complete(
+    store: &OwnedFd,
+    journal: Journal,
+    base: &Tree,
+    settle: impl FnOnce(&Journal) -> Result<()>,
+) -> Result<()> {
     if journal.steps.is_empty() {
         staging::remove(base, &journal.staging)?;
+        settle(&journal)?;
         return remove(store);
     }
     // The staging directory outlives the steps. If another program has removed it, nothing can be done.
     let Some(staging) = Staging::open(base, &journal.staging)? else { return remove(store) };
     journal.run(&Place { base, staging: staging.directory() }, || Ok(()))?;
+    settle(&journal)?;
     journal.end(store, staging, || Ok(()))
 }
 

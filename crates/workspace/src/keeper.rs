@@ -4,13 +4,16 @@
 //! harm the host.
 
 use crate::failure::{Failure, while_doing};
+use crate::journal::{self, Journal};
+use crate::named::{self, Named, Wanted};
+use crate::opening::{self, Real};
 use crate::overlay::{self, Layers, Mounter};
 use crate::selection::Selection;
-use crate::store::Store;
+use crate::store::{Store, Stores};
 use crate::tree::Tree;
-use crate::{changes::Sides, commit, diff, discard, journal, known::Known, opening, staging};
+use crate::{changes::Sides, commit, diff, discard, known::Known, settle, staging, state};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Reply, Request, Skipped};
+use nacre_protocol::workspace::{Opening, Reply, Request, Skipped, Storage};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::ffi::OsString;
@@ -34,66 +37,115 @@ struct Open {
     base: Tree,
     merged: OwnedFd,
     store: Store,
+    is_named: bool,
+    /// The name of its staging directories.
+    staging: Vec<u8>,
     opened: (i64, i64),
     known: Known,
 }
 
 impl Keeper {
-    /// Answers a request.
-    pub fn answer(&mut self, request: Request) -> (Reply, Option<OwnedFd>) {
+    /// Answers a request. `is_leaving` says whether the host has ended, or waits for the end of the keeper: a commit that has
+    /// changed nothing yet is cancelled then.
+    pub fn answer(&mut self, request: Request, is_leaving: &dyn Fn() -> bool) -> (Reply, Option<OwnedFd>) {
         let answer = match (request, &mut self.0) {
-            (Request::Open { path, store }, None) => open(path, store).map(|open| {
+            (Request::List { stores }, _) => {
+                named::list(&as_path(stores)).and_then(|found| listed(&found)).map(|list| (Reply::Done, Some(list)))
+            }
+            (Request::Delete { stores, id }, None) => {
+                named::delete(&as_path(stores), &id).map(|()| (Reply::Done, None))
+            }
+            (Request::Open(opening), None) => open(opening).map(|open| {
                 self.0 = Some(open);
                 (Reply::Done, None)
             }),
-            (request, Some(open)) => open.answer(request),
+            (request, Some(open)) => open.answer(request, is_leaving),
             (_, None) => Err(Failure::System(Errno::BADFD, "use a workspace that is not open".into())),
         };
         answer.unwrap_or_else(|failure| (failure.into(), None))
     }
 
-    /// Removes the layers. Every program that uses them has ended, or is about to.
-    pub fn close(self) {
-        if let Some(Open { store, base, .. }) = self.0 {
-            // A commit that could be neither applied nor undone is tried once more.
-            let _ = journal::complete_if_any(store.directory(), &base);
-            store.remove();
+    /// Removes the layers of an unnamed workspace. `is_orderly` says that every program that uses them has ended: then those
+    /// of a named one are on the disk afterwards.
+    pub fn close(self, is_orderly: bool) {
+        let Some(mut open) = self.0 else { return };
+        // A commit that could be neither applied nor undone is tried once more.
+        let _ = open.complete();
+        if !open.is_named {
+            open.store.remove();
+        } else if is_orderly {
+            let _ = named::close(&open.store);
         }
     }
 }
 
-fn open(path: Vec<u8>, store: Vec<u8>) -> Result<Open, Failure> {
-    let as_path = |bytes: Vec<u8>| PathBuf::from(OsString::from_vec(bytes));
-    let (name, store) = (path.clone(), as_path(store));
-    let path = as_path(path);
+fn as_path(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+fn open(opening: Opening) -> Result<Open, Failure> {
+    let Opening { path: name, stores, removes_stores, unique, id, storage } = opening;
+    let (path, stores) = (as_path(name.clone()), as_path(stores));
+    let stores = Stores { path: &stores, are_temporary: removes_stores };
     let mounter = opening::enter_namespaces()?;
     opening::refuse_mounts_below(&path)?;
     let real = opening::open_real(&path)?;
-    let store = Store::create(&store, &real.base)?;
-    let opened = opening::moment(&real.base, store.directory())?;
+    // What fails is noticed when the store is created.
+    let _ = stores.sweep();
+    match (id, storage) {
+        (Some(_), Storage::Memory { .. }) => Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into())),
+        (Some(id), Storage::Disk) => {
+            let wanted = Wanted { stores, id: &id, unique: &unique, path: &path, real: &real, mounter };
+            let named = named::open(&wanted)?;
+            let merged = match attach(&real, &named.store, mounter) {
+                Ok(merged) => merged,
+                Err(failure) => {
+                    named.cancel();
+                    return Err(failure);
+                }
+            };
+            let Named { store, about, known, .. } = named;
+            let (base, staging) = (Tree::new(real.base), staging::name(about.unique.as_bytes()));
+            Ok(Open { mounter, path: name, base, merged, store, is_named: true, staging, opened: about.opened, known })
+        }
+        (None, storage) => {
+            let memory = match storage {
+                Storage::Disk => None,
+                Storage::Memory { max_bytes } => {
+                    let memory = overlay::attach_memory(&real.parent, &real.name, real.base.as_fd(), max_bytes);
+                    Some(memory.map_err(while_doing("mount a file system in memory"))?)
+                }
+            };
+            let store = Store::create(&stores, unique.as_bytes(), &real.base, memory)?;
+            let mounted = opening::moment(&real.base, store.directory())
+                .and_then(|opened| Ok((opened, attach(&real, &store, mounter)?)));
+            let (opened, merged) = mounted.inspect_err(|_| store.remove())?;
+            let (base, staging, known) = (Tree::new(real.base), staging::name(unique.as_bytes()), Known::default());
+            Ok(Open { mounter, path: name, base, merged, store, is_named: false, staging, opened, known })
+        }
+    }
+}
+
+/// Mounts the layers of a store.
+fn attach(real: &Real, store: &Store, mounter: Mounter) -> Result<OwnedFd, Failure> {
     let (upper, work) = store.live();
     let stack = Layers { base: real.base.as_fd(), sealed: Vec::new(), upper: upper.as_fd(), work: work.as_fd() };
-    let merged = match overlay::attach(&real.parent, &real.name, &stack, mounter) {
-        Ok(merged) => merged,
-        Err(errno) => {
-            store.remove();
-            return Err(opening::cannot_mount(errno));
-        }
-    };
-    Ok(Open { mounter, path: name, base: Tree::new(real.base), merged, store, opened, known: Known::default() })
+    overlay::attach(&real.parent, &real.name, &stack, mounter).map_err(opening::cannot_mount)
 }
 
 impl Open {
-    fn answer(&mut self, request: Request) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn answer(&mut self, request: Request, is_leaving: &dyn Fn() -> bool) -> Result<(Reply, Option<OwnedFd>), Failure> {
         match request {
-            Request::Open { .. } => Err(Failure::System(Errno::ALREADY, "open an open workspace".into())),
+            Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Close => {
+                Err(Failure::System(Errno::ALREADY, "open an open workspace".into()))
+            }
             Request::Share => {
                 let copy = overlay::copy(&self.merged).map_err(while_doing("copy the mount of the workspace"))?;
                 Ok((Reply::Done, Some(copy)))
             }
             Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths)?))),
             Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes)?))),
-            Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }),
+            Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }, is_leaving),
             Request::Discard { paths } => self.discard(paths),
             Request::Usage => {
                 let (bytes, files) = self.store.usage().map_err(while_doing("measure the layers"))?;
@@ -115,15 +167,24 @@ impl Open {
         let selection = paths.map_or_else(Selection::all, Selection::of);
         let changes = self.sides(&merged, &layers).changes(&selection).map_err(while_doing(COMPARE))?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        let file = openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR);
+        let file = match openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR) {
+            // Layers in memory leave this directory to any file system, like an older overlay.
+            Err(Errno::OPNOTSUPP) => memfd_create("nacre-patch", MemfdFlags::CLOEXEC),
+            file => file,
+        };
         let mut file = File::from(file.map_err(while_doing("create a file for the patch"))?);
         diff::write(&merged, &self.base, &changes, max_bytes, BufWriter::new(&mut file))?;
         seek(&file, SeekFrom::Start(0)).map_err(while_doing("write the patch"))?;
         Ok(file.into())
     }
 
-    fn commit(&mut self, options: commit::Options) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn commit(
+        &mut self,
+        options: commit::Options,
+        is_leaving: &dyn Fn() -> bool,
+    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let (merged, layers) = self.trees().map_err(while_doing("open the layers of the workspace"))?;
+        let (directory, is_named) = (self.store.directory(), self.is_named);
         let commit = commit::Commit {
             merged: &merged,
             base: &self.base,
@@ -131,11 +192,16 @@ impl Open {
             marks: self.mounter.marks(),
             opened: self.opened,
             known: &mut self.known,
-            store: self.store.directory(),
+            keep: &|known| if is_named { state::write_known(directory, known) } else { Ok(()) },
+            store: directory,
             path: &self.path,
-            id: self.store.name(),
+            staging: &self.staging,
         };
-        Ok(match commit.run(options, |_| Ok(()))? {
+        let reached = |point| match point {
+            commit::Point::Begun | commit::Point::Staged if is_leaving() => Err(Errno::CANCELED),
+            _ => Ok(()),
+        };
+        Ok(match commit.run(options, reached)? {
             commit::Outcome::Committed { applied, skipped } => {
                 let skipped = skipped.into_iter().map(|(path, reason)| Skipped { path, reason: reason.into() });
                 (Reply::Committed { applied }, Some(listed(&skipped.collect::<Vec<_>>())?))
@@ -148,12 +214,23 @@ impl Open {
     fn discard(&self, paths: Option<Vec<Vec<u8>>>) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let doing = "discard changes of the workspace";
         let (merged, layers) = self.trees().map_err(while_doing(doing))?;
-        let discarded = discard::discard(&self.sides(&merged, &layers), paths, &staging::name(self.store.name()));
+        let discarded = discard::discard(&self.sides(&merged, &layers), paths, &self.staging);
         let reply = match discarded.map_err(while_doing(doing))? {
             Ok(count) => Reply::Discarded { count },
             Err(path) => Reply::NoChange { path },
         };
         Ok((reply, None))
+    }
+
+    /// Completes the last commit, if it has not ended.
+    fn complete(&mut self) -> rustix::io::Result<()> {
+        let directory = self.store.directory();
+        let Some(journal) = Journal::read(directory)? else { return Ok(()) };
+        let layers = [self.store.tree()?];
+        journal::complete(directory, journal, &self.base, |journal| {
+            settle::settle(journal, &self.base, &layers, self.mounter.marks(), &mut self.known)?;
+            if self.is_named { state::write_known(directory, &self.known) } else { Ok(()) }
+        })
     }
 
     /// What programs see, and the layers.

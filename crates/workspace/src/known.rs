@@ -6,10 +6,11 @@ use crate::steps::{Action, Step};
 use crate::tree::{Tree, changed_at, file_type, split, status};
 use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
-use std::collections::{HashMap, HashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// See the module.
-#[derive(Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     /// The entries at the committed paths; `None` if there is none.
     entries: HashMap<Vec<u8>, Option<Stamp>>,
@@ -22,7 +23,7 @@ pub struct Known {
 }
 
 /// What another program cannot change unnoticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     device: u64,
     inode: u64,
@@ -33,8 +34,36 @@ struct Stamp {
 }
 
 /// Mode and owner of a directory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Owned(u32, u32, u32);
+
+/// What a commit must remember, before it changes the real directory, to be known afterwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notes {
+    /// The directories in which it creates and removes entries.
+    directories: Vec<(Vec<u8>, Owned)>,
+    /// What it removes or changes; only as root.
+    touched: Vec<Handle>,
+}
+
+/// The staged entries of a commit, by path.
+pub type Staged = BTreeMap<Vec<u8>, Content>;
+
+/// What a renamed entry keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Content {
+    /// Its inode number.
+    pub inode: u64,
+    size: i64,
+    modified: (i64, i64),
+}
+
+impl Content {
+    /// That of an entry.
+    pub fn of(found: &Stat) -> Self {
+        Self { inode: found.st_ino, size: found.st_size, modified: modified_at(found) }
+    }
+}
 
 impl Stamp {
     fn of(found: &Stat) -> Self {
@@ -97,36 +126,36 @@ impl Known {
         self.touched.contains(handle)
     }
 
-    /// Notes the directories in which steps are about to create and remove entries, unless other programs have changed
-    /// them since the workspace was opened.
+    /// What a commit must remember before it changes the real directory. `tracks` says whether it can remember inodes.
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn note_parents(&mut self, base: &Tree, steps: &[Step], opened: (i64, i64)) -> Result<()> {
-        let parents: HashSet<&[u8]> = steps.iter().map(|step| split(&step.path).0).collect();
+    pub fn prepare(&self, base: &Tree, steps: &[Step], opened: (i64, i64), tracks: bool) -> Result<Notes> {
+        let mut notes = Notes::default();
+        // The staging directory is made in the real directory itself.
+        let parents: BTreeSet<&[u8]> = steps.iter().map(|step| split(&step.path).0).chain([&b""[..]]).collect();
         for path in parents {
             let Some(now) = base.directory(path)?.map(rustix::fs::fstat).transpose()? else { continue };
+            // Other programs may have changed them since the workspace was opened.
             if changed_at(&now) < opened || self.has_directory(path, &now) {
-                self.directories.insert(path.to_vec(), Owned::of(&now));
+                notes.directories.push((path.to_vec(), Owned::of(&now)));
             }
         }
-        Ok(())
-    }
-
-    /// Notes the inodes that a commit is about to remove or change.
-    ///
-    /// # Errors
-    /// Those of the system calls.
-    pub fn note_touched(&mut self, base: &Tree, steps: &[Step]) -> Result<()> {
-        for step in steps {
+        for step in steps.iter().filter(|_| tracks) {
             let (parent, name) = split(&step.path);
             let Some(directory) = base.directory(parent)? else { continue };
             match Handle::of(&directory, name) {
                 Err(Errno::NOENT) => {}
-                handle => self.touched.extend(handle?),
+                handle => notes.touched.extend(handle?),
             }
         }
-        Ok(())
+        Ok(notes)
+    }
+
+    /// Notes what a commit is about to change.
+    pub fn expect(&mut self, notes: &Notes) {
+        self.directories.extend(notes.directories.iter().cloned());
+        self.touched.extend(notes.touched.iter().cloned());
     }
 
     /// Notes what a commit has made. A path that another program has changed meanwhile is not noted, so that it is a
@@ -134,7 +163,7 @@ impl Known {
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn note(&mut self, base: &Tree, steps: &[Step], staged: &HashMap<Vec<u8>, Stat>) -> Result<()> {
+    pub fn note(&mut self, base: &Tree, steps: &[Step], staged: &Staged) -> Result<()> {
         for step in steps {
             let found = entry(base, &step.path)?;
             let is_directory = found.as_ref().is_some_and(|found| file_type(found) == FileType::Directory);
@@ -142,8 +171,7 @@ impl Known {
                 (Action::Remove { .. } | Action::RemoveDirectory { .. }, found) => found.is_none(),
                 (Action::Set { inode, .. }, Some(found)) => found.st_ino == *inode,
                 (Action::Put { .. }, Some(found)) => staged.get(&step.path).is_some_and(|staged| {
-                    let content = |found: &Stat| (found.st_ino, found.st_size, modified_at(found));
-                    if is_directory { staged.st_ino == found.st_ino } else { content(staged) == content(found) }
+                    if is_directory { staged.inode == found.st_ino } else { *staged == Content::of(found) }
                 }),
                 _ => false,
             };

@@ -6,6 +6,7 @@
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstat, fstatvfs, openat};
 use rustix::io::{Errno, Result};
 use rustix::mount::{MountFlags, OpenTreeFlags, mount, open_tree};
+use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::fmt::Write;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -14,7 +15,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 pub const MAX_LOWERS: usize = 200;
 
 /// Who mounts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mounter {
     /// Root of the machine: renames of real directories work, and programs cannot forge the marks of layers.
     Root,
@@ -76,6 +77,34 @@ pub fn attach(parent: &OwnedFd, name: &[u8], layers: &Layers<'_>, mounter: Mount
         return Err(Errno::STALE);
     }
     Ok(merged)
+}
+
+/// Mounts a file system in memory over `name` in `parent`, in the present mount namespace. Returns its root. A workspace that
+/// is mounted afterwards hides it.
+///
+/// # Errors
+/// Those of mount(2).
+pub fn attach_memory(parent: &OwnedFd, name: &[u8], base: BorrowedFd<'_>, max_bytes: Option<u64>) -> Result<OwnedFd> {
+    let limit = max_bytes.map(|bytes| format!(",size={}", bytes.max(1))).unwrap_or_default();
+    let options = CString::new(format!("mode=700{limit}")).map_err(|_| Errno::INVAL)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV;
+    mount("nacre-memory", by_descriptor(base), "tmpfs", flags, options.as_c_str())?;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let root = openat(parent, name, flags, Mode::empty())?;
+    // A process that renamed the directory meanwhile has hidden the mount.
+    if fstat(&root)?.st_dev == fstat(base)?.st_dev { Err(Errno::STALE) } else { Ok(root) }
+}
+
+/// Whether a layer receives the writes of a mount, in any namespace. The kernel does not refuse a second mount of it.
+///
+/// With an index, it does: that is tried with a directory for the kernel that it refuses afterwards in any case, so that
+/// nothing is mounted or changed. `any` is any directory.
+pub fn is_in_use(upper: &OwnedFd, any: &OwnedFd, mounter: Mounter) -> bool {
+    let (upper, any) = (by_descriptor(upper.as_fd()), by_descriptor(any.as_fd()));
+    let marks = if mounter == Mounter::User { ",userxattr" } else { "" };
+    let options = format!("lowerdir={any},upperdir={upper},workdir={upper},index=on{marks}");
+    let Ok(options) = CString::new(options) else { return false };
+    mount("nacre", any, "overlay", MountFlags::empty(), options.as_c_str()) == Err(Errno::BUSY)
 }
 
 /// What the mount of the real directory forbids is forbidden above it, too.

@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::overlay::{self, Layers};
-use crate::store::Store;
+use crate::store::{Store, Stores};
 use crate::{opening, removal};
 use nacre_protocol::workspace::Offer;
 use rustix::fs::{AtFlags, Mode, OFlags, RawMode, mkdirat, openat, renameat, unlinkat};
@@ -21,8 +21,11 @@ pub fn probe(directory: &Path) -> Offer {
 fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
     let place = Place::create(directory)?;
     let found = try_out(&place).map_err(|failure| match failure {
-        Failure::Unsupported(reason) | Failure::TooLarge(reason) => reason,
         Failure::System(errno, doing) => format!("cannot {doing}: {errno}"),
+        Failure::Unsupported(reason) | Failure::TooLarge(reason) | Failure::InUse(reason) | Failure::Lost(reason) => {
+            reason
+        }
+        Failure::Missing => "it is missing".into(),
     });
     place.remove();
     found
@@ -32,7 +35,7 @@ fn try_out(place: &Place) -> std::result::Result<(bool, bool), Failure> {
     let mounter = opening::enter_namespaces()?;
     let path = place.path.join("real");
     let real = opening::open_real(&path)?;
-    let store = Store::create(&place.path.join("layers"), &real.base)?;
+    let store = Store::create(&Stores { path: &place.path, are_temporary: false }, b"layers", &real.base, None)?;
     let (upper, work) = store.live();
     let stack = Layers { base: real.base.as_fd(), sealed: Vec::new(), upper: upper.as_fd(), work: work.as_fd() };
     let merged = overlay::attach(&real.parent, &real.name, &stack, mounter).map_err(opening::cannot_mount)?;

@@ -29,8 +29,11 @@ pub fn empty(directory: &OwnedFd) -> Result<()> {
     }
 }
 
-/// Removes an entry; opens it if it is a directory.
-fn remove_or_open(directory: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>> {
+/// Removes an entry; opens it if it is a directory, which its owner may write to then.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn remove_or_open(directory: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd>> {
     match unlinkat(directory, name, AtFlags::empty()) {
         Err(Errno::ISDIR) => {}
         Err(Errno::NOENT) => return Ok(None),

@@ -1,9 +1,9 @@
-//! The layers of a workspace on disk.
+//! The layers of a workspace, and its directory on disk.
 
 use crate::failure::{Failure, while_doing};
-use crate::tree::{Tree, names, status};
+use crate::tree::{Tree, names, open_directory, status};
 use crate::{journal, sweep};
-use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, fstat, fstatfs, mkdirat, openat};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat, fstat, fstatfs, mkdir, mkdirat};
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -12,13 +12,55 @@ use std::path::{Path, PathBuf};
 
 /// File systems that cannot hold the layer with the writes, or not reliably: their numbers in statfs(2).
 const UNFIT: [(i64, &str); 4] = [(0x794c_7630, "overlayfs"), (0x6969, "NFS"), (0x6573_5546, "FUSE"), (0x4d44, "vfat")];
+/// Attempts to create a store before its parent directory is removed by another process.
+const ATTEMPTS: u32 = 100;
+
+/// The directory of the stores of all workspaces. It is created when the first one is.
+pub struct Stores<'a> {
+    /// Its path.
+    pub path: &'a Path,
+    /// Whether it is removed with the last store.
+    pub are_temporary: bool,
+}
+
+impl Stores<'_> {
+    /// Opens the directory, and creates it if it is missing.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn open(&self) -> Result<OwnedFd> {
+        match mkdir(self.path, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        open_directory(rustix::fs::CWD, self.path.as_os_str().as_bytes())
+    }
+
+    /// Completes the commits of keepers that died, and removes their layers in the background. What fails now is left to the
+    /// next workspace.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn sweep(&self) -> Result<()> {
+        let directory = self.open()?;
+        let abandoned = sweep::complete(&directory).unwrap_or_default();
+        if !abandoned.is_empty() {
+            let removal = move || sweep::remove_all(&directory, abandoned);
+            let _ = std::thread::Builder::new().name("sweep".into()).spawn(removal);
+        }
+        Ok(())
+    }
+}
 
 /// See the module.
 pub struct Store {
     parent: OwnedFd,
-    parent_path: PathBuf,
+    /// The path of the parent, if it is removed with the last store.
+    temporary: Option<PathBuf>,
     name: Vec<u8>,
     directory: OwnedFd,
+    /// Contains the layers: the directory of the store, or a file system in memory.
+    place: OwnedFd,
     upper: OwnedFd,
     work: OwnedFd,
     /// Says to other processes that the store is in use.
@@ -26,57 +68,75 @@ pub struct Store {
 }
 
 impl Store {
-    /// Creates the store of a workspace over `base`. Its parent directory exists.
+    /// Creates the store of a workspace over `base`. Its layers are in `memory`, if that is given.
     ///
     /// # Errors
     /// [`Failure::Unsupported`] if its file system cannot hold layers.
-    pub fn create(path: &Path, base: &OwnedFd) -> std::result::Result<Self, Failure> {
-        let doing = || format!("create the layers of the workspace in {}", path.display());
+    pub fn create(
+        stores: &Stores<'_>,
+        name: &[u8],
+        base: &OwnedFd,
+        memory: Option<OwnedFd>,
+    ) -> std::result::Result<Self, Failure> {
+        let doing = || format!("create the layers of the workspace in {}", stores.path.display());
         let made = (|| {
-            let parent_path = path.parent().ok_or(Errno::INVAL)?.to_path_buf();
-            let parent = open_directory(None, parent_path.as_os_str().as_bytes())?;
-            let name = path.file_name().ok_or(Errno::INVAL)?.as_bytes().to_vec();
-            // What cannot be completed now is left to the next workspace.
-            let abandoned = sweep::complete(&parent).unwrap_or_default();
-            if !abandoned.is_empty() {
-                let parent = parent.try_clone().map_err(|_| Errno::MFILE)?;
-                let removal = move || sweep::remove_all(&parent, abandoned);
-                let _ = std::thread::Builder::new().name("sweep".into()).spawn(removal);
-            }
-            let creating = sweep::lock_parent(&parent)?;
-            mkdirat(&parent, &name[..], Mode::RWXU)?;
-            let directory = open_directory(Some(&parent), &name)?;
-            let lock = sweep::lock_new(&directory)?;
-            drop(creating);
+            let (parent, directory, lock) = make(stores, name)?;
+            let place = memory.map_or_else(|| directory.try_clone().map_err(|_| Errno::MFILE), Ok)?;
             for name in ["upper", "work"] {
-                mkdirat(&directory, name, Mode::RWXU)?;
+                mkdirat(&place, name, Mode::RWXU)?;
             }
             // The root of the mount has the mode and owner of the upper layer.
             let real = fstat(base)?;
             let (owner, group) = (Some(Uid::from_raw(real.st_uid)), Some(Gid::from_raw(real.st_gid)));
-            match chownat(&directory, "upper", owner, group, AtFlags::SYMLINK_NOFOLLOW) {
+            match chownat(&place, "upper", owner, group, AtFlags::SYMLINK_NOFOLLOW) {
                 // Only root can give a file away.
                 Err(Errno::PERM | Errno::INVAL) => {}
                 given => given?,
             }
-            chmodat(&directory, "upper", Mode::from_raw_mode(real.st_mode & 0o7777), AtFlags::empty())?;
-            let upper = open_directory(Some(&directory), b"upper")?;
-            let work = open_directory(Some(&directory), b"work")?;
-            Ok(Self { parent, parent_path, name, directory, upper, work, _lock: lock })
+            chmodat(&place, "upper", Mode::from_raw_mode(real.st_mode & 0o7777), AtFlags::empty())?;
+            Self::new(stores, parent, name.to_vec(), directory, place, lock)
         })();
         let store = made.map_err(while_doing(doing()))?;
-        let kind = fstatfs(&store.directory).map_err(while_doing(doing()))?.f_type as i64;
+        let kind = fstatfs(&store.place).map_err(while_doing(doing()))?.f_type as i64;
         if let Some((_, name)) = UNFIT.iter().find(|(number, _)| *number == kind) {
             store.remove();
-            let place = path.parent().unwrap_or(path).display();
             return Err(Failure::Unsupported(format!(
-                "its layers would be on {name} ({place}), which cannot hold them: name a directory on a disk of the machine, like a volume"
+                "its layers would be on {name} ({}), which cannot hold them: name a directory on a disk of the machine, like a volume",
+                stores.path.display()
             )));
         }
         Ok(store)
     }
 
-    /// Its directory.
+    /// Opens the store in a directory that this process has locked.
+    ///
+    /// # Errors
+    /// `ENOENT` if a layer is missing.
+    pub fn open(
+        stores: &Stores<'_>,
+        parent: OwnedFd,
+        name: Vec<u8>,
+        directory: OwnedFd,
+        lock: OwnedFd,
+    ) -> Result<Self> {
+        let place = directory.try_clone().map_err(|_| Errno::MFILE)?;
+        Self::new(stores, parent, name, directory, place, lock)
+    }
+
+    fn new(
+        stores: &Stores<'_>,
+        parent: OwnedFd,
+        name: Vec<u8>,
+        directory: OwnedFd,
+        place: OwnedFd,
+        lock: OwnedFd,
+    ) -> Result<Self> {
+        let (upper, work) = (open_directory(&place, b"upper")?, open_directory(&place, b"work")?);
+        let temporary = stores.are_temporary.then(|| stores.path.to_path_buf());
+        Ok(Self { parent, temporary, name, directory, place, upper, work, _lock: lock })
+    }
+
+    /// Its directory on disk.
     pub fn directory(&self) -> &OwnedFd {
         &self.directory
     }
@@ -88,7 +148,7 @@ impl Store {
 
     /// The layer as a tree.
     pub fn tree(&self) -> Result<Tree> {
-        Ok(Tree::new(open_directory(Some(&self.directory), b"upper")?))
+        Ok(Tree::new(open_directory(&self.place, b"upper")?))
     }
 
     /// The allocated bytes and the number of entries. A file with several names counts once.
@@ -114,9 +174,15 @@ impl Store {
         Ok((bytes, files))
     }
 
-    /// Its name, which no other store has.
-    pub fn name(&self) -> &[u8] {
-        &self.name
+    /// Gives it another name, which is free.
+    ///
+    /// # Errors
+    /// Those of renameat(2).
+    pub fn rename(&mut self, name: &[u8]) -> Result<()> {
+        rustix::fs::renameat(&self.parent, &self.name[..], &self.parent, name)?;
+        self.name = name.to_vec();
+        // The disk has the name before programs write something that can be lost.
+        rustix::fs::fsync(&self.parent)
     }
 
     /// Removes everything, unless a commit has not ended, and the directory of all workspaces after the last one. What cannot
@@ -124,15 +190,30 @@ impl Store {
     pub fn remove(&self) {
         if matches!(journal::exists(&self.directory), Ok(false)) {
             let _ = sweep::remove(&self.parent, &self.name, &self.directory);
-            let _ = std::fs::remove_dir(&self.parent_path);
+            if let Some(path) = &self.temporary {
+                let _ = std::fs::remove_dir(path);
+            }
         }
     }
 }
 
-fn open_directory(parent: Option<&OwnedFd>, path: &[u8]) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    match parent {
-        Some(parent) => openat(parent, path, flags, Mode::empty()),
-        None => rustix::fs::open(path, flags, Mode::empty()),
+/// Creates the directory of a store, and locks it. Another process can remove the parent directory at any time, if it is
+/// empty.
+fn make(stores: &Stores<'_>, name: &[u8]) -> Result<(OwnedFd, OwnedFd, OwnedFd)> {
+    let attempt = || {
+        let parent = stores.open()?;
+        let creating = sweep::lock_parent(&parent)?;
+        mkdirat(&parent, name, Mode::RWXU)?;
+        let directory = open_directory(&parent, name)?;
+        let lock = sweep::lock(&directory)?;
+        drop(creating);
+        Ok((parent, directory, lock))
+    };
+    for _ in 1..ATTEMPTS {
+        match attempt() {
+            Err(Errno::NOENT) => {}
+            made => return made,
+        }
     }
+    attempt()
 }

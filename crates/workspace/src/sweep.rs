@@ -3,17 +3,18 @@
 //! A keeper holds a lock in its store while it lives. The lock of their parent directory covers the moment between the
 //! creation of a store and its lock.
 
-use crate::journal;
+use crate::recovery;
 use crate::removal;
-use crate::tree::{names, status};
+use crate::tree::{names, open_directory};
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, openat, unlinkat};
 use rustix::io::{Errno, Result};
 use std::os::fd::OwnedFd;
 
 /// The file that a keeper locks in its store.
 const LOCK: &str = "nacre.lock";
-/// A store with this file is kept until it is opened again, or deleted.
-const ID: &str = "id";
+/// What the names of stores begin with that are kept until they are opened again, or deleted. Those of others begin with a
+/// digit, or with what is to be deleted.
+pub const NAMED: &[u8] = b"id-";
 
 /// Locks the parent directory of stores, until the result is dropped.
 ///
@@ -31,14 +32,26 @@ pub fn lock_parent(parent: &OwnedFd) -> Result<OwnedFd> {
     }
 }
 
-/// Locks a new store, until the result is dropped.
+/// Locks a store, until the result is dropped.
 ///
 /// # Errors
 /// Those of the system calls; `EAGAIN` if another process uses it.
-pub fn lock_new(store: &OwnedFd) -> Result<OwnedFd> {
+pub fn lock(store: &OwnedFd) -> Result<OwnedFd> {
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let lock = openat(store, LOCK, flags, Mode::RUSR | Mode::WUSR)?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive).map(|()| lock)
+}
+
+/// Whether a process has locked a store.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn is_locked(store: &OwnedFd) -> Result<bool> {
+    let lock = openat(store, LOCK, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    match flock(&lock, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::AGAIN) => Ok(true),
+        locked => locked.map(|()| false),
+    }
 }
 
 /// A store that no process uses. It is locked.
@@ -59,10 +72,7 @@ pub fn complete(parent: &OwnedFd) -> Result<Vec<Abandoned>> {
         let abandoned = |name: Vec<u8>| abandoned(parent, name).ok().flatten();
         names(parent)?.into_iter().filter_map(abandoned).collect()
     };
-    found.retain(|store| {
-        let is_complete = journal::recover(&store.directory).is_ok();
-        is_complete && matches!(status(Some(&store.directory), ID.as_bytes()), Ok(None))
-    });
+    found.retain(|store| recovery::recover(&store.directory).is_ok() && !store.name.starts_with(NAMED));
     Ok(found)
 }
 
@@ -78,11 +88,10 @@ pub fn remove_all(parent: &OwnedFd, stores: Vec<Abandoned>) {
 /// # Errors
 /// Those of the system calls.
 pub fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd) -> Result<()> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    for layer in ["upper", "work"] {
-        match openat(directory, layer, flags, Mode::empty()) {
-            Err(Errno::NOENT) => {}
-            layer => removal::empty(&layer?)?,
+    for inner in names(directory)?.iter().filter(|inner| *inner != LOCK.as_bytes()) {
+        if let Some(below) = removal::remove_or_open(directory, inner)? {
+            removal::empty(&below)?;
+            unlinkat(directory, &inner[..], AtFlags::REMOVEDIR)?;
         }
     }
     removal::empty(directory)?;
@@ -91,8 +100,7 @@ pub fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd) -> Result<()> 
 
 /// Opens and locks a store, if it is one and no process uses it.
 fn abandoned(parent: &OwnedFd, name: Vec<u8>) -> Result<Option<Abandoned>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let directory = openat(parent, &name[..], flags, Mode::empty())?;
+    let directory = open_directory(parent, &name)?;
     let lock = openat(&directory, LOCK, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::AGAIN) => Ok(None),

@@ -80,6 +80,12 @@ pub fn open_file(directory: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
     openat(directory, name, flags, Mode::empty())
 }
 
+/// Opens a directory for reading, without following it.
+pub fn open_directory(parent: impl AsFd, name: &[u8]) -> Result<OwnedFd> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty())
+}
+
 /// Opens an entry of any kind for its metadata only, without following it.
 pub fn open_path(directory: &OwnedFd, name: &[u8]) -> Result<OwnedFd> {
     openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())

@@ -5,6 +5,7 @@ use crate::limits::Limits;
 use crate::log::Log;
 use crate::user::UserSpec;
 use crate::variables::EnvChange;
+use crate::workspace;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -35,8 +36,8 @@ pub struct Config {
     pub user: Option<UserSpec>,
     /// What its sessions may read, write, reach and see. `None`: no restrictions.
     pub isolation: Option<Isolation>,
-    /// The directory of the copy-on-write workspace: absolute, without links. `None`: programs write to the real files.
-    pub workspace: Option<PathBuf>,
+    /// The copy-on-write workspace. `None`: programs write to the real files.
+    pub workspace: Option<workspace::Options>,
     /// Variables that the user's (`HOME`, `USER` ...) must not replace.
     pub own_variables: Vec<String>,
     /// Receives engine diagnostics.

@@ -94,9 +94,9 @@ impl Sandbox {
     pub fn new(config: Config) -> Self {
         config.log.install();
         let id = SANDBOXES.fetch_add(1, Ordering::Relaxed);
-        let workspace = config.workspace.clone().map(|path| {
+        let workspace = config.workspace.clone().map(|options| {
             let unique = format!("{}-{id}", self_name());
-            Arc::new(Workspace::new(path, config.state_dir.clone(), unique, config.supervisor.clone()))
+            Arc::new(Workspace::new(options, &config.state_dir, unique, config.supervisor.clone()))
         });
         Self {
             inner: Arc::new(Inner {

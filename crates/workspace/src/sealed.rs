@@ -1,0 +1,97 @@
+//! Small files of a store that are replaced as a whole, and whose damage is noticed.
+
+use crate::staging::write_all;
+use crate::tree::{file_type, open_file};
+use nacre_protocol::message;
+use rustix::fs::{FileType, Mode, OFlags, fstat, openat, renameat};
+use rustix::io::{Errno, Result};
+use serde::{Serialize, de::DeserializeOwned};
+use sha1::{Digest, Sha1};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+/// The version of all files. Another one is damage: a store is not moved between versions.
+const VERSION: &[u8] = b"nacre workspace 1\n";
+/// Bytes of the checksum, which follows the version and covers the rest.
+const SUM_BYTES: usize = 20;
+
+/// Reads a file. `None` if there is none.
+///
+/// # Errors
+/// Those of the system calls; `EBADMSG` for a file that is damaged, or longer than `max_bytes`.
+pub fn read<T: DeserializeOwned>(store: &OwnedFd, name: &str, max_bytes: u64) -> Result<Option<T>> {
+    let file = match open_file(store, name.as_bytes()) {
+        Err(Errno::NOENT) => return Ok(None),
+        Err(Errno::LOOP) => return Err(Errno::BADMSG),
+        file => file?,
+    };
+    if file_type(&fstat(&file)?) != FileType::RegularFile {
+        return Err(Errno::BADMSG);
+    }
+    let mut bytes = Vec::new();
+    let read = File::from(file).take(max_bytes + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    if bytes.len() as u64 > max_bytes {
+        return Err(Errno::BADMSG);
+    }
+    let rest = bytes.strip_prefix(VERSION).and_then(|rest| rest.split_at_checked(SUM_BYTES));
+    let (sum, content) = rest.ok_or(Errno::BADMSG)?;
+    if Sha1::digest(content)[..] != *sum {
+        return Err(Errno::BADMSG);
+    }
+    message::decode(content).map(Some).map_err(|_| Errno::BADMSG)
+}
+
+/// Writes a file, in the place of an earlier one. The disk need not have it afterwards.
+///
+/// # Errors
+/// Those of the system calls; the earlier file stays. `EFBIG` if it would have more than `max_bytes`.
+pub fn write<T: Serialize>(store: &OwnedFd, name: &str, content: &T, max_bytes: u64) -> Result<()> {
+    let content = message::encode(content).map_err(|_| Errno::NOMEM)?;
+    let sum = Sha1::digest(&content);
+    let bytes = [VERSION, &sum[..], &content].concat();
+    if bytes.len() as u64 > max_bytes {
+        return Err(Errno::FBIG);
+    }
+    let new = format!("{name}.new");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(store, &new, flags, Mode::RUSR | Mode::WUSR)?;
+    write_all(&file, &bytes)?;
+    renameat(store, &new, store, name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn damage_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = rustix::fs::open(directory.path(), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        let read = |max| read::<Vec<String>>(&store, "note", max);
+        assert_eq!(read(1000), Ok(None));
+        let content = vec!["some".to_string(), "words".to_string()];
+        assert_eq!(write(&store, "note", &content, 30), Err(Errno::FBIG));
+        write(&store, "note", &content, 1000).unwrap();
+        assert_eq!(read(1000), Ok(Some(content)));
+        assert_eq!(read(30), Err(Errno::BADMSG));
+        let path = directory.path().join("note");
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, damaged).unwrap();
+            assert_eq!(read(1000), Err(Errno::BADMSG), "byte {at}");
+            fs::write(&path, &whole[..at]).unwrap();
+            assert_eq!(read(1000), Err(Errno::BADMSG), "cut at {at}");
+        }
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
+        assert_eq!(read(1000), Err(Errno::BADMSG));
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        assert_eq!(read(1000), Err(Errno::BADMSG));
+    }
+}

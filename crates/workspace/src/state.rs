@@ -1,0 +1,142 @@
+//! What a named workspace must remember while it is closed, as files in its store.
+
+use crate::failure::Failure;
+use crate::known::Known;
+use crate::overlay::Mounter;
+use crate::sealed;
+use crate::tree::open_file;
+use rustix::fs::{AtFlags, Mode, OFlags, fsync, openat, renameat, unlinkat};
+use rustix::io::{Errno, Result};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::OwnedFd;
+
+const ABOUT: &str = "about";
+const KNOWN: &str = "known";
+const OPEN: &str = "open";
+/// Maximum bytes of the file with what never changes.
+const MAX_ABOUT_BYTES: u64 = 64 * 1024;
+/// Maximum bytes of the file with what commits have made.
+const MAX_KNOWN_BYTES: u64 = 1 << 30;
+/// Identifies the time between two starts of the machine.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+/// Maximum bytes of such an id.
+const MAX_BOOT_ID_BYTES: u64 = 64;
+
+/// What never changes in a named workspace.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The path of the real directory.
+    pub path: Vec<u8>,
+    /// Its device and inode.
+    pub identity: (u64, u64),
+    /// Who mounts: the kernel marks layers in another way for each.
+    pub mounter: Mounter,
+    /// The user who mounts.
+    pub user: u32,
+    /// A name that no other workspace of the machine has.
+    pub unique: String,
+    /// See [`crate::changes::Sides::opened`].
+    pub opened: (i64, i64),
+}
+
+impl About {
+    /// Writes it to a new store.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn write(&self, store: &OwnedFd) -> Result<()> {
+        sealed::write(store, ABOUT, self, MAX_ABOUT_BYTES)
+    }
+
+    /// Reads it. `None` if the store has none.
+    ///
+    /// # Errors
+    /// Those of the system calls; `EBADMSG` if it is damaged.
+    pub fn read(store: &OwnedFd) -> Result<Option<Self>> {
+        sealed::read(store, ABOUT, MAX_ABOUT_BYTES)
+    }
+
+    /// Reads that of a named store.
+    ///
+    /// # Errors
+    /// [`Failure::Lost`] if it is missing or damaged.
+    pub fn expect(store: &OwnedFd) -> std::result::Result<Self, Failure> {
+        expected(Self::read(store), ABOUT)
+    }
+}
+
+/// Writes what commits have made.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn write_known(store: &OwnedFd, known: &Known) -> Result<()> {
+    sealed::write(store, KNOWN, known, MAX_KNOWN_BYTES)
+}
+
+/// Reads what commits have made.
+///
+/// # Errors
+/// [`Failure::Lost`] if it is missing or damaged.
+pub fn read_known(store: &OwnedFd) -> std::result::Result<Known, Failure> {
+    expected(sealed::read(store, KNOWN, MAX_KNOWN_BYTES), KNOWN)
+}
+
+fn expected<T>(read: Result<Option<T>>, name: &str) -> std::result::Result<T, Failure> {
+    match read {
+        Ok(Some(content)) => Ok(content),
+        Ok(None) => Err(Failure::Lost(format!("its file '{name}' is missing"))),
+        Err(Errno::BADMSG) => Err(Failure::Lost(format!("its file '{name}' is damaged"))),
+        Err(errno) => Err(Failure::System(errno, format!("read the file '{name}' of the workspace"))),
+    }
+}
+
+/// Notes on the disk that the layers are open, before the first write. What programs write from then on may be missing
+/// after a crash of the machine, because their mount does not sync.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn mark_open(store: &OwnedFd) -> Result<()> {
+    let new = format!("{OPEN}.new");
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(store, &new, flags, Mode::RUSR | Mode::WUSR)?;
+    crate::staging::write_all(&file, &boot_id()?)?;
+    fsync(&file)?;
+    renameat(store, &new, store, OPEN)?;
+    fsync(store)
+}
+
+/// Notes that the layers are closed. The disk has them.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn mark_closed(store: &OwnedFd) -> Result<()> {
+    unlinkat(store, OPEN, AtFlags::empty())?;
+    fsync(store)
+}
+
+/// Whether the machine has started again since the layers were opened, and they were not closed before.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn is_torn(store: &OwnedFd) -> Result<bool> {
+    match open_file(store, OPEN.as_bytes()) {
+        Err(Errno::NOENT) => Ok(false),
+        file => Ok(read_id(File::from(file?))? != boot_id()?),
+    }
+}
+
+fn boot_id() -> Result<Vec<u8>> {
+    read_id(File::open(BOOT_ID).map_err(|error| errno_of(&error))?)
+}
+
+fn read_id(file: File) -> Result<Vec<u8>> {
+    let mut id = Vec::new();
+    file.take(MAX_BOOT_ID_BYTES).read_to_end(&mut id).map_err(|error| errno_of(&error))?;
+    Ok(id)
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
