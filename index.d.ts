@@ -55,6 +55,8 @@ export type SandboxErrorCode =
   | 'STATE_DIR_UNAVAILABLE'
   | 'WORKSPACE_BUSY'
   | 'WORKSPACE_CONFLICT'
+  | 'WORKSPACE_IN_USE'
+  | 'WORKSPACE_LOST'
   | 'WORKSPACE_NOT_ENABLED'
   | 'WORKSPACE_UNSUPPORTED'
 /** Codes of {@link OptionError}. */
@@ -1206,6 +1208,36 @@ export interface WorkspaceOptions {
   mode: 'copy-on-write'
   /** The directory: an existing one, but not /. It is resolved once, at construction. Default: the sandbox's `cwd`. */
   path?: string | URL
+  /**
+   * A name. The layers are kept when the sandbox is destroyed or this process dies, and the next sandbox with this name and
+   * directory goes on with them: files, but no shell. Letters, digits, `.`, `_` and `-`, at most 128. The first call rejects
+   * with WORKSPACE_IN_USE if another sandbox has it open, and with WORKSPACE_LOST if the layers cannot be trusted, as after a
+   * crash of the machine. Default: none.
+   */
+  id?: string
+  /**
+   * Directory of the layers of all workspaces. It is created with mode 0700, and must be neither above nor below `path`. It
+   * should be on the file system of `path`: large files can be cloned then. Default: `workspaces` in `stateDir`.
+   */
+  directory?: string | URL
+  /** Where the layers are. 'memory': they end with this process, and take memory. Not with `id` or `directory`. Default: 'disk'. */
+  storage?: 'disk' | 'memory'
+  /**
+   * Maximum bytes of the layers, 1 to Number.MAX_SAFE_INTEGER: programs get ENOSPC beyond it. Needs `storage: 'memory'`; on
+   * disk, the first call rejects with LIMIT_UNSUPPORTED. Default: no limit.
+   */
+  maxBytes?: number
+}
+/** A workspace whose layers are kept. */
+export interface NamedWorkspace {
+  /** Its name. */
+  id: string
+  /** Its directory; null if the note about it is damaged. */
+  path: string | null
+  /** Whether a sandbox has it open. */
+  inUse: boolean
+  /** When it was last opened, committed or closed, as an ISO 8601 string. */
+  usedAt: string
 }
 /** What copy-on-write workspaces can do on this machine, found by trying. */
 export interface WorkspaceCapabilities {
@@ -1286,13 +1318,15 @@ export interface WorkspaceUsage {
   layers: number
 }
 /**
- * The copy-on-write workspace of a sandbox. All calls reject with WORKSPACE_NOT_ENABLED if the sandbox has none, and with
- * WORKSPACE_UNSUPPORTED if this machine allows none.
+ * The copy-on-write workspace of a sandbox. All calls but `list` and `delete` reject with WORKSPACE_NOT_ENABLED if the
+ * sandbox has none, with WORKSPACE_UNSUPPORTED if this machine allows none, and for a named one with WORKSPACE_IN_USE and
+ * WORKSPACE_LOST.
  */
 export interface Workspace {
-  /** The directory, as programs see it. */
+  /** The directory, as programs see it, and the name. */
   info(): Promise<{
     path: string
+    id: string | null
   }>
   /**
    * Compares with the real directory as it is now, and lists the differences in the order of their bytes. Equal content and
@@ -1332,6 +1366,14 @@ export interface Workspace {
   }>
   /** Measures the layers. */
   usage(): Promise<WorkspaceUsage>
+  /** Lists the named workspaces whose layers are in the same directory. Any sandbox can, also a destroyed one. */
+  list(): Promise<NamedWorkspace[]>
+  /**
+   * Deletes a named workspace whose layers are in the same directory. Any sandbox can, also a destroyed one. Default: its own.
+   *
+   * Rejects with WORKSPACE_IN_USE while a sandbox has it open, and with FILE_NOT_FOUND if there is none.
+   */
+  delete(id?: string): Promise<void>
 }
 
 /** Options of {@link Sandbox}. */

@@ -6,7 +6,9 @@ use crate::isolation;
 use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
-use crate::types::{NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession};
+use crate::types::{
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession, NativeWorkspaceConfig,
+};
 use crate::user;
 use crate::variables::zip;
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy, SureSink};
@@ -14,9 +16,10 @@ use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, Sandbox};
-use nacre_core::workspace;
+use nacre_core::workspace::Options;
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
 use napi_derive::napi;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
@@ -59,7 +62,7 @@ impl NativeSandbox {
             limits: config.limits.map(process::limits).unwrap_or_default(),
             user: config.user.map(user::spec),
             isolation: config.isolation.map(isolation::rules),
-            workspace: config.workspace.map(|path| workspace::Options { path: path.into(), ..Default::default() }),
+            workspace: config.workspace.map(workspace),
             own_variables: config.own_variables.unwrap_or_default(),
             force_plain: config.engine.as_deref() == Some("plain"),
             force_subreaper: config.containment.as_deref() == Some("subreaper"),
@@ -281,4 +284,15 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
 /// Ends the sandbox's processes without waiting, since no call can reach the sandbox any more.
 fn abandon(sandbox: Sandbox) {
     let _ = runtime::spawn(sandbox.destroy(Duration::ZERO));
+}
+
+/// Converts a workspace from JavaScript.
+fn workspace(given: NativeWorkspaceConfig) -> Options {
+    Options {
+        path: given.path.into(),
+        id: given.id,
+        directory: given.directory.map(PathBuf::from),
+        memory: given.memory,
+        max_bytes: given.max_bytes.map(|bytes| bytes as u64),
+    }
 }

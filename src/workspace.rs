@@ -3,15 +3,16 @@
 use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeSkipped, NativeUsage};
+use crate::types::{NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeNamed, NativeSkipped, NativeUsage};
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
-use nacre_core::workspace::{Commit, Workspace};
+use nacre_core::workspace::{Commit, Named, Workspace};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Skipped};
 use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
+use std::path::PathBuf;
 
 type Answer = std::result::Result<NativeEvent, Error>;
 
@@ -63,6 +64,32 @@ impl NativeSandbox {
         })
     }
 
+    /// Lists the workspaces whose layers are kept in a directory; by default in the state directory.
+    #[napi(catch_unwind)]
+    pub fn list_workspaces(&self, id: u32, directory: Option<String>) -> Result<()> {
+        let sandbox = self.sandbox.clone();
+        self.answer(
+            id,
+            blocking(move || {
+                let found = sandbox.list_workspaces(directory.map(PathBuf::from))?;
+                Ok(NativeEvent { workspaces: Some(found.into_iter().map(named).collect()), ..NativeEvent::default() })
+            }),
+        )
+    }
+
+    /// Deletes one of them.
+    #[napi(catch_unwind)]
+    pub fn delete_workspace(&self, id: u32, directory: Option<String>, name: String) -> Result<()> {
+        let sandbox = self.sandbox.clone();
+        self.answer(
+            id,
+            blocking(move || {
+                sandbox.delete_workspace(directory.map(PathBuf::from), &name)?;
+                Ok(NativeEvent::default())
+            }),
+        )
+    }
+
     /// Measures the layers.
     #[napi(catch_unwind)]
     pub fn workspace_usage(&self, id: u32) -> Result<()> {
@@ -86,6 +113,11 @@ impl NativeSandbox {
         let settle = Settle::new(id, &self.emitter);
         Ok(runtime::spawn(async move { settle.answer(answer.await) })?)
     }
+}
+
+fn named(Named { id, path, in_use, used_at }: Named) -> NativeNamed {
+    let path = path.map(|path| path.to_string_lossy().into_owned());
+    NativeNamed { name: id, path, in_use, used_at: used_at as f64 }
 }
 
 fn copied(paths: Option<Vec<Uint8Array>>) -> Option<Vec<Vec<u8>>> {

@@ -47,7 +47,9 @@ function offers(...words: string[]): string[] {
 
 describe('in bash, nacre completion', () => {
   it('offers the verbs, those of a group, and their aliases', () => {
-    expect(offers('')).toEqual('exec try serve cp ls doctor completion job worker queue help'.split(' '))
+    expect(offers('')).toEqual(
+      'exec try workspace serve cp ls doctor completion job worker queue help'.split(' '),
+    )
     expect(offers('job', 'l')).toEqual(['ls', 'list', 'logs'])
     expect(offers('help', 'j')).toEqual(['job'])
     expect(offers('nonsense', '')).toEqual([])

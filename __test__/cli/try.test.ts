@@ -36,7 +36,7 @@ describe('without a terminal', () => {
       const cwd = place(cli)
       const unasked = await cli.nacre('try', '--cwd', cwd, 'touch new')
       expect(unasked).toMatchObject({ code: 2, stdout: '' })
-      expect(unasked.stderr).toContain('add --then commit or --then discard')
+      expect(unasked.stderr).toContain('add --then commit, discard or keep')
       expect((await cli.nacre('try', '--then', 'discard')).stderr).toContain('name a command')
       expect((await cli.nacre('try', '--cwd', `${cwd}/none`, 'true')).stderr).toContain('existing directory')
     }))
@@ -63,7 +63,7 @@ describe('on a terminal', () => {
       await terminal.write("PS1='ready> '\n")
       await asked(terminal, 'ready> ')
       await terminal.write("printf 'one\\n\\033[31mtwo\\n' > new; exit\n")
-      await asked(terminal, 'c: commit, d: show the diff, x: discard')
+      await asked(terminal, 'c: commit, d: show the diff, k: keep as try-')
       expect(existsSync(path.join(directory, 'new'))).toBe(false)
       await terminal.write('?\nd\n')
       await asked(terminal, '+one')
@@ -90,11 +90,19 @@ describe('on a terminal', () => {
       expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
     }))
 
-  it('discards when the input ends', () =>
+  it('keeps the changes when the input ends, and goes on with them later', () =>
     inTerminal("try 'echo mine > file'", async (terminal, { directory }) => {
       await asked(terminal, 'c: commit')
       await terminal.write('\x04')
+      const { line } = await asked(terminal, /kept as (try-[0-9a-f]+)/)
       expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
       expect(existsSync(path.join(directory, 'file'))).toBe(false)
+      const [, id = ''] = /kept as (\S+):/.exec(line) ?? []
+      await withCli(async ({ nacre }) => {
+        const more = await nacre('try', '--resume', id, '--then', 'commit', 'cat file; echo more > other')
+        expect(more).toMatchObject({ code: 0, stdout: 'mine\ncreated  file\ncreated  other\n' })
+        expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
+        expect((await nacre('workspace', 'diff', id)).stderr).toContain(`there is no workspace '${id}'`)
+      })
     }))
 })

@@ -56,6 +56,8 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   STATE_DIR_UNAVAILABLE: 'the state directory cannot be used',
   WORKSPACE_BUSY: 'programs use the workspace, and cannot be stopped for the moment',
   WORKSPACE_CONFLICT: 'other programs have changed the real directory',
+  WORKSPACE_IN_USE: 'a sandbox has this workspace open',
+  WORKSPACE_LOST: 'the layers of this workspace cannot be trusted',
   WORKSPACE_NOT_ENABLED: 'the sandbox has no copy-on-write workspace',
   WORKSPACE_UNSUPPORTED: 'this machine or directory allows no copy-on-write workspace',
 }

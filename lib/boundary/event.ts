@@ -3,7 +3,7 @@ import type { NativeResult } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
 import type { NativeLog, NativeProcess, NativeStats } from './process.js'
-import type { NativeChange, NativeCommit, NativeUsage } from './workspace.js'
+import type { NativeChange, NativeCommit, NativeNamed, NativeUsage } from './workspace.js'
 
 export interface NativeEvent {
   id: number
@@ -36,6 +36,7 @@ export interface NativeEvent {
   usage?: NativeUsage
   commit?: NativeCommit
   discarded?: number
+  workspaces?: NativeNamed[]
   /** The handle of what was opened. */
   handle?: number
   /** In `error`: the file concerned. */

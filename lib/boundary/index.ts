@@ -41,4 +41,10 @@ export type {
   NativeSession,
   NativeUser,
 } from './sandbox.js'
-export type { NativeChange, NativeEntry, NativeUsage } from './workspace.js'
+export type {
+  NativeChange,
+  NativeEntry,
+  NativeNamed,
+  NativeUsage,
+  NativeWorkspaceConfig,
+} from './workspace.js'

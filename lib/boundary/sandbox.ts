@@ -4,6 +4,7 @@ import type { NativeExecExtras } from './exec.js'
 import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
 import type { NativeLimits, NativeProcess, NativeProcessRef, NativeProcessStart } from './process.js'
+import type { NativeWorkspaceConfig } from './workspace.js'
 
 /** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
 export interface NativeSandbox {
@@ -108,6 +109,9 @@ export interface NativeSandbox {
   workspaceCommit(id: number, paths: Uint8Array[] | null, force: boolean, sync: boolean): void
   /** Ends with `done` and `discarded`. */
   workspaceDiscard(id: number, paths: Uint8Array[] | null): void
+  /** Ends with `done` and `workspaces`. Null: those in the state directory, here and below. */
+  listWorkspaces(id: number, directory: string | null): void
+  deleteWorkspace(id: number, directory: string | null, name: string): void
   /** Ends with `done` and `usage`. */
   workspaceUsage(id: number): void
   /**
@@ -141,8 +145,7 @@ export interface NativeConfig {
   /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
   ownVariables?: string[]
   isolation?: NativeIsolation
-  /** The directory of a copy-on-write workspace: absolute, without links. */
-  workspace?: string
+  workspace?: NativeWorkspaceConfig
   engine?: 'builtin' | 'plain'
   containment?: 'cgroup' | 'subreaper'
   log?: boolean

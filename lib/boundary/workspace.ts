@@ -1,6 +1,27 @@
 /** A copy-on-write workspace. */
 import type { EntryKind } from '../public/workspace.js'
 
+export interface NativeWorkspaceConfig {
+  /** Absolute, without links. */
+  path: string
+  /** Keeps the layers. */
+  id?: string
+  /** Of the layers; absolute. Default: in the state directory. */
+  directory?: string
+  memory: boolean
+  maxBytes?: number
+}
+
+/** A workspace whose layers are kept. */
+export interface NativeNamed {
+  name: string
+  /** Absent if the note about it is damaged. */
+  path?: string
+  inUse: boolean
+  /** Seconds since 1970. */
+  usedAt: number
+}
+
 export interface NativeEntry {
   kind: EntryKind
   /** Bytes; 0 for a directory. */

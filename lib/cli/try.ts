@@ -1,23 +1,32 @@
 /**
- * `nacre try`: runs a command or a shell over a directory, shows what it changed, and asks what shall become of it.
+ * `nacre try`: runs a command or a shell over a directory, shows what it changed, and asks what becomes of it. The workspace
+ * has a name, so that nothing is lost with this program.
  */
+import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import { type Command, Option } from 'commander'
 import { isCode, OptionError } from '../base/errors.js'
-import type { Change, Sandbox } from '../public/index.js'
+import type { Sandbox } from '../public/index.js'
 import type { Preset } from '../schema/isolation-rules.js'
+import { commitChanges, printChanges, printDiff } from './changes.js'
 import { withExamples } from './examples.js'
 import { run } from './exec.js'
 import { runInTerminal } from './exec-terminal.js'
-import { choose, colorsOf, isInteractive, note, printable, printLine } from './terminal.js'
+import { onSignals } from './signals.js'
+import { choose, isInteractive, note, printable } from './terminal.js'
 import { commandOf, existingDirectory, isolationOption, variable } from './values.js'
 import type { Finish } from './verb.js'
+import { directoryOf } from './workspace.js'
+
+/** What becomes of the changes. */
+type Fate = 'commit' | 'discard' | 'keep'
 
 interface Options {
   cwd: string
   env?: Record<string, string>
   isolation?: Preset
-  then?: 'commit' | 'discard'
+  resume?: string
+  then?: Fate
 }
 
 export function addTry(program: Command, finish: Finish): void {
@@ -30,7 +39,8 @@ export function addTry(program: Command, finish: Finish): void {
     .option('--cwd <directory>', 'the directory (default: the present one)', existingDirectory, '.')
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .addOption(isolationOption())
-    .addOption(new Option('--then <what>', 'do not ask').choices(['commit', 'discard']))
+    .option('--resume <id>', 'go on with a workspace that was kept')
+    .addOption(new Option('--then <what>', 'do not ask').choices(['commit', 'discard', 'keep']))
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
       finish(await tryOut(words.length === 0 ? undefined : commandOf(words, verb), options))
@@ -40,89 +50,74 @@ export function addTry(program: Command, finish: Finish): void {
     ["nacre try 'rm -rf build && make'", 'runs a command, lists its changes, and asks'],
     ['nacre try --then discard -- npm update', 'only shows what the command would change'],
     ['nacre try --isolation workspace -- ./agent', 'also keeps the program from writing elsewhere'],
+    ['nacre try --resume try-x7f2', 'goes on where a kept workspace ended'],
   ])
 }
 
 /** The exit code of the command. */
 async function tryOut(command: string | string[] | undefined, options: Options): Promise<number> {
-  const { cwd, env, isolation, then } = options
+  const { env, isolation, then } = options
   const isTerminal = isInteractive() && process.stdout.isTTY === true
   if (!isTerminal && (command === undefined || then === undefined)) {
-    const lacks = command === undefined ? 'name a command' : 'add --then commit or --then discard'
+    const lacks = command === undefined ? 'name a command' : 'add --then commit, discard or keep'
     throw new OptionError('INVALID_OPTION', `nacre try has no terminal to ask: ${lacks}`)
   }
+  const id = options.resume ?? `try-${randomBytes(4).toString('hex')}`
+  const cwd = options.resume === undefined ? path.resolve(options.cwd) : await directoryOf(id)
   const { Sandbox } = await import('../backends/native/sandbox.js')
-  await using sandbox = new Sandbox({ cwd: path.resolve(cwd), env, isolation, workspace: 'copy-on-write' })
-  const exitCode = await (isTerminal ? runInTerminal : run)(sandbox, command ?? ['bash'], {})
-  const changes = await sandbox.workspace.changes()
-  if (changes.length === 0) {
-    note('nothing has changed')
+  const sandbox = new Sandbox({ cwd, env, isolation, workspace: { mode: 'copy-on-write', path: cwd, id } })
+  let isInterrupted = false
+  const ignore = onSignals(() => {
+    isInterrupted = true
+  })
+  const kept = `kept as ${id}: see nacre try --resume ${id}, and nacre workspace --help`
+  let fate: Fate = 'keep'
+  try {
+    const exitCode = await (isTerminal ? runInTerminal : run)(sandbox, command ?? ['bash'], {})
+    const changes = await sandbox.workspace.changes()
+    if (changes.length === 0) {
+      note('nothing has changed')
+      fate = 'discard'
+      return exitCode
+    }
+    await printChanges(changes)
+    ignore()
+    // Whoever interrupts the command does not want the rest.
+    if (!isInterrupted) fate = await decide(sandbox, id, then)
+    if (fate === 'keep') note(kept)
     return exitCode
+  } catch (error) {
+    if (isCode(error, 'WORKSPACE_CONFLICT')) note(kept)
+    throw error
+  } finally {
+    ignore()
+    await sandbox.destroy()
+    if (fate !== 'keep') await sandbox.workspace.delete()
   }
-  await printChanges(changes)
-  if (then === undefined) await ask(sandbox)
-  else if (then === 'commit') await commit(sandbox)
-  return exitCode
 }
 
-/** Asks until the changes are committed or discarded. */
-async function ask(sandbox: Sandbox): Promise<void> {
+/** Asks, unless that is decided, and commits if that is wanted. */
+async function decide(sandbox: Sandbox, id: string, then: Fate | undefined): Promise<Fate> {
+  if (then === 'commit') await commitChanges(sandbox, {})
+  if (then !== undefined) return then
   for (;;) {
-    const choice = await choose({ c: 'commit', d: 'show the diff', x: 'discard' })
-    if (choice === 'x' || choice === undefined) return note('discarded')
+    const choice = await choose({ c: 'commit', d: 'show the diff', k: `keep as ${id}`, x: 'discard' })
+    if (choice === 'x') return 'discard'
+    if (choice === 'k' || choice === undefined) return 'keep'
     if (choice === 'd') await printDiff(await sandbox.workspace.diff())
-    if (choice === 'c' && (await commitOrSayWhy(sandbox))) return
+    if (choice === 'c' && (await commitOrSayWhy(sandbox))) return 'commit'
   }
 }
 
 async function commitOrSayWhy(sandbox: Sandbox): Promise<boolean> {
   try {
-    await commit(sandbox)
+    await commitChanges(sandbox, {})
     return true
   } catch (error) {
     if (!isCode(error, 'WORKSPACE_CONFLICT')) throw error
     note(printable(error.message))
     if ((await choose({ o: 'overwrite them', b: 'go back' })) !== 'o') return false
-    await commit(sandbox, true)
+    await commitChanges(sandbox, { force: true })
     return true
-  }
-}
-
-async function commit(sandbox: Sandbox, force = false): Promise<void> {
-  const { applied, skipped } = await sandbox.workspace.commit({ force })
-  for (const { path, reason } of skipped) note(`skipped ${printable(path)}: ${reason}`)
-  note(`committed ${applied === 1 ? '1 change' : `${applied} changes`}`)
-}
-
-/** One line for each change, in the colours of git. */
-export async function printChanges(changes: Change[]): Promise<void> {
-  const colors = colorsOf(process.stdout)
-  const paint = {
-    created: colors.green,
-    modified: colors.yellow,
-    replaced: colors.yellow,
-    metadata: colors.yellow,
-    deleted: colors.red,
-  }
-  for (const { type, path, kind } of changes) {
-    const name = kind === 'directory' ? `${path}/` : path
-    await printLine(paint[type](`${type.padEnd(8)} ${printable(name)}`))
-  }
-}
-
-/** A patch in the colours of git. */
-export async function printDiff(patch: Uint8Array): Promise<void> {
-  const { bold, cyan, green, red } = colorsOf(process.stdout)
-  const paints: [string, (line: string) => string][] = [
-    ['diff --git ', bold],
-    ['@@', cyan],
-    ['+', green],
-    ['-', red],
-  ]
-  // A program wrote the content, which must not drive the terminal. Tabs are harmless.
-  const shown = (line: string) => line.split('\t').map(printable).join('\t')
-  for (const line of new TextDecoder().decode(patch).trimEnd().split('\n')) {
-    const [, paint = (text: string) => text] = paints.find(([start]) => line.startsWith(start)) ?? []
-    await printLine(paint(shown(line)))
   }
 }

@@ -79,6 +79,15 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
       'Other programs have changed, in the real directory, what a commit would overwrite. Nothing was applied.',
     fix: '`error.paths` names the paths. Commit others, discard these, or overwrite them with `force`.',
   },
+  WORKSPACE_IN_USE: {
+    cause: 'Another sandbox has the workspace of this name open, or programs of a dead one still use it.',
+    fix: 'Destroy the other sandbox, or choose another name.',
+  },
+  WORKSPACE_LOST: {
+    cause:
+      'The layers of the named workspace cannot be trusted: the machine stopped while it was open, files are missing or damaged, or its directory is another one now.',
+    fix: 'The message names the reason. Delete it with `workspace.delete(id)` or `npx nacre workspace rm`, and begin again.',
+  },
   WORKSPACE_NOT_ENABLED: {
     cause: 'The sandbox writes to the real files.',
     fix: "Create it with `workspace: 'copy-on-write'`.",

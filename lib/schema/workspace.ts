@@ -2,6 +2,8 @@
 import type { SandboxOptions, WorkspaceOptions } from '../public/index.js'
 import { either, mapped, object, oneOf } from './constructors.js'
 import { type Kind, type OptionValues, table } from './kind.js'
+import { identifier } from './names.js'
+import { count } from './numbers.js'
 import { type CheckedPath, checkPath, directory } from './paths.js'
 import { refusal } from './read.js'
 
@@ -11,6 +13,10 @@ const MODES = ['direct', 'copy-on-write'] as const
 export const workspaceOptions = table<WorkspaceOptions>()({
   mode: oneOf(['copy-on-write']),
   path: directory,
+  id: identifier,
+  directory,
+  storage: { ...oneOf(['disk', 'memory']), default: 'disk' },
+  maxBytes: count(1, Number.MAX_SAFE_INTEGER),
 })
 
 /** `workspace`: the options of a copy-on-write workspace; undefined for the real files. */

@@ -4,7 +4,7 @@ use super::exec::NativeResult;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeProcess, NativeStats};
-use super::workspace::{NativeChange, NativeCommit, NativeUsage};
+use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativeUsage};
 use crate::piece::Piece;
 use napi_derive::napi;
 
@@ -56,6 +56,8 @@ pub struct NativeEvent {
     pub usage: Option<NativeUsage>,
     /// In `done`: what a commit of a workspace has applied.
     pub commit: Option<NativeCommit>,
+    /// In `done`: the workspaces whose layers are kept.
+    pub workspaces: Option<Vec<NativeNamed>>,
     /// In `done`: the number of changes that were discarded.
     pub discarded: Option<f64>,
     /// In `done`: the handle of what was opened.

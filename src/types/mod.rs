@@ -16,4 +16,7 @@ pub use process::{
     NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
-pub use workspace::{NativeChange, NativeCommit, NativeEntry, NativeSkipped, NativeUsage, NativeWorkspaceOffer};
+pub use workspace::{
+    NativeChange, NativeCommit, NativeEntry, NativeNamed, NativeSkipped, NativeUsage, NativeWorkspaceConfig,
+    NativeWorkspaceOffer,
+};

@@ -1,7 +1,7 @@
 //! A sandbox and its sessions.
 
 use super::process::NativeLimits;
-use super::workspace::NativeWorkspaceOffer;
+use super::workspace::{NativeWorkspaceConfig, NativeWorkspaceOffer};
 use napi_derive::napi;
 
 /// Configuration of a sandbox.
@@ -31,8 +31,8 @@ pub struct NativeConfig {
     pub own_variables: Option<Vec<String>>,
     /// What programs may read, write, reach and see.
     pub isolation: Option<NativeIsolation>,
-    /// The directory of the copy-on-write workspace.
-    pub workspace: Option<String>,
+    /// The copy-on-write workspace.
+    pub workspace: Option<NativeWorkspaceConfig>,
     /// `plain` forces the fallback.
     pub engine: Option<String>,
     /// `subreaper` forces the fallback.

@@ -3,6 +3,34 @@
 use crate::piece::Piece;
 use napi_derive::napi;
 
+/// A copy-on-write workspace.
+#[napi(object)]
+pub struct NativeWorkspaceConfig {
+    /// The directory: absolute, without links.
+    pub path: String,
+    /// Its name, if its layers are kept.
+    pub id: Option<String>,
+    /// The directory of the layers, if not the default one; absolute.
+    pub directory: Option<String>,
+    /// Whether the layers are in memory.
+    pub memory: bool,
+    /// Maximum bytes of the layers in memory.
+    pub max_bytes: Option<f64>,
+}
+
+/// A workspace whose layers are kept.
+#[napi(object, object_from_js = false)]
+pub struct NativeNamed {
+    /// Its name.
+    pub name: String,
+    /// The real directory; absent if the note about it is damaged.
+    pub path: Option<String>,
+    /// Whether a sandbox has it open.
+    pub in_use: bool,
+    /// When it was last used, in seconds since 1970.
+    pub used_at: f64,
+}
+
 /// What copy-on-write workspaces can do on this machine.
 #[napi(object, object_from_js = false)]
 pub struct NativeWorkspaceOffer {

@@ -64,7 +64,7 @@ impl Place {
             limits: Default::default(),
             user: kind.is_another_user.then_some(UserSpec::Ids { uid: 54_321, gid: 54_321 }),
             isolation: kind.is_isolated.then(|| Isolation { rules, allow: Vec::new() }),
-            workspace: Some(real),
+            workspace: Some(nacre_core::workspace::Options { path: real, ..Default::default() }),
             own_variables: Vec::new(),
             log: Default::default(),
         });

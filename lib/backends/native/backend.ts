@@ -40,7 +40,7 @@ export class NativeBackend implements Backend {
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
-    this.workspace = new NativeWorkspace(this.#engine, config.workspace)
+    this.workspace = new NativeWorkspace(this.#engine, config)
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 

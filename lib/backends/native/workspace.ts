@@ -1,9 +1,10 @@
 /** The copy-on-write workspace of a sandbox in this process. */
-import { engineError } from '../../base/errors.js'
-import type { NativeChange } from '../../boundary/index.js'
+import { engineError, OptionError } from '../../base/errors.js'
+import type { NativeChange, NativeEvent } from '../../boundary/index.js'
 import type {
   Change,
   Commit,
+  NamedWorkspace,
   Workspace,
   WorkspaceChangesOptions,
   WorkspaceCommitOptions,
@@ -12,21 +13,23 @@ import type {
   WorkspaceUsage,
 } from '../../public/index.js'
 import { planChanges, planCommit, planDiff, planDiscard } from '../../requests/workspace.js'
-import type { Engine } from './engine.js'
+import { readId } from '../../schema/names.js'
+import { Engine, type Send } from './engine.js'
+import type { SandboxConfig } from './plan/sandbox.js'
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 export class NativeWorkspace implements Workspace {
   readonly #engine: Engine
-  readonly #path: string | undefined
+  readonly #config: SandboxConfig
 
-  constructor(engine: Engine, path: string | undefined) {
+  constructor(engine: Engine, config: SandboxConfig) {
     this.#engine = engine
-    this.#path = path
+    this.#config = config
   }
 
-  async info(): Promise<{ path: string }> {
-    return { path: this.#root() }
+  async info(): Promise<{ path: string; id: string | null }> {
+    return { path: this.#root(), id: this.#config.workspace?.id ?? null }
   }
 
   async changes(options?: WorkspaceChangesOptions): Promise<Change[]> {
@@ -60,8 +63,37 @@ export class NativeWorkspace implements Workspace {
     return returned(usage)
   }
 
+  async list(): Promise<NamedWorkspace[]> {
+    const { workspaces } = await this.#apart((native, id) => native.listWorkspaces(id, this.#directory()))
+    return returned(workspaces).map(({ name, path = null, inUse, usedAt }) => ({
+      ...{ id: name, path, inUse, usedAt: new Date(usedAt * 1000).toISOString() },
+    }))
+  }
+
+  async delete(id?: string): Promise<void> {
+    const name = id === undefined ? this.#config.workspace?.id : readId(id)
+    if (name === undefined)
+      throw new OptionError('INVALID_ID', 'workspace.delete needs an id: this workspace has none')
+    await this.#apart((native, call) => native.deleteWorkspace(call, this.#directory(), name))
+  }
+
+  /** Makes a call that needs no living sandbox. */
+  async #apart(send: Send): Promise<NativeEvent> {
+    const engine = new Engine({ ...this.#config, workspace: undefined }, undefined)
+    try {
+      return await engine.call(send)
+    } finally {
+      await engine.destroy()
+    }
+  }
+
+  #directory(): string | null {
+    return this.#config.workspace?.directory ?? null
+  }
+
   #root(): string {
-    if (this.#path !== undefined) return this.#path
+    const path = this.#config.workspace?.path
+    if (path !== undefined) return path
     throw engineError(
       'WORKSPACE_NOT_ENABLED',
       "programs write to the real files: create the sandbox with workspace: 'copy-on-write'",

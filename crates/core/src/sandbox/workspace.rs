@@ -3,7 +3,8 @@
 use super::Sandbox;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
-use crate::workspace::{Commit, Workspace};
+use crate::workspace::{self, Commit, Named, Workspace};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Sandbox {
@@ -17,6 +18,26 @@ impl Sandbox {
             let message = "the sandbox writes to the real files: create it with workspace: 'copy-on-write'";
             Error::new(Code::WorkspaceNotEnabled, message)
         })
+    }
+
+    /// The named workspaces with layers in a directory; by default in the state directory.
+    ///
+    /// # Errors
+    /// Those of [`workspace::list`].
+    pub fn list_workspaces(&self, directory: Option<PathBuf>) -> Result<Vec<Named>, Error> {
+        workspace::list(&self.inner.config.supervisor, &self.stores(directory))
+    }
+
+    /// Deletes one of them.
+    ///
+    /// # Errors
+    /// Those of [`workspace::delete`].
+    pub fn delete_workspace(&self, directory: Option<PathBuf>, id: &str) -> Result<(), Error> {
+        workspace::delete(&self.inner.config.supervisor, &self.stores(directory), id)
+    }
+
+    fn stores(&self, directory: Option<PathBuf>) -> PathBuf {
+        directory.unwrap_or_else(|| workspace::stores(&self.inner.config.state_dir))
     }
 
     /// Applies changes to the real directory during a pause; see [`Workspace::commit`].

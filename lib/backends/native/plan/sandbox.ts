@@ -58,7 +58,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       ownVariables: values.env?.names,
       limits: values.limits,
       isolation: values.isolation && planIsolation(completeRules(values.isolation), cwd, places()),
-      workspace: values.workspace && planWorkspace(values.workspace.path, { cwd, stateDir }),
+      workspace: values.workspace && planWorkspace(values.workspace, { cwd, stateDir }),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
       log: values.logger !== undefined,

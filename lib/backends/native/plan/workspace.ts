@@ -1,6 +1,9 @@
 /** The directory of a copy-on-write workspace, on this machine. */
 import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
+import type { NativeWorkspaceConfig } from '../../../boundary/index.js'
+import type { OptionValues } from '../../../schema/kind.js'
+import type { workspaceOptions } from '../../../schema/workspace.js'
 
 /** What the rules for the directory look at. Both paths are absolute. */
 interface Surroundings {
@@ -8,22 +11,30 @@ interface Surroundings {
   stateDir: string
 }
 
-/** The directory without links. Throws OptionError if it cannot be a workspace. */
-export function planWorkspace(given: string | undefined, { cwd, stateDir }: Surroundings): string {
-  const named = path.resolve(cwd, given ?? '.')
-  const name = given === undefined ? 'workspace' : 'workspace.path'
-  const directory = realDirectory(named, name)
-  if (directory === '/') throw refuse(name, directory, 'must not be the root directory')
-  const store = existing(stateDir)
-  if (isWithin(store, directory))
-    throw refuse(
-      name,
-      directory,
-      `must not contain stateDir (${store}); set stateDir to a directory elsewhere`,
+/** A workspace, with its directory without links. Throws OptionError if it cannot be one. */
+export function planWorkspace(
+  { path: given, id, directory, storage, maxBytes }: OptionValues<typeof workspaceOptions>,
+  { cwd, stateDir }: Surroundings,
+): NativeWorkspaceConfig {
+  const memory = storage === 'memory'
+  const other = id !== undefined ? 'id' : 'directory'
+  if (memory && (id ?? directory) !== undefined)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `workspace.${other} needs storage: 'disk': layers in memory end with this process`,
     )
-  if (isWithin(directory, path.join(store, 'workspaces')))
-    throw refuse(name, directory, `must not be one of nacre's own directories in ${store}`)
-  return directory
+  const name = given === undefined ? 'workspace' : 'workspace.path'
+  const root = realDirectory(path.resolve(cwd, given ?? '.'), name)
+  if (root === '/') throw refuse(name, root, 'must not be the root directory')
+  const layers = directory === undefined ? undefined : existing(path.resolve(cwd, directory))
+  const state = existing(stateDir)
+  if (isWithin(state, root))
+    throw refuse(name, root, `must not contain stateDir (${state}); set stateDir to a directory elsewhere`)
+  if (layers !== undefined && isWithin(layers, root))
+    throw refuse(name, root, `must not contain workspace.directory (${layers})`)
+  if (isWithin(root, layers ?? path.join(state, 'workspaces')))
+    throw refuse(name, root, `must not be inside the directory of layers (${layers ?? state})`)
+  return { path: root, id, directory: layers, memory, maxBytes }
 }
 
 function realDirectory(named: string, name: string): string {

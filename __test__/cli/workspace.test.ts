@@ -1,0 +1,62 @@
+/** `nacre workspace`: what `nacre try` has kept is listed, shown, committed and discarded. */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, it } from 'vitest'
+import { type Cli, withCli } from '../helpers/cli.js'
+
+/** A directory, and the id of a workspace over it with three changes. */
+async function kept({ nacre, root }: Cli): Promise<{ cwd: string; id: string }> {
+  const cwd = path.join(path.dirname(root), 'place')
+  mkdirSync(path.join(cwd, 'sub'), { recursive: true })
+  writeFileSync(path.join(cwd, 'old'), 'old\n')
+  const command = 'rm old; echo new > sub/new; printf "\\377" > bytes'
+  const { stderr } = await nacre('try', '--cwd', cwd, '--then', 'keep', command)
+  const [, id = ''] = /kept as (\S+):/.exec(stderr) ?? []
+  return { cwd, id }
+}
+
+it('lists, shows and commits the changes, some at first', () =>
+  withCli(async (cli) => {
+    const { cwd, id } = await kept(cli)
+    const { nacre } = cli
+    expect((await nacre('workspace', 'ls')).stdout).toMatch(new RegExp(`^${id}  \\S+Z  kept  ${cwd}$`, 'm'))
+    const listed = JSON.parse((await nacre('workspace', 'ls', '--json')).stdout)
+    expect(listed).toContainEqual({ id, path: cwd, inUse: false, usedAt: expect.any(String) })
+    const changes = 'created  bytes\ndeleted  old\ncreated  sub/new\n'
+    expect(await nacre('workspace', 'diff', id, '--list')).toEqual({ code: 0, stdout: changes, stderr: '' })
+    const patch = (await nacre('workspace', 'diff', id, 'sub')).stdout
+    expect(spawnSync('git', ['apply', '--check', '-'], { cwd, input: patch }).status).toBe(0)
+    expect(await nacre('workspace', 'commit', id, 'sub', 'bytes')).toMatchObject({
+      ...{ code: 0, stderr: 'nacre: committed 2 changes\n' },
+    })
+    expect(readFileSync(path.join(cwd, 'bytes'))).toEqual(Buffer.of(255))
+    expect([existsSync(path.join(cwd, 'sub/new')), existsSync(path.join(cwd, 'old'))]).toEqual([true, true])
+    expect((await nacre('workspace', 'commit', id)).code).toBe(0)
+    expect(existsSync(path.join(cwd, 'old'))).toBe(false)
+    expect((await nacre('workspace', 'ls')).stdout).not.toContain(id)
+  }))
+
+it('discards the changes, and removes a workspace', () =>
+  withCli(async (cli) => {
+    const { cwd, id } = await kept(cli)
+    const { nacre } = cli
+    expect((await nacre('workspace', 'discard', id, 'old')).stderr).toBe('nacre: discarded 1 change\n')
+    expect((await nacre('workspace', 'diff', id, '--list')).stdout).toBe('created  bytes\ncreated  sub/new\n')
+    expect((await nacre('workspace', 'discard', id)).code).toBe(0)
+    const gone = await nacre('workspace', 'rm', id)
+    expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining(id)])
+    expect(existsSync(path.join(cwd, 'bytes'))).toBe(false)
+    await cli.nacre('workspace', 'rm', (await kept(cli)).id)
+  }))
+
+it('keeps the workspace after a conflict', () =>
+  withCli(async (cli) => {
+    const { cwd, id } = await kept(cli)
+    const { nacre } = cli
+    writeFileSync(path.join(cwd, 'old'), 'theirs\n')
+    const refused = await nacre('workspace', 'commit', id)
+    expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining("have changed 'old'")])
+    expect((await nacre('workspace', 'commit', '--force', id)).code).toBe(0)
+    expect(existsSync(path.join(cwd, 'old'))).toBe(false)
+  }))
