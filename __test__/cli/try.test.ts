@@ -90,6 +90,16 @@ describe('on a terminal', () => {
       expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
     }))
 
+  it('asks again after an error, with nothing lost', () =>
+    inTerminal("try 'echo mine > file; truncate -s 600M large'", async (terminal, { directory }) => {
+      await asked(terminal, 'c: commit')
+      await terminal.write('d\n')
+      await asked(terminal, 'more than 512 MiB')
+      await terminal.write('x\n')
+      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(existsSync(path.join(directory, 'file'))).toBe(false)
+    }))
+
   it('keeps the changes when the input ends, and goes on with them later', () =>
     inTerminal("try 'echo mine > file'", async (terminal, { directory }) => {
       await asked(terminal, 'c: commit')

@@ -87,7 +87,7 @@ async function tryOut(command: string | string[] | undefined, options: Options):
     if (fate === 'keep') note(kept)
     return exitCode
   } catch (error) {
-    if (isCode(error, 'WORKSPACE_CONFLICT')) note(kept)
+    if ((await sandbox.workspace.list()).some((one) => one.id === id)) note(kept)
     throw error
   } finally {
     ignore()
@@ -104,20 +104,24 @@ async function decide(sandbox: Sandbox, id: string, then: Fate | undefined): Pro
     const choice = await choose({ c: 'commit', d: 'show the diff', k: `keep as ${id}`, x: 'discard' })
     if (choice === 'x') return 'discard'
     if (choice === 'k' || choice === undefined) return 'keep'
-    if (choice === 'd') await printDiff(await sandbox.workspace.diff())
-    if (choice === 'c' && (await commitOrSayWhy(sandbox))) return 'commit'
+    try {
+      if (choice === 'd') await printDiff(await sandbox.workspace.diff())
+      if (choice === 'c' && (await commitOrGoBack(sandbox))) return 'commit'
+    } catch (error) {
+      // Another choice may work.
+      note(printable((error as Error).message))
+    }
   }
 }
 
-async function commitOrSayWhy(sandbox: Sandbox): Promise<boolean> {
+async function commitOrGoBack(sandbox: Sandbox): Promise<boolean> {
   try {
     await commitChanges(sandbox, {})
-    return true
   } catch (error) {
     if (!isCode(error, 'WORKSPACE_CONFLICT')) throw error
     note(printable(error.message))
     if ((await choose({ o: 'overwrite them', b: 'go back' })) !== 'o') return false
     await commitChanges(sandbox, { force: true })
-    return true
   }
+  return true
 }

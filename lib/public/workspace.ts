@@ -145,7 +145,7 @@ export interface Workspace {
   diff(options?: WorkspaceDiffOptions): Promise<Uint8Array>
   /**
    * Applies the changes to the real directory. Waits for the running commands of all sessions, and stops background
-   * processes for the moment. Each file is replaced in one step, and the whole is journaled: if this process dies, what
+   * processes for the moment; new commands wait. Do not await it while reading the stream of a command. Each file is replaced in one step, and the whole is journaled: if this process dies, what
    * has begun is completed.
    *
    * Rejects, having applied nothing, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
