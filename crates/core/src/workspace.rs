@@ -220,7 +220,7 @@ impl Workspace {
     pub fn close(&self) {
         let closed = std::mem::replace(&mut *lock(&self.keeper), State::Closed);
         let State::Running(Running { mut process, socket }) = closed else { return };
-        let asked = message::send(socket.as_fd(), &Request::Close, &[]);
+        let asked = protocol::send(socket.as_fd(), &Request::Close);
         // A call holds this while it waits for the keeper. Comparing can take long, and may be interrupted, except that layers
         // with a name must be on the disk at the end.
         let is_idle = self.socket.try_lock().is_ok_and(|mut socket| socket.take().is_some());
@@ -415,7 +415,13 @@ fn exchange(
     request: &Request,
     id: Option<&str>,
 ) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
-    message::send(keeper.as_fd(), request, &[])?;
+    if let Err(error) = protocol::send(keeper.as_fd(), request) {
+        if error.kind() != io::ErrorKind::InvalidInput {
+            return Err(error);
+        }
+        let limit = protocol::MAX_REQUEST_BYTES / (1024 * 1024);
+        return Ok(Err(failed(&format!("the paths of the call have more than {limit} MiB"))));
+    }
     let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (reply, descriptors): (Reply, Vec<OwnedFd>) = answer;
     Ok(match reply {

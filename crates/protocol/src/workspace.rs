@@ -1,6 +1,16 @@
 //! The requests to the keeper of a copy-on-write workspace, and what it reports.
 
+use crate::message;
+use nix::sys::memfd::{MFdFlags, memfd_create};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+/// Maximum bytes of a request in a message. A longer one is in a file that travels with [`Request::InFile`].
+const MAX_INLINE_BYTES: usize = 32 * 1024;
+/// Maximum bytes of a request: some millions of paths.
+pub const MAX_REQUEST_BYTES: usize = 256 * 1024 * 1024;
 
 /// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +179,8 @@ pub enum Request {
     },
     /// Measure the layers. Answered by [`Reply::Used`].
     Usage,
+    /// The request is in the file in memory that travels with this message, because it is too long for one.
+    InFile,
     /// Close the workspace: all programs have ended. Can be sent while another request is being answered. A commit that has
     /// changed nothing yet is cancelled then. The keeper exits without an answer.
     Close,
@@ -222,4 +234,64 @@ pub enum Reply {
         /// What failed.
         doing: String,
     },
+}
+
+/// Sends a request of any length.
+///
+/// # Errors
+/// `InvalidInput` for more than [`MAX_REQUEST_BYTES`]: nothing has been sent then. Those of [`message::send`].
+pub fn send(socket: BorrowedFd<'_>, request: &Request) -> io::Result<()> {
+    let bytes = message::encode(request)?;
+    if bytes.len() <= MAX_INLINE_BYTES {
+        return crate::socket::send(socket, &bytes, &[]);
+    }
+    if bytes.len() > MAX_REQUEST_BYTES {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut file = File::from(memfd_create(c"nacre-request", MFdFlags::MFD_CLOEXEC)?);
+    file.write_all(&bytes)?;
+    message::send(socket, &Request::InFile, &[file.as_fd()])
+}
+
+/// Receives what [`send`] has sent; `None` at end of file.
+///
+/// # Errors
+/// `InvalidData` for what is no request, and `ConnectionReset` if the host has ended.
+pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Request>> {
+    match message::receive(socket)? {
+        Some((Request::InFile, files)) => read(files.into_iter().next()).map(Some),
+        request => Ok(request.map(|(request, _)| request)),
+    }
+}
+
+fn read(file: Option<OwnedFd>) -> io::Result<Request> {
+    let mut file = File::from(file.ok_or(io::ErrorKind::InvalidData)?);
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(MAX_REQUEST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > MAX_REQUEST_BYTES {
+        return Err(io::ErrorKind::InvalidData.into());
+    }
+    message::decode(&bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::socket;
+
+    #[test]
+    fn a_request_of_any_length_arrives() {
+        let (a, b) = socket::pair().unwrap();
+        let short = Request::Changes { paths: Some(vec![b"short".to_vec()]) };
+        let long = Request::Discard { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
+        for request in [short, long] {
+            send(a.as_fd(), &request).unwrap();
+            assert_eq!(receive(b.as_fd()).unwrap(), Some(request));
+        }
+        message::send(a.as_fd(), &Request::InFile, &[]).unwrap();
+        assert_eq!(receive(b.as_fd()).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        drop(a);
+        assert_eq!(receive(b.as_fd()).unwrap(), None);
+    }
 }

@@ -2,10 +2,11 @@
 
 use crate::process_setup::{self, Setting};
 use nacre_protocol::message;
-use nacre_protocol::workspace::Request;
+use nacre_protocol::workspace::{self as protocol, Reply, Request};
 use nacre_workspace::keeper::Keeper;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use std::os::fd::AsFd;
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, OwnedFd};
 
 /// Answers requests until the host closes the workspace or ends. Then removes the layers, unless the workspace has a name.
 pub fn run(host: i32) -> ! {
@@ -20,27 +21,51 @@ pub fn run(host: i32) -> ! {
     // The host sends nothing while it waits for an answer, except that the workspace is to be closed.
     let is_leaving = || wait(&setting, PollTimeout::ZERO) != Ready::Nothing;
     let is_orderly = loop {
-        let request = match next(&setting) {
-            Some(Request::Close) => break true,
-            None => break false,
-            Some(request) => request,
+        let (reply, descriptor) = match next(&setting) {
+            Ok(Some(Request::Close)) => break true,
+            Ok(None) => break false,
+            Ok(Some(request)) => keeper.answer(request, &is_leaving),
+            Err(error) => (refusal(&error), None),
         };
-        let (reply, descriptor) = keeper.answer(request, &is_leaving);
         // Programs may run as the same user, and must neither trace this process nor read its descriptors. The mapping
         // of the user needs the opposite, so this follows the opening.
         let _ = nix::sys::prctl::set_dumpable(false);
-        let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
-        let _ = message::send(setting.control.as_fd(), &reply, &descriptors);
+        answer(&setting, &reply, descriptor);
     };
     keeper.close(is_orderly);
     std::process::exit(0);
 }
 
+fn answer(setting: &Setting, reply: &Reply, descriptor: Option<OwnedFd>) {
+    let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
+    let is_long = message::encode(reply).is_ok_and(|bytes| bytes.len() > message::MAX_MESSAGE_BYTES);
+    let _ = match is_long {
+        false => message::send(setting.control.as_fd(), reply, &descriptors),
+        // A path in it has more bytes than a message.
+        true => {
+            let reply = Reply::Failed { errno: libc::ENAMETOOLONG, doing: "answer a call of the workspace".into() };
+            message::send(setting.control.as_fd(), &reply, &[])
+        }
+    };
+}
+
+/// The answer to what cannot be read: that is no reason to end, which would remove the layers.
+fn refusal(error: &io::Error) -> Reply {
+    let errno = match error.kind() {
+        ErrorKind::InvalidData => libc::EBADMSG,
+        _ => error.raw_os_error().unwrap_or(libc::EIO),
+    };
+    Reply::Failed { errno, doing: "read a request to the workspace".into() }
+}
+
 /// The next request; `None` once the host is gone.
-fn next(setting: &Setting) -> Option<Request> {
+fn next(setting: &Setting) -> io::Result<Option<Request>> {
     match wait(setting, PollTimeout::NONE) {
-        Ready::Request => message::receive(setting.control.as_fd()).ok().flatten().map(|(request, _)| request),
-        Ready::End | Ready::Nothing => None,
+        Ready::Request => match protocol::receive(setting.control.as_fd()) {
+            Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(None),
+            request => request,
+        },
+        Ready::End | Ready::Nothing => Ok(None),
     }
 }
 

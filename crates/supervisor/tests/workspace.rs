@@ -79,7 +79,11 @@ impl Drop for Keeper {
 }
 
 fn ask(socket: &OwnedFd, request: &Request) -> (Reply, Option<OwnedFd>) {
-    message::send(socket.as_fd(), request, &[]).unwrap();
+    nacre_protocol::workspace::send(socket.as_fd(), request).unwrap();
+    answer(socket)
+}
+
+fn answer(socket: &OwnedFd) -> (Reply, Option<OwnedFd>) {
     let (reply, descriptors) = message::receive(socket.as_fd()).unwrap().unwrap();
     (reply, descriptors.into_iter().next())
 }
@@ -129,5 +133,37 @@ fn a_file_above_the_limit_has_no_patch() {
     File::create(keeper.at("sparse")).unwrap().set_len(1 << 40).unwrap();
     assert_eq!(keeper.diff(None, u64::MAX), Err(Reply::TooLarge("sparse has more than 512 MiB".into())));
     assert_eq!(keeper.diff(Some(&["file"]), u64::MAX), Ok(String::new()));
+    keeper.close();
+}
+
+#[test]
+fn a_call_takes_as_many_paths_as_there_are() {
+    let keeper = Keeper::open();
+    let names: Vec<String> = (0..3000).map(|number| format!("a-new-file-with-a-long-name-{number}")).collect();
+    for name in &names {
+        fs::write(keeper.at(name), "").unwrap();
+    }
+    let paths: Vec<Vec<u8>> = names.iter().map(|name| name.clone().into_bytes()).collect();
+    let (reply, list) = ask(keeper.socket(), &Request::Changes { paths: Some(paths.clone()) });
+    assert_eq!(reply, Reply::Done);
+    let mut bytes = Vec::new();
+    File::from(list.unwrap()).read_to_end(&mut bytes).unwrap();
+    assert_eq!(message::decode::<Vec<Change>>(&bytes).unwrap().len(), names.len());
+    let commit = Request::Commit { paths: Some(paths), force: false, sync: false };
+    assert_eq!(ask(keeper.socket(), &commit).0, Reply::Committed { applied: 3000 });
+    assert!(keeper.directory.path().join("real").join(&names[2999]).exists());
+    keeper.close();
+}
+
+#[test]
+fn what_is_no_request_is_refused_and_the_layers_stay() {
+    let keeper = Keeper::open();
+    fs::write(keeper.at("new"), "").unwrap();
+    for bytes in [vec![200; 10], vec![4; 100 * 1024]] {
+        socket::send(keeper.socket().as_fd(), &bytes, &[]).unwrap();
+        assert!(matches!(answer(keeper.socket()).0, Reply::Failed { errno: libc::EBADMSG, .. }));
+    }
+    let (_, list) = ask(keeper.socket(), &Request::Changes { paths: None });
+    assert!(list.is_some());
     keeper.close();
 }

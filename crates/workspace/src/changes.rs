@@ -76,9 +76,14 @@ impl Sides<'_> {
     ) -> Result<std::result::Result<Vec<Change>, Vec<u8>>> {
         let selection = paths.clone().map_or_else(Selection::all, Selection::of);
         let selected = self.changes(&selection)?;
+        // They are sorted.
+        let first = |from: &[u8]| selected.get(selected.partition_point(|change| &change.path[..] < from));
         let names_none = |path: &Vec<u8>| {
-            let root = if path == b"." { &b""[..] } else { path };
-            !selected.iter().any(|change| is_within(&change.path, root))
+            if path == b"." {
+                return selected.is_empty();
+            }
+            let is_within = |change: Option<&Change>| change.is_some_and(|change| is_within(&change.path, path));
+            !is_within(first(path)) && !is_within(first(&[path, &b"/"[..]].concat()))
         };
         if let Some(path) = paths.into_iter().flatten().find(names_none) {
             return Ok(Err(path));

@@ -139,6 +139,7 @@ impl Open {
             Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Close => {
                 Err(Failure::System(Errno::ALREADY, "open an open workspace".into()))
             }
+            Request::InFile => Err(Failure::System(Errno::BADMSG, "read a request to the workspace".into())),
             Request::Share => {
                 let copy = overlay::copy(&self.merged).map_err(while_doing("copy the mount of the workspace"))?;
                 Ok((Reply::Done, Some(copy)))

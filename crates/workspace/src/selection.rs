@@ -1,8 +1,10 @@
 //! Which paths of a workspace a call is about: each chosen path, and everything below it.
 
+use std::collections::BTreeSet;
+
 /// See the module. Paths are relative to the workspace; `.` is the workspace itself.
 #[derive(Clone, Debug)]
-pub struct Selection(Option<Vec<Vec<u8>>>);
+pub struct Selection(Option<BTreeSet<Vec<u8>>>);
 
 impl Selection {
     /// Every path.
@@ -12,21 +14,22 @@ impl Selection {
 
     /// These paths and everything below them.
     pub fn of(paths: Vec<Vec<u8>>) -> Self {
-        if paths.iter().any(|path| path == b".") { Self(None) } else { Self(Some(paths)) }
+        if paths.iter().any(|path| path == b".") { Self(None) } else { Self(Some(paths.into_iter().collect())) }
     }
 
     /// Whether a path is selected.
     pub fn includes(&self, path: &[u8]) -> bool {
-        self.any(|chosen| is_within(path, chosen))
+        let Some(chosen) = &self.0 else { return true };
+        let ends = (0..path.len()).filter(|at| path[*at] == b'/').chain([path.len()]);
+        ends.map(|end| &path[..end]).any(|above| chosen.contains(above))
     }
 
     /// Whether a directory can hold selected paths: it is selected, or lies above one that is.
     pub fn reaches_into(&self, directory: &[u8]) -> bool {
-        self.any(|chosen| is_within(directory, chosen) || is_within(chosen, directory))
-    }
-
-    fn any(&self, test: impl Fn(&[u8]) -> bool) -> bool {
-        self.0.as_ref().is_none_or(|paths| paths.iter().any(|chosen| test(chosen)))
+        let Some(chosen) = &self.0 else { return true };
+        let below = if directory.is_empty() { Vec::new() } else { [directory, b"/"].concat() };
+        let is_above = chosen.range(below.clone()..).next().is_some_and(|path| path.starts_with(&below));
+        is_above || self.includes(directory)
     }
 }
 
