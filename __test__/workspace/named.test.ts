@@ -1,5 +1,5 @@
 /** Workspaces with a name outlive their sandbox; those in memory have a limit. */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
@@ -101,8 +101,10 @@ describe('a workspace with a name', () => {
   it('is lost when its directory is another one', () =>
     withPlace(async ({ cwd, named }) => {
       await within(named('lost'), (sandbox) => sandbox.exec('echo two > a'))
+      // Both exist for a moment: a file system may use the number of a removed directory again.
+      mkdirSync(`${cwd}-other`)
       rmSync(cwd, { recursive: true })
-      mkdirSync(cwd)
+      renameSync(`${cwd}-other`, cwd)
       await within(named('lost'), async (sandbox) => {
         expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'WORKSPACE_LOST' })
         await sandbox.destroy()
