@@ -13,6 +13,7 @@ use crate::metadata::Metadata;
 use crate::redirects;
 use crate::settle;
 use crate::staging::{self, Source, Staging};
+use crate::stamp::Stamp;
 use crate::steps::{Action, Place, Step, new_name};
 use crate::tree::{Tree, file_type, has_other_names, open_file, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
@@ -127,14 +128,14 @@ impl Commit<'_> {
         }
         let mut journal = self.begin().map_err(while_doing(&*doing))?;
         let planned = reached(Point::Begun).and_then(|()| self.plan(&changes, &mut reached)).and_then(|plan| {
-            // Staging can take long.
+            if options.sync {
+                syncfs(plan.staging.directory())?;
+            }
+            let tracks = self.marks == "trusted";
+            journal.notes = self.known.prepare(self.base, &plan.steps, self.opened, tracks)?;
+            // Staging and the disk can take long. What is changed from here on is noticed by the steps.
             let conflicts = if options.force { Vec::new() } else { self.conflicts(&changes)? };
             if conflicts.is_empty() {
-                if options.sync {
-                    syncfs(plan.staging.directory())?;
-                }
-                let tracks = self.marks == "trusted";
-                journal.notes = self.known.prepare(self.base, &plan.steps, self.opened, tracks)?;
                 (journal.steps, journal.staged) = (plan.steps, plan.staged);
                 journal.sync = options.sync;
                 journal.write(self.store)?;
@@ -304,7 +305,7 @@ impl Plan {
         } else if change.difference == Difference::Deleted
             && let Some(found) = status(Some(&directory), name)?
         {
-            self.add(&change.path, Action::Remove { inode: found.st_ino });
+            self.add(&change.path, Action::Remove { old: Stamp::of(&found) });
         }
         Ok(())
     }
@@ -334,7 +335,7 @@ impl Plan {
         let staged = status(Some(self.staging.directory()), new.as_bytes())?.ok_or(Errno::STALE)?;
         self.staged.insert(change.path.clone(), Content::of(&staged));
         let is_directory = |found: &Stat| file_type(found) == FileType::Directory;
-        let replaces = found.filter(|found| !is_directory(found)).map(|found| found.st_ino);
+        let replaces = found.filter(|found| !is_directory(found)).as_ref().map(Stamp::of);
         self.add(&change.path, Action::Put { inode, replaces });
         Ok(())
     }

@@ -892,6 +892,76 @@ fn what_others_change_during_the_commit_stays() {
     });
 }
 
+/// Edits in place what a commit is about to replace, to remove, and to give another mode.
+fn edit_in_place(real: &std::path::Path) {
+    for name in ["edited", "gone", "mode", "to-link"] {
+        let mut file = fs::File::options().append(true).open(real.join(name)).unwrap();
+        std::io::Write::write_all(&mut file, b" theirs").unwrap();
+    }
+}
+
+fn assert_edited(opened: &Opened) {
+    for name in ["edited", "gone", "mode", "to-link"] {
+        assert_eq!(fs::read_to_string(opened.real(name)).unwrap(), format!("{name} theirs"));
+        assert_ne!(fs::metadata(opened.real(name)).unwrap().mtime(), 9, "{name}");
+    }
+    assert!(!opened.real("old").exists() && opened.real("new/locked").exists());
+}
+
+#[test]
+fn what_is_edited_in_place_during_the_commit_stays() {
+    in_namespaces("what_is_edited_in_place_during_the_commit_stays", |workspace| {
+        let mounter = workspace.mounter;
+        let mut opened = changed_in(workspace);
+        let real = opened.real("");
+        let edit = |reached| {
+            if reached == Point::Planned {
+                edit_in_place(&real);
+            }
+            Ok(())
+        };
+        let outcome = opened.run(Options { paths: None, force: true, sync: false }, edit).unwrap();
+        let Outcome::Committed { skipped, .. } = outcome else { panic!("{outcome:?}") };
+        let names: Vec<_> = skipped.keys().map(|path| String::from_utf8_lossy(path)).collect();
+        assert_eq!(names, ["edited", "gone", "mode", "to-link"]);
+        assert_edited(&opened);
+        assert_eq!(opened.conflicts(), ["edited", "gone", "mode", "to-link"]);
+
+        // The same after a crash.
+        let mut opened = changed(mounter);
+        let code = in_process(|| {
+            let _ = opened.run(OPTIONS(), |reached| match reached {
+                // SAFETY: ends the process.
+                Point::Planned => unsafe { libc::_exit(1) },
+                _ => Ok(()),
+            });
+            0
+        });
+        edit_in_place(&opened.real(""));
+        opened.workspace.unmount();
+        assert_eq!((code, crate::recovery::recover(&opened.store).unwrap()), (1, true));
+        assert_edited(&opened);
+        opened.assert_clean();
+
+        // A commit that is undone takes nothing back.
+        let mut opened = changed(mounter);
+        let real = opened.real("");
+        let mut count = 0;
+        let failed = opened.run(OPTIONS(), |reached| {
+            if reached == Point::Planned {
+                edit_in_place(&real);
+            }
+            count += usize::from(reached == Point::Applied);
+            if reached == Point::Applied && count == 30 { Err(Errno::IO) } else { Ok(()) }
+        });
+        assert!(matches!(failed, Err(Failure::System(Errno::IO, _))), "{failed:?}");
+        for name in ["edited", "gone", "mode", "to-link"] {
+            assert_eq!(fs::read_to_string(opened.real(name)).unwrap(), format!("{name} theirs"));
+        }
+        assert_eq!(opened.conflicts(), ["edited", "gone", "mode", "to-link"]);
+    });
+}
+
 #[test]
 fn a_change_during_the_staging_is_a_conflict() {
     in_namespaces("a_change_during_the_staging_is_a_conflict", |workspace| {

@@ -7,7 +7,7 @@
 
 use crate::changes::Sides;
 use crate::handle::Handle;
-use crate::known::modified_at;
+use crate::stamp::modified_at;
 use crate::tree::{changed_at, file_type, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};

@@ -2,6 +2,8 @@
 //! other programs afterwards.
 
 use crate::handle::Handle;
+use crate::metadata::Metadata;
+use crate::stamp::{Stamp, modified_at};
 use crate::steps::{Action, Step};
 use crate::tree::{Tree, changed_at, file_type, split, status};
 use rustix::fs::{FileType, Stat};
@@ -20,17 +22,6 @@ pub struct Known {
     made: HashSet<Vec<u8>>,
     /// What commits have removed or changed; only as root.
     touched: HashSet<Handle>,
-}
-
-/// What another program cannot change unnoticed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    device: u64,
-    inode: u64,
-    size: i64,
-    mode: u32,
-    modified: (i64, i64),
-    changed: (i64, i64),
 }
 
 /// Mode and owner of a directory.
@@ -65,32 +56,10 @@ impl Content {
     }
 }
 
-impl Stamp {
-    fn of(found: &Stat) -> Self {
-        Self {
-            device: found.st_dev,
-            inode: found.st_ino,
-            size: found.st_size,
-            mode: found.st_mode,
-            modified: modified_at(found),
-            changed: changed_at(found),
-        }
-    }
-
-    fn is_directory(&self) -> bool {
-        FileType::from_raw_mode(self.mode) == FileType::Directory
-    }
-}
-
 impl Owned {
     fn of(found: &Stat) -> Self {
         Self(found.st_mode, found.st_uid, found.st_gid)
     }
-}
-
-/// The modification time, in seconds and nanoseconds.
-pub fn modified_at(found: &Stat) -> (i64, i64) {
-    (found.st_mtime, found.st_mtime_nsec as i64)
 }
 
 impl Known {
@@ -169,7 +138,9 @@ impl Known {
             let is_directory = found.as_ref().is_some_and(|found| file_type(found) == FileType::Directory);
             let is_expected = match (&step.action, &found) {
                 (Action::Remove { .. } | Action::RemoveDirectory { .. }, found) => found.is_none(),
-                (Action::Set { inode, .. }, Some(found)) => found.st_ino == *inode,
+                (Action::Set { inode, now, before }, Some(found)) => {
+                    found.st_ino == *inode && is_ours(found, now, before.as_ref())
+                }
                 (Action::Put { .. }, Some(found)) => staged.get(&step.path).is_some_and(|staged| {
                     if is_directory { staged.inode == found.st_ino } else { *staged == Content::of(found) }
                 }),
@@ -192,21 +163,23 @@ impl Known {
         Ok(())
     }
 
-    /// Notes the entries of a commit that was undone: moving them back has changed their times.
+    /// Notes the entries of a commit that was undone: moving them back has changed their times. What another program has
+    /// changed meanwhile is not noted.
     ///
     /// # Errors
     /// Those of the system calls.
     pub fn note_undone(&mut self, base: &Tree, steps: &[Step]) -> Result<()> {
         for step in steps {
             let found = entry(base, &step.path)?;
-            let inode = found.as_ref().map(|found| found.st_ino);
+            let Some(found) = found else { continue };
             let is_restored = match &step.action {
-                Action::Remove { inode: old } | Action::Set { inode: old, .. } => inode == Some(*old),
-                Action::RemoveDirectory { .. } => inode.is_some(),
-                Action::Put { replaces, .. } => inode.is_some() && inode == *replaces,
+                Action::Remove { old } => old.is_kept(&found),
+                Action::Set { inode, now, before } => found.st_ino == *inode && is_ours(&found, now, before.as_ref()),
+                Action::RemoveDirectory { .. } => true,
+                Action::Put { replaces, .. } => replaces.as_ref().is_some_and(|old| old.is_kept(&found)),
             };
             if is_restored {
-                self.note_entry(&step.path, found.as_ref());
+                self.note_entry(&step.path, Some(&found));
             }
         }
         Ok(())
@@ -225,6 +198,11 @@ impl Known {
         self.directories.remove(path);
         self.made.remove(path);
     }
+}
+
+/// Whether an entry is as a commit, or its undoing, has made it.
+fn is_ours(found: &Stat, now: &Metadata, before: Option<&Metadata>) -> bool {
+    before.is_none_or(|before| Metadata::is_either(found, before, now))
 }
 
 fn entry(base: &Tree, path: &[u8]) -> Result<Option<Stat>> {

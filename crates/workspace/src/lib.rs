@@ -32,6 +32,7 @@ mod sealed;
 pub mod selection;
 mod settle;
 mod staging;
+mod stamp;
 mod state;
 mod steps;
 mod store;

@@ -61,6 +61,19 @@ impl Metadata {
         Self { times: None, ..self }
     }
 
+    /// Whether an entry has one of two states, or is between them. Otherwise another program has changed it: its mode or owner,
+    /// or the content of a file.
+    pub fn is_either(found: &Stat, one: &Self, other: &Self) -> bool {
+        // Giving a file away removes its bits for set-user-ID.
+        let mode = |mode: u32| mode & !0o6000;
+        let has = |is: &dyn Fn(&Self) -> bool| is(one) || is(other);
+        let modified = (found.st_mtime, found.st_mtime_nsec as i64);
+        let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+        has(&|it| mode(it.mode) == mode(found.st_mode))
+            && has(&|it| it.owner == (found.st_uid, found.st_gid))
+            && (!is_file || has(&|it| it.times.is_none_or(|times| times.modified == modified)))
+    }
+
     /// Gives it to an entry. Returns false if the entry has another inode number than this one.
     ///
     /// # Errors

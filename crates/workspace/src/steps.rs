@@ -1,12 +1,13 @@
 //! The steps by which a commit changes the real directory, and how they are undone.
 //!
 //! A step never loses an entry: it moves the old one into the staging directory, or swaps it with the new one. The inode
-//! numbers in both places say what has been done, so steps can be repeated after a crash. An entry with another number
-//! than the planned one belongs to another program: it stays, and the step is skipped.
+//! numbers in both places say what has been done, so steps can be repeated after a crash. An entry that is another than the
+//! planned one, or was changed since, belongs to another program: it stays, and the step is skipped.
 
 use crate::metadata::Metadata;
+use crate::stamp::Stamp;
 use crate::tree::{Tree, file_type, split, status};
-use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, mkdirat, renameat, renameat_with, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, Stat, mkdirat, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
 use std::os::fd::OwnedFd;
@@ -33,8 +34,8 @@ pub struct Step {
 pub enum Action {
     /// Remove what is no directory.
     Remove {
-        /// Its inode number.
-        inode: u64,
+        /// What it is.
+        old: Stamp,
     },
     /// Remove an empty directory.
     RemoveDirectory {
@@ -45,8 +46,8 @@ pub enum Action {
     Put {
         /// The inode number of the staged entry.
         inode: u64,
-        /// That of the entry which it replaces. Neither that one nor both are directories.
-        replaces: Option<u64>,
+        /// The entry which it replaces. Neither that one nor both are directories.
+        replaces: Option<Stamp>,
     },
     /// Set the metadata.
     Set {
@@ -89,16 +90,22 @@ impl Place<'_> {
             return Ok((!is_removed).then_some(NO_PARENT));
         };
         match &step.action {
-            Action::Remove { inode } => self.take_away(&directory, name, *inode, number),
+            Action::Remove { old } => self.take_away(&directory, name, old, number),
             Action::RemoveDirectory { .. } => remove_directory(&directory, name),
             Action::Put { inode, replaces } => {
-                if self.inode(&new_name(number))? != Some(*inode) {
-                    return Ok(None);
-                }
+                let staged = self.inode(&new_name(number))?;
                 match replaces {
-                    Some(replaced) => self.swap(&directory, name, *replaced, number),
-                    None => self.put(&directory, name, number),
+                    Some(old) if staged == Some(*inode) => self.swap(&directory, name, old, number),
+                    None if staged == Some(*inode) => self.put(&directory, name, number),
+                    // A crash may have followed the swap at once.
+                    Some(old) if staged == Some(old.inode()) && is_inode(&directory, name, *inode)? => {
+                        self.check_swapped(&directory, name, old, number)
+                    }
+                    _ => Ok(None),
                 }
+            }
+            Action::Set { now, before: Some(before), .. } if !is_either(&directory, name, before, now)? => {
+                Ok(Some(REPLACED))
             }
             Action::Set { inode, now, before } => match now.apply(&directory, name, Some(*inode)) {
                 Ok(true) => Ok(None),
@@ -122,6 +129,7 @@ impl Place<'_> {
                 made => made.and_then(|()| before.apply(&directory, name, None)).map(|_| ()),
             },
             Action::Put { inode, .. } => self.take_back(&directory, name, *inode, number),
+            Action::Set { now, before: Some(before), .. } if !is_either(&directory, name, before, now)? => Ok(()),
             Action::Set { inode, before: Some(before), .. } => match before.apply(&directory, name, Some(*inode)) {
                 Ok(_) | Err(Errno::NOENT) => Ok(()),
                 Err(errno) => Err(errno),
@@ -130,25 +138,30 @@ impl Place<'_> {
         }
     }
 
-    fn inode(&self, staged: &str) -> Result<Option<u64>> {
-        Ok(status(Some(self.staging), staged.as_bytes())?.map(|found| found.st_ino))
+    fn staged(&self, name: &str) -> Result<Option<Stat>> {
+        status(Some(self.staging), name.as_bytes())
     }
 
-    fn take_away(&self, directory: &OwnedFd, name: &[u8], inode: u64, number: usize) -> Result<Option<Reason>> {
-        let old = old_name(number);
+    fn inode(&self, staged: &str) -> Result<Option<u64>> {
+        Ok(self.staged(staged)?.map(|found| found.st_ino))
+    }
+
+    /// What was changed just before it was moved goes back to its place.
+    fn take_away(&self, directory: &OwnedFd, name: &[u8], old: &Stamp, number: usize) -> Result<Option<Reason>> {
+        let aside = old_name(number);
         match status(Some(directory), name)? {
-            None => return Ok(None),
-            Some(found) if found.st_ino == inode => {}
-            // Another program has created it after this step.
-            Some(_) if self.inode(&old)? == Some(inode) => return Ok(None),
-            Some(_) => return Ok(Some(REPLACED)),
+            None => {}
+            Some(found) if found.st_ino != old.inode() => {
+                // Another program may have created it after this step.
+                return Ok((self.inode(&aside)? != Some(old.inode())).then_some(REPLACED));
+            }
+            Some(found) if !old.is_unchanged(&found) => return Ok(Some(REPLACED)),
+            Some(_) => renameat(directory, name, self.staging, &aside)?,
         }
-        renameat(directory, name, self.staging, &old)?;
-        if self.inode(&old)? == Some(inode) {
-            return Ok(None);
+        match self.staged(&aside)? {
+            Some(found) if !old.is_kept(&found) => self.bring_back(directory, name, number).map(|()| Some(REPLACED)),
+            _ => Ok(None),
         }
-        self.bring_back(directory, name, number)?;
-        Ok(Some(REPLACED))
     }
 
     /// Moves what was taken away to its place, unless something has been created there.
@@ -173,22 +186,28 @@ impl Place<'_> {
         Ok((!are_both).then_some(CREATED))
     }
 
-    fn swap(&self, directory: &OwnedFd, name: &[u8], replaced: u64, number: usize) -> Result<Option<Reason>> {
-        let (new, old) = (new_name(number), old_name(number));
-        let found = status(Some(directory), name)?.map(|found| found.st_ino);
-        if found.is_none() && self.inode(&old)? == Some(replaced) {
-            return self.put(directory, name, number);
+    fn swap(&self, directory: &OwnedFd, name: &[u8], old: &Stamp, number: usize) -> Result<Option<Reason>> {
+        let (new, aside) = (new_name(number), old_name(number));
+        let found = status(Some(directory), name)?;
+        if found.is_none() && self.inode(&aside)? == Some(old.inode()) {
+            return self.replace(directory, name, old, number);
         }
-        if found != Some(replaced) {
+        if !found.is_some_and(|found| old.is_unchanged(&found)) {
             return Ok(Some(REPLACED));
         }
         match renameat_with(self.staging, &new, directory, name, RenameFlags::EXCHANGE) {
             Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return self.replace(directory, name, replaced, number);
+                return self.replace(directory, name, old, number);
             }
             swapped => swapped?,
         }
-        if self.inode(&new)? == Some(replaced) {
+        self.check_swapped(directory, name, old, number)
+    }
+
+    /// What was changed just before it was swapped goes back to its place.
+    fn check_swapped(&self, directory: &OwnedFd, name: &[u8], old: &Stamp, number: usize) -> Result<Option<Reason>> {
+        let new = new_name(number);
+        if self.staged(&new)?.is_some_and(|found| old.is_kept(&found)) {
             return Ok(None);
         }
         renameat_with(self.staging, &new, directory, name, RenameFlags::EXCHANGE)?;
@@ -196,8 +215,8 @@ impl Place<'_> {
     }
 
     /// Replaces an entry where the file system cannot swap: the name is missing for a moment.
-    fn replace(&self, directory: &OwnedFd, name: &[u8], replaced: u64, number: usize) -> Result<Option<Reason>> {
-        match self.take_away(directory, name, replaced, number)? {
+    fn replace(&self, directory: &OwnedFd, name: &[u8], old: &Stamp, number: usize) -> Result<Option<Reason>> {
+        match self.take_away(directory, name, old, number)? {
             None => self.put(directory, name, number),
             skipped => Ok(skipped),
         }
@@ -224,6 +243,14 @@ impl Place<'_> {
         }
         self.bring_back(directory, name, number)
     }
+}
+
+fn is_inode(directory: &OwnedFd, name: &[u8], inode: u64) -> Result<bool> {
+    Ok(status(Some(directory), name)?.is_some_and(|found| found.st_ino == inode))
+}
+
+fn is_either(directory: &OwnedFd, name: &[u8], before: &Metadata, now: &Metadata) -> Result<bool> {
+    Ok(status(Some(directory), name)?.is_some_and(|found| Metadata::is_either(&found, before, now)))
 }
 
 fn remove_directory(directory: &OwnedFd, name: &[u8]) -> Result<Option<Reason>> {
@@ -262,27 +289,63 @@ mod tests {
         fs::write(at("base/file"), "old").unwrap();
         fs::write(at("base/staging/new-0"), "new").unwrap();
         let (base, staging, root) = (Tree::new(open("base")), open("base/staging"), open("base"));
-        let inode = |directory: &OwnedFd, name: &[u8]| status(Some(directory), name).unwrap().unwrap().st_ino;
-        let (old, new) = (inode(&root, b"file"), inode(&staging, b"new-0"));
+        let stamp = |directory: &OwnedFd, name: &[u8]| Stamp::of(&status(Some(directory), name).unwrap().unwrap());
+        let (old, new) = (stamp(&root, b"file"), stamp(&staging, b"new-0").inode());
         let step = Step { path: b"file".to_vec(), action: Action::Put { inode: new, replaces: Some(old) } };
         let place = Place { base: &base, staging: &staging };
 
-        assert_eq!(place.replace(&root, b"file", old, 0), Ok(None));
+        assert_eq!(place.replace(&root, b"file", &old, 0), Ok(None));
         assert_eq!((content().as_deref(), place.apply(0, &step)), (Some("new"), Ok(None)));
         place.undo(0, &step).unwrap();
         assert_eq!(content().as_deref(), Some("old"));
         // A crash between the two renames.
-        assert_eq!(place.take_away(&root, b"file", old, 0), Ok(None));
+        let old = stamp(&root, b"file");
+        assert_eq!(place.take_away(&root, b"file", &old, 0), Ok(None));
         assert_eq!(content(), None);
         place.undo(0, &step).unwrap();
         assert_eq!(content().as_deref(), Some("old"));
-        assert_eq!(place.take_away(&root, b"file", old, 0), Ok(None));
+        let old = stamp(&root, b"file");
+        assert_eq!(place.take_away(&root, b"file", &old, 0), Ok(None));
         assert_eq!((place.apply(0, &step), content().as_deref()), (Ok(None), Some("new")));
         // Another program's file stays.
         place.undo(0, &step).unwrap();
         fs::write(at("base/other"), "theirs").unwrap();
         fs::rename(at("base/other"), at("base/file")).unwrap();
-        assert_eq!(place.replace(&root, b"file", old, 0), Ok(Some(REPLACED)));
+        assert_eq!(place.replace(&root, b"file", &old, 0), Ok(Some(REPLACED)));
         assert_eq!(content().as_deref(), Some("theirs"));
+    }
+
+    /// A real file and a staged one, and the step that replaces the first one.
+    fn edited(edit_at: &str) -> (Option<Reason>, String, String) {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        let open = |name: &str| rustix::fs::open(at(name), OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        fs::create_dir_all(at("base/staging")).unwrap();
+        fs::write(at("base/file"), "old").unwrap();
+        fs::write(at("base/staging/new-0"), "new").unwrap();
+        let (base, staging, root) = (Tree::new(open("base")), open("base/staging"), open("base"));
+        let found = |directory: &OwnedFd, name: &[u8]| status(Some(directory), name).unwrap().unwrap();
+        let old = Stamp::of(&found(&root, b"file"));
+        let inode = found(&staging, b"new-0").st_ino;
+        let step = Step { path: b"file".to_vec(), action: Action::Put { inode, replaces: Some(old) } };
+        if edit_at == "base/staging/new-0" {
+            renameat_with(&staging, "new-0", &root, "file", RenameFlags::EXCHANGE).unwrap();
+        } else if edit_at == "base/staging/old-0" {
+            renameat(&root, "file", &staging, "old-0").unwrap();
+        }
+        fs::write(at(edit_at), "theirs").unwrap();
+        let place = Place { base: &base, staging: &staging };
+        let skipped = place.apply(0, &step).unwrap();
+        assert_eq!(place.apply(0, &step).unwrap(), skipped);
+        let now = fs::read_to_string(at("base/file")).unwrap();
+        place.undo(0, &step).unwrap();
+        (skipped, now, fs::read_to_string(at("base/file")).unwrap())
+    }
+
+    #[test]
+    fn a_file_that_is_edited_before_or_while_it_is_replaced_stays() {
+        for place in ["base/file", "base/staging/new-0", "base/staging/old-0"] {
+            assert_eq!(edited(place), (Some(REPLACED), "theirs".into(), "theirs".into()), "{place}");
+        }
     }
 }
