@@ -155,10 +155,28 @@ impl Commit<'_> {
         }
         self.known.expect(&journal.notes);
         let place = Place { base: self.base, staging: staging.directory() };
-        let applied = reached(Point::Planned).and_then(|()| journal.run(&place, || reached(Point::Applied)));
-        match applied {
-            Ok(more) => skipped.extend(more),
-            Err(errno) => return Err(self.undo(journal, staging, errno, doing, reached)),
+        let applied =
+            reached(Point::Planned).and_then(|()| journal.run(&place, !options.force, || reached(Point::Applied)));
+        let cause = match applied {
+            Ok(Ok(more)) => {
+                skipped.extend(more);
+                None
+            }
+            Ok(Err(path)) => Some(Ok(path)),
+            Err(errno) => Some(Err(errno)),
+        };
+        if let Some(cause) = cause {
+            if let Err(other) = self.undo(journal, staging, reached) {
+                let state =
+                    format!("the real directory could not be restored ({other}); the next commit tries it again");
+                return Err(Failure::System(cause.err().unwrap_or(other), format!("{doing}, and {state}")));
+            }
+            let path = cause.map_err(while_doing(&*doing))?;
+            let mut found = self.conflicts(&changes).map_err(while_doing(&*doing))?;
+            found.push(path);
+            found.sort_unstable();
+            found.dedup();
+            return Ok(Outcome::Conflict(found));
         }
         self.settle(&journal)
             .and_then(|()| reached(Point::Settled))
@@ -259,27 +277,17 @@ impl Commit<'_> {
         &mut self,
         mut journal: Journal,
         staging: Staging,
-        errno: Errno,
-        doing: String,
         mut reached: impl FnMut(Point) -> Result<()>,
-    ) -> Failure {
+    ) -> Result<()> {
         journal.direction = Direction::Back;
         // Without space for the journal, a crash from here on completes the commit: that is consistent, too.
         let _ = journal.write(self.store);
         let place = Place { base: self.base, staging: staging.directory() };
-        let undone = reached(Point::Reversed)
-            .and_then(|()| journal.run(&place, || reached(Point::Undone)))
-            .and_then(|_| self.settle(&journal))
-            .and_then(|()| reached(Point::Settled))
-            .and_then(|()| journal.end(self.store, staging, || reached(Point::Ending)));
-        match undone {
-            Ok(()) => Failure::System(errno, doing),
-            Err(other) => {
-                let state =
-                    format!("the real directory could not be restored ({other}); the next commit tries it again");
-                Failure::System(errno, format!("{doing}, and {state}"))
-            }
-        }
+        reached(Point::Reversed)?;
+        let _ = journal.run(&place, false, || reached(Point::Undone))?;
+        self.settle(&journal)?;
+        reached(Point::Settled)?;
+        journal.end(self.store, staging, || reached(Point::Ending))
     }
 }
 

@@ -846,44 +846,67 @@ fn no_commit_leaves_the_real_directory_through_a_link() {
     });
 }
 
-#[test]
-fn what_others_change_during_the_commit_stays() {
-    in_namespaces("what_others_change_during_the_commit_stays", |workspace| {
-        for name in ["edited", "gone", "old/a", "linked/a", "deep/a"] {
-            let path = workspace.path().join(name);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            write(path, "content");
-        }
-        let outside = workspace.directory.path().join("outside");
-        fs::create_dir(&outside).unwrap();
-        write(outside.join("a"), "outside");
-        let mut opened = Opened::new(workspace);
-        for name in ["edited", "linked/a", "deep/a", "created"] {
-            write(opened.at(name), "changed");
-        }
-        fs::remove_file(opened.at("gone")).unwrap();
-        fs::remove_dir_all(opened.at("old")).unwrap();
-        let root = opened.real("");
-        let outcome = opened.run(OPTIONS(), |reached| {
-            if reached == Point::Planned {
-                let real = |name: &str| root.join(name);
-                for name in ["edited", "gone", "created"] {
-                    write(real("other"), "theirs");
-                    fs::rename(real("other"), real(name)).unwrap();
-                }
-                write(real("old/b"), "theirs");
-                fs::rename(real("linked"), real("linked.old")).unwrap();
-                symlink("../outside", real("linked")).unwrap();
+/// A workspace with changes, in whose real directory another program changes the same during a commit.
+fn changed_by_others(workspace: Workspace, force: bool) -> (Opened, Outcome, Snapshot) {
+    for name in ["edited", "gone", "old/a", "linked/a", "deep/a"] {
+        let path = workspace.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        write(path, "content");
+    }
+    let outside = workspace.directory.path().join("outside");
+    fs::create_dir(&outside).unwrap();
+    write(outside.join("a"), "outside");
+    let mut opened = Opened::new(workspace);
+    for name in ["edited", "linked/a", "deep/a", "created"] {
+        write(opened.at(name), "changed");
+    }
+    fs::remove_file(opened.at("gone")).unwrap();
+    fs::remove_dir_all(opened.at("old")).unwrap();
+    let (root, base) = (opened.real(""), open(&opened.real("")));
+    let mut theirs = Snapshot::new();
+    let outcome = opened.run(Options { paths: None, force, sync: false }, |reached| {
+        if reached == Point::Planned {
+            let real = |name: &str| root.join(name);
+            for name in ["edited", "gone", "created"] {
+                write(real("other"), "theirs");
+                fs::rename(real("other"), real(name)).unwrap();
             }
-            Ok(())
-        });
-        let Outcome::Committed { applied, skipped } = outcome.unwrap() else { panic!() };
+            write(real("old/b"), "theirs");
+            fs::rename(real("linked"), real("linked.old")).unwrap();
+            symlink("../outside", real("linked")).unwrap();
+            theirs = snapshot(&base);
+            theirs.retain(|path, _| !staging::is_staging(path));
+        }
+        Ok(())
+    });
+    assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "outside");
+    (opened, outcome.unwrap(), theirs)
+}
+
+#[test]
+fn what_others_change_during_the_commit_is_a_conflict() {
+    in_namespaces("what_others_change_during_the_commit_is_a_conflict", |workspace| {
+        let (mut opened, outcome, theirs) = changed_by_others(workspace, false);
+        let Outcome::Conflict(found) = outcome else { panic!("{outcome:?}") };
+        let names: Vec<_> = found.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+        assert!(["created", "edited", "gone"].iter().all(|name| names.contains(&name.to_string())), "{names:?}");
+        // Nothing is applied.
+        assert_eq!(differing(&theirs, &opened.base()), [""; 0]);
+        assert!(!journal::exists(&opened.store).unwrap());
+        assert!(["created", "edited", "gone"].iter().all(|name| opened.conflicts().contains(&name.to_string())));
+    });
+}
+
+#[test]
+fn what_others_change_during_a_forced_commit_stays() {
+    in_namespaces("what_others_change_during_a_forced_commit_stays", |workspace| {
+        let (mut opened, outcome, _) = changed_by_others(workspace, true);
+        let Outcome::Committed { applied, skipped } = outcome else { panic!("{outcome:?}") };
         let names: Vec<_> = skipped.keys().map(|path| String::from_utf8_lossy(path)).collect();
         assert_eq!((applied, names), (2, ["created", "edited", "gone", "linked/a", "old"].map(Into::into).into()));
         for name in ["edited", "gone", "created", "old/b"] {
             assert_eq!(fs::read_to_string(opened.real(name)).unwrap(), "theirs", "{name}");
         }
-        assert_eq!(fs::read_to_string(outside.join("a")).unwrap(), "outside");
         assert_eq!(fs::read_to_string(opened.real("deep/a")).unwrap(), "changed");
         // They are conflicts of the next commit.
         for name in ["created", "edited", "gone"] {
@@ -947,7 +970,7 @@ fn what_is_edited_in_place_during_the_commit_stays() {
         let mut opened = changed(mounter);
         let real = opened.real("");
         let mut count = 0;
-        let failed = opened.run(OPTIONS(), |reached| {
+        let failed = opened.run(Options { paths: None, force: true, sync: false }, |reached| {
             if reached == Point::Planned {
                 edit_in_place(&real);
             }

@@ -2,7 +2,7 @@
 
 use crate::known::{Notes, Staged};
 use crate::staging::{self, Staging, write_all};
-use crate::steps::{Place, Reason, Step};
+use crate::steps::{Place, Reason, Step, is_conflict};
 use crate::tree::{Tree, open_file, status};
 use nacre_protocol::message;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, syncfs, unlinkat};
@@ -85,17 +85,27 @@ impl Journal {
         if self.sync { fsync(store) } else { Ok(()) }
     }
 
-    /// Does or undoes all steps. They may have been done before.
+    /// Does or undoes all steps. They may have been done before. The inner error: the path at which another program is in
+    /// the way, if `is_strict`. The steps before it are done.
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn run(&self, place: &Place<'_>, mut reached: impl FnMut() -> Result<()>) -> Result<Skipped> {
+    pub fn run(
+        &self,
+        place: &Place<'_>,
+        is_strict: bool,
+        mut reached: impl FnMut() -> Result<()>,
+    ) -> Result<std::result::Result<Skipped, Vec<u8>>> {
         let mut skipped = Skipped::new();
         let steps = self.steps.iter().enumerate();
         match self.direction {
             Direction::Forward => {
                 for (number, step) in steps {
                     if let Some(reason) = place.apply(number, step)? {
+                        let is_known = skipped.contains_key(&step.path);
+                        if is_strict && !is_known && is_conflict(reason) {
+                            return Ok(Err(step.path.clone()));
+                        }
                         skipped.entry(step.path.clone()).or_insert(reason);
                     }
                     reached()?;
@@ -108,7 +118,7 @@ impl Journal {
                 }
             }
         }
-        Ok(skipped)
+        Ok(Ok(skipped))
     }
 
     /// Ends the commit: removes the staging directory with the old contents, and then the journal.
@@ -161,7 +171,8 @@ pub fn complete(
     }
     // The staging directory outlives the steps. If another program has removed it, nothing can be done.
     let Some(staging) = Staging::open(base, &journal.staging)? else { return remove(store) };
-    journal.run(&Place { base, staging: staging.directory() }, || Ok(()))?;
+    // Nobody waits for the result, so as much as possible is done.
+    let _ = journal.run(&Place { base, staging: staging.directory() }, false, || Ok(()))?;
     settle(&journal)?;
     journal.end(store, staging, || Ok(()))
 }

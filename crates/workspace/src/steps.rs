@@ -20,6 +20,11 @@ const CREATED: Reason = "it was created in the real directory meanwhile";
 const NOT_EMPTY: Reason = "the real directory is not empty";
 const NO_PARENT: Reason = "its directory does not exist in the real directory";
 
+/// Whether another program is in the way of the change itself. One that has put something into a directory is not.
+pub fn is_conflict(reason: Reason) -> bool {
+    reason != NOT_EMPTY
+}
+
 /// One step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
