@@ -295,6 +295,32 @@ fn sockets_and_devices_are_skipped() {
 }
 
 #[test]
+fn the_other_names_of_a_committed_file_are_no_conflicts() {
+    in_namespaces("the_other_names_of_a_committed_file_are_no_conflicts", |workspace| {
+        let at = |name: &str| workspace.path().join(name);
+        write(at("a"), "content");
+        for name in ["b", "c", "d", "e"] {
+            fs::hard_link(at("a"), at(name)).unwrap();
+        }
+        let mut opened = Opened::new(workspace);
+        for name in ["a", "b"] {
+            write(opened.at(name), name);
+            assert_eq!(opened.commit(None, false), 1, "{name}");
+        }
+        // Two names in one commit, one of which is removed.
+        write(opened.at("c"), "c");
+        fs::remove_file(opened.at("d")).unwrap();
+        assert_eq!(opened.commit(None, false), 2);
+        // What another program does is still noticed.
+        write(opened.at("e"), "e");
+        write(opened.real("e"), "theirs");
+        assert_eq!(opened.conflicts(), ["e"]);
+        assert_eq!(opened.commit(None, true), 1);
+        opened.assert_equal();
+    });
+}
+
+#[test]
 fn changes_of_other_programs_are_conflicts() {
     in_namespaces("changes_of_other_programs_are_conflicts", |workspace| {
         for name in ["edited", "both", "same", "mode", "gone", "swapped", "old/a", "there/a", "file/x", "alone"] {

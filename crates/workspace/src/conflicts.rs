@@ -56,7 +56,8 @@ impl Search<'_> {
                 }
                 self.is_new_directory(base, name, found)
             }
-            (Some(found), _) => Ok(change.difference == Difference::Created || changed_at(found) >= self.sides.opened),
+            (Some(_), _) if change.difference == Difference::Created => Ok(true),
+            (Some(found), _) => Ok(changed_at(found) >= self.sides.opened && !self.sides.known.has_unlinked(found)),
             (None, _) => self.is_deleted(path),
         }
     }

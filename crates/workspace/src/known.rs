@@ -5,7 +5,7 @@ use crate::handle::Handle;
 use crate::metadata::Metadata;
 use crate::stamp::{Stamp, modified_at};
 use crate::steps::{Action, Step};
-use crate::tree::{Tree, changed_at, file_type, split, status};
+use crate::tree::{Tree, changed_at, file_type, has_other_names, split, status};
 use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,9 @@ pub struct Known {
     made: HashSet<Vec<u8>>,
     /// What commits have removed or changed; only as root.
     touched: HashSet<Handle>,
+    /// Files of which commits have removed one name: that moves the change time, which the other names show. By device and
+    /// inode number.
+    linked: HashMap<(u64, u64), Stamp>,
 }
 
 /// Mode and owner of a directory.
@@ -35,6 +38,8 @@ pub struct Notes {
     directories: Vec<(Vec<u8>, Owned)>,
     /// What it removes or changes; only as root.
     touched: Vec<Handle>,
+    /// The files with several names of which it removes one.
+    linked: Vec<Stamp>,
 }
 
 /// The staged entries of a commit, by path.
@@ -69,8 +74,17 @@ impl Known {
         let known = self.entries.get(path)?;
         Some(match (known, found) {
             (Some(known), Some(found)) if known.is_directory() => file_type(found) == FileType::Directory,
-            (known, found) => *known == found.map(Stamp::of),
+            (Some(known), Some(found)) => {
+                let now = Stamp::of(found);
+                *known == now || (known.identity() == now.identity() && self.has_unlinked(found))
+            }
+            (known, found) => known.is_none() && found.is_none(),
         })
+    }
+
+    /// Whether a file is as it was when a commit removed another name of it.
+    pub fn has_unlinked(&self, found: &Stat) -> bool {
+        self.linked.get(&Stamp::of(found).identity()).is_some_and(|known| known.is_kept(found))
     }
 
     /// Whether a directory has the mode and owner that it had after a commit.
@@ -110,9 +124,19 @@ impl Known {
                 notes.directories.push((path.to_vec(), Owned::of(&now)));
             }
         }
-        for step in steps.iter().filter(|_| tracks) {
+        for step in steps {
             let (parent, name) = split(&step.path);
             let Some(directory) = base.directory(parent)? else { continue };
+            let found = status(Some(&directory), name)?.filter(has_other_names);
+            let is_clean = |found: &Stat| {
+                changed_at(found) < opened
+                    || self.has_unlinked(found)
+                    || self.is_same(&step.path, Some(found)) == Some(true)
+            };
+            notes.linked.extend(found.filter(is_clean).as_ref().map(Stamp::of));
+            if !tracks {
+                continue;
+            }
             match Handle::of(&directory, name) {
                 Err(Errno::NOENT) => {}
                 handle => notes.touched.extend(handle?),
@@ -125,6 +149,7 @@ impl Known {
     pub fn expect(&mut self, notes: &Notes) {
         self.directories.extend(notes.directories.iter().cloned());
         self.touched.extend(notes.touched.iter().cloned());
+        self.linked.extend(notes.linked.iter().map(|stamp| (stamp.identity(), *stamp)));
     }
 
     /// Notes what a commit has made. A path that another program has changed meanwhile is not noted, so that it is a

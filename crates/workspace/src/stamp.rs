@@ -30,6 +30,11 @@ impl Stamp {
         }
     }
 
+    /// Device and inode number.
+    pub fn identity(&self) -> (u64, u64) {
+        (self.device, self.inode)
+    }
+
     /// The inode number.
     pub fn inode(&self) -> u64 {
         self.inode
