@@ -19,6 +19,7 @@ use crate::tree::{Tree, file_type, has_other_names, open_file, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{FileType, Stat, syncfs};
 use rustix::io::{Errno, Result};
+use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 
 /// What a commit applies, and how.
@@ -199,15 +200,21 @@ impl Commit<'_> {
         };
         let mut skipped = Skipped::new();
         let mut kept = Vec::with_capacity(changes.len());
+        let mut kept_directories = HashSet::new();
         for change in changes {
             let reason = match change.now.map(|now| now.kind) {
                 _ if change.difference == Difference::Metadata => None,
                 Some(Kind::Socket) => Some("a socket cannot be committed"),
                 Some(Kind::Device) => Some("a device cannot be committed"),
+                // The directory that it is in stays.
+                _ if is_below(&change.path, &kept_directories) => Some("its directory is replaced by what cannot be"),
                 _ => None,
             };
             match reason {
                 Some(reason) => {
+                    if change.before.is_some_and(|before| before.kind == Kind::Directory) {
+                        kept_directories.insert(change.path.clone());
+                    }
                     skipped.insert(change.path, reason);
                 }
                 None => kept.push(change),
@@ -359,6 +366,18 @@ impl Plan {
         self.add(&change.path, action);
         Ok(())
     }
+}
+
+/// Whether a path is below one of these.
+fn is_below(path: &[u8], directories: &HashSet<Vec<u8>>) -> bool {
+    let mut above = split(path).0;
+    while !above.is_empty() && !directories.is_empty() {
+        if directories.contains(above) {
+            return true;
+        }
+        above = split(above).0;
+    }
+    false
 }
 
 /// The file of the layer with the content of a file: the file system of the layer may be able to clone it.

@@ -295,6 +295,25 @@ fn sockets_and_devices_are_skipped() {
 }
 
 #[test]
+fn what_is_in_a_directory_that_becomes_a_socket_stays() {
+    in_namespaces("what_is_in_a_directory_that_becomes_a_socket_stays", |workspace| {
+        fs::create_dir_all(workspace.path().join("directory/deep")).unwrap();
+        for name in ["directory/deep/file", "directory-2"] {
+            write(workspace.path().join(name), "");
+        }
+        let mut opened = Opened::new(workspace);
+        fs::remove_dir_all(opened.at("directory")).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(opened.at("directory")).unwrap());
+        fs::remove_file(opened.at("directory-2")).unwrap();
+        let outcome = opened.run(Options { paths: None, force: false, sync: false }, never).unwrap();
+        let Outcome::Committed { applied: 1, skipped } = outcome else { panic!("{outcome:?}") };
+        let names = [b"directory", &b"directory/deep"[..], b"directory/deep/file"];
+        assert_eq!(skipped.keys().collect::<Vec<_>>(), names);
+        assert!(opened.real("directory/deep/file").exists() && !opened.real("directory-2").exists());
+    });
+}
+
+#[test]
 fn the_other_names_of_a_committed_file_are_no_conflicts() {
     in_namespaces("the_other_names_of_a_committed_file_are_no_conflicts", |workspace| {
         let at = |name: &str| workspace.path().join(name);
