@@ -340,6 +340,22 @@ fn the_other_names_of_a_committed_file_are_no_conflicts() {
 }
 
 #[test]
+fn a_mode_of_the_workspace_after_a_commit_is_a_change() {
+    in_namespaces("a_mode_of_the_workspace_after_a_commit_is_a_change", |workspace| {
+        let mut opened = Opened::new(workspace);
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().mode() & 0o7777;
+        for (paths, new) in [(None, 0o700), (paths(&["file"]), 0o711)] {
+            write(opened.at("file"), &new.to_string());
+            assert_eq!(opened.commit(paths, false), 1);
+            fs::set_permissions(opened.at(""), PermissionsExt::from_mode(new)).unwrap();
+            assert_eq!(opened.changes(), ["Metadata ."]);
+            assert_eq!(opened.commit(None, false), 1);
+            assert_eq!(mode(opened.real("")), new);
+        }
+    });
+}
+
+#[test]
 fn changes_of_other_programs_are_conflicts() {
     in_namespaces("changes_of_other_programs_are_conflicts", |workspace| {
         for name in ["edited", "both", "same", "mode", "gone", "swapped", "old/a", "there/a", "file/x", "alone"] {
