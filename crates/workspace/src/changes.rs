@@ -7,10 +7,9 @@
 use crate::Tree;
 use crate::known::Known;
 use crate::metadata::attributes;
+use crate::omitted::is_omitted;
 use crate::selection::{Selection, is_within};
-use crate::staging;
 use crate::tree::{changed_at, file_type, join, names, open_file, split, status};
-use nacre_protocol::files;
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
 use rustix::fs::{FileType, Stat, fgetxattr, fstat, readlinkat};
 use rustix::io::{Errno, Result, read};
@@ -148,8 +147,7 @@ impl Sides<'_> {
         }
         for name in candidates {
             let path = join(path, &name);
-            let is_own = staging::is_staging(&path) || files::is_temporary(&name);
-            if is_own || !selection.reaches_into(&path) {
+            if is_omitted(&path) || !selection.reaches_into(&path) {
                 continue;
             }
             found.extend(self.compare(merged.as_ref(), base.as_ref(), &name, &path)?);

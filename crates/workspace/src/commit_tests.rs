@@ -313,6 +313,53 @@ fn what_is_in_a_directory_that_becomes_a_socket_stays() {
     });
 }
 
+/// A name that is omitted from the changes.
+const OMITTED: &str = ".nacre-0123456789abcde0.tmp";
+
+#[test]
+fn what_is_omitted_does_not_keep_its_directory() {
+    in_namespaces("what_is_omitted_does_not_keep_its_directory", |workspace| {
+        let omitted = |directory: &str| format!("{directory}/{OMITTED}");
+        for name in ["gone", "gone/deep", "replaced"] {
+            fs::create_dir_all(workspace.path().join(omitted(name))).unwrap();
+            write(workspace.path().join(omitted(name)).join("file"), "");
+        }
+        let mut opened = Opened::new(workspace);
+        fs::create_dir_all(opened.at("new/deep")).unwrap();
+        for name in ["new", "new/deep"] {
+            write(opened.at(omitted(name)), "");
+        }
+        assert_eq!(opened.changes(), ["Created new", "Created new/deep"]);
+        assert_eq!(opened.discard(None), Ok(2));
+        assert!(!opened.at("new").exists());
+
+        fs::remove_dir_all(opened.at("gone")).unwrap();
+        fs::remove_dir_all(opened.at("replaced")).unwrap();
+        write(opened.at("replaced"), "a file now");
+        write(opened.at("last"), "");
+        let (old, mut count) = (opened.base(), 0);
+        let failed = opened.run(OPTIONS(), |reached| {
+            count += usize::from(reached == Point::Applied);
+            if reached == Point::Applied && count == 5 { Err(Errno::IO) } else { Ok(()) }
+        });
+        assert!(failed.is_err());
+        assert_eq!(differing(&old, &opened.base()), [""; 0]);
+        assert_eq!(opened.commit(None, false), 4);
+        opened.assert_equal();
+        assert!(!opened.real("gone").exists() && opened.real("replaced").is_file());
+        // What another program has put there stays.
+        fs::create_dir(opened.at("made")).unwrap();
+        assert_eq!(opened.commit(None, false), 1);
+        fs::create_dir(opened.real(omitted("made"))).unwrap();
+        write(opened.real("made/theirs"), "");
+        fs::remove_dir(opened.at("made")).unwrap();
+        let outcome = opened.run(OPTIONS(), never).unwrap();
+        let Outcome::Committed { applied: 0, skipped } = outcome else { panic!("{outcome:?}") };
+        assert_eq!(skipped.keys().collect::<Vec<_>>(), [b"made"]);
+        assert!(opened.real(omitted("made")).exists() && opened.real("made/theirs").exists());
+    });
+}
+
 #[test]
 fn the_other_names_of_a_committed_file_are_no_conflicts() {
     in_namespaces("the_other_names_of_a_committed_file_are_no_conflicts", |workspace| {

@@ -2,6 +2,7 @@
 
 use crate::changes::Sides;
 use crate::metadata::Metadata;
+use crate::omitted;
 use crate::staging::{Source, Staging};
 use crate::steps::new_name;
 use crate::tree::{has_other_names, split, status};
@@ -67,6 +68,7 @@ fn remove(sides: &Sides<'_>, change: &Change) -> Result<()> {
     let flags = if is_directory(change.now) { AtFlags::REMOVEDIR } else { AtFlags::empty() };
     match unlinkat(&directory, name, flags) {
         Err(Errno::NOENT) => Ok(()),
+        Err(Errno::NOTEMPTY | Errno::EXIST) => omitted::remove_directory(&directory, name),
         removed => removed,
     }
 }

@@ -22,6 +22,7 @@ pub mod keeper;
 pub mod known;
 mod metadata;
 mod named;
+mod omitted;
 mod opening;
 pub mod overlay;
 pub mod probe;

@@ -5,8 +5,9 @@
 //! planned one, or was changed since, belongs to another program: it stays, and the step is skipped.
 
 use crate::metadata::Metadata;
+use crate::omitted;
 use crate::stamp::Stamp;
-use crate::tree::{Tree, file_type, split, status};
+use crate::tree::{Tree, file_type, names, open_directory, split, status};
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, Stat, mkdirat, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
@@ -96,7 +97,7 @@ impl Place<'_> {
         };
         match &step.action {
             Action::Remove { old } => self.take_away(&directory, name, old, number),
-            Action::RemoveDirectory { .. } => remove_directory(&directory, name),
+            Action::RemoveDirectory { .. } => self.remove_directory(&directory, name, number),
             Action::Put { inode, replaces } => {
                 let staged = self.inode(&new_name(number))?;
                 match replaces {
@@ -129,10 +130,17 @@ impl Place<'_> {
         let Some(directory) = self.base.directory(parent)? else { return Ok(()) };
         match &step.action {
             Action::Remove { .. } => self.bring_back(&directory, name, number),
-            Action::RemoveDirectory { before } => match mkdirat(&directory, name, Mode::RWXU) {
-                Err(Errno::EXIST) => Ok(()),
-                made => made.and_then(|()| before.apply(&directory, name, None)).map(|_| ()),
-            },
+            Action::RemoveDirectory { before } => {
+                let is_made = match mkdirat(&directory, name, Mode::RWXU) {
+                    Err(Errno::EXIST) => false,
+                    made => made.map(|()| true)?,
+                };
+                self.bring_back_omitted(&directory, name, number)?;
+                if is_made {
+                    before.apply(&directory, name, None)?;
+                }
+                Ok(())
+            }
             Action::Put { inode, .. } => self.take_back(&directory, name, *inode, number),
             Action::Set { now, before: Some(before), .. } if !is_either(&directory, name, before, now)? => Ok(()),
             Action::Set { inode, before: Some(before), .. } => match before.apply(&directory, name, Some(*inode)) {
@@ -175,6 +183,60 @@ impl Place<'_> {
             Err(Errno::NOENT | Errno::EXIST) => Ok(()),
             moved => moved,
         }
+    }
+
+    /// Removes a directory, and what is omitted from the changes of a workspace in it.
+    fn remove_directory(&self, directory: &OwnedFd, name: &[u8], number: usize) -> Result<Option<Reason>> {
+        let remove = || match unlinkat(directory, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(None),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some(NOT_EMPTY)),
+            Err(Errno::NOTDIR) => Ok(Some(REPLACED)),
+            Err(errno) => Err(errno),
+        };
+        let first = remove()?;
+        if first != Some(NOT_EMPTY) {
+            return Ok(first);
+        }
+        let below = match open_directory(directory, name) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Some(REPLACED)),
+            below => below?,
+        };
+        let Some(omitted) = omitted::only_omitted(&below)? else { return Ok(first) };
+        let aside = old_name(number);
+        match mkdirat(self.staging, &aside, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+        let aside = open_directory(self.staging, aside.as_bytes())?;
+        for inner in &omitted {
+            match renameat(&below, &inner[..], &aside, &inner[..]) {
+                Err(Errno::NOENT) => {}
+                moved => moved?,
+            }
+        }
+        let last = remove()?;
+        if last.is_some() {
+            self.bring_back_omitted(directory, name, number)?;
+        }
+        Ok(last)
+    }
+
+    fn bring_back_omitted(&self, directory: &OwnedFd, name: &[u8], number: usize) -> Result<()> {
+        let aside = match open_directory(self.staging, old_name(number).as_bytes()) {
+            Err(Errno::NOENT) => return Ok(()),
+            aside => aside?,
+        };
+        let target = match open_directory(directory, name) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(()),
+            target => target?,
+        };
+        for inner in names(&aside)? {
+            match rename_new(&aside, &inner, &target, &inner) {
+                Err(Errno::NOENT | Errno::EXIST) => {}
+                moved => moved?,
+            }
+        }
+        Ok(())
     }
 
     fn put(&self, directory: &OwnedFd, name: &[u8], number: usize) -> Result<Option<Reason>> {
@@ -256,15 +318,6 @@ fn is_inode(directory: &OwnedFd, name: &[u8], inode: u64) -> Result<bool> {
 
 fn is_either(directory: &OwnedFd, name: &[u8], before: &Metadata, now: &Metadata) -> Result<bool> {
     Ok(status(Some(directory), name)?.is_some_and(|found| Metadata::is_either(&found, before, now)))
-}
-
-fn remove_directory(directory: &OwnedFd, name: &[u8]) -> Result<Option<Reason>> {
-    match unlinkat(directory, name, AtFlags::REMOVEDIR) {
-        Ok(()) | Err(Errno::NOENT) => Ok(None),
-        Err(Errno::NOTEMPTY | Errno::EXIST) => Ok(Some(NOT_EMPTY)),
-        Err(Errno::NOTDIR) => Ok(Some(REPLACED)),
-        Err(errno) => Err(errno),
-    }
 }
 
 /// Renames, but replaces nothing.
