@@ -5,6 +5,7 @@
 //! are all names of both sides compared.
 
 use crate::Tree;
+use crate::failure::{Trouble, at};
 use crate::known::Known;
 use crate::metadata::attributes;
 use crate::omitted::is_omitted;
@@ -48,7 +49,7 @@ impl Sides<'_> {
     ///
     /// # Errors
     /// Those of the system calls; `EXDEV` if another file system is mounted below the workspace.
-    pub fn changes(&self, selection: &Selection) -> Result<Vec<Change>> {
+    pub fn changes(&self, selection: &Selection) -> std::result::Result<Vec<Change>, Trouble> {
         let mut found = Vec::new();
         if let Some(change) = self.root()? {
             found.push(change);
@@ -72,7 +73,7 @@ impl Sides<'_> {
         &self,
         paths: Option<Vec<Vec<u8>>>,
         wanted: impl Fn(&Change) -> (Option<Entry>, Option<Entry>),
-    ) -> Result<std::result::Result<Vec<Change>, Vec<u8>>> {
+    ) -> std::result::Result<std::result::Result<Vec<Change>, Vec<u8>>, Trouble> {
         let selection = paths.clone().map_or_else(Selection::all, Selection::of);
         let selected = self.changes(&selection)?;
         // They are sorted.
@@ -97,7 +98,7 @@ impl Sides<'_> {
         for change in selected.iter().filter(|change| wanted(change).0.is_some()) {
             let mut parent = split(&change.path).0;
             while !parent.is_empty() && seen.insert(parent) {
-                above.extend(self.change(parent)?.filter(becomes_directory));
+                above.extend(self.change(parent).map_err(at(parent))?.filter(becomes_directory));
                 parent = split(parent).0;
             }
         }
@@ -133,28 +134,37 @@ impl Sides<'_> {
         selection: &Selection,
         found: &mut Vec<Change>,
         pending: &mut Vec<Pending>,
-    ) -> Result<()> {
-        let merged = self.merged.directory(path)?;
-        let base = self.base.directory(path)?;
-        let layers = self.layers.iter().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
-        let layers: Vec<OwnedFd> = layers.into_iter().flatten().collect();
-        let whole = *whole || merged.is_none() || base.is_none() || self.hides_any(&layers)?;
-        // The merged view lists nothing once the real directory was deleted, so the layers count in any case.
-        let both = merged.iter().chain(&base).filter(|_| whole);
-        let mut candidates = BTreeSet::new();
-        for directory in layers.iter().chain(both) {
-            candidates.extend(names(directory)?);
-        }
+    ) -> std::result::Result<(), Trouble> {
+        let opened = || {
+            let merged = self.merged.directory(path)?;
+            let base = match self.base.directory(path) {
+                // What cannot be read counts as missing.
+                Err(Errno::ACCESS) => None,
+                base => base?,
+            };
+            let layers = self.layers.iter().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
+            let layers: Vec<OwnedFd> = layers.into_iter().flatten().collect();
+            let whole = *whole || merged.is_none() || base.is_none() || self.hides_any(&layers)?;
+            // The merged view lists nothing once the real directory was deleted, so the layers count in any case.
+            let both = merged.iter().chain(&base).filter(|_| whole);
+            let mut candidates = BTreeSet::new();
+            for directory in layers.iter().chain(both) {
+                candidates.extend(names(directory)?);
+            }
+            Ok((merged, base, whole, candidates))
+        };
+        let (merged, base, whole, candidates) = opened().map_err(at(path))?;
         for name in candidates {
             let path = join(path, &name);
             if is_omitted(&path) || !selection.reaches_into(&path) {
                 continue;
             }
-            found.extend(self.compare(merged.as_ref(), base.as_ref(), &name, &path)?);
+            found.extend(self.compare(merged.as_ref(), base.as_ref(), &name, &path).map_err(at(&path))?);
             let is_directory = |side: Option<&OwnedFd>| {
                 Ok::<_, Errno>(status(side, &name)?.is_some_and(|status| file_type(&status) == FileType::Directory))
             };
-            if is_directory(merged.as_ref())? || is_directory(base.as_ref())? {
+            let is_either = || Ok(is_directory(merged.as_ref())? || is_directory(base.as_ref())?);
+            if is_either().map_err(at(&path))? {
                 pending.push(Pending { path, whole });
             }
         }
@@ -256,7 +266,11 @@ fn entry(status: &Stat) -> Entry {
 
 /// Whether two regular files of the same size have the same content.
 fn same_content(merged: &OwnedFd, base: &OwnedFd, name: &[u8]) -> Result<bool> {
-    let (a, b) = (open_file(merged, name)?, open_file(base, name)?);
+    let (a, b) = match (open_file(merged, name)?, open_file(base, name)) {
+        // What cannot be read counts as other content.
+        (_, Err(Errno::ACCESS)) => return Ok(false),
+        (a, b) => (a, b?),
+    };
     let is_regular = |file: &OwnedFd| Ok::<_, Errno>(file_type(&fstat(file)?) == FileType::RegularFile);
     if !is_regular(&a)? || !is_regular(&b)? {
         return Ok(false);

@@ -6,7 +6,7 @@
 
 use crate::changes::Sides;
 use crate::conflicts;
-use crate::failure::{Failure, while_doing};
+use crate::failure::{Failure, Trouble, at, while_doing};
 use crate::journal::{self, Direction, Journal, Skipped};
 use crate::known::{Content, Known, Staged};
 use crate::metadata::Metadata;
@@ -114,12 +114,13 @@ impl Commit<'_> {
         mut reached: impl FnMut(Point) -> Result<()>,
     ) -> std::result::Result<Outcome, Failure> {
         let doing = format!("commit to {}", String::from_utf8_lossy(self.path));
-        let (mut changes, mut skipped) = match self.choose(options.paths).map_err(while_doing(&*doing))? {
-            Ok(chosen) => chosen,
-            Err(path) => return Ok(Outcome::NoChange(path)),
-        };
+        let (mut changes, mut skipped) =
+            match self.choose(options.paths).map_err(|trouble| trouble.while_doing(&doing))? {
+                Ok(chosen) => chosen,
+                Err(path) => return Ok(Outcome::NoChange(path)),
+            };
         if !options.force {
-            let found = self.conflicts(&changes).map_err(while_doing(&*doing))?;
+            let found = self.conflicts(&changes).map_err(|trouble| trouble.while_doing(&doing))?;
             if !found.is_empty() {
                 return Ok(Outcome::Conflict(found));
             }
@@ -128,7 +129,9 @@ impl Commit<'_> {
             return Ok(Outcome::Committed { applied: 0, skipped });
         }
         let mut journal = self.begin().map_err(while_doing(&*doing))?;
-        let planned = reached(Point::Begun).and_then(|()| self.plan(&changes, &mut reached)).and_then(|plan| {
+        let planned = (|| {
+            reached(Point::Begun)?;
+            let plan = self.plan(&changes, &mut reached)?;
             if options.sync {
                 syncfs(plan.staging.directory())?;
             }
@@ -141,13 +144,13 @@ impl Commit<'_> {
                 journal.sync = options.sync;
                 journal.write(self.store)?;
             }
-            Ok((plan.staging, conflicts))
-        });
+            Ok::<_, Trouble>((plan.staging, conflicts))
+        })();
         let (staging, conflicts) = match planned {
             Ok(planned) => planned,
-            Err(errno) => {
+            Err(trouble) => {
                 let _ = self.cancel(journal);
-                return Err(Failure::System(errno, doing));
+                return Err(trouble.while_doing(&doing));
             }
         };
         if !conflicts.is_empty() {
@@ -156,24 +159,27 @@ impl Commit<'_> {
         }
         self.known.expect(&journal.notes);
         let place = Place { base: self.base, staging: staging.directory() };
-        let applied =
-            reached(Point::Planned).and_then(|()| journal.run(&place, !options.force, || reached(Point::Applied)));
+        let applied = reached(Point::Planned)
+            .map_err(Trouble::from)
+            .and_then(|()| journal.run(&place, !options.force, || reached(Point::Applied)));
         let cause = match applied {
             Ok(Ok(more)) => {
                 skipped.extend(more);
                 None
             }
             Ok(Err(path)) => Some(Ok(path)),
-            Err(errno) => Some(Err(errno)),
+            Err(trouble) => Some(Err(trouble)),
         };
         if let Some(cause) = cause {
             if let Err(other) = self.undo(journal, staging, reached) {
-                let state =
-                    format!("the real directory could not be restored ({other}); the next commit tries it again");
-                return Err(Failure::System(cause.err().unwrap_or(other), format!("{doing}, and {state}")));
+                let state = format!(
+                    "the real directory could not be restored ({}); the next commit tries it again",
+                    other.errno
+                );
+                return Err(cause.err().unwrap_or(other).while_doing(&format!("{doing}, and {state}")));
             }
-            let path = cause.map_err(while_doing(&*doing))?;
-            let mut found = self.conflicts(&changes).map_err(while_doing(&*doing))?;
+            let path = cause.map_err(|trouble| trouble.while_doing(&doing))?;
+            let mut found = self.conflicts(&changes).map_err(|trouble| trouble.while_doing(&doing))?;
             found.push(path);
             found.sort_unstable();
             found.dedup();
@@ -188,7 +194,7 @@ impl Commit<'_> {
     }
 
     /// Completes an earlier commit, and finds the changes.
-    fn choose(&mut self, paths: Option<Vec<Vec<u8>>>) -> Result<Chosen> {
+    fn choose(&mut self, paths: Option<Vec<Vec<u8>>>) -> std::result::Result<Chosen, Trouble> {
         if let Some(journal) = Journal::read(self.store)? {
             journal::complete(self.store, journal, self.base, |journal| self.settle(journal))?;
         }
@@ -228,7 +234,7 @@ impl Commit<'_> {
         Sides { merged, base, layers, marks, opened, known: self.known }
     }
 
-    fn conflicts(&self, changes: &[Change]) -> Result<Vec<Vec<u8>>> {
+    fn conflicts(&self, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
         conflicts::find(&self.sides(), changes)
     }
 
@@ -262,19 +268,23 @@ impl Commit<'_> {
     }
 
     /// Stages all new contents.
-    fn plan(&self, changes: &[Change], reached: &mut impl FnMut(Point) -> Result<()>) -> Result<Plan> {
+    fn plan(
+        &self,
+        changes: &[Change],
+        reached: &mut impl FnMut(Point) -> Result<()>,
+    ) -> std::result::Result<Plan, Trouble> {
         let staging = Staging::create(self.base, self.staging)?;
         let sides = self.sides();
         let mut plan = Plan { staging, steps: Vec::new(), staged: Staged::new() };
         for change in changes.iter().rev() {
-            plan.remove(&sides, change)?;
+            plan.remove(&sides, change).map_err(at(&change.path))?;
         }
         for change in changes {
-            plan.put(&sides, change)?;
+            plan.put(&sides, change).map_err(at(&change.path))?;
             reached(Point::Staged)?;
         }
         for change in changes.iter().rev() {
-            plan.finish_directory(&sides, change)?;
+            plan.finish_directory(&sides, change).map_err(at(&change.path))?;
         }
         Ok(plan)
     }
@@ -285,7 +295,7 @@ impl Commit<'_> {
         mut journal: Journal,
         staging: Staging,
         mut reached: impl FnMut(Point) -> Result<()>,
-    ) -> Result<()> {
+    ) -> std::result::Result<(), Trouble> {
         journal.direction = Direction::Back;
         // Without space for the journal, a crash from here on completes the commit: that is consistent, too.
         let _ = journal.write(self.store);
@@ -294,7 +304,7 @@ impl Commit<'_> {
         let _ = journal.run(&place, false, || reached(Point::Undone))?;
         self.settle(&journal)?;
         reached(Point::Settled)?;
-        journal.end(self.store, staging, || reached(Point::Ending))
+        Ok(journal.end(self.store, staging, || reached(Point::Ending))?)
     }
 }
 

@@ -360,6 +360,54 @@ fn what_is_omitted_does_not_keep_its_directory() {
     });
 }
 
+/// Takes the right to read every file from this thread.
+fn obey_modes() {
+    use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+    let mut sets = capabilities(None).unwrap();
+    sets.effective.remove(CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH);
+    set_capabilities(None, sets).unwrap();
+}
+
+#[test]
+fn what_cannot_be_read_is_modified_and_named_in_errors() {
+    in_namespaces("what_cannot_be_read_is_modified_and_named_in_errors", |workspace| {
+        let at = |name: &str| workspace.path().join(name);
+        fs::create_dir(at("deep")).unwrap();
+        for name in ["deep/file", "other"] {
+            write(at(name), "1");
+        }
+        fs::set_permissions(at("deep/file"), PermissionsExt::from_mode(0o000)).unwrap();
+        let mut opened = Opened::new(workspace);
+        obey_modes();
+        fs::remove_file(opened.at("deep/file")).unwrap();
+        for name in ["deep/file", "other"] {
+            write(opened.at(name), "2");
+        }
+        assert_eq!(opened.changes(), ["Modified deep/file", "Modified other"]);
+        let (merged, base) = opened.trees();
+        let changes = opened.with_sides(|sides| sides.changes(&crate::selection::Selection::all()).unwrap());
+        let Err(Failure::System(Errno::ACCESS, doing)) =
+            crate::diff::write(&merged, &base, &changes, u64::MAX, Vec::new())
+        else {
+            panic!()
+        };
+        assert!(doing.contains("deep/file"), "{doing}");
+        // The others are discarded.
+        let discarded = opened.with_sides(|sides| discard(sides, None, &staging::name(ID)));
+        assert_eq!(discarded.unwrap_err(), crate::failure::at(b"deep/file")(Errno::ACCESS));
+        assert_eq!(opened.changes(), ["Modified deep/file"]);
+        assert_eq!(opened.commit(None, false), 1);
+        assert_eq!(fs::read_to_string(opened.real("deep/file")).unwrap(), "2");
+        // What cannot be written is named.
+        fs::create_dir(opened.at("deep/new")).unwrap();
+        fs::set_permissions(opened.real("deep"), PermissionsExt::from_mode(0o500)).unwrap();
+        let failed = opened.run(Options { paths: None, force: true, sync: false }, never);
+        let Err(Failure::System(Errno::ACCESS, doing)) = failed else { panic!("{failed:?}") };
+        assert!(doing.contains(", at deep/new"), "{doing}");
+        fs::set_permissions(opened.real("deep"), PermissionsExt::from_mode(0o700)).unwrap();
+    });
+}
+
 #[test]
 fn the_other_names_of_a_committed_file_are_no_conflicts() {
     in_namespaces("the_other_names_of_a_committed_file_are_no_conflicts", |workspace| {

@@ -6,6 +6,7 @@
 //! Without root, a real file that was deleted meanwhile, and a directory that was swapped for another one, are missed.
 
 use crate::changes::Sides;
+use crate::failure::{Trouble, at};
 use crate::handle::Handle;
 use crate::stamp::modified_at;
 use crate::tree::{changed_at, file_type, split, status};
@@ -19,11 +20,11 @@ use std::os::fd::OwnedFd;
 ///
 /// # Errors
 /// Those of the system calls.
-pub fn find(sides: &Sides<'_>, changes: &[Change]) -> Result<Vec<Vec<u8>>> {
+pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
     let mut search = Search { sides, swapped: HashMap::new() };
     let mut found = Vec::new();
     for change in changes {
-        if search.is_conflict(change)? {
+        if search.is_conflict(change).map_err(at(&change.path))? {
             found.push(change.path.clone());
         }
     }

@@ -16,17 +16,14 @@ mod lines;
 mod version;
 
 use crate::Tree;
-use crate::failure::{Failure, while_doing};
+use crate::failure::{Failure, shown, while_doing};
 use nacre_protocol::workspace::Change;
 use rustix::io::Errno;
-use std::borrow::Cow;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 pub use version::MAX_FILE_BYTES;
 use version::Version;
 
-/// Maximum bytes of a path in a message.
-const SHOWN_BYTES: usize = 1000;
 /// The id of a version that does not exist.
 const NO_ID: version::Id = [0; 20];
 
@@ -85,14 +82,6 @@ impl<'a> Side<'a> {
 
 fn reading(path: &[u8]) -> String {
     format!("read {} of the workspace", shown(path))
-}
-
-/// A path as text.
-fn shown(path: &[u8]) -> Cow<'_, str> {
-    match path.get(..SHOWN_BYTES) {
-        None => String::from_utf8_lossy(path),
-        Some(start) => format!("{}...", String::from_utf8_lossy(start)).into(),
-    }
 }
 
 /// Whether git refuses a path because of a component: `.git`, and what Windows takes for it, with letters of any case.

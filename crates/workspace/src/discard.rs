@@ -1,6 +1,7 @@
 //! Discards changes: copies the real version back through the merged view, so that running programs can go on.
 
 use crate::changes::Sides;
+use crate::failure::{Trouble, at};
 use crate::metadata::Metadata;
 use crate::omitted;
 use crate::staging::{Source, Staging};
@@ -17,12 +18,13 @@ fn is_directory(entry: Option<Entry>) -> bool {
 /// Discards the changes of paths and everything below them; all by default. Returns how many, or a path that names none.
 ///
 /// # Errors
-/// Those of the system calls. Some changes may have been discarded then.
+/// Those of the system calls. Some changes may have been discarded then; `EACCES`, all but those whose real version cannot
+/// be read.
 pub fn discard(
     sides: &Sides<'_>,
     paths: Option<Vec<Vec<u8>>>,
     staging: &[u8],
-) -> Result<std::result::Result<u64, Vec<u8>>> {
+) -> std::result::Result<std::result::Result<u64, Vec<u8>>, Trouble> {
     let changes = match sides.choose(paths, |change| (change.before, change.now))? {
         Ok(changes) => changes,
         Err(path) => return Ok(Err(path)),
@@ -33,24 +35,32 @@ pub fn discard(
     let staging = Staging::create(sides.merged, staging)?;
     let restored = restore(sides, &changes, &staging);
     let removed = staging.remove();
-    restored.and(removed)?;
+    restored?;
+    removed?;
     Ok(Ok(changes.len() as u64))
 }
 
-fn restore(sides: &Sides<'_>, changes: &[Change], staging: &Staging) -> Result<()> {
+fn restore(sides: &Sides<'_>, changes: &[Change], staging: &Staging) -> std::result::Result<(), Trouble> {
     for change in changes.iter().rev() {
-        remove(sides, change)?;
+        remove(sides, change).map_err(at(&change.path))?;
     }
+    let mut unreadable = None;
     for (number, change) in changes.iter().enumerate() {
-        put(sides, change, staging, number)?;
+        match put(sides, change, staging, number) {
+            // The others are restored nevertheless.
+            Err(Errno::ACCESS) => {
+                unreadable.get_or_insert(at(&change.path)(Errno::ACCESS));
+            }
+            put => put.map_err(at(&change.path))?,
+        }
     }
     // A directory's times change with its entries.
     for change in changes.iter().rev().filter(|change| change.difference != Difference::Metadata) {
         if is_directory(change.before) {
-            copy_metadata(sides, &change.path, true)?;
+            copy_metadata(sides, &change.path, true).map_err(at(&change.path))?;
         }
     }
-    Ok(())
+    unreadable.map_or(Ok(()), Err)
 }
 
 /// Removes what the real version does not have, or what is in its way.

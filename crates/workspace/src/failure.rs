@@ -2,6 +2,10 @@
 
 use nacre_protocol::workspace::Reply;
 use rustix::io::Errno;
+use std::borrow::Cow;
+
+/// Maximum bytes of a path in a message.
+const SHOWN_BYTES: usize = 1000;
 
 /// See the module.
 #[derive(Debug)]
@@ -33,7 +37,43 @@ impl From<Failure> for Reply {
     }
 }
 
+/// The error of a system call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// The error.
+    pub errno: Errno,
+    /// The path of the workspace that it is about, if it is about one.
+    pub path: Option<Vec<u8>>,
+}
+
+impl From<Errno> for Trouble {
+    fn from(errno: Errno) -> Self {
+        Self { errno, path: None }
+    }
+}
+
+/// Adds the path to the error of a system call.
+pub fn at(path: &[u8]) -> impl FnOnce(Errno) -> Trouble {
+    move |errno| Trouble { errno, path: Some(path.to_vec()) }
+}
+
 /// Adds what failed to the error of a system call.
 pub fn while_doing(doing: impl Into<String>) -> impl FnOnce(Errno) -> Failure {
     move |errno| Failure::System(errno, doing.into())
+}
+
+impl Trouble {
+    /// Adds what failed.
+    pub fn while_doing(self, doing: &str) -> Failure {
+        let doing = self.path.map_or_else(|| doing.into(), |path| format!("{doing}, at {}", shown(&path)));
+        Failure::System(self.errno, doing)
+    }
+}
+
+/// A path as text.
+pub fn shown(path: &[u8]) -> Cow<'_, str> {
+    match path.get(..SHOWN_BYTES) {
+        None => String::from_utf8_lossy(path),
+        Some(start) => format!("{}...", String::from_utf8_lossy(start)).into(),
+    }
 }

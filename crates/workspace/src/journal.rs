@@ -1,5 +1,6 @@
 //! The journal of a commit: what it is about to do, on disk, so that it can be completed after a crash.
 
+use crate::failure::{Trouble, at};
 use crate::known::{Notes, Staged};
 use crate::staging::{self, Staging, write_all};
 use crate::steps::{Place, Reason, Step, is_conflict};
@@ -95,13 +96,13 @@ impl Journal {
         place: &Place<'_>,
         is_strict: bool,
         mut reached: impl FnMut() -> Result<()>,
-    ) -> Result<std::result::Result<Skipped, Vec<u8>>> {
+    ) -> std::result::Result<std::result::Result<Skipped, Vec<u8>>, Trouble> {
         let mut skipped = Skipped::new();
         let steps = self.steps.iter().enumerate();
         match self.direction {
             Direction::Forward => {
                 for (number, step) in steps {
-                    if let Some(reason) = place.apply(number, step)? {
+                    if let Some(reason) = place.apply(number, step).map_err(at(&step.path))? {
                         let is_known = skipped.contains_key(&step.path);
                         if is_strict && !is_known && is_conflict(reason) {
                             return Ok(Err(step.path.clone()));
@@ -113,7 +114,7 @@ impl Journal {
             }
             Direction::Back => {
                 for (number, step) in steps.rev() {
-                    place.undo(number, step)?;
+                    place.undo(number, step).map_err(at(&step.path))?;
                     reached()?;
                 }
             }
@@ -172,7 +173,8 @@ pub fn complete(
     // The staging directory outlives the steps. If another program has removed it, nothing can be done.
     let Some(staging) = Staging::open(base, &journal.staging)? else { return remove(store) };
     // Nobody waits for the result, so as much as possible is done.
-    let _ = journal.run(&Place { base, staging: staging.directory() }, false, || Ok(()))?;
+    let run = journal.run(&Place { base, staging: staging.directory() }, false, || Ok(()));
+    let _ = run.map_err(|trouble| trouble.errno)?;
     settle(&journal)?;
     journal.end(store, staging, || Ok(()))
 }

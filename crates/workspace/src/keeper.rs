@@ -158,7 +158,8 @@ impl Open {
     fn changes(&self, paths: Option<Vec<Vec<u8>>>) -> Result<OwnedFd, Failure> {
         let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
         let selection = paths.map_or_else(Selection::all, Selection::of);
-        let changes = self.sides(&merged, &layers).changes(&selection).map_err(while_doing(COMPARE))?;
+        let changes =
+            self.sides(&merged, &layers).changes(&selection).map_err(|trouble| trouble.while_doing(COMPARE))?;
         listed(&changes)
     }
 
@@ -166,7 +167,8 @@ impl Open {
     fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64) -> Result<OwnedFd, Failure> {
         let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
         let selection = paths.map_or_else(Selection::all, Selection::of);
-        let changes = self.sides(&merged, &layers).changes(&selection).map_err(while_doing(COMPARE))?;
+        let changes =
+            self.sides(&merged, &layers).changes(&selection).map_err(|trouble| trouble.while_doing(COMPARE))?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = match openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR) {
             // Layers in memory leave this directory to any file system, like an older overlay.
@@ -216,7 +218,7 @@ impl Open {
         let doing = "discard changes of the workspace";
         let (merged, layers) = self.trees().map_err(while_doing(doing))?;
         let discarded = discard::discard(&self.sides(&merged, &layers), paths, &self.staging);
-        let reply = match discarded.map_err(while_doing(doing))? {
+        let reply = match discarded.map_err(|trouble| trouble.while_doing(doing))? {
             Ok(count) => Reply::Discarded { count },
             Err(path) => Reply::NoChange { path },
         };

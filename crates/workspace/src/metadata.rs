@@ -131,7 +131,8 @@ impl Metadata {
     }
 }
 
-/// The extended attributes that a program can have set. Labels of security modules depend on the file system.
+/// The extended attributes that a program can have set and that can be read. Labels of security modules depend on the file
+/// system.
 pub fn attributes(directory: &OwnedFd, name: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     match open_path(directory, name) {
         Err(Errno::NOENT) => Ok(BTreeMap::new()),
@@ -152,7 +153,7 @@ fn attributes_of(entry: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
             Ok(value) => {
                 found.insert(name.to_vec(), value);
             }
-            Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
+            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::ACCESS) => {}
             Err(errno) => return Err(errno),
         }
     }
