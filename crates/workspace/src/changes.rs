@@ -11,14 +11,17 @@ use crate::metadata::attributes;
 use crate::omitted::is_omitted;
 use crate::selection::{Selection, is_within};
 use crate::tree::{changed_at, file_type, join, names, open_file, split, status};
+use crate::walk::Walk;
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
-use rustix::fs::{FileType, Stat, fgetxattr, fstat, readlinkat};
-use rustix::io::{Errno, Result, read};
+use rustix::fs::{FileType, SeekFrom, Stat, fgetxattr, fstat, readlinkat, seek};
+use rustix::io::{Errno, Result, pread};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::os::fd::OwnedFd;
 
 /// Bytes of each read of a comparison.
 const BLOCK: usize = 256 * 1024;
+/// Maximum bytes of all paths of a comparison.
+pub const MAX_PATH_BYTES: usize = 256 * 1024 * 1024;
 
 /// What a comparison looks at.
 pub struct Sides<'a> {
@@ -35,6 +38,15 @@ pub struct Sides<'a> {
     pub opened: (i64, i64),
     /// What commits of the workspace have made of the real directory since then.
     pub known: &'a Known,
+    /// Fails once nobody waits for the result. Called now and then.
+    pub interrupt: &'a dyn Fn() -> Result<()>,
+}
+
+/// The sides of a comparison, while it walks through them.
+struct Walks<'a> {
+    merged: Walk<'a>,
+    base: Walk<'a>,
+    layers: Vec<Walk<'a>>,
 }
 
 /// A directory that is still to be compared.
@@ -48,15 +60,27 @@ impl Sides<'_> {
     /// The changed paths of a selection, in the order of their bytes.
     ///
     /// # Errors
-    /// Those of the system calls; `EXDEV` if another file system is mounted below the workspace.
+    /// Those of the system calls; `EXDEV` if another file system is mounted below the workspace, and `ENAMETOOLONG` if the paths
+    /// have more than [`MAX_PATH_BYTES`]: then directories are very deep.
     pub fn changes(&self, selection: &Selection) -> std::result::Result<Vec<Change>, Trouble> {
         let mut found = Vec::new();
         if let Some(change) = self.root()? {
             found.push(change);
         }
+        let layers = self.layers.iter().map(Walk::new).collect();
+        let mut walks = Walks { merged: Walk::new(self.merged), base: Walk::new(self.base), layers };
         let mut pending = vec![Pending { path: Vec::new(), whole: false }];
+        let mut bytes = 0;
         while let Some(directory) = pending.pop() {
-            self.compare_directory(&directory, selection, &mut found, &mut pending)?;
+            (self.interrupt)()?;
+            let (had, has) = (found.len(), pending.len());
+            self.compare_directory(&mut walks, &directory, selection, &mut found, &mut pending)?;
+            let new =
+                found[had..].iter().map(|change| &change.path).chain(pending[has..].iter().map(|below| &below.path));
+            bytes += new.map(Vec::len).sum::<usize>();
+            if bytes > MAX_PATH_BYTES {
+                return Err(at(&directory.path)(Errno::NAMETOOLONG));
+            }
         }
         found.retain(|change| selection.includes(&change.path));
         found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -130,19 +154,20 @@ impl Sides<'_> {
 
     fn compare_directory(
         &self,
+        walks: &mut Walks<'_>,
         Pending { path, whole }: &Pending,
         selection: &Selection,
         found: &mut Vec<Change>,
         pending: &mut Vec<Pending>,
     ) -> std::result::Result<(), Trouble> {
-        let opened = || {
-            let merged = self.merged.directory(path)?;
-            let base = match self.base.directory(path) {
+        let mut opened = || {
+            let merged = walks.merged.directory(path)?;
+            let base = match walks.base.directory(path) {
                 // What cannot be read counts as missing.
                 Err(Errno::ACCESS) => None,
                 base => base?,
             };
-            let layers = self.layers.iter().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
+            let layers = walks.layers.iter_mut().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
             let layers: Vec<OwnedFd> = layers.into_iter().flatten().collect();
             let whole = *whole || merged.is_none() || base.is_none() || self.hides_any(&layers)?;
             // The merged view lists nothing once the real directory was deleted, so the layers count in any case.
@@ -231,7 +256,7 @@ impl Sides<'_> {
             return Ok(Some(Difference::Replaced));
         }
         let is_modified = match kind {
-            FileType::RegularFile => now.st_size != before.st_size || !same_content(merged, base, name)?,
+            FileType::RegularFile => now.st_size != before.st_size || !self.has_same_content(merged, base, name)?,
             FileType::Symlink => readlinkat(merged, name, Vec::new())? != readlinkat(base, name, Vec::new())?,
             FileType::CharacterDevice | FileType::BlockDevice => now.st_rdev != before.st_rdev,
             _ => false,
@@ -249,6 +274,38 @@ impl Sides<'_> {
         };
         Ok(differs.then_some(Difference::Metadata))
     }
+
+    /// Whether two regular files have the same content. Where both have a hole, nothing is read.
+    fn has_same_content(&self, merged: &OwnedFd, base: &OwnedFd, name: &[u8]) -> Result<bool> {
+        let (a, b) = match (open_file(merged, name)?, open_file(base, name)) {
+            // What cannot be read counts as other content.
+            (_, Err(Errno::ACCESS)) => return Ok(false),
+            (a, b) => (a, b?),
+        };
+        let (now, before) = (fstat(&a)?, fstat(&b)?);
+        let is_regular = |found: &Stat| file_type(found) == FileType::RegularFile;
+        if !is_regular(&now) || !is_regular(&before) || now.st_size != before.st_size {
+            return Ok(false);
+        }
+        let size = now.st_size as u64;
+        let length = usize::try_from(size).map_or(BLOCK, |size| size.min(BLOCK));
+        let (mut left, mut right) = (vec![0; length], vec![0; length]);
+        let mut at = 0;
+        while at < size {
+            (self.interrupt)()?;
+            let next = [next_data(&a, at)?, next_data(&b, at)?];
+            let Some(data) = next.into_iter().flatten().min() else { return Ok(true) };
+            let (had, has) = (fill(&a, &mut left, data)?, fill(&b, &mut right, data)?);
+            if left[..had] != right[..has] {
+                return Ok(false);
+            }
+            if had < length {
+                return Ok(true);
+            }
+            at = data + had as u64;
+        }
+        Ok(true)
+    }
 }
 
 fn entry(status: &Stat) -> Entry {
@@ -264,34 +321,21 @@ fn entry(status: &Stat) -> Entry {
     Entry { kind, size, mode: status.st_mode & 0o7777 }
 }
 
-/// Whether two regular files of the same size have the same content.
-fn same_content(merged: &OwnedFd, base: &OwnedFd, name: &[u8]) -> Result<bool> {
-    let (a, b) = match (open_file(merged, name)?, open_file(base, name)) {
-        // What cannot be read counts as other content.
-        (_, Err(Errno::ACCESS)) => return Ok(false),
-        (a, b) => (a, b?),
-    };
-    let is_regular = |file: &OwnedFd| Ok::<_, Errno>(file_type(&fstat(file)?) == FileType::RegularFile);
-    if !is_regular(&a)? || !is_regular(&b)? {
-        return Ok(false);
-    }
-    let (mut left, mut right) = (vec![0; BLOCK], vec![0; BLOCK]);
-    loop {
-        let (had, has) = (fill(&a, &mut left)?, fill(&b, &mut right)?);
-        if left[..had] != right[..has] {
-            return Ok(false);
-        }
-        if had < BLOCK {
-            return Ok(true);
-        }
+/// The start of the next data of a file that is no hole. `None` if only a hole follows.
+fn next_data(file: &OwnedFd, at: u64) -> Result<Option<u64>> {
+    match seek(file, SeekFrom::Data(at)) {
+        Err(Errno::NXIO) => Ok(None),
+        // Not every file system knows its holes.
+        Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(at)),
+        data => data.map(Some),
     }
 }
 
 /// Reads until the buffer is full or the file ends.
-fn fill(file: &OwnedFd, buffer: &mut [u8]) -> Result<usize> {
+fn fill(file: &OwnedFd, buffer: &mut [u8], at: u64) -> Result<usize> {
     let mut length = 0;
     while length < buffer.len() {
-        match read(file, &mut buffer[length..]) {
+        match pread(file, &mut buffer[length..], at + length as u64) {
             Ok(0) => break,
             Ok(more) => length += more,
             Err(Errno::INTR) => {}

@@ -85,6 +85,8 @@ pub struct Commit<'a> {
     pub known: &'a mut Known,
     /// Keeps what is known, once a commit has changed it and before its journal ends.
     pub keep: &'a dyn Fn(&Known) -> Result<()>,
+    /// See [`Sides::interrupt`].
+    pub interrupt: &'a dyn Fn() -> Result<()>,
     /// The directory of the journal.
     pub store: &'a OwnedFd,
     /// The path of the real directory.
@@ -230,8 +232,8 @@ impl Commit<'_> {
     }
 
     fn sides(&self) -> Sides<'_> {
-        let Self { merged, base, layers, marks, opened, .. } = *self;
-        Sides { merged, base, layers, marks, opened, known: self.known }
+        let Self { merged, base, layers, marks, opened, interrupt, .. } = *self;
+        Sides { merged, base, layers, marks, opened, known: self.known, interrupt }
     }
 
     fn conflicts(&self, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
@@ -355,7 +357,8 @@ impl Plan {
         }
         let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
         let new = new_name(self.number());
-        let source = Source { directory: &merged, name, content: content(sides, &merged, &change.path)? };
+        let content = content(sides, &merged, &change.path)?;
+        let source = Source { directory: &merged, name, content, interrupt: sides.interrupt };
         let inode = source.copy(self.staging.directory(), new.as_bytes())?;
         let staged = status(Some(self.staging.directory()), new.as_bytes())?.ok_or(Errno::STALE)?;
         self.staged.insert(change.path.clone(), Content::of(&staged));

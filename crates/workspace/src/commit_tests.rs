@@ -67,7 +67,7 @@ impl Opened {
         let (merged, base) = self.trees();
         let Self { mounted, opened, known, .. } = self;
         let (layers, marks) = (&mounted.layers[..], mounted.mounter.marks());
-        call(&Sides { merged: &merged, base: &base, layers, marks, opened: *opened, known })
+        call(&Sides { merged: &merged, base: &base, layers, marks, opened: *opened, known, interrupt: &|| Ok(()) })
     }
 
     fn run(
@@ -87,6 +87,7 @@ impl Opened {
             store: &self.store,
             path: path.as_os_str().as_bytes(),
             keep: &|_| Ok(()),
+            interrupt: &|| Ok(()),
             staging: &staging::name(ID),
         };
         commit.run(options, reached)
@@ -387,7 +388,7 @@ fn what_cannot_be_read_is_modified_and_named_in_errors() {
         let (merged, base) = opened.trees();
         let changes = opened.with_sides(|sides| sides.changes(&crate::selection::Selection::all()).unwrap());
         let Err(Failure::System(Errno::ACCESS, doing)) =
-            crate::diff::write(&merged, &base, &changes, u64::MAX, Vec::new())
+            crate::diff::write(&merged, &base, &changes, u64::MAX, &|| Ok(()), Vec::new())
         else {
             panic!()
         };
@@ -1178,6 +1179,70 @@ fn sparse_files_stay_sparse() {
         let file = fs::File::open(opened.real("sparse")).unwrap();
         std::os::unix::fs::FileExt::read_exact_at(&file, &mut found, (1 << 28) - 1).unwrap();
         assert_eq!(found, *b"\0data\0");
+    });
+}
+
+#[test]
+fn the_holes_of_files_are_not_read() {
+    in_namespaces("the_holes_of_files_are_not_read", |workspace| {
+        use std::os::unix::fs::FileExt;
+        let mut opened = Opened::new(workspace);
+        let file = fs::File::create(opened.at("sparse")).unwrap();
+        file.set_len(8 << 40).unwrap();
+        for at in [0, 5 << 40] {
+            file.write_at(b"data", at).unwrap();
+        }
+        assert_eq!(opened.commit(None, false), 1);
+        file.set_modified(UNIX_EPOCH).unwrap();
+        assert_eq!(opened.changes(), [""; 0]);
+        // Data where the other one has a hole.
+        file.write_at(&[0; 10], 3 << 40).unwrap();
+        assert_eq!(opened.changes(), [""; 0]);
+        file.write_at(b"x", 7 << 40).unwrap();
+        assert_eq!(opened.changes(), ["Modified sparse"]);
+        assert_eq!(opened.commit(None, false), 1);
+        assert!(fs::metadata(opened.real("sparse")).unwrap().blocks() * 512 < 1 << 20);
+    });
+}
+
+#[test]
+fn very_deep_directories_are_committed_and_removed() {
+    in_namespaces("very_deep_directories_are_committed_and_removed", |workspace| {
+        const DEPTH: u64 = 800;
+        let mut opened = Opened::new(workspace);
+        let mut deepest = opened.mounted.merged.try_clone().unwrap();
+        for _ in 0..DEPTH {
+            rustix::fs::mkdirat(&deepest, "d", Mode::RWXU).unwrap();
+            deepest = rustix::fs::openat(&deepest, "d", OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        }
+        drop(deepest);
+        assert_eq!(opened.changes().len() as u64, DEPTH);
+        assert_eq!(opened.commit(None, false), DEPTH);
+        assert_eq!(opened.changes(), [""; 0]);
+        fs::remove_dir_all(opened.at("d")).unwrap();
+        assert_eq!(opened.commit(None, false), DEPTH);
+        opened.assert_equal();
+    });
+}
+
+#[test]
+fn a_comparison_ends_when_nobody_waits_for_it() {
+    in_namespaces("a_comparison_ends_when_nobody_waits_for_it", |workspace| {
+        write(workspace.path().join("large"), &"a".repeat(2 << 20));
+        let opened = Opened::new(workspace);
+        // Directories, and the blocks of a file.
+        for limit in [0, 3] {
+            write(opened.at("large"), &("a".repeat((2 << 20) - 1) + "b"));
+            let calls = std::cell::Cell::new(0);
+            let interrupt = || {
+                calls.set(calls.get() + 1);
+                if calls.get() > limit { Err(Errno::CANCELED) } else { Ok(()) }
+            };
+            let all = crate::selection::Selection::all();
+            let found = opened.with_sides(|sides| Sides { interrupt: &interrupt, ..*sides }.changes(&all));
+            assert_eq!(found.unwrap_err().errno, Errno::CANCELED);
+            assert_eq!(calls.get(), limit + 1);
+        }
     });
 }
 

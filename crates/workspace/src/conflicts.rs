@@ -92,15 +92,25 @@ impl Search<'_> {
 
     /// Whether a directory that both sides have, or one above it, is another one than when it was copied up.
     fn is_swapped(&mut self, path: &[u8]) -> Result<bool> {
-        if path.is_empty() || path == b"." {
+        if path == b"." {
             return Ok(false);
         }
-        if let Some(known) = self.swapped.get(path) {
-            return Ok(*known);
+        let mut unknown = Vec::new();
+        let mut above = path;
+        let mut is_swapped = false;
+        while !above.is_empty() {
+            if let Some(known) = self.swapped.get(above) {
+                is_swapped = *known;
+                break;
+            }
+            unknown.push(above);
+            above = split(above).0;
         }
-        let (parent, name) = split(path);
-        let is_swapped = self.is_swapped(parent)? || self.is_other(parent, name)?;
-        self.swapped.insert(path.to_vec(), is_swapped);
+        for path in unknown.into_iter().rev() {
+            let (parent, name) = split(path);
+            is_swapped = is_swapped || self.is_other(parent, name)?;
+            self.swapped.insert(path.to_vec(), is_swapped);
+        }
         Ok(is_swapped)
     }
 

@@ -27,15 +27,23 @@ use version::Version;
 /// The id of a version that does not exist.
 const NO_ID: version::Id = [0; 20];
 
-/// Writes a patch for changed paths, from the real directory to what programs see.
+/// Writes a patch for changed paths, from the real directory to what programs see. `interrupt` fails once nobody waits for it.
 ///
 /// # Errors
 /// [`Failure::TooLarge`] if the patch has more than `max_bytes`, or a file more than [`MAX_FILE_BYTES`]; `EAGAIN` if a
 /// file changes all the time. Part of the patch is written then.
-pub fn write(merged: &Tree, base: &Tree, changes: &[Change], max_bytes: u64, out: impl Write) -> Result<(), Failure> {
+pub fn write(
+    merged: &Tree,
+    base: &Tree,
+    changes: &[Change],
+    max_bytes: u64,
+    interrupt: &dyn Fn() -> rustix::io::Result<()>,
+    out: impl Write,
+) -> Result<(), Failure> {
     let mut out = Limited { out, left: max_bytes, max_bytes };
     let (mut merged, mut base) = (Side::new(merged), Side::new(base));
     for Change { path, .. } in changes.iter().filter(|change| !is_refused(&change.path)) {
+        interrupt().map_err(while_doing("write the patch"))?;
         let (before, now) = (base.version(path)?, merged.version(path)?);
         let path = Path::new(path);
         match (before, now) {

@@ -27,7 +27,7 @@ fn patch_of(mounted: &Mounted, max_bytes: u64) -> Result<Vec<u8>, Failure> {
     mounted.compare(|sides| {
         let changes = sides.changes(&Selection::all()).unwrap();
         let mut patch = Vec::new();
-        write(sides.merged, sides.base, &changes, max_bytes, &mut patch).map(|()| patch)
+        write(sides.merged, sides.base, &changes, max_bytes, sides.interrupt, &mut patch).map(|()| patch)
     })
 }
 
@@ -555,7 +555,7 @@ fn files_may_change_while_they_are_read() {
             while Instant::now() < end {
                 let outcome = mounted.compare(|sides| {
                     let mut patch = Vec::new();
-                    write(sides.merged, sides.base, &changes, PLENTY, &mut patch).map(|()| patch)
+                    write(sides.merged, sides.base, &changes, PLENTY, sides.interrupt, &mut patch).map(|()| patch)
                 });
                 match outcome {
                     Ok(patch) => {

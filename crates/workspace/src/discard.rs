@@ -95,7 +95,8 @@ fn put(sides: &Sides<'_>, change: &Change, staging: &Staging, number: usize) -> 
     }
     let base = sides.base.directory(parent)?.ok_or(Errno::STALE)?;
     let new = new_name(number);
-    Source { directory: &base, name, content: None }.copy(staging.directory(), new.as_bytes())?;
+    let interrupt = sides.interrupt;
+    Source { directory: &base, name, content: None, interrupt }.copy(staging.directory(), new.as_bytes())?;
     // Swapping is faster than replacing, for which some file systems write the content to the disk first.
     match renameat_with(staging.directory(), &new, &merged, name, RenameFlags::EXCHANGE) {
         Err(Errno::NOENT) => renameat(staging.directory(), &new, &merged, name),

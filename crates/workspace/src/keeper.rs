@@ -23,6 +23,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+/// See [`Sides::interrupt`].
+type Interrupt<'a> = dyn Fn() -> rustix::io::Result<()> + 'a;
+
 /// What a comparison does when it fails.
 const COMPARE: &str = "compare the workspace with the real directory";
 
@@ -135,6 +138,8 @@ fn attach(real: &Real, store: &Store, mounter: Mounter) -> Result<OwnedFd, Failu
 
 impl Open {
     fn answer(&mut self, request: Request, is_leaving: &dyn Fn() -> bool) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        // A comparison can take long. It must not go on when nobody waits for it any more.
+        let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
         match request {
             Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Close => {
                 Err(Failure::System(Errno::ALREADY, "open an open workspace".into()))
@@ -144,31 +149,35 @@ impl Open {
                 let copy = overlay::copy(&self.merged).map_err(while_doing("copy the mount of the workspace"))?;
                 Ok((Reply::Done, Some(copy)))
             }
-            Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths)?))),
-            Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes)?))),
+            Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths, interrupt)?))),
+            Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes, interrupt)?))),
             Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }, is_leaving),
-            Request::Discard { paths } => self.discard(paths),
+            Request::Discard { paths } => self.discard(paths, interrupt),
             Request::Usage => {
-                let (bytes, files) = self.store.usage().map_err(while_doing("measure the layers"))?;
+                let (bytes, files) = self.store.usage(interrupt).map_err(while_doing("measure the layers"))?;
                 Ok((Reply::Used { bytes, files, layers: 1 }, None))
             }
         }
     }
 
-    fn changes(&self, paths: Option<Vec<Vec<u8>>>) -> Result<OwnedFd, Failure> {
+    fn changes(&self, paths: Option<Vec<Vec<u8>>>, interrupt: &Interrupt<'_>) -> Result<OwnedFd, Failure> {
         let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
         let selection = paths.map_or_else(Selection::all, Selection::of);
-        let changes =
-            self.sides(&merged, &layers).changes(&selection).map_err(|trouble| trouble.while_doing(COMPARE))?;
+        let changes = self
+            .sides(&merged, &layers, interrupt)
+            .changes(&selection)
+            .map_err(|trouble| trouble.while_doing(COMPARE))?;
         listed(&changes)
     }
 
     /// A patch can be large, so it is on disk.
-    fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64) -> Result<OwnedFd, Failure> {
+    fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64, interrupt: &Interrupt<'_>) -> Result<OwnedFd, Failure> {
         let (merged, layers) = self.trees().map_err(while_doing(COMPARE))?;
         let selection = paths.map_or_else(Selection::all, Selection::of);
-        let changes =
-            self.sides(&merged, &layers).changes(&selection).map_err(|trouble| trouble.while_doing(COMPARE))?;
+        let changes = self
+            .sides(&merged, &layers, interrupt)
+            .changes(&selection)
+            .map_err(|trouble| trouble.while_doing(COMPARE))?;
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
         let file = match openat(self.store.directory(), ".", flags, Mode::RUSR | Mode::WUSR) {
             // Layers in memory leave this directory to any file system, like an older overlay.
@@ -176,7 +185,7 @@ impl Open {
             file => file,
         };
         let mut file = File::from(file.map_err(while_doing("create a file for the patch"))?);
-        diff::write(&merged, &self.base, &changes, max_bytes, BufWriter::new(&mut file))?;
+        diff::write(&merged, &self.base, &changes, max_bytes, interrupt, BufWriter::new(&mut file))?;
         seek(&file, SeekFrom::Start(0)).map_err(while_doing("write the patch"))?;
         Ok(file.into())
     }
@@ -199,6 +208,7 @@ impl Open {
             store: directory,
             path: &self.path,
             staging: &self.staging,
+            interrupt: &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) },
         };
         let reached = |point| match point {
             commit::Point::Begun | commit::Point::Staged if is_leaving() => Err(Errno::CANCELED),
@@ -214,10 +224,14 @@ impl Open {
         })
     }
 
-    fn discard(&self, paths: Option<Vec<Vec<u8>>>) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn discard(
+        &self,
+        paths: Option<Vec<Vec<u8>>>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let doing = "discard changes of the workspace";
         let (merged, layers) = self.trees().map_err(while_doing(doing))?;
-        let discarded = discard::discard(&self.sides(&merged, &layers), paths, &self.staging);
+        let discarded = discard::discard(&self.sides(&merged, &layers, interrupt), paths, &self.staging);
         let reply = match discarded.map_err(|trouble| trouble.while_doing(doing))? {
             Ok(count) => Reply::Discarded { count },
             Err(path) => Reply::NoChange { path },
@@ -242,8 +256,9 @@ impl Open {
         Ok((Tree::new(openat(&self.merged, ".", flags, Mode::empty())?), [self.store.tree()?]))
     }
 
-    fn sides<'a>(&'a self, merged: &'a Tree, layers: &'a [Tree]) -> Sides<'a> {
-        Sides { merged, base: &self.base, layers, marks: self.mounter.marks(), opened: self.opened, known: &self.known }
+    fn sides<'a>(&'a self, merged: &'a Tree, layers: &'a [Tree], interrupt: &'a Interrupt<'a>) -> Sides<'a> {
+        let Self { base, mounter, opened, known, .. } = self;
+        Sides { merged, base, layers, marks: mounter.marks(), opened: *opened, known, interrupt }
     }
 }
 

@@ -41,5 +41,6 @@ mod sweep;
 #[cfg(test)]
 mod testing;
 mod tree;
+mod walk;
 
 pub use tree::Tree;

@@ -64,6 +64,7 @@ impl Opened {
             opened: about.opened,
             known,
             keep,
+            interrupt: &|| Ok(()),
             store: store.directory(),
             path: path.as_os_str().as_bytes(),
             staging: &staging::name(about.unique.as_bytes()),
@@ -76,7 +77,8 @@ impl Opened {
         let (merged, base) = (tree(&self.merged), tree(&self.base));
         let Named { about, known, .. } = &self.named;
         let (layers, marks) = (&self.layers[..], about.mounter.marks());
-        let sides = Sides { merged: &merged, base: &base, layers, marks, opened: about.opened, known };
+        let interrupt = &|| Ok(());
+        let sides = Sides { merged: &merged, base: &base, layers, marks, opened: about.opened, known, interrupt };
         sides.changes(&Selection::all()).unwrap().len()
     }
 }

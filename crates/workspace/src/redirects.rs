@@ -6,7 +6,8 @@
 use crate::changes::Sides;
 use crate::metadata::Metadata;
 use crate::staging::Staging;
-use crate::tree::{Tree, file_type, join, names, split, status};
+use crate::tree::{file_type, join, names, split, status};
+use crate::walk::Walk;
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, fgetxattr, linkat, mkdirat, renameat_with};
 use rustix::io::{Errno, Result};
 use std::collections::BTreeSet;
@@ -25,7 +26,7 @@ pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<()> {
     for path in find(sides)? {
         let made = Staging::create(sides.merged, staging)?;
         let (parent, name) = split(&path);
-        copy(sides.merged, &path, &join(staging, COPY))?;
+        copy(sides, &path, &join(staging, COPY))?;
         let parent = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
         renameat_with(made.directory(), COPY, &parent, name, RenameFlags::EXCHANGE)?;
         made.remove()?;
@@ -37,13 +38,16 @@ pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<()> {
 fn find(sides: &Sides<'_>) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let mut pending = vec![Vec::new()];
+    let mut merged = Walk::new(sides.merged);
+    let mut layers: Vec<Walk<'_>> = sides.layers.iter().map(Walk::new).collect();
     while let Some(path) = pending.pop() {
-        if sides.merged.directory(&path)?.is_none() {
+        (sides.interrupt)()?;
+        if merged.directory(&path)?.is_none() {
             continue;
         }
         let mut below = BTreeSet::new();
         let mut is_redirected = false;
-        for layer in sides.layers {
+        for layer in &mut layers {
             let Some(directory) = layer.directory(&path)? else { continue };
             match fgetxattr(&directory, "trusted.overlay.redirect", &mut [0; 1]) {
                 Ok(_) | Err(Errno::RANGE) => is_redirected = true,
@@ -68,12 +72,14 @@ fn find(sides: &Sides<'_>) -> Result<Vec<Vec<u8>>> {
 
 /// Copies a directory within the merged view. Files become further names of the same file, which the kernel copies into
 /// the layer.
-fn copy(merged: &Tree, from: &[u8], to: &[u8]) -> Result<()> {
+fn copy(sides: &Sides<'_>, from: &[u8], to: &[u8]) -> Result<()> {
+    let merged = sides.merged;
     let (parent, name) = split(to);
     mkdirat(merged.directory(parent)?.ok_or(Errno::STALE)?, name, Mode::RWXU)?;
     let mut pending = vec![Vec::new()];
     let mut copied = Vec::new();
     while let Some(path) = pending.pop() {
+        (sides.interrupt)()?;
         let within = |root: &[u8]| if path.is_empty() { root.to_vec() } else { join(root, &path) };
         let source = merged.directory(&within(from))?.ok_or(Errno::STALE)?;
         let target = merged.directory(&within(to))?.ok_or(Errno::STALE)?;

@@ -15,6 +15,8 @@ use std::os::fd::{AsFd, OwnedFd};
 const PREFIX: &[u8] = b".nacre-commit-";
 /// Bytes of each copy between files.
 const BLOCK: usize = 1024 * 1024;
+/// Maximum bytes that the kernel copies at a time.
+const MAX_COPY: usize = 64 * 1024 * 1024;
 
 /// Whether a path of a workspace is such a directory, or below one.
 pub fn is_staging(path: &[u8]) -> bool {
@@ -99,6 +101,8 @@ pub struct Source<'a> {
     pub name: &'a [u8],
     /// Another file with the same content, whose file system can clone it.
     pub content: Option<OwnedFd>,
+    /// Fails once nobody waits for the result. Called now and then.
+    pub interrupt: &'a dyn Fn() -> Result<()>,
 }
 
 impl Source<'_> {
@@ -140,13 +144,13 @@ impl Source<'_> {
         match ioctl_ficlone(&to, &from) {
             Ok(()) => Ok(()),
             Err(Errno::NOSPC | Errno::DQUOT) => Err(Errno::NOSPC),
-            Err(_) => copy_data(&from, &to, &fstat(&from)?),
+            Err(_) => copy_data(&from, &to, &fstat(&from)?, self.interrupt),
         }
     }
 }
 
 /// Copies the content of a file. Holes stay holes.
-fn copy_data(from: &OwnedFd, to: &OwnedFd, found: &Stat) -> Result<()> {
+fn copy_data(from: &OwnedFd, to: &OwnedFd, found: &Stat, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
     let end = found.st_size as u64;
     ftruncate(to, end)?;
     let mut at = 0;
@@ -158,22 +162,23 @@ fn copy_data(from: &OwnedFd, to: &OwnedFd, found: &Stat) -> Result<()> {
             data => data?,
         };
         let until = seek(from, SeekFrom::Hole(data)).unwrap_or(end).min(end);
-        copy_range(from, to, data, until)?;
+        copy_range(from, to, data, until, interrupt)?;
         at = until.max(data + 1);
     }
     Ok(())
 }
 
-fn copy_range(from: &OwnedFd, to: &OwnedFd, mut at: u64, end: u64) -> Result<()> {
+fn copy_range(from: &OwnedFd, to: &OwnedFd, mut at: u64, end: u64, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
     while at < end {
+        interrupt()?;
         let (mut read_at, mut write_at) = (at, at);
-        let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(1 << 30);
+        let length = usize::try_from(end - at).unwrap_or(usize::MAX).min(MAX_COPY);
         match copy_file_range(from, Some(&mut read_at), to, Some(&mut write_at), length) {
             Ok(0) => return Ok(()),
             Ok(copied) => at += copied as u64,
             Err(Errno::INTR) => {}
             Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                return copy_by_hand(from, to, at, end);
+                return copy_by_hand(from, to, at, end, interrupt);
             }
             Err(errno) => return Err(errno),
         }
@@ -181,12 +186,13 @@ fn copy_range(from: &OwnedFd, to: &OwnedFd, mut at: u64, end: u64) -> Result<()>
     Ok(())
 }
 
-fn copy_by_hand(from: &OwnedFd, to: &OwnedFd, at: u64, end: u64) -> Result<()> {
+fn copy_by_hand(from: &OwnedFd, to: &OwnedFd, at: u64, end: u64, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
     seek(from, SeekFrom::Start(at))?;
     seek(to, SeekFrom::Start(at))?;
     let mut buffer = vec![0; BLOCK];
     let mut left = end - at;
     while left > 0 {
+        interrupt()?;
         let wanted = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let length = match read(from, &mut buffer[..wanted]) {
             Ok(0) => return Ok(()),

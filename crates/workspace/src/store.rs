@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::tree::{Tree, names, open_directory, status};
+use crate::walk::Walk;
 use crate::{journal, sweep};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat, fstat, fstatfs, mkdir, mkdirat};
 use rustix::io::{Errno, Result};
@@ -151,14 +152,17 @@ impl Store {
         Ok(Tree::new(open_directory(&self.place, b"upper")?))
     }
 
-    /// The allocated bytes and the number of entries. A file with several names counts once.
-    pub fn usage(&self) -> Result<(u64, u64)> {
+    /// The allocated bytes and the number of entries. A file with several names counts once. `interrupt` fails once nobody waits
+    /// for the result.
+    pub fn usage(&self, interrupt: &dyn Fn() -> Result<()>) -> Result<(u64, u64)> {
         let tree = self.tree()?;
+        let mut walk = Walk::new(&tree);
         let (mut bytes, mut files) = (0, 0);
         let mut linked = HashSet::new();
         let mut pending = vec![Vec::new()];
         while let Some(path) = pending.pop() {
-            let Some(directory) = tree.directory(&path)? else { continue };
+            interrupt()?;
+            let Some(directory) = walk.directory(&path)? else { continue };
             for name in names(&directory)? {
                 let Some(found) = status(Some(&directory), &name)? else { continue };
                 files += 1;

@@ -121,6 +121,7 @@ impl Mounted {
             marks: self.mounter.marks(),
             opened: (i64::MAX, 0),
             known: &Known::default(),
+            interrupt: &|| Ok(()),
         })
     }
 

@@ -24,17 +24,25 @@ impl Tree {
     /// # Errors
     /// Those of openat2(2): `EXDEV` if another file system is mounted on the way.
     pub fn directory(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
+        self.directory_from(None, path)
+    }
+
+    /// The same with a path relative to an open directory of the tree; the root by default.
+    ///
+    /// # Errors
+    /// As for [`Tree::directory`].
+    pub fn directory_from(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<Option<OwnedFd>> {
         let mut current = None;
         let mut left = path;
         while left.len() > PIECE_BYTES {
             let end = left[..PIECE_BYTES].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
-            current = match self.open(current.as_ref(), &left[..end])? {
+            current = match self.open(current.as_ref().or(from), &left[..end])? {
                 None => return Ok(None),
                 opened => opened,
             };
             left = &left[end + 1..];
         }
-        self.open(current.as_ref(), if left.is_empty() { b"." } else { left })
+        self.open(current.as_ref().or(from), if left.is_empty() { b"." } else { left })
     }
 
     fn open(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<Option<OwnedFd>> {
