@@ -86,6 +86,8 @@ pub struct Workspace {
     supervisor: PathBuf,
     /// Held by the request that is being answered.
     socket: Mutex<Option<OwnedFd>>,
+    /// The socket for copies of the mount: a session need not wait for a comparison.
+    shares: Mutex<Option<OwnedFd>>,
     keeper: Mutex<State>,
     /// Whether the request that is being answered is a commit.
     is_committing: AtomicBool,
@@ -118,6 +120,7 @@ impl Workspace {
             unique,
             supervisor,
             socket: Mutex::default(),
+            shares: Mutex::default(),
             keeper: Mutex::default(),
             is_committing: AtomicBool::new(false),
         }
@@ -139,7 +142,7 @@ impl Workspace {
     /// `WORKSPACE_UNSUPPORTED` if this machine or this directory allows no workspace; `LIMIT_UNSUPPORTED` if its size cannot
     /// be limited. For a named one: `WORKSPACE_IN_USE`, `WORKSPACE_LOST`, and `PERMISSION_DENIED` if another user has made it.
     pub fn share(&self) -> Result<(confinement::Workspace, OwnedFd), Error> {
-        let (_, mount) = self.request(&Request::Share)?;
+        let (_, mount) = self.ask_for_share()?;
         let mount = mount.ok_or_else(|| failed("the mount of the workspace is missing"))?;
         Ok((confinement::Workspace { path: self.options.path.clone(), store: self.stores.clone() }, mount))
     }
@@ -242,17 +245,42 @@ impl Workspace {
 
     fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
         let mut socket = lock(&self.socket);
-        let is_closed = || matches!(*lock(&self.keeper), State::Closed);
-        if is_closed() {
+        self.ask(self.opened(&mut socket)?, request)
+    }
+
+    fn ask_for_share(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
+        if lock(&self.shares).is_none() {
+            let mut socket = lock(&self.socket);
+            self.opened(&mut socket)?;
+        }
+        if self.is_closed() {
             return Err(Error::sandbox_destroyed());
         }
-        let open = match &*socket {
-            Some(open) => open,
-            None => socket.insert(self.open()?),
-        };
-        exchange(open, request, self.id()).unwrap_or_else(|error| {
+        match &*lock(&self.shares) {
+            Some(shares) => self.ask(shares, &Request::Share),
+            None => Err(failed("the socket for the mount of the workspace is missing")),
+        }
+    }
+
+    /// The socket to the keeper, which opens the workspace if that is not done.
+    fn opened<'a>(&self, socket: &'a mut Option<OwnedFd>) -> Result<&'a OwnedFd, Error> {
+        if self.is_closed() {
+            return Err(Error::sandbox_destroyed());
+        }
+        match socket {
+            Some(open) => Ok(open),
+            none => Ok(none.insert(self.open()?)),
+        }
+    }
+
+    fn is_closed(&self) -> bool {
+        matches!(*lock(&self.keeper), State::Closed)
+    }
+
+    fn ask(&self, socket: &OwnedFd, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
+        exchange(socket, request, self.id()).unwrap_or_else(|error| {
             let ended = || failed(&format!("the keeper of the workspace has ended: {error}"));
-            Err(if is_closed() { Error::sandbox_destroyed() } else { ended() })
+            Err(if self.is_closed() { Error::sandbox_destroyed() } else { ended() })
         })
     }
 
@@ -298,7 +326,13 @@ impl Workspace {
         };
         let opened = exchange(&socket, &Request::Open(opening), self.id());
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
-        let Err(error) = opened else { return Ok(socket) };
+        let error = match opened {
+            Ok((_, shares)) => {
+                *lock(&self.shares) = shares;
+                return Ok(socket);
+            }
+            Err(error) => error,
+        };
         let Some(Running { mut process, socket: copy }) = self.stop_running() else {
             return Err(Error::sandbox_destroyed());
         };

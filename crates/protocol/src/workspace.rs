@@ -146,9 +146,11 @@ pub enum Request {
         /// The name.
         id: String,
     },
-    /// Open the workspace, before all requests that follow. Answered by [`Reply::Done`].
+    /// Open the workspace, before all requests that follow. Answered by [`Reply::Done`] with another socket, which takes
+    /// [`Request::Share`] while a request is being answered.
     Open(Opening),
-    /// Hand out the mount, to be attached in a session's namespace. Answered by [`Reply::Done`] with a descriptor.
+    /// Hand out the mount, to be attached in a session's namespace. Answered by [`Reply::Done`] with a descriptor. Only on
+    /// the other socket.
     Share,
     /// Compare with the real directory. Answered by [`Reply::Done`] with a file: a list of [`Change`].
     Changes {

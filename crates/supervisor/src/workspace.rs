@@ -1,12 +1,12 @@
 //! The keeper of a copy-on-write workspace: a process beside the supervisors of its sessions. See [`nacre_workspace`].
 
 use crate::process_setup::{self, Setting};
-use nacre_protocol::message;
 use nacre_protocol::workspace::{self as protocol, Reply, Request};
+use nacre_protocol::{message, socket};
 use nacre_workspace::keeper::Keeper;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Answers requests until the host closes the workspace or ends. Then removes the layers, unless the workspace has a name.
 pub fn run(host: i32) -> ! {
@@ -24,27 +24,55 @@ pub fn run(host: i32) -> ! {
         let (reply, descriptor) = match next(&setting) {
             Ok(Some(Request::Close)) => break true,
             Ok(None) => break false,
+            Ok(Some(request @ Request::Open(_))) => open(&mut keeper, request, &is_leaving),
             Ok(Some(request)) => keeper.answer(request, &is_leaving),
             Err(error) => (refusal(&error), None),
         };
         // Programs may run as the same user, and must neither trace this process nor read its descriptors. The mapping
         // of the user needs the opposite, so this follows the opening.
         let _ = nix::sys::prctl::set_dumpable(false);
-        answer(&setting, &reply, descriptor);
+        answer(setting.control.as_fd(), &reply, descriptor);
     };
     keeper.close(is_orderly);
     std::process::exit(0);
 }
 
-fn answer(setting: &Setting, reply: &Reply, descriptor: Option<OwnedFd>) {
+/// Opens the workspace. A thread answers what comes from the other socket.
+fn open(keeper: &mut Keeper, request: Request, is_leaving: &dyn Fn() -> bool) -> (Reply, Option<OwnedFd>) {
+    let opened = keeper.answer(request, is_leaving);
+    let sharer = match keeper.sharer() {
+        Ok(sharer) => sharer,
+        Err(failure) => return (failure.into(), None),
+    };
+    let (Reply::Done, Some(sharer)) = (&opened.0, sharer) else { return opened };
+    let started = socket::pair().and_then(|(ours, theirs)| {
+        let share = move || {
+            // The process ends with the other socket.
+            while let Ok(Some(Request::Share)) = protocol::receive(ours.as_fd()) {
+                let (reply, copy) = sharer.answer();
+                answer(ours.as_fd(), &reply, copy);
+            }
+        };
+        std::thread::Builder::new().name("share".into()).spawn(share).map(|_| theirs)
+    });
+    match started {
+        Ok(theirs) => (Reply::Done, Some(theirs)),
+        Err(error) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            (Reply::Failed { errno, doing: "share the workspace".into() }, None)
+        }
+    }
+}
+
+fn answer(socket: BorrowedFd<'_>, reply: &Reply, descriptor: Option<OwnedFd>) {
     let descriptors: Vec<_> = descriptor.iter().map(AsFd::as_fd).collect();
     let is_long = message::encode(reply).is_ok_and(|bytes| bytes.len() > message::MAX_MESSAGE_BYTES);
     let _ = match is_long {
-        false => message::send(setting.control.as_fd(), reply, &descriptors),
+        false => message::send(socket, reply, &descriptors),
         // A path in it has more bytes than a message.
         true => {
             let reply = Reply::Failed { errno: libc::ENAMETOOLONG, doing: "answer a call of the workspace".into() };
-            message::send(setting.control.as_fd(), &reply, &[])
+            message::send(socket, &reply, &[])
         }
     };
 }

@@ -14,6 +14,7 @@ struct Keeper {
     process: Child,
     /// The socket, and what programs see.
     ends: Option<(OwnedFd, OwnedFd)>,
+    shares: OwnedFd,
     directory: TempDir,
 }
 
@@ -40,9 +41,11 @@ impl Keeper {
             id: None,
             storage: Storage::Disk,
         });
-        assert_eq!(ask(&socket, &open).0, Reply::Done);
-        let (_, mount) = ask(&socket, &Request::Share);
-        Self { process, ends: Some((socket, mount.unwrap())), directory }
+        let (reply, shares) = ask(&socket, &open);
+        assert_eq!(reply, Reply::Done);
+        let shares = shares.unwrap();
+        let (_, mount) = ask(&shares, &Request::Share);
+        Self { process, ends: Some((socket, mount.unwrap())), shares, directory }
     }
 
     fn socket(&self) -> &OwnedFd {
@@ -166,4 +169,29 @@ fn what_is_no_request_is_refused_and_the_layers_stay() {
     let (_, list) = ask(keeper.socket(), &Request::Changes { paths: None });
     assert!(list.is_some());
     keeper.close();
+}
+
+#[test]
+fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
+    let mut keeper = Keeper::open();
+    // Files that take long to compare.
+    let large = "x".repeat(64 << 20);
+    for number in 0..8 {
+        fs::write(keeper.at(&format!("large-{number}")), &large).unwrap();
+    }
+    let commit = Request::Commit { paths: None, force: false, sync: false };
+    assert_eq!(ask(keeper.socket(), &commit).0, Reply::Committed { applied: 8 });
+    let changes = Request::Changes { paths: None };
+    nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes).unwrap();
+    let begun = std::time::Instant::now();
+    let (reply, mount) = ask(&keeper.shares, &Request::Share);
+    assert!(reply == Reply::Done && mount.is_some());
+    let shared = begun.elapsed();
+    assert_eq!(answer(keeper.socket()).0, Reply::Done);
+    let compared = begun.elapsed();
+    assert!(shared < compared / 2, "{shared:?} {compared:?}");
+    drop(mount);
+    nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes).unwrap();
+    keeper.ends = None;
+    assert!(keeper.process.wait().unwrap().success());
 }

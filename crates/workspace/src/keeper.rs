@@ -47,6 +47,21 @@ struct Open {
     known: Known,
 }
 
+/// Hands out copies of a mount.
+pub struct Sharer {
+    merged: OwnedFd,
+}
+
+impl Sharer {
+    /// Answers [`Request::Share`].
+    pub fn answer(&self) -> (Reply, Option<OwnedFd>) {
+        match overlay::copy(&self.merged).map_err(while_doing("copy the mount of the workspace")) {
+            Ok(copy) => (Reply::Done, Some(copy)),
+            Err(failure) => (failure.into(), None),
+        }
+    }
+}
+
 impl Keeper {
     /// Answers a request. `is_leaving` says whether the host has ended, or waits for the end of the keeper: a commit that has
     /// changed nothing yet is cancelled then.
@@ -66,6 +81,18 @@ impl Keeper {
             (_, None) => Err(Failure::System(Errno::BADFD, "use a workspace that is not open".into())),
         };
         answer.unwrap_or_else(|failure| (failure.into(), None))
+    }
+
+    /// What hands out copies of the mount, once it is open. It can do so while a request is being answered.
+    ///
+    /// # Errors
+    /// [`Failure::System`] without a free descriptor.
+    pub fn sharer(&self) -> Result<Option<Sharer>, Failure> {
+        let Some(open) = &self.0 else { return Ok(None) };
+        let merged = open.merged.try_clone();
+        merged
+            .map(|merged| Some(Sharer { merged }))
+            .map_err(|_| Failure::System(Errno::MFILE, "share the workspace".into()))
     }
 
     /// Removes the layers of an unnamed workspace. `is_orderly` says that every program that uses them has ended: then those
@@ -144,11 +171,8 @@ impl Open {
             Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Close => {
                 Err(Failure::System(Errno::ALREADY, "open an open workspace".into()))
             }
+            Request::Share => Err(Failure::System(Errno::INVAL, "share the workspace here".into())),
             Request::InFile => Err(Failure::System(Errno::BADMSG, "read a request to the workspace".into())),
-            Request::Share => {
-                let copy = overlay::copy(&self.merged).map_err(while_doing("copy the mount of the workspace"))?;
-                Ok((Reply::Done, Some(copy)))
-            }
             Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths, interrupt)?))),
             Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes, interrupt)?))),
             Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }, is_leaving),
