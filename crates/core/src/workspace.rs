@@ -425,7 +425,7 @@ pub fn offer(supervisor: &Path, state_dir: &Path) -> Offer {
     // The directory may not respond, and then this thread never ends.
     std::thread::spawn(move || sender.send(ask_for_offer(&supervisor, &state_dir)));
     let refused = |reason: String| Offer { copy_on_write: Err(reason), directory_rename: false, reflink: false };
-    let found = found.recv_timeout(PROBE).unwrap_or_else(|_| Err("the state directory does not respond".into()));
+    let found = found.recv_timeout(PROBE).unwrap_or_else(|_| Err("it took longer than a second to try them".into()));
     found.unwrap_or_else(refused)
 }
 

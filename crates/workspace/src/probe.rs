@@ -3,12 +3,20 @@
 use crate::failure::Failure;
 use crate::overlay::{self, Layers};
 use crate::store::{Store, Stores};
+use crate::tree::{file_type, names, open_directory, status};
 use crate::{opening, removal};
 use nacre_protocol::workspace::Offer;
-use rustix::fs::{AtFlags, Mode, OFlags, RawMode, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Result;
+use rustix::process::geteuid;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// What the names of its directories begin with.
+const PREFIX: &str = "nacre-probe-";
+/// How old a directory can be whose probe still runs.
+const MAX_AGE: Duration = Duration::from_secs(600);
 
 /// Tries everything in a new directory below `directory`. Call it in a process of its own: it changes its namespaces.
 pub fn probe(directory: &Path) -> Offer {
@@ -62,10 +70,13 @@ struct Place {
 impl Place {
     fn create(directory: &Path) -> std::result::Result<Self, String> {
         const PRIVATE: RawMode = 0o700;
-        let name = format!("nacre-probe-{}", std::process::id());
+        // A process that was killed has left its directory behind, and another one may get its number.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let name = format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos());
         let made = (|| {
             let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let parent = rustix::fs::open(directory, flags, Mode::empty())?;
+            let _ = sweep(&parent, now);
             for below in [name.clone(), format!("{name}/real"), format!("{name}/real/directory")] {
                 mkdirat(&parent, below, Mode::from_raw_mode(PRIVATE))?;
             }
@@ -87,6 +98,20 @@ impl Place {
     }
 }
 
+/// Removes what probes that were killed have left behind.
+fn sweep(parent: &OwnedFd, now: Duration) -> Result<()> {
+    for name in names(parent)?.iter().filter(|name| name.starts_with(PREFIX.as_bytes())) {
+        let Some(found) = status(Some(parent), name)? else { continue };
+        let is_own = found.st_uid == geteuid().as_raw() && file_type(&found) == FileType::Directory;
+        let age = now.as_secs().saturating_sub(u64::try_from(found.st_mtime).unwrap_or(0));
+        if is_own && age > MAX_AGE.as_secs() {
+            removal::empty(&open_directory(parent, name)?)?;
+            unlinkat(parent, &name[..], AtFlags::REMOVEDIR)?;
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,5 +121,22 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let offer = probe(&directory.path().join("missing"));
         assert!(offer.copy_on_write.unwrap_err().starts_with("cannot create a directory in"));
+    }
+
+    #[test]
+    fn what_a_killed_probe_has_left_is_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        for name in ["nacre-probe-1", "nacre-probe-2", "other"] {
+            std::fs::create_dir_all(at(name).join("layers/upper")).unwrap();
+        }
+        for name in ["nacre-probe-1", "other"] {
+            std::fs::File::open(at(name)).unwrap().set_modified(UNIX_EPOCH).unwrap();
+        }
+        let place = Place::create(directory.path()).unwrap();
+        assert!(place.path.join("real/directory").exists() && at("nacre-probe-2").exists() && at("other").exists());
+        assert!(!at("nacre-probe-1").exists());
+        place.remove();
+        assert!(!place.path.exists());
     }
 }
