@@ -865,7 +865,7 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         let base = opened.mounted.base.try_clone().unwrap();
         let of_all = Stores { path: &stores, are_temporary: true };
         let create = |name: &str| {
-            of_all.sweep().unwrap();
+            of_all.sweep(&base).unwrap();
             Store::create(&of_all, name.as_bytes(), &base, None).unwrap()
         };
         let code = in_process(|| {
@@ -896,8 +896,43 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         drop(living);
         next.remove();
         let parent = rustix::fs::open(&stores, OFlags::RDONLY, Mode::empty()).unwrap();
-        crate::sweep::remove_all(&parent, crate::sweep::complete(&parent).unwrap());
+        crate::sweep::remove_all(&parent, crate::sweep::find(&parent).unwrap());
         assert_eq!(["foreign", "living", "next"].map(present), [true, false, false]);
+    });
+}
+
+#[test]
+fn a_store_without_its_real_directory_is_removed() {
+    in_namespaces("a_store_without_its_real_directory_is_removed", |workspace| {
+        let stores = workspace.directory.path().join("stores");
+        let other = workspace.another();
+        let mut opened = changed_in(workspace);
+        let base = opened.mounted.base.try_clone().unwrap();
+        let of_all = Stores { path: &stores, are_temporary: false };
+        let code = in_process(|| {
+            let store = Store::create(&of_all, b"killed", &base, None).unwrap();
+            opened.store = store.directory().try_clone().unwrap();
+            let _ = opened.run(OPTIONS(), |reached| match reached {
+                // SAFETY: ends the process.
+                Point::Planned => unsafe { libc::_exit(1) },
+                _ => Ok(()),
+            });
+            0
+        });
+        assert_eq!(code, 1);
+        opened.workspace.unmount();
+        let sweep = || of_all.sweep(&open(&other.path())).unwrap();
+        // Another directory at its path is not the same.
+        let (real, away) = (opened.workspace.path(), opened.workspace.directory.path().join("away"));
+        fs::rename(&real, &away).unwrap();
+        fs::create_dir(&real).unwrap();
+        sweep();
+        let end = std::time::Instant::now() + Duration::from_secs(20);
+        while stores.join("killed").exists() {
+            assert!(std::time::Instant::now() < end);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(fs::read_dir(&real).unwrap().count(), 0);
     });
 }
 

@@ -121,7 +121,7 @@ fn open(opening: Opening) -> Result<Open, Failure> {
     opening::refuse_mounts_below(&path)?;
     let real = opening::open_real(&path)?;
     // What fails is noticed when the store is created.
-    let _ = stores.sweep();
+    let _ = stores.sweep(&real.base);
     match (id, storage) {
         (Some(_), Storage::Memory { .. }) => Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into())),
         (Some(id), Storage::Disk) => {

@@ -164,7 +164,7 @@ pub fn delete(stores: &Path, id: &str) -> std::result::Result<(), Failure> {
     };
     match recovery::recover(&directory) {
         // Without its real directory or its journal, it can never be completed.
-        Ok(_) | Err(Failure::System(Errno::NOENT | Errno::NOTDIR | Errno::STALE | Errno::BADMSG, _)) => {}
+        Ok(_) | Err(Failure::Missing | Failure::System(Errno::STALE | Errno::BADMSG, _)) => {}
         Err(failure) => return Err(failure),
     }
     let deleted = (|| {

@@ -165,7 +165,9 @@ fn kill_everywhere(workspace: &Workspace, fails: bool) {
         workspace.unmount();
         // Every workspace with the same directory completes the commit.
         if point % 2 == 0 {
-            Stores { path: &stores_of(&workspace), are_temporary: false }.sweep().unwrap();
+            Stores { path: &stores_of(&workspace), are_temporary: false }
+                .sweep(&testing::open(&workspace.path()))
+                .unwrap();
         }
         let mut opened = Opened::new(&workspace);
         assert!(!journal::exists(opened.named.store.directory()).unwrap(), "after point {point}");
@@ -281,7 +283,7 @@ fn a_store_that_was_not_finished_is_removed() {
         fs::rename(stores.join("id-x"), stores.join("1-test")).unwrap();
         fs::create_dir(stores.join("id-y")).unwrap();
         let all = Stores { path: &stores, are_temporary: false };
-        let abandoned = sweep::complete(&all.open().unwrap()).unwrap();
+        let abandoned = sweep::find(&all.open().unwrap()).unwrap();
         assert_eq!(abandoned.len(), 1);
         sweep::remove_all(&all.open().unwrap(), abandoned);
         let left: Vec<_> = fs::read_dir(&stores).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -14,21 +14,33 @@ use std::os::fd::OwnedFd;
 /// The store must be in use by no other process.
 ///
 /// # Errors
-/// [`Failure::System`] if it cannot be completed now. It can be tried again.
+/// [`Failure::System`] if it cannot be completed now. It can be tried again. [`Failure::Missing`] if its real directory no
+/// longer exists at its path.
 pub fn recover(store: &OwnedFd) -> std::result::Result<bool, Failure> {
     let doing = "complete a commit that was interrupted";
     let Some(journal) = Journal::read(store).map_err(while_doing(doing))? else { return Ok(false) };
     let place = String::from_utf8_lossy(&journal.path).into_owned();
-    let completed = (|| {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let base = openat2(rustix::fs::CWD, &journal.path[..], flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-        if journal::identity(&base)? != journal.identity {
-            return Err(Errno::STALE);
-        }
-        complete(store, journal, &Tree::new(base))
-    })();
-    completed.map_err(while_doing(format!("{doing}, in {place}")))?;
+    let doing = format!("{doing}, in {place}");
+    let base = open_base(&journal).map_err(while_doing(&*doing))?.ok_or(Failure::Missing)?;
+    complete(store, journal, &Tree::new(base)).map_err(while_doing(doing))?;
     Ok(true)
+}
+
+/// The real directory of a commit. `None` if it no longer exists at its path.
+fn open_base(journal: &Journal) -> Result<Option<OwnedFd>> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    match openat2(rustix::fs::CWD, &journal.path[..], flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        base => {
+            let base = base?;
+            Ok((journal::identity(&base)? == journal.identity).then_some(base))
+        }
+    }
+}
+
+/// Whether a store has an interrupted commit in the directory with this device and inode.
+pub fn is_of(store: &OwnedFd, identity: (u64, u64)) -> bool {
+    matches!(Journal::read(store), Ok(Some(journal)) if journal.identity == identity)
 }
 
 /// Completes an interrupted commit of a store in its open real directory. A named workspace knows of it afterwards.

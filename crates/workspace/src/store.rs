@@ -1,15 +1,17 @@
 //! The layers of a workspace, and its directory on disk.
 
 use crate::failure::{Failure, while_doing};
+use crate::journal;
+use crate::sweep::{self, Abandoned};
 use crate::tree::{Tree, names, open_directory, status};
 use crate::walk::Walk;
-use crate::{journal, sweep};
 use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat, fstat, fstatfs, mkdir, mkdirat};
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// File systems that cannot hold the layer with the writes, or not reliably: their numbers in statfs(2).
 const UNFIT: [(i64, &str); 4] = [(0x794c_7630, "overlayfs"), (0x6969, "NFS"), (0x6573_5546, "FUSE"), (0x4d44, "vfat")];
@@ -37,17 +39,27 @@ impl Stores<'_> {
         open_directory(rustix::fs::CWD, self.path.as_os_str().as_bytes())
     }
 
-    /// Completes the commits of keepers that died, and removes their layers in the background. What fails now is left to the
-    /// next workspace.
+    /// Completes the commits in `base` of keepers that died. In the background, completes those in other directories, which may
+    /// not respond, and removes the layers. What fails now is left to the next workspace.
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn sweep(&self) -> Result<()> {
+    pub fn sweep(&self, base: &OwnedFd) -> Result<()> {
         let directory = self.open()?;
-        let abandoned = sweep::complete(&directory).unwrap_or_default();
-        if !abandoned.is_empty() {
-            let removal = move || sweep::remove_all(&directory, abandoned);
+        let abandoned = sweep::find(&directory).unwrap_or_default();
+        sweep::complete(&abandoned, journal::identity(base)?);
+        let directory = Arc::new(directory);
+        let in_background = |stores: Vec<Abandoned>| {
+            let parent = Arc::clone(&directory);
+            let removal = move || sweep::remove_all(&parent, stores);
             let _ = std::thread::Builder::new().name("sweep".into()).spawn(removal);
+        };
+        let (interrupted, others): (Vec<_>, Vec<_>) = abandoned.into_iter().partition(Abandoned::is_interrupted);
+        // None waits for the real directory of another one.
+        interrupted.into_iter().for_each(|store| in_background(vec![store]));
+        let others: Vec<_> = others.into_iter().filter(|store| !store.is_named()).collect();
+        if !others.is_empty() {
+            in_background(others);
         }
         Ok(())
     }

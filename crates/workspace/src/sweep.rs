@@ -3,6 +3,8 @@
 //! A keeper holds a lock in its store while it lives. The lock of their parent directory covers the moment between the
 //! creation of a store and its lock.
 
+use crate::failure::Failure;
+use crate::journal;
 use crate::recovery;
 use crate::removal;
 use crate::tree::{names, open_directory};
@@ -61,25 +63,43 @@ pub struct Abandoned {
     _lock: OwnedFd,
 }
 
-/// Completes the commits of all stores in a directory that no process uses. Returns those that can be removed. What fails
-/// is left to the next sweep.
+impl Abandoned {
+    /// Whether it has a name.
+    pub fn is_named(&self) -> bool {
+        self.name.starts_with(NAMED)
+    }
+
+    /// Whether its last commit has not ended.
+    pub fn is_interrupted(&self) -> bool {
+        !matches!(journal::exists(&self.directory), Ok(false))
+    }
+}
+
+/// The stores of a directory that no process uses.
 ///
 /// # Errors
 /// Those of the system calls, if the directory cannot be read.
-pub fn complete(parent: &OwnedFd) -> Result<Vec<Abandoned>> {
-    let mut found: Vec<Abandoned> = {
-        let _creating = lock_parent(parent)?;
-        let abandoned = |name: Vec<u8>| abandoned(parent, name).ok().flatten();
-        names(parent)?.into_iter().filter_map(abandoned).collect()
-    };
-    found.retain(|store| recovery::recover(&store.directory).is_ok() && !store.name.starts_with(NAMED));
-    Ok(found)
+pub fn find(parent: &OwnedFd) -> Result<Vec<Abandoned>> {
+    let _creating = lock_parent(parent)?;
+    let abandoned = |name: Vec<u8>| abandoned(parent, name).ok().flatten();
+    Ok(names(parent)?.into_iter().filter_map(abandoned).collect())
 }
 
-/// Removes stores. That can take long.
+/// Completes the commits in one real directory, given by its device and inode. What fails is left to the next sweep.
+pub fn complete(stores: &[Abandoned], identity: (u64, u64)) {
+    for store in stores.iter().filter(|store| recovery::is_of(&store.directory, identity)) {
+        let _ = recovery::recover(&store.directory);
+    }
+}
+
+/// Completes all other commits, and removes the stores. That can take long. What fails is left to the next sweep.
 pub fn remove_all(parent: &OwnedFd, stores: Vec<Abandoned>) {
     for store in stores {
-        let _ = remove(parent, &store.name, &store.directory);
+        // Without its real directory, a commit can never be completed.
+        let is_over = matches!(recovery::recover(&store.directory), Ok(_) | Err(Failure::Missing));
+        if is_over && !store.is_named() {
+            let _ = remove(parent, &store.name, &store.directory);
+        }
     }
 }
 
