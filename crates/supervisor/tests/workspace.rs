@@ -195,3 +195,14 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
     keeper.ends = None;
     assert!(keeper.process.wait().unwrap().success());
 }
+
+#[test]
+fn a_deleted_directory_is_named() {
+    let keeper = Keeper::open();
+    let real = keeper.directory.path().join("real");
+    fs::remove_dir_all(&real).unwrap();
+    let (reply, _) = ask(&keeper.shares, &Request::Share);
+    let Reply::Failed { errno: libc::ENOENT, doing } = reply else { panic!("{reply:?}") };
+    assert_eq!(doing, format!("use the workspace: its directory {} was deleted", real.display()));
+    keeper.close();
+}

@@ -14,7 +14,7 @@ use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, settle, staging, state};
 use nacre_protocol::message;
 use nacre_protocol::workspace::{Opening, Reply, Request, Skipped, Storage};
-use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, memfd_create, openat, seek};
+use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::ffi::OsString;
 use std::fs::File;
@@ -50,12 +50,20 @@ struct Open {
 /// Hands out copies of a mount.
 pub struct Sharer {
     merged: OwnedFd,
+    base: OwnedFd,
+    path: String,
 }
 
 impl Sharer {
     /// Answers [`Request::Share`].
     pub fn answer(&self) -> (Reply, Option<OwnedFd>) {
-        match overlay::copy(&self.merged).map_err(while_doing("copy the mount of the workspace")) {
+        let failed = |errno| match fstat(&self.base) {
+            Ok(found) if found.st_nlink == 0 => {
+                Failure::System(Errno::NOENT, format!("use the workspace: its directory {} was deleted", self.path))
+            }
+            _ => Failure::System(errno, "copy the mount of the workspace".into()),
+        };
+        match overlay::copy(&self.merged).map_err(failed) {
             Ok(copy) => (Reply::Done, Some(copy)),
             Err(failure) => (failure.into(), None),
         }
@@ -90,9 +98,11 @@ impl Keeper {
     pub fn sharer(&self) -> Result<Option<Sharer>, Failure> {
         let Some(open) = &self.0 else { return Ok(None) };
         let merged = open.merged.try_clone();
-        merged
-            .map(|merged| Some(Sharer { merged }))
-            .map_err(|_| Failure::System(Errno::MFILE, "share the workspace".into()))
+        let merged = merged.map_err(|_| Failure::System(Errno::MFILE, "share the workspace".into()))?;
+        let root = open.base.directory(b"").map_err(while_doing("share the workspace"))?;
+        let base = root.ok_or_else(|| Failure::System(Errno::STALE, "share the workspace".into()))?;
+        let path = String::from_utf8_lossy(&open.path).into_owned();
+        Ok(Some(Sharer { merged, base, path }))
     }
 
     /// Removes the layers of an unnamed workspace. `is_orderly` says that every program that uses them has ended: then those
