@@ -700,6 +700,10 @@ fn a_commit_that_is_killed_is_completed_or_leaves_nothing() {
     });
 }
 
+fn modified(path: PathBuf) -> std::time::SystemTime {
+    fs::metadata(path).unwrap().modified().unwrap()
+}
+
 #[test]
 fn a_commit_that_fails_is_undone() {
     in_namespaces("a_commit_that_fails_is_undone", |workspace| {
@@ -707,6 +711,8 @@ fn a_commit_that_fails_is_undone() {
         for step in 0.. {
             let mut opened = changed(mounter);
             let old = opened.base();
+            let times = |opened: &Opened| ["old", "old/deep", "to-file/deep"].map(|name| modified(opened.real(name)));
+            let old_times = times(&opened);
             let mut count = 0;
             let done = opened.run(OPTIONS(), |reached| {
                 count += usize::from(reached == Point::Applied);
@@ -720,6 +726,7 @@ fn a_commit_that_fails_is_undone() {
                 }
             }
             assert_eq!(differing(&old, &opened.base()), [""; 0], "at step {step}");
+            assert_eq!(times(&opened), old_times, "at step {step}");
             opened.assert_clean();
             if step % 10 == 0 {
                 opened.commit(None, false);

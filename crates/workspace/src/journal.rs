@@ -117,6 +117,9 @@ impl Journal {
                     place.undo(number, step).map_err(at(&step.path))?;
                     reached()?;
                 }
+                for step in &self.steps {
+                    place.restore_times(step).map_err(at(&step.path))?;
+                }
             }
         }
         Ok(Ok(skipped))

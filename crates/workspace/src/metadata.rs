@@ -30,6 +30,14 @@ struct Times {
     modified: (i64, i64),
 }
 
+impl Times {
+    fn give(&self, entry: &OwnedFd) -> Result<()> {
+        let time = |(tv_sec, tv_nsec): (i64, i64)| Timespec { tv_sec, tv_nsec };
+        let times = Timestamps { last_access: time(self.accessed), last_modification: time(self.modified) };
+        utimensat(rustix::fs::CWD, own_path(entry), &times, AtFlags::empty())
+    }
+}
+
 impl Metadata {
     /// That of an existing entry.
     ///
@@ -74,6 +82,19 @@ impl Metadata {
             && (!is_file || has(&|it| it.times.is_none_or(|times| times.modified == modified)))
     }
 
+    /// Gives its times to a directory, if there is one.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn apply_times(&self, directory: &OwnedFd, name: &[u8]) -> Result<()> {
+        let entry = match open_path(directory, name) {
+            Err(Errno::NOENT) => return Ok(()),
+            entry => entry?,
+        };
+        let is_directory = FileType::from_raw_mode(fstat(&entry)?.st_mode) == FileType::Directory;
+        self.times.filter(|_| is_directory).map_or(Ok(()), |times| times.give(&entry))
+    }
+
     /// Gives it to an entry. Returns false if the entry has another inode number than this one.
     ///
     /// # Errors
@@ -92,11 +113,7 @@ impl Metadata {
             chmod(&path, Mode::from_raw_mode(self.mode & 0o7777))?;
             self.give_attributes(&entry)?;
         }
-        if let Some(Times { accessed, modified }) = self.times {
-            let time = |(tv_sec, tv_nsec): (i64, i64)| Timespec { tv_sec, tv_nsec };
-            let times = Timestamps { last_access: time(accessed), last_modification: time(modified) };
-            utimensat(rustix::fs::CWD, &path, &times, AtFlags::empty())?;
-        }
+        self.times.map_or(Ok(()), |times| times.give(&entry))?;
         Ok(true)
     }
 

@@ -151,6 +151,16 @@ impl Place<'_> {
         }
     }
 
+    /// Restores the times of a directory, once everything in it is restored.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn restore_times(&self, step: &Step) -> Result<()> {
+        let Action::RemoveDirectory { before } = &step.action else { return Ok(()) };
+        let (parent, name) = split(&step.path);
+        self.base.directory(parent)?.map_or(Ok(()), |directory| before.apply_times(&directory, name))
+    }
+
     fn staged(&self, name: &str) -> Result<Option<Stat>> {
         status(Some(self.staging), name.as_bytes())
     }
