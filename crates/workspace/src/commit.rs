@@ -133,7 +133,10 @@ impl Commit<'_> {
         let mut journal = self.begin().map_err(while_doing(&*doing))?;
         let planned = (|| {
             reached(Point::Begun)?;
-            let plan = self.plan(&changes, &mut reached)?;
+            let staging = Staging::create(self.base, &journal.staging)?;
+            journal.made = Some(staging.identity()?);
+            journal.write(self.store)?;
+            let plan = self.plan(staging, &changes, &mut reached)?;
             if options.sync {
                 syncfs(plan.staging.directory())?;
             }
@@ -200,7 +203,7 @@ impl Commit<'_> {
         if let Some(journal) = Journal::read(self.store)? {
             journal::complete(self.store, journal, self.base, |journal| self.settle(journal))?;
         }
-        staging::remove(self.merged, self.staging)?;
+        staging::remove_seen(self.merged, self.staging)?;
         redirects::copy_renamed(&self.sides(), self.staging)?;
         let changes = match self.sides().choose(paths, |change| (change.now, change.before))? {
             Ok(changes) => changes,
@@ -246,7 +249,8 @@ impl Commit<'_> {
         let journal = Journal {
             path: self.path.to_vec(),
             identity: journal::identity(&root)?,
-            staging: self.staging.to_vec(),
+            staging: staging::free_name(self.base, self.staging)?,
+            made: None,
             direction: Direction::Forward,
             steps: Vec::new(),
             notes: self.known.prepare(self.base, &[], self.opened, false)?,
@@ -272,10 +276,10 @@ impl Commit<'_> {
     /// Stages all new contents.
     fn plan(
         &self,
+        staging: Staging,
         changes: &[Change],
         reached: &mut impl FnMut(Point) -> Result<()>,
     ) -> std::result::Result<Plan, Trouble> {
-        let staging = Staging::create(self.base, self.staging)?;
         let sides = self.sides();
         let mut plan = Plan { staging, steps: Vec::new(), staged: Staged::new() };
         for change in changes.iter().rev() {

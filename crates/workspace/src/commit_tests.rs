@@ -128,6 +128,10 @@ impl Opened {
     /// Mounts the same layers again, so that nothing comes from a cache.
     fn remount(&mut self) {
         self.workspace.unmount();
+        self.remount_unmounted();
+    }
+
+    fn remount_unmounted(&mut self) {
         fs::remove_dir_all(self.workspace.directory.path().join("work-1/work/incompat")).unwrap();
         self.mounted = self.workspace.mount(1);
     }
@@ -905,6 +909,41 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         let parent = rustix::fs::open(&stores, OFlags::RDONLY, Mode::empty()).unwrap();
         crate::sweep::remove_all(&parent, crate::sweep::find(&parent).unwrap());
         assert_eq!(["foreign", "living", "next"].map(present), [true, false, false]);
+    });
+}
+
+#[test]
+fn a_recovery_empties_no_other_directory() {
+    in_namespaces("a_recovery_empties_no_other_directory", |workspace| {
+        let mounter = workspace.mounter;
+        for point in [Point::Begun, Point::Staged, Point::Planned, Point::Applied] {
+            let mut opened = changed(mounter);
+            let code = in_process(|| {
+                let _ = opened.run(OPTIONS(), |reached| match reached {
+                    // SAFETY: ends the process.
+                    reached if reached == point => unsafe { libc::_exit(1) },
+                    _ => Ok(()),
+                });
+                0
+            });
+            assert_eq!(code, 1);
+            // Whoever owns the real directory gives the name to another one.
+            let name = staging::name(ID);
+            let named = opened.real(OsStr::from_bytes(&name));
+            let _ = fs::rename(&named, opened.real("away"));
+            fs::create_dir(&named).unwrap();
+            write(named.join("theirs"), "");
+            opened.workspace.unmount();
+            assert!(crate::recovery::recover(&opened.store).unwrap());
+            assert!(named.join("theirs").exists(), "{point:?}");
+            assert!(!journal::exists(&opened.store).unwrap());
+            // The next commit uses another name.
+            opened.remount_unmounted();
+            write(opened.at("more"), "");
+            assert_eq!(opened.commit(paths(&["more"]), true), 1);
+            assert!(opened.real("more").exists());
+            assert!(opened.real(OsStr::from_bytes(&name)).join("theirs").exists());
+        }
     });
 }
 

@@ -4,7 +4,7 @@ use crate::changes::Sides;
 use crate::failure::{Trouble, at};
 use crate::metadata::Metadata;
 use crate::omitted;
-use crate::staging::{Source, Staging};
+use crate::staging::{self, Source, Staging};
 use crate::steps::new_name;
 use crate::tree::{has_other_names, split, status};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
@@ -32,6 +32,7 @@ pub fn discard(
     if changes.is_empty() {
         return Ok(Ok(0));
     }
+    staging::remove_seen(sides.merged, staging)?;
     let staging = Staging::create(sides.merged, staging)?;
     let restored = restore(sides, &changes, &staging);
     let removed = staging.remove();

@@ -40,6 +40,8 @@ pub struct Journal {
     pub identity: (u64, u64),
     /// The name of the staging directory in it.
     pub staging: Vec<u8>,
+    /// Its device and inode, once it is made.
+    pub made: Option<(u64, u64)>,
     /// What to do with the steps.
     pub direction: Direction,
     /// The steps, in their order.
@@ -169,12 +171,13 @@ pub fn complete(
     settle: impl FnOnce(&Journal) -> Result<()>,
 ) -> Result<()> {
     if journal.steps.is_empty() {
-        staging::remove(base, &journal.staging)?;
+        staging::remove_real(base, &journal.staging, journal.made)?;
         settle(&journal)?;
         return remove(store);
     }
     // The staging directory outlives the steps. If another program has removed it, nothing can be done.
-    let Some(staging) = Staging::open(base, &journal.staging)? else { return remove(store) };
+    let staging = journal.made.map(|made| Staging::open(base, &journal.staging, made)).transpose()?.flatten();
+    let Some(staging) = staging else { return remove(store) };
     // Nobody waits for the result, so as much as possible is done.
     let run = journal.run(&Place { base, staging: staging.directory() }, false, || Ok(()));
     let _ = run.map_err(|trouble| trouble.errno)?;

@@ -13,6 +13,8 @@ use std::os::fd::{AsFd, OwnedFd};
 
 /// What the names of these directories begin with. They are never changes.
 const PREFIX: &[u8] = b".nacre-commit-";
+/// Maximum directories of other programs that have the name of one of a workspace.
+const MAX_TAKEN: u32 = 100;
 /// Bytes of each copy between files.
 const BLOCK: usize = 1024 * 1024;
 /// Maximum bytes that the kernel copies at a time.
@@ -36,12 +38,11 @@ pub struct Staging {
 }
 
 impl Staging {
-    /// Creates the directory. One of this name that was left behind is removed first.
+    /// Creates the directory.
     ///
     /// # Errors
-    /// Those of the system calls.
+    /// Those of the system calls; `EEXIST` if there is one of this name.
     pub fn create(tree: &Tree, name: &[u8]) -> Result<Self> {
-        remove(tree, name)?;
         let root = tree.directory(b"")?.ok_or(Errno::STALE)?;
         mkdirat(&root, name, Mode::RWXU)?;
         let staging = Self::opened(root, name)?.ok_or(Errno::STALE)?;
@@ -51,12 +52,23 @@ impl Staging {
         if is_own { Ok(staging) } else { Err(Errno::STALE) }
     }
 
-    /// Opens the directory. `None` if there is none.
+    /// Opens the directory with this device and inode. `None` if there is none: whoever owns the workspace can give this name
+    /// to any directory of it.
     ///
     /// # Errors
     /// Those of the system calls.
-    pub fn open(tree: &Tree, name: &[u8]) -> Result<Option<Self>> {
-        Self::opened(tree.directory(b"")?.ok_or(Errno::STALE)?, name)
+    pub fn open(tree: &Tree, name: &[u8], identity: (u64, u64)) -> Result<Option<Self>> {
+        let Some(staging) = Self::opened(tree.directory(b"")?.ok_or(Errno::STALE)?, name)? else { return Ok(None) };
+        Ok((staging.identity()? == identity).then_some(staging))
+    }
+
+    /// Its device and inode.
+    ///
+    /// # Errors
+    /// Those of fstat(2).
+    pub fn identity(&self) -> Result<(u64, u64)> {
+        let found = fstat(&self.directory)?;
+        Ok((found.st_dev, found.st_ino))
     }
 
     fn opened(root: OwnedFd, name: &[u8]) -> Result<Option<Self>> {
@@ -85,12 +97,44 @@ impl Staging {
     }
 }
 
-/// Removes a directory that was left behind.
+/// Removes a directory that was left behind in what programs see, whoever has made it.
 ///
 /// # Errors
 /// Those of the system calls.
-pub fn remove(tree: &Tree, name: &[u8]) -> Result<()> {
-    Staging::open(tree, name)?.map_or(Ok(()), Staging::remove)
+pub fn remove_seen(merged: &Tree, name: &[u8]) -> Result<()> {
+    let root = merged.directory(b"")?.ok_or(Errno::STALE)?;
+    Staging::opened(root, name)?.map_or(Ok(()), Staging::remove)
+}
+
+/// Removes a directory that was left behind in a real directory. Without a device and inode, only if it is empty.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn remove_real(base: &Tree, name: &[u8], identity: Option<(u64, u64)>) -> Result<()> {
+    if let Some(identity) = identity {
+        return Staging::open(base, name, identity)?.map_or(Ok(()), Staging::remove);
+    }
+    let root = base.directory(b"")?.ok_or(Errno::STALE)?;
+    match unlinkat(&root, name, AtFlags::REMOVEDIR) {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::NOTEMPTY | Errno::EXIST | Errno::PERM | Errno::ACCESS) => Ok(()),
+        removed => removed,
+    }
+}
+
+/// A name for a new directory in a real one: `name`, or a similar one if it is taken.
+///
+/// # Errors
+/// Those of the system calls; `EEXIST` if too many are taken.
+pub fn free_name(base: &Tree, name: &[u8]) -> Result<Vec<u8>> {
+    remove_real(base, name, None)?;
+    let root = base.directory(b"")?.ok_or(Errno::STALE)?;
+    for number in 0..MAX_TAKEN {
+        let candidate = if number == 0 { name.to_vec() } else { [name, format!("-{number}").as_bytes()].concat() };
+        if status(Some(&root), &candidate)?.is_none() {
+            return Ok(candidate);
+        }
+    }
+    Err(Errno::EXIST)
 }
 
 /// An entry to be copied.
