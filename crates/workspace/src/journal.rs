@@ -100,10 +100,9 @@ impl Journal {
         mut reached: impl FnMut() -> Result<()>,
     ) -> std::result::Result<std::result::Result<Skipped, Vec<u8>>, Trouble> {
         let mut skipped = Skipped::new();
-        let steps = self.steps.iter().enumerate();
         match self.direction {
             Direction::Forward => {
-                for (number, step) in steps {
+                for (number, step) in self.steps.iter().enumerate() {
                     if let Some(reason) = place.apply(number, step).map_err(at(&step.path))? {
                         let is_known = skipped.contains_key(&step.path);
                         if is_strict && !is_known && is_conflict(reason) {
@@ -115,7 +114,7 @@ impl Journal {
                 }
             }
             Direction::Back => {
-                for (number, step) in steps.rev() {
+                for (number, step) in self.steps.iter().enumerate().rev() {
                     place.undo(number, step).map_err(at(&step.path))?;
                     reached()?;
                 }
