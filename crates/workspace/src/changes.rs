@@ -42,11 +42,22 @@ pub struct Sides<'a> {
     pub interrupt: &'a dyn Fn() -> Result<()>,
 }
 
-/// The sides of a comparison, while it walks through them.
-struct Walks<'a> {
-    merged: Walk<'a>,
-    base: Walk<'a>,
-    layers: Vec<Walk<'a>>,
+/// The sides of a comparison, for reading one directory after another.
+pub struct Walks<'a> {
+    /// See [`Sides::merged`].
+    pub merged: Walk<'a>,
+    /// See [`Sides::base`].
+    pub base: Walk<'a>,
+    /// See [`Sides::layers`].
+    pub layers: Vec<Walk<'a>>,
+}
+
+impl<'a> Walks<'a> {
+    /// New walks through all sides.
+    pub fn new(sides: &Sides<'a>) -> Self {
+        let layers = sides.layers.iter().map(Walk::new).collect();
+        Self { merged: Walk::new(sides.merged), base: Walk::new(sides.base), layers }
+    }
 }
 
 /// A directory that is still to be compared.
@@ -67,14 +78,13 @@ impl Sides<'_> {
         if let Some(change) = self.root()? {
             found.push(change);
         }
-        let layers = self.layers.iter().map(Walk::new).collect();
-        let mut walks = Walks { merged: Walk::new(self.merged), base: Walk::new(self.base), layers };
+        let walks = Walks::new(self);
         let mut pending = vec![Pending { path: Vec::new(), whole: false }];
         let mut bytes = 0;
         while let Some(directory) = pending.pop() {
             (self.interrupt)()?;
             let (had, has) = (found.len(), pending.len());
-            self.compare_directory(&mut walks, &directory, selection, &mut found, &mut pending)?;
+            self.compare_directory(&walks, &directory, selection, &mut found, &mut pending)?;
             let new =
                 found[had..].iter().map(|change| &change.path).chain(pending[has..].iter().map(|below| &below.path));
             bytes += new.map(Vec::len).sum::<usize>();
@@ -154,20 +164,20 @@ impl Sides<'_> {
 
     fn compare_directory(
         &self,
-        walks: &mut Walks<'_>,
+        walks: &Walks<'_>,
         Pending { path, whole }: &Pending,
         selection: &Selection,
         found: &mut Vec<Change>,
         pending: &mut Vec<Pending>,
     ) -> std::result::Result<(), Trouble> {
-        let mut opened = || {
+        let opened = || {
             let merged = walks.merged.directory(path)?;
             let base = match walks.base.directory(path) {
                 // What cannot be read counts as missing.
                 Err(Errno::ACCESS) => None,
                 base => base?,
             };
-            let layers = walks.layers.iter_mut().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
+            let layers = walks.layers.iter().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
             let layers: Vec<OwnedFd> = layers.into_iter().flatten().collect();
             let whole = *whole || merged.is_none() || base.is_none() || self.hides_any(&layers)?;
             // The merged view lists nothing once the real directory was deleted, so the layers count in any case.

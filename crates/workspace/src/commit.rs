@@ -4,7 +4,7 @@
 //! Until the [`journal`] has the steps, a failure or a crash changes nothing. From then on, a failure undoes them and a
 //! crash leaves them to [`crate::recovery`].
 
-use crate::changes::Sides;
+use crate::changes::{Sides, Walks};
 use crate::conflicts;
 use crate::failure::{Failure, Trouble, at, while_doing};
 use crate::journal::{self, Direction, Journal, Skipped};
@@ -281,16 +281,17 @@ impl Commit<'_> {
         reached: &mut impl FnMut(Point) -> Result<()>,
     ) -> std::result::Result<Plan, Trouble> {
         let sides = self.sides();
+        let walks = Walks::new(&sides);
         let mut plan = Plan { staging, steps: Vec::new(), staged: Staged::new() };
         for change in changes.iter().rev() {
-            plan.remove(&sides, change).map_err(at(&change.path))?;
+            plan.remove(&walks, change).map_err(at(&change.path))?;
         }
         for change in changes {
-            plan.put(&sides, change).map_err(at(&change.path))?;
+            plan.put(&walks, change, self.interrupt).map_err(at(&change.path))?;
             reached(Point::Staged)?;
         }
         for change in changes.iter().rev() {
-            plan.finish_directory(&sides, change).map_err(at(&change.path))?;
+            plan.finish_directory(&walks, change).map_err(at(&change.path))?;
         }
         Ok(plan)
     }
@@ -324,10 +325,10 @@ impl Plan {
     }
 
     /// Plans what must be removed before anything is put in place.
-    fn remove(&mut self, sides: &Sides<'_>, change: &Change) -> Result<()> {
+    fn remove(&mut self, walks: &Walks<'_>, change: &Change) -> Result<()> {
         let Some(before) = change.before else { return Ok(()) };
         let (parent, name) = split(&change.path);
-        let Some(directory) = sides.base.directory(parent)? else { return Ok(()) };
+        let Some(directory) = walks.base.directory(parent)? else { return Ok(()) };
         if before.kind == Kind::Directory {
             if matches!(change.difference, Difference::Deleted | Difference::Replaced) {
                 let before = Metadata::of(&directory, name)?;
@@ -341,15 +342,15 @@ impl Plan {
         Ok(())
     }
 
-    fn put(&mut self, sides: &Sides<'_>, change: &Change) -> Result<()> {
+    fn put(&mut self, walks: &Walks<'_>, change: &Change, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
         let Some(now) = change.now else { return Ok(()) };
         let (parent, name) = split(&change.path);
-        let base = sides.base.directory(parent)?;
+        let base = walks.base.directory(parent)?;
         let found = status(base.as_ref(), name)?;
         if change.difference == Difference::Metadata && !found.as_ref().is_some_and(has_other_names) {
             let (Some(base), Some(found)) = (&base, found) else { return Ok(()) };
             let before = Metadata::of(base, name)?;
-            let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+            let merged = walks.merged.directory(parent)?.ok_or(Errno::STALE)?;
             let now = match (&change.path[..], now.kind) {
                 // The root of the layer belongs to the user who mounts.
                 (b".", _) => before.clone().with_mode(Metadata::of(&merged, name)?.mode()).without_times(),
@@ -359,10 +360,10 @@ impl Plan {
             self.add(&change.path, Action::Set { inode: found.st_ino, now, before: Some(before) });
             return Ok(());
         }
-        let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        let merged = walks.merged.directory(parent)?.ok_or(Errno::STALE)?;
         let new = new_name(self.number());
-        let content = content(sides, &merged, &change.path)?;
-        let source = Source { directory: &merged, name, content, interrupt: sides.interrupt };
+        let content = content(walks, &merged, &change.path)?;
+        let source = Source { directory: &merged, name, content, interrupt };
         let inode = source.copy(self.staging.directory(), new.as_bytes())?;
         let staged = status(Some(self.staging.directory()), new.as_bytes())?.ok_or(Errno::STALE)?;
         self.staged.insert(change.path.clone(), Content::of(&staged));
@@ -373,11 +374,11 @@ impl Plan {
     }
 
     /// Plans the final mode and times of a new directory, once everything in it is in place.
-    fn finish_directory(&mut self, sides: &Sides<'_>, change: &Change) -> Result<()> {
+    fn finish_directory(&mut self, walks: &Walks<'_>, change: &Change) -> Result<()> {
         let is_directory = change.now.is_some_and(|now| now.kind == Kind::Directory);
         let Some(staged) = self.staged.get(&change.path).filter(|_| is_directory) else { return Ok(()) };
         let (parent, name) = split(&change.path);
-        let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        let merged = walks.merged.directory(parent)?.ok_or(Errno::STALE)?;
         let now = Metadata::of(&merged, name)?;
         let action = Action::Set { inode: staged.inode, now, before: None };
         self.add(&change.path, action);
@@ -398,14 +399,14 @@ fn is_below(path: &[u8], directories: &HashSet<Vec<u8>>) -> bool {
 }
 
 /// The file of the layer with the content of a file: the file system of the layer may be able to clone it.
-fn content(sides: &Sides<'_>, merged: &OwnedFd, path: &[u8]) -> Result<Option<OwnedFd>> {
+fn content(walks: &Walks<'_>, merged: &OwnedFd, path: &[u8]) -> Result<Option<OwnedFd>> {
     let (parent, name) = split(path);
     let seen = |found: &Stat| {
         let is_file = file_type(found) == FileType::RegularFile;
         is_file.then_some((found.st_size, found.st_mtime, found.st_mtime_nsec as i64))
     };
     let Some(expected) = status(Some(merged), name)?.as_ref().and_then(seen) else { return Ok(None) };
-    for layer in sides.layers {
+    for layer in &walks.layers {
         let Some(directory) = layer.directory(parent)? else { continue };
         // A whiteout is no file, either.
         if let Some(found) = status(Some(&directory), name)? {

@@ -5,7 +5,7 @@
 //!
 //! Without root, a real file that was deleted meanwhile, and a directory that was swapped for another one, are missed.
 
-use crate::changes::Sides;
+use crate::changes::{Sides, Walks};
 use crate::failure::{Trouble, at};
 use crate::handle::Handle;
 use crate::stamp::modified_at;
@@ -21,7 +21,7 @@ use std::os::fd::OwnedFd;
 /// # Errors
 /// Those of the system calls.
 pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
-    let mut search = Search { sides, swapped: HashMap::new() };
+    let mut search = Search { sides, walks: Walks::new(sides), swapped: HashMap::new() };
     let mut found = Vec::new();
     for change in changes {
         if search.is_conflict(change).map_err(at(&change.path))? {
@@ -33,6 +33,7 @@ pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Ve
 
 struct Search<'a> {
     sides: &'a Sides<'a>,
+    walks: Walks<'a>,
     /// Directories, and whether they or one above were swapped.
     swapped: HashMap<Vec<u8>, bool>,
 }
@@ -44,7 +45,7 @@ impl Search<'_> {
         if self.is_swapped(parent)? {
             return Ok(true);
         }
-        let base = self.sides.base.directory(parent)?;
+        let base = self.walks.base.directory(parent)?;
         let found = status(base.as_ref(), name)?;
         let remains = change.now.is_some_and(|now| now.kind == Kind::Directory);
         if let Some(is_same) = self.sides.known.is_same(path, found.as_ref()) {
@@ -76,13 +77,13 @@ impl Search<'_> {
     fn is_deleted(&self, path: &[u8]) -> Result<bool> {
         let (parent, name) = split(path);
         // With more layers, the copy may come from another layer.
-        let [layer] = self.sides.layers else { return Ok(false) };
+        let [layer] = &self.walks.layers[..] else { return Ok(false) };
         let Some(directory) = self.origins(layer.directory(parent)?) else { return Ok(false) };
         let Some(origin) = Handle::of_origin(&directory, name)? else { return Ok(false) };
         if self.sides.known.has_touched(&origin) {
             return Ok(false);
         }
-        let root = self.sides.base.directory(b"")?.ok_or(Errno::STALE)?;
+        let root = self.walks.base.directory(b"")?.ok_or(Errno::STALE)?;
         let Some(found) = origin.open(&root).map(|entry| fstat(&entry)).transpose()? else { return Ok(true) };
         Ok(match file_type(&found) {
             FileType::Directory => true,
@@ -116,14 +117,14 @@ impl Search<'_> {
 
     fn is_other(&self, parent: &[u8], name: &[u8]) -> Result<bool> {
         // The lowest layer was copied from the real directory.
-        for layer in self.sides.layers.iter().rev() {
+        for layer in self.walks.layers.iter().rev() {
             let Some(directory) = self.origins(layer.directory(parent)?) else { continue };
             let Some(found) = status(Some(&directory), name)? else { continue };
             if file_type(&found) != FileType::Directory {
                 continue;
             }
             let origin = Handle::of_origin(&directory, name)?;
-            let base = self.sides.base.directory(parent)?;
+            let base = self.walks.base.directory(parent)?;
             let found = status(base.as_ref(), name)?.filter(|found| file_type(found) == FileType::Directory);
             let (Some(origin), Some(base), Some(_)) = (origin, base, found) else { return Ok(false) };
             return Ok(Handle::of(&base, name)?.is_some_and(|real| real != origin));

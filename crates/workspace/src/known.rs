@@ -6,6 +6,7 @@ use crate::metadata::Metadata;
 use crate::stamp::{Stamp, modified_at};
 use crate::steps::{Action, Step};
 use crate::tree::{Tree, changed_at, file_type, has_other_names, split, status};
+use crate::walk::Walk;
 use rustix::fs::{FileType, Stat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
@@ -115,6 +116,7 @@ impl Known {
     /// Those of the system calls.
     pub fn prepare(&self, base: &Tree, steps: &[Step], opened: (i64, i64), tracks: bool) -> Result<Notes> {
         let mut notes = Notes::default();
+        let base = Walk::new(base);
         // The staging directory is made in the real directory itself.
         let parents: BTreeSet<&[u8]> = steps.iter().map(|step| split(&step.path).0).chain([&b""[..]]).collect();
         for path in parents {
@@ -158,8 +160,9 @@ impl Known {
     /// # Errors
     /// Those of the system calls.
     pub fn note(&mut self, base: &Tree, steps: &[Step], staged: &Staged) -> Result<()> {
+        let base = Walk::new(base);
         for step in steps {
-            let found = entry(base, &step.path)?;
+            let found = entry(&base, &step.path)?;
             let is_directory = found.as_ref().is_some_and(|found| file_type(found) == FileType::Directory);
             let is_expected = match (&step.action, &found) {
                 (Action::Remove { .. } | Action::RemoveDirectory { .. }, found) => found.is_none(),
@@ -194,8 +197,9 @@ impl Known {
     /// # Errors
     /// Those of the system calls.
     pub fn note_undone(&mut self, base: &Tree, steps: &[Step]) -> Result<()> {
+        let base = Walk::new(base);
         for step in steps {
-            let found = entry(base, &step.path)?;
+            let found = entry(&base, &step.path)?;
             let Some(found) = found else { continue };
             let is_restored = match &step.action {
                 Action::Remove { old } => old.is_kept(&found),
@@ -230,7 +234,7 @@ fn is_ours(found: &Stat, now: &Metadata, before: Option<&Metadata>) -> bool {
     before.is_none_or(|before| Metadata::is_either(found, before, now))
 }
 
-fn entry(base: &Tree, path: &[u8]) -> Result<Option<Stat>> {
+fn entry(base: &Walk<'_>, path: &[u8]) -> Result<Option<Stat>> {
     let (parent, name) = split(path);
     status(base.directory(parent)?.as_ref(), name)
 }

@@ -38,8 +38,8 @@ pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<()> {
 fn find(sides: &Sides<'_>) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     let mut pending = vec![Vec::new()];
-    let mut merged = Walk::new(sides.merged);
-    let mut layers: Vec<Walk<'_>> = sides.layers.iter().map(Walk::new).collect();
+    let merged = Walk::new(sides.merged);
+    let layers: Vec<Walk<'_>> = sides.layers.iter().map(Walk::new).collect();
     while let Some(path) = pending.pop() {
         (sides.interrupt)()?;
         if merged.directory(&path)?.is_none() {
@@ -47,7 +47,7 @@ fn find(sides: &Sides<'_>) -> Result<Vec<Vec<u8>>> {
         }
         let mut below = BTreeSet::new();
         let mut is_redirected = false;
-        for layer in &mut layers {
+        for layer in &layers {
             let Some(directory) = layer.directory(&path)? else { continue };
             match fgetxattr(&directory, "trusted.overlay.redirect", &mut [0; 1]) {
                 Ok(_) | Err(Errno::RANGE) => is_redirected = true,

@@ -5,6 +5,7 @@ use crate::journal::{Direction, Journal};
 use crate::known::Known;
 use crate::steps::{Action, Step};
 use crate::tree::{Tree, file_type, open_path, own_path, split, status};
+use crate::walk::Walk;
 use rustix::fs::{FileType, XattrFlags, setxattr};
 use rustix::io::Result;
 
@@ -26,6 +27,7 @@ pub fn settle(journal: &Journal, base: &Tree, layers: &[Tree], marks: &str, know
 /// Separates the layers from what has been committed: the kernel must merge no directory with its own copy below, which
 /// would bring back what is deleted in it later. So the lowest layer with the directory hides the copy.
 fn separate(layers: &[Tree], marks: &str, steps: &[Step]) -> Result<()> {
+    let layers: Vec<_> = layers.iter().map(Walk::new).collect();
     for step in steps.iter().filter(|step| matches!(step.action, Action::Put { .. })) {
         let (parent, name) = split(&step.path);
         for layer in layers.iter().rev() {

@@ -168,7 +168,7 @@ impl Store {
     /// for the result.
     pub fn usage(&self, interrupt: &dyn Fn() -> Result<()>) -> Result<(u64, u64)> {
         let tree = self.tree()?;
-        let mut walk = Walk::new(&tree);
+        let walk = Walk::new(&tree);
         let (mut bytes, mut files) = (0, 0);
         let mut linked = HashSet::new();
         let mut pending = vec![Vec::new()];

@@ -5,6 +5,7 @@
 
 use crate::tree::Tree;
 use rustix::io::Result;
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 
@@ -16,6 +17,12 @@ const MAX_OPEN: usize = 16;
 /// See the module.
 pub struct Walk<'a> {
     tree: &'a Tree,
+    last: RefCell<Last>,
+}
+
+/// Where a walk is.
+#[derive(Default)]
+struct Last {
     path: Vec<u8>,
     /// Directories above `path`, each with the bytes of its own path; the deepest one last.
     open: VecDeque<(usize, OwnedFd)>,
@@ -24,34 +31,35 @@ pub struct Walk<'a> {
 impl<'a> Walk<'a> {
     /// A walk through a tree.
     pub fn new(tree: &'a Tree) -> Self {
-        Self { tree, path: Vec::new(), open: VecDeque::new() }
+        Self { tree, last: RefCell::default() }
     }
 
     /// Opens a directory. See [`Tree::directory`].
     ///
     /// # Errors
     /// As for [`Tree::directory`].
-    pub fn directory(&mut self, path: &[u8]) -> Result<Option<OwnedFd>> {
-        let is_above = |end: usize| path.get(end) == Some(&b'/') && self.path.get(..end) == path.get(..end);
-        while self.open.back().is_some_and(|(end, _)| !is_above(*end)) {
-            self.open.pop_back();
+    pub fn directory(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
+        let Last { path: last, open } = &mut *self.last.borrow_mut();
+        let is_above = |end: usize| path.get(end) == Some(&b'/') && last.get(..end) == path.get(..end);
+        while open.back().is_some_and(|(end, _)| !is_above(*end)) {
+            open.pop_back();
         }
-        path.clone_into(&mut self.path);
-        let mut from = self.open.back().map_or(0, |(end, _)| end + 1);
+        path.clone_into(last);
+        let mut from = open.back().map_or(0, |(end, _)| end + 1);
         while path.len() - from > PIECE_BYTES {
             let Some(at) = path[from..from + PIECE_BYTES].iter().rposition(|byte| *byte == b'/') else { break };
-            let Some(opened) = self.open_below(&path[from..from + at])? else { return Ok(None) };
-            self.open.push_back((from + at, opened));
-            if self.open.len() > MAX_OPEN {
-                self.open.pop_front();
+            let Some(opened) = self.open_below(open, &path[from..from + at])? else { return Ok(None) };
+            open.push_back((from + at, opened));
+            if open.len() > MAX_OPEN {
+                open.pop_front();
             }
             from += at + 1;
         }
-        self.open_below(&path[from..])
+        self.open_below(open, &path[from..])
     }
 
-    fn open_below(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
-        self.tree.directory_from(self.open.back().map(|(_, directory)| directory), path)
+    fn open_below(&self, open: &VecDeque<(usize, OwnedFd)>, path: &[u8]) -> Result<Option<OwnedFd>> {
+        self.tree.directory_from(open.back().map(|(_, directory)| directory), path)
     }
 }
 
@@ -77,14 +85,14 @@ mod tests {
             }
         }
         let tree = Tree::new(open());
-        let mut walk = Walk::new(&tree);
+        let walk = Walk::new(&tree);
         let inode = |directory: Option<OwnedFd>| directory.map(|directory| fstat(&directory).unwrap().st_ino);
         let mut random = Random(7);
         let shuffled: Vec<&String> = (0..2000).map(|_| &paths[random.below(paths.len())]).collect();
         for path in paths.iter().chain(paths.iter().rev()).chain(shuffled) {
             let expected = inode(tree.directory(path.as_bytes()).unwrap());
             assert_eq!(inode(walk.directory(path.as_bytes()).unwrap()), expected);
-            assert!(walk.open.len() <= MAX_OPEN);
+            assert!(walk.last.borrow().open.len() <= MAX_OPEN);
             let missing = format!("{path}/missing/directory");
             assert!(walk.directory(missing.trim_start_matches('/').as_bytes()).unwrap().is_none());
         }
