@@ -105,7 +105,10 @@ export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {}
 export interface Commit {
   /** The number of changes that the real directory has now. */
   applied: number
-  /** The changes that could not be applied: sockets, devices, and directories that have new files of other programs. */
+  /**
+   * The changes that could not be applied: sockets, devices and what is below a directory that became one, directories that
+   * have new files of other programs, and with `force` what they changed at the moment of the commit.
+   */
   skipped: { path: string; reason: string }[]
 }
 
@@ -139,7 +142,7 @@ export interface Workspace {
    * component `.git`, empty directories, pipes, sockets, devices, owners, and modes other than the executable bit are
    * omitted: the format has no form for them.
    *
-   * Rejects with INVALID_PATH, and with FILE_TOO_LARGE if the patch is longer than `maxBytes`, or a file is longer than
+   * Rejects with INVALID_PATH, with PERMISSION_DENIED if a real file cannot be read, and with FILE_TOO_LARGE if the patch is longer than `maxBytes`, or a file is longer than
    * 512 MiB.
    */
   diff(options?: WorkspaceDiffOptions): Promise<Uint8Array>
@@ -148,7 +151,7 @@ export interface Workspace {
    * processes for the moment; new commands wait. Do not await it while reading the stream of a command. Each file is replaced in one step, and the whole is journaled: if this process dies, what
    * has begun is completed.
    *
-   * Rejects, having applied nothing, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
+   * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
    * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
    * WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group.
    */
@@ -157,8 +160,8 @@ export interface Workspace {
    * Takes changes back: the paths are again as in the real directory. The state of the shells stays. Waits and stops
    * programs like {@link Workspace.commit}.
    *
-   * Rejects with FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE or
-   * ENGINE_ERROR, a part of the changes may be discarded.
+   * Rejects with FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE,
+   * PERMISSION_DENIED or ENGINE_ERROR, a part of the changes may be discarded.
    */
   discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }>
   /** Measures the layers. */
