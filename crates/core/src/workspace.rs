@@ -221,6 +221,16 @@ impl Workspace {
     ///
     /// A commit that is running is completed, or has changed nothing. Other calls that are running may fail.
     pub fn close(&self) {
+        self.end_keeper();
+        // A call that holds one of them closes it at its end.
+        for socket in [&self.socket, &self.shares] {
+            if let Ok(mut socket) = socket.try_lock() {
+                *socket = None;
+            }
+        }
+    }
+
+    fn end_keeper(&self) {
         let closed = std::mem::replace(&mut *lock(&self.keeper), State::Closed);
         let State::Running(Running { mut process, socket }) = closed else { return };
         let asked = protocol::send(socket.as_fd(), &Request::Close);
@@ -245,7 +255,16 @@ impl Workspace {
 
     fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
         let mut socket = lock(&self.socket);
-        self.ask(self.opened(&mut socket)?, request)
+        let answer = self.opened(&mut socket).and_then(|socket| self.ask(socket, request));
+        self.release(&mut socket);
+        answer
+    }
+
+    /// Closes a socket that a call has used while the workspace was being closed.
+    fn release(&self, socket: &mut Option<OwnedFd>) {
+        if self.is_closed() {
+            *socket = None;
+        }
     }
 
     fn ask_for_share(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
@@ -256,10 +275,13 @@ impl Workspace {
         if self.is_closed() {
             return Err(Error::sandbox_destroyed());
         }
-        match &*lock(&self.shares) {
+        let mut shares = lock(&self.shares);
+        let answer = match &*shares {
             Some(shares) => self.ask(shares, &Request::Share),
             None => Err(failed("the socket for the mount of the workspace is missing")),
-        }
+        };
+        self.release(&mut shares);
+        answer
     }
 
     /// The socket to the keeper, which opens the workspace if that is not done.
