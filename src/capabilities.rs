@@ -45,9 +45,9 @@ pub fn describe(sandbox: &Sandbox) -> NativeCapabilities {
 fn workspaces(sandbox: &Sandbox) -> NativeWorkspaceOffer {
     let Offer { copy_on_write, directory_rename, reflink } = sandbox.workspace_offer();
     let works = copy_on_write.is_ok();
-    let refused = copy_on_write.err().map(|reason| format!("workspaces cannot be copy-on-write: {reason}"));
+    let refused = copy_on_write.as_ref().err().map(|reason| format!("workspaces cannot be copy-on-write: {reason}"));
     let renames = "a program cannot rename a directory that is not new (EXDEV): mv copies it, and git mv fails";
-    let renames = (works && !directory_rename).then(|| renames.to_string());
+    let renames = (works && !*directory_rename).then(|| renames.to_string());
     let notes = refused.into_iter().chain(renames).collect();
-    NativeWorkspaceOffer { copy_on_write: works, directory_rename, reflink, notes }
+    NativeWorkspaceOffer { copy_on_write: works, directory_rename: *directory_rename, reflink: *reflink, notes }
 }

@@ -82,7 +82,7 @@ async function tryOut(command: string | string[] | undefined, options: Options):
     }
     await printChanges(changes)
     ignore()
-    // Whoever interrupts the command does not want the rest.
+    // After an interrupt, nothing is asked or committed.
     if (!isInterrupted) fate = await decide(sandbox, id, then)
     if (fate === 'keep') note(kept)
     return exitCode

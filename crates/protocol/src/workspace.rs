@@ -7,27 +7,12 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+pub use crate::files::Kind;
+
 /// Maximum bytes of a request in a message. A longer one is in a file that travels with [`Request::InFile`].
 const MAX_INLINE_BYTES: usize = 32 * 1024;
 /// Maximum bytes of a request: some millions of paths.
 pub const MAX_REQUEST_BYTES: usize = 256 * 1024 * 1024;
-
-/// The kind of an entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// A named pipe.
-    Fifo,
-    /// A Unix socket.
-    Socket,
-    /// A character or block device.
-    Device,
-}
 
 /// An entry of the workspace or of the real directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

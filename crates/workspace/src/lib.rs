@@ -7,8 +7,8 @@
 //!
 //! **It must never know** sessions, commands or namespaces: it works with open directories.
 //!
-//! Whoever controls the workspace is hostile. Every file is reached from an open directory without following links, and
-//! only regular files are opened.
+//! Its programs are untrusted. Every file is opened relative to an open directory, without following links, and only if it
+//! is a regular file.
 
 pub mod changes;
 mod commit;

@@ -45,7 +45,8 @@ impl Stamp {
         FileType::from_raw_mode(self.mode) == FileType::Directory
     }
 
-    /// Whether an entry is this one, and nobody has changed it. What is done to another name of it is no change.
+    /// Whether an entry is this one and has not changed. The change time of a file with several names does not count, since a
+    /// change to any of the names moves it.
     pub fn is_unchanged(&self, found: &Stat) -> bool {
         if has_other_names(found) { self.is_kept(found) } else { *self == Self::of(found) }
     }

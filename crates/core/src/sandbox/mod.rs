@@ -16,6 +16,7 @@ use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
 use nacre_protocol::standing::ResourceLimits;
+use nacre_protocol::workspace::Offer;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
@@ -57,6 +58,7 @@ struct Inner {
     user: OnceLock<Result<Option<User>, UserError>>,
     enforced: OnceLock<Result<Enforced, Error>>,
     workspace: Option<Arc<Workspace>>,
+    workspace_offer: OnceLock<Offer>,
     sessions: Mutex<Sessions>,
     processes: Registry,
     /// Shared by file calls that are being made, and exclusive for a pause.
@@ -109,6 +111,7 @@ impl Sandbox {
                 user: OnceLock::new(),
                 enforced: OnceLock::new(),
                 workspace,
+                workspace_offer: OnceLock::new(),
                 sessions: Mutex::default(),
                 processes: Registry::default(),
                 files: Arc::default(),

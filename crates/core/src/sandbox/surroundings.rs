@@ -1,6 +1,6 @@
 //! The limits, user and environment of everything in a sandbox.
 
-use super::Sandbox;
+use super::{Config, Sandbox};
 use crate::capabilities::{self, Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::isolation::{self, Isolation};
@@ -226,9 +226,10 @@ impl Sandbox {
         Ok(isolation::tiers(&offer))
     }
 
-    /// What this machine offers to workspaces.
-    pub fn workspace_offer(&self) -> nacre_protocol::workspace::Offer {
-        workspace::offer(&self.inner.config.supervisor, &self.inner.config.state_dir)
+    /// What this machine offers to workspaces. Tried once.
+    pub fn workspace_offer(&self) -> &nacre_protocol::workspace::Offer {
+        let Config { supervisor, state_dir, .. } = &self.inner.config;
+        self.inner.workspace_offer.get_or_init(|| workspace::offer(supervisor, state_dir))
     }
 
     /// The confinement of a durable job. A job outlives this process and its proxy, so it has no proxy.
