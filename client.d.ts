@@ -72,7 +72,11 @@ export type RemoteJobs = Omit<Jobs, 'root'>
  * `destroy` kills the processes and deletes the sessions that this object started, and ends its requests. It affects
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.
  */
-export interface SandboxClient extends Omit<Sandbox, 'capabilities' | 'jobs' | 'workspace'> {
+export interface SandboxClient
+  extends Omit<
+    Sandbox,
+    'capabilities' | 'checkpoint' | 'checkpoints' | 'deleteCheckpoint' | 'jobs' | 'rollback' | 'workspace'
+  > {
   readonly jobs: RemoteJobs
   /** The capabilities of the server's machine. */
   capabilities(): Promise<Capabilities>

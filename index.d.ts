@@ -11,11 +11,39 @@
  * @packageDocumentation
  */
 
+/** Options of {@link Sandbox.checkpoint}. */
+export interface CheckpointOptions {
+  /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
+  name?: string
+}
+/** A moment to which a sandbox can be rolled back. */
+export interface Checkpoint {
+  /** Identifies it in its sandbox. */
+  id: string
+  /** Its label. */
+  name: string | null
+  /** When it was made, as an ISO 8601 string. */
+  createdAt: string
+  /** The ids of the sessions at that moment, sorted. The default session is among them once it has been used. */
+  sessions: string[]
+}
+/** What {@link Sandbox.rollback} did. */
+export interface Rollback {
+  /** The checkpoint. */
+  checkpoint: Checkpoint
+  /** The ids of the background processes that it has ended. */
+  endedProcesses: string[]
+  /** The ids of the sessions that were created after the checkpoint, and have ended. */
+  endedSessions: string[]
+}
+
 /**
  * Codes of {@link SandboxError}. CONNECTION_FAILED, REQUEST_REFUSED, SANDBOX_LOST and SANDBOX_NOT_READY come from
  * `nacre/client` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
  */
 export type SandboxErrorCode =
+  | 'CHECKPOINT_LIMIT'
+  | 'CHECKPOINT_NOT_FOUND'
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
   | 'CONNECTION_FAILED'
@@ -44,6 +72,7 @@ export type SandboxErrorCode =
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_READY_TIMEOUT'
   | 'REQUEST_REFUSED'
+  | 'ROLLED_BACK'
   | 'SANDBOX_DESTROYED'
   | 'SANDBOX_LOST'
   | 'SANDBOX_NOT_READY'
@@ -1618,6 +1647,27 @@ export declare class Sandbox {
   deleteSession(id: string): Promise<void>
   /** The copy-on-write workspace; see {@link SandboxOptions.workspace}. */
   readonly workspace: Workspace
+  /**
+   * Keeps the files of the copy-on-write workspace and the state of every shell: its directory, variables, functions,
+   * aliases, options and traps. Waits for the running commands of all sessions, and stops background processes for the
+   * moment; new commands wait. Do not await it while reading the stream of a command.
+   *
+   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, and with WORKSPACE_BUSY if background
+   * processes run that cannot be stopped, because there is no control group.
+   */
+  checkpoint(options?: CheckpointOptions): Promise<Checkpoint>
+  /** Lists the checkpoints, the oldest first. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
+  checkpoints(): Promise<Checkpoint[]>
+  /** Deletes a checkpoint. Rejects with CHECKPOINT_NOT_FOUND and WORKSPACE_NOT_ENABLED. */
+  deleteCheckpoint(point: Checkpoint | string): Promise<void>
+  /**
+   * Ends every program of the sandbox, and goes on with the files and the shells of a checkpoint: sessions that were created
+   * later end, and deleted ones return. Durable jobs go on. The commands that run or wait reject with ROLLED_BACK; file calls
+   * wait. Later checkpoints stay, so a rollback can be taken back by a checkpoint made before it.
+   *
+   * Rejects with CHECKPOINT_NOT_FOUND, CHECKPOINT_LIMIT, NO_SPACE and WORKSPACE_NOT_ENABLED: nothing has happened then.
+   */
+  rollback(point: Checkpoint | string): Promise<Rollback>
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */

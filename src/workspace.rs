@@ -3,12 +3,16 @@
 use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
-use crate::types::{NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeNamed, NativeSkipped, NativeUsage};
+use crate::types::{
+    NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeNamed, NativePoint, NativeRollback, NativeSkipped,
+    NativeUsage,
+};
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
+use nacre_core::sandbox::Rollback;
 use nacre_core::workspace::{Commit, Named, Workspace};
-use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Skipped};
+use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Point, Skipped};
 use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
@@ -90,6 +94,45 @@ impl NativeSandbox {
         )
     }
 
+    /// Keeps the files and the state of every session.
+    #[napi(catch_unwind)]
+    pub fn checkpoint(&self, id: u32, name: Option<String>) -> Result<()> {
+        let making = self.sandbox.checkpoint(name);
+        self.answer(
+            id,
+            async move { Ok(NativeEvent { points: Some(vec![kept(making.await?)]), ..NativeEvent::default() }) },
+        )
+    }
+
+    /// Lists the checkpoints.
+    #[napi(catch_unwind)]
+    pub fn checkpoints(&self, id: u32) -> Result<()> {
+        self.on_workspace(id, |workspace| {
+            let points = workspace.checkpoints()?.into_iter().map(kept).collect();
+            Ok(NativeEvent { points: Some(points), ..NativeEvent::default() })
+        })
+    }
+
+    /// Deletes a checkpoint.
+    #[napi(catch_unwind)]
+    pub fn delete_checkpoint(&self, id: u32, number: f64) -> Result<()> {
+        self.on_workspace(id, move |workspace| {
+            workspace.delete_checkpoint(number as u64)?;
+            Ok(NativeEvent::default())
+        })
+    }
+
+    /// Goes on with the files and sessions of a checkpoint.
+    #[napi(catch_unwind)]
+    pub fn roll_back(&self, id: u32, number: f64) -> Result<()> {
+        let rolling = self.sandbox.roll_back(number as u64);
+        self.answer(id, async move {
+            let Rollback { point, ended_processes, ended_sessions } = rolling.await?;
+            let rollback = NativeRollback { ended_processes, ended_sessions };
+            Ok(NativeEvent { points: Some(vec![kept(point)]), rollback: Some(rollback), ..NativeEvent::default() })
+        })
+    }
+
     /// Measures the layers.
     #[napi(catch_unwind)]
     pub fn workspace_usage(&self, id: u32) -> Result<()> {
@@ -113,6 +156,10 @@ impl NativeSandbox {
         let settle = Settle::new(id, &self.emitter);
         Ok(runtime::spawn(async move { settle.answer(answer.await) })?)
     }
+}
+
+fn kept(Point { number, name, created_at, sessions }: Point) -> NativePoint {
+    NativePoint { number: number as f64, name, created_at: created_at as f64, sessions }
 }
 
 fn named(Named { id, path, in_use, used_at }: Named) -> NativeNamed {

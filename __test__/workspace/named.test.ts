@@ -77,6 +77,44 @@ describe('a workspace with a name', () => {
       expect(readFileSync(path.join(cwd, 'a'), 'utf8')).toBe('two\n')
     }))
 
+  it('keeps its checkpoints, with the shells, after its sandbox and the death of its host', () =>
+    withPlace(async ({ named }) => {
+      const options = JSON.stringify(named('kept'))
+      const host = startHost(`
+        const sandbox = new Sandbox(${options})
+        const steps = async () => {
+          await sandbox.exec('echo two > a; x=kept; mkdir sub; cd sub')
+          await sandbox.createSession({ id: 'other' })
+          await sandbox.checkpoint({ name: 'before' })
+          await sandbox.exec('cd ..; rm -r sub; echo three > a; x=lost')
+          print('made')
+        }
+        steps()`)
+      await host.printed('made')
+      host.child.kill('SIGKILL')
+      await host.ended()
+      await within(named('kept'), async (sandbox) => {
+        expect((await sandbox.exec('cat a; echo $x; pwd -P; y=1')).stdout).toMatch(/^three\n\n/)
+        expect(await sandbox.checkpoints()).toMatchObject([
+          { name: 'before', sessions: ['default', 'other'] },
+        ])
+        await sandbox.checkpoint({ name: 'after' })
+      })
+      await within(named('kept'), async (sandbox) => {
+        const [before, after] = await sandbox.checkpoints()
+        await sandbox.rollback(before ?? '')
+        expect((await sandbox.exec('cat ../a; echo $x; basename "$PWD"')).stdout).toBe('two\nkept\nsub\n')
+        expect(await sandbox.getSession('other')).not.toBeNull()
+        await sandbox.rollback(after ?? '')
+        expect((await sandbox.exec('cat a; echo $y')).stdout).toBe('three\n1\n')
+        await sandbox.workspace.commit()
+      })
+      await within(named('kept'), async (sandbox) => {
+        expect(await sandbox.checkpoints()).toEqual([])
+        expect(await shown(sandbox)).toEqual([])
+      })
+    }))
+
   it('belongs to one sandbox at a time, is listed, and can be deleted', () =>
     withPlace(async ({ cwd, stateDir, named }) => {
       const other = new Sandbox({ stateDir })

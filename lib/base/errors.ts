@@ -17,6 +17,8 @@ import type { FailureText } from './failure-text.js'
 
 /** Every code of SandboxError, with its default message. */
 const MEANINGS: Record<SandboxErrorCode, string> = {
+  CHECKPOINT_LIMIT: 'the workspace has too many layers',
+  CHECKPOINT_NOT_FOUND: 'there is no such checkpoint',
   COMMAND_FAILED: 'the command failed',
   COMMAND_TIMEOUT: 'the command ran longer than its timeout',
   CONNECTION_FAILED: 'the server cannot be reached, or the connection broke',
@@ -45,6 +47,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   PROCESS_NOT_FOUND: 'no process has this id',
   PROCESS_READY_TIMEOUT: 'the process was not ready in time',
   REQUEST_REFUSED: 'the server refused the request',
+  ROLLED_BACK: 'the sandbox was rolled back during the call',
   SANDBOX_DESTROYED: 'the sandbox has been destroyed',
   SANDBOX_LOST: 'the sandbox and everything in it is lost',
   SANDBOX_NOT_READY: 'the sandbox was not ready in time',

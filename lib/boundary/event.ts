@@ -3,7 +3,14 @@ import type { NativeResult } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
 import type { NativeLog, NativeProcess, NativeStats } from './process.js'
-import type { NativeChange, NativeCommit, NativeNamed, NativeUsage } from './workspace.js'
+import type {
+  NativeChange,
+  NativeCommit,
+  NativeNamed,
+  NativePoint,
+  NativeRollback,
+  NativeUsage,
+} from './workspace.js'
 
 export interface NativeEvent {
   id: number
@@ -37,6 +44,8 @@ export interface NativeEvent {
   commit?: NativeCommit
   discarded?: number
   workspaces?: NativeNamed[]
+  points?: NativePoint[]
+  rollback?: NativeRollback
   /** The handle of what was opened. */
   handle?: number
   /** In `error`: the file concerned. */

@@ -45,6 +45,7 @@ export type {
   NativeChange,
   NativeEntry,
   NativeNamed,
+  NativePoint,
   NativeUsage,
   NativeWorkspaceConfig,
 } from './workspace.js'

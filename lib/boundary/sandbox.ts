@@ -112,6 +112,13 @@ export interface NativeSandbox {
   /** Ends with `done` and `workspaces`. Null: those in the state directory, here and below. */
   listWorkspaces(id: number, directory: string | null): void
   deleteWorkspace(id: number, directory: string | null, name: string): void
+  /** Ends with `done` and one of `points`. */
+  checkpoint(id: number, name: string | null): void
+  /** Ends with `done` and `points`. */
+  checkpoints(id: number): void
+  deleteCheckpoint(id: number, number: number): void
+  /** Ends with `done`, one of `points` and `rollback`. */
+  rollBack(id: number, number: number): void
   /** Ends with `done` and `usage`. */
   workspaceUsage(id: number): void
   /**

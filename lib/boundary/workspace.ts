@@ -45,6 +45,20 @@ export interface NativeCommit {
   skipped: Array<{ path: Buffer; reason: string }>
 }
 
+export interface NativePoint {
+  number: number
+  name?: string
+  /** Milliseconds since 1970. */
+  createdAt: number
+  sessions: string[]
+}
+
+/** The ids of what a rollback has ended. */
+export interface NativeRollback {
+  endedProcesses: string[]
+  endedSessions: string[]
+}
+
 export interface NativeUsage {
   bytes: number
   files: number

@@ -38,6 +38,7 @@ import {
   waitOptions,
 } from './wait-options.js'
 import {
+  checkpointOptions,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
@@ -89,6 +90,7 @@ export const calls: readonly Call[] = [
   { name: 'jobs.prune', table: jobPruneOptions },
   { name: 'jobs.cancel', table: jobCancelOptions, route: '/v1/jobs/{jobId}/cancel' },
   { name: 'workspace', table: workspaceOptions, local: true },
+  { name: 'checkpoint', table: checkpointOptions, local: true },
   { name: 'workspace.changes', table: workspaceChangesOptions, local: true },
   { name: 'workspace.diff', table: workspaceDiffOptions, local: true },
   { name: 'workspace.commit', table: workspaceCommitOptions, local: true },

@@ -69,6 +69,18 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'This machine cannot enforce a rule of `isolation`.',
     fix: 'The message names the rule and the reason. Run `npx nacre doctor`, change the rule, or set `bestEffort`.',
   },
+  CHECKPOINT_LIMIT: {
+    cause: 'The workspace has 200 layers: rollbacks were made on one another.',
+    fix: 'Commit or discard everything, or create a new sandbox.',
+  },
+  CHECKPOINT_NOT_FOUND: {
+    cause: 'The checkpoint was deleted, or it is from before a commit.',
+    fix: '`sandbox.checkpoints()` lists those that exist.',
+  },
+  ROLLED_BACK: {
+    cause: '`sandbox.rollback` was called while the call ran or waited.',
+    fix: 'Nothing of the call is left. Make it again if it is still wanted.',
+  },
   WORKSPACE_BUSY: {
     cause:
       'Background processes run, and they cannot be stopped for the moment: there is no control group for the session.',

@@ -1,11 +1,13 @@
 /** The options of a workspace's calls. */
 import type {
+  CheckpointOptions,
   WorkspaceChangesOptions,
   WorkspaceCommitOptions,
   WorkspaceDiffOptions,
   WorkspaceDiscardOptions,
 } from '../public/index.js'
 import { table } from '../schema/kind.js'
+import { displayName } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
 import { flag } from '../schema/values.js'
 import { workspacePaths } from '../schema/workspace.js'
@@ -28,3 +30,6 @@ export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
 
 /** Of `workspace.discard`. */
 export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ paths: workspacePaths })
+
+/** Of `checkpoint`. */
+export const checkpointOptions = table<CheckpointOptions>()({ name: displayName })

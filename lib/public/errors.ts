@@ -8,6 +8,8 @@ import type { ExecResult } from './exec.js'
  * `nacre/client` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
  */
 export type SandboxErrorCode =
+  | 'CHECKPOINT_LIMIT'
+  | 'CHECKPOINT_NOT_FOUND'
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
   | 'CONNECTION_FAILED'
@@ -36,6 +38,7 @@ export type SandboxErrorCode =
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_READY_TIMEOUT'
   | 'REQUEST_REFUSED'
+  | 'ROLLED_BACK'
   | 'SANDBOX_DESTROYED'
   | 'SANDBOX_LOST'
   | 'SANDBOX_NOT_READY'

@@ -8,6 +8,7 @@
  * @packageDocumentation
  */
 
+export * from './checkpoint.js'
 export * from './command.js'
 export * from './errors.js'
 export * from './exec.js'

@@ -1,5 +1,6 @@
 /** Sandboxes: sets of sessions and everything that they start. */
 
+import type { Checkpoint, CheckpointOptions, Rollback } from './checkpoint.js'
 import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
 import type { OptionError } from './errors.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
@@ -267,6 +268,31 @@ export declare class Sandbox {
 
   /** The copy-on-write workspace; see {@link SandboxOptions.workspace}. */
   readonly workspace: Workspace
+
+  /**
+   * Keeps the files of the copy-on-write workspace and the state of every shell: its directory, variables, functions,
+   * aliases, options and traps. Waits for the running commands of all sessions, and stops background processes for the
+   * moment; new commands wait. Do not await it while reading the stream of a command.
+   *
+   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, and with WORKSPACE_BUSY if background
+   * processes run that cannot be stopped, because there is no control group.
+   */
+  checkpoint(options?: CheckpointOptions): Promise<Checkpoint>
+
+  /** Lists the checkpoints, the oldest first. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
+  checkpoints(): Promise<Checkpoint[]>
+
+  /** Deletes a checkpoint. Rejects with CHECKPOINT_NOT_FOUND and WORKSPACE_NOT_ENABLED. */
+  deleteCheckpoint(point: Checkpoint | string): Promise<void>
+
+  /**
+   * Ends every program of the sandbox, and goes on with the files and the shells of a checkpoint: sessions that were created
+   * later end, and deleted ones return. Durable jobs go on. The commands that run or wait reject with ROLLED_BACK; file calls
+   * wait. Later checkpoints stay, so a rollback can be taken back by a checkpoint made before it.
+   *
+   * Rejects with CHECKPOINT_NOT_FOUND, CHECKPOINT_LIMIT, NO_SPACE and WORKSPACE_NOT_ENABLED: nothing has happened then.
+   */
+  rollback(point: Checkpoint | string): Promise<Rollback>
 
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files

@@ -1,5 +1,5 @@
 /** Checks the arguments of workspace calls. */
-import { SandboxError } from '../base/errors.js'
+import { OptionError, SandboxError } from '../base/errors.js'
 import {
   workspaceChangesOptions,
   workspaceCommitOptions,
@@ -7,7 +7,7 @@ import {
   workspaceDiscardOptions,
 } from '../protocol/workspace-options.js'
 import type { CheckedPath } from '../schema/paths.js'
-import { readOptions } from '../schema/read.js'
+import { describe, quote, readArgument, readOptions } from '../schema/read.js'
 
 /** Relative to the workspace; '.' is the workspace itself. Null: all. */
 type Paths = Uint8Array[] | null
@@ -36,6 +36,24 @@ export function planCommit(options: unknown, root: string): { paths: Paths; forc
 export function planDiscard(options: unknown, root: string): { paths: Paths } {
   const { paths } = readOptions(workspaceDiscardOptions, options, 'workspace.discard')
   return { paths: below(root, paths) }
+}
+
+/** The number of a checkpoint, given by itself or by its id. */
+export function readCheckpoint(point: unknown): number {
+  const id = readArgument(
+    (value, name) => {
+      const found = typeof value === 'object' && value !== null ? (value as { id?: unknown }).id : value
+      if (typeof found === 'string') return found
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${name} must be a checkpoint or its id; got ${describe(value)}`,
+      )
+    },
+    point,
+    'checkpoint',
+  )
+  if (/^[1-9][0-9]{0,14}$/.test(id)) return Number(id)
+  throw new SandboxError('CHECKPOINT_NOT_FOUND', `there is no checkpoint ${quote(id)}`)
 }
 
 function below(root: string, paths: CheckedPath[] | undefined): Paths {

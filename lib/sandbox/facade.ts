@@ -62,7 +62,14 @@ function methods(): (keyof SandboxFacade)[] {
   return names.filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]
 }
 
-export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs' | 'workspace'> {
+export class SandboxFacade
+  extends Runner
+  implements
+    Omit<
+      Sandbox,
+      'capabilities' | 'checkpoint' | 'checkpoints' | 'deleteCheckpoint' | 'jobs' | 'rollback' | 'workspace'
+    >
+{
   readonly files: Files
   readonly #backend: Backend
 

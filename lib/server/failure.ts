@@ -39,6 +39,8 @@ export type RefusalCode = keyof typeof REFUSALS
 /** Statuses of errors of the sandbox. Those of clients, fleets and queues do not occur here: CONNECTION_FAILED, HOST_LOST and the like. */
 const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
   ABORT_ERR: 503,
+  CHECKPOINT_LIMIT: 409,
+  CHECKPOINT_NOT_FOUND: 404,
   COMMAND_FAILED: 422,
   COMMAND_TIMEOUT: 408,
   CONNECTION_FAILED: 502,
@@ -71,6 +73,7 @@ const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR',
   PROCESS_READY_TIMEOUT: 408,
   REQUEST_REFUSED: 502,
   SANDBOX_DESTROYED: 503,
+  ROLLED_BACK: 410,
   SANDBOX_LOST: 502,
   SANDBOX_NOT_READY: 502,
   SESSION_ALREADY_EXISTS: 409,

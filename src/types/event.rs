@@ -4,7 +4,7 @@ use super::exec::NativeResult;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeProcess, NativeStats};
-use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativeUsage};
+use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
 use crate::piece::Piece;
 use napi_derive::napi;
 
@@ -58,6 +58,10 @@ pub struct NativeEvent {
     pub commit: Option<NativeCommit>,
     /// In `done`: the workspaces whose layers are kept.
     pub workspaces: Option<Vec<NativeNamed>>,
+    /// In `done`: checkpoints.
+    pub points: Option<Vec<NativePoint>>,
+    /// In `done`: what a rollback has ended.
+    pub rollback: Option<NativeRollback>,
     /// In `done`: the number of changes that were discarded.
     pub discarded: Option<f64>,
     /// In `done`: the handle of what was opened.

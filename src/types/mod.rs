@@ -17,6 +17,6 @@ pub use process::{
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
 pub use workspace::{
-    NativeChange, NativeCommit, NativeEntry, NativeNamed, NativeSkipped, NativeUsage, NativeWorkspaceConfig,
-    NativeWorkspaceOffer,
+    NativeChange, NativeCommit, NativeEntry, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage,
+    NativeWorkspaceConfig, NativeWorkspaceOffer,
 };

@@ -96,3 +96,25 @@ pub struct NativeUsage {
     /// Layers, with the one that receives the writes.
     pub layers: f64,
 }
+
+/// A checkpoint.
+#[napi(object, object_from_js = false)]
+pub struct NativePoint {
+    /// Identifies it in its workspace.
+    pub number: f64,
+    /// A label.
+    pub name: Option<String>,
+    /// In milliseconds since 1970.
+    pub created_at: f64,
+    /// The ids of the sessions.
+    pub sessions: Vec<String>,
+}
+
+/// What a rollback has ended.
+#[napi(object, object_from_js = false)]
+pub struct NativeRollback {
+    /// The ids of background processes.
+    pub ended_processes: Vec<String>,
+    /// The ids of sessions.
+    pub ended_sessions: Vec<String>,
+}

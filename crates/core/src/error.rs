@@ -45,6 +45,12 @@ pub enum Code {
     WorkspaceConflict,
     /// Programs are using the workspace, and cannot be paused.
     WorkspaceBusy,
+    /// There is no such checkpoint: it was deleted, or is from before a commit.
+    CheckpointNotFound,
+    /// There are too many layers, or too many rollbacks on one another.
+    CheckpointLimit,
+    /// A rollback has ended the call.
+    RolledBack,
     /// No job has this id.
     JobNotFound,
     /// A job with this id exists.
@@ -95,6 +101,9 @@ impl Code {
             Self::WorkspaceInUse => "WORKSPACE_IN_USE",
             Self::WorkspaceLost => "WORKSPACE_LOST",
             Self::WorkspaceConflict => "WORKSPACE_CONFLICT",
+            Self::CheckpointNotFound => "CHECKPOINT_NOT_FOUND",
+            Self::CheckpointLimit => "CHECKPOINT_LIMIT",
+            Self::RolledBack => "ROLLED_BACK",
             Self::WorkspaceBusy => "WORKSPACE_BUSY",
             Self::JobNotFound => "JOB_NOT_FOUND",
             Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",

@@ -7,13 +7,14 @@ use nacre_isolation::network;
 use nacre_isolation::offer::Offer;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::confinement::{Network, Rules};
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 /// The rules of a session: what its programs may read, write, reach and see.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Isolation {
     /// The rules. Paths are absolute, without links.
     pub rules: Rules,

@@ -5,8 +5,9 @@
 
 use crate::error::{Code, Error};
 use crate::private_directory::{self, Refused};
+use crate::sys;
 use nacre_protocol::confinement;
-use nacre_protocol::workspace::{self as protocol, Change, Offer, Opening, Reply, Request, Skipped, Storage};
+use nacre_protocol::workspace::{self as protocol, Change, Offer, Opening, Point, Reply, Request, Skipped, Storage};
 use nacre_protocol::{message, socket};
 use serde::de::DeserializeOwned;
 use std::fs::File;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The directory of all layers, in the state directory.
 const STORES: &str = "workspaces";
@@ -213,8 +214,64 @@ impl Workspace {
     pub fn usage(&self) -> Result<Usage, Error> {
         match self.request(&Request::Usage)? {
             (Reply::Used { bytes, files, layers }, _) => Ok(Usage { bytes, files, layers }),
-            _ => Err(failed("the keeper of the workspace has sent another answer")),
+            _ => Err(other_answer()),
         }
+    }
+
+    /// Keeps the present files as a checkpoint, with a text about the sandbox. No program may write to them meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`], and `NO_SPACE`.
+    pub fn checkpoint(&self, name: Option<String>, sessions: Vec<String>, text: &[u8]) -> Result<Point, Error> {
+        let file = sys::memory_file().and_then(|file| sys::replace_contents(&file, text).map(|()| file));
+        let file = file.map_err(|error| failed(&format!("the state of the shells cannot be kept: {error}")))?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let point = Point { number: 0, name, created_at: now.as_millis() as i64, sessions };
+        match self.request_with(&Request::Checkpoint(point), Some(file))? {
+            (Reply::Kept(point), _) => Ok(point),
+            _ => Err(other_answer()),
+        }
+    }
+
+    /// The checkpoints, the oldest first.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`].
+    pub fn checkpoints(&self) -> Result<Vec<Point>, Error> {
+        let (_, file) = self.request(&Request::Checkpoints)?;
+        read_list(file)
+    }
+
+    /// Deletes a checkpoint.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`], and `CHECKPOINT_NOT_FOUND`.
+    pub fn delete_checkpoint(&self, number: u64) -> Result<(), Error> {
+        match self.request(&Request::DeleteCheckpoint { number })? {
+            (Reply::Done, _) => Ok(()),
+            (Reply::NoCheckpoint, _) => Err(no_checkpoint()),
+            _ => Err(other_answer()),
+        }
+    }
+
+    /// Mounts the files of a checkpoint, beside the present ones. Returns it with its text.
+    ///
+    /// # Errors
+    /// As for [`Workspace::delete_checkpoint`], and `CHECKPOINT_LIMIT`.
+    pub fn prepare(&self, number: u64) -> Result<(Point, Vec<u8>), Error> {
+        match self.request(&Request::Prepare { number })? {
+            (Reply::Kept(point), text) => Ok((point, read_all(text)?)),
+            (Reply::NoCheckpoint, _) => Err(no_checkpoint()),
+            _ => Err(other_answer()),
+        }
+    }
+
+    /// Uses what was prepared last in place of the present files. No program may run meanwhile.
+    ///
+    /// # Errors
+    /// As for [`Workspace::changes`]; the files are as before then.
+    pub fn switch(&self) -> Result<(), Error> {
+        self.request(&Request::Switch).map(drop)
     }
 
     /// Closes the workspace, whose sessions have ended, and removes its layers unless it has a name. Every later call fails.
@@ -233,7 +290,7 @@ impl Workspace {
     fn end_keeper(&self) {
         let closed = std::mem::replace(&mut *lock(&self.keeper), State::Closed);
         let State::Running(Running { mut process, socket }) = closed else { return };
-        let asked = protocol::send(socket.as_fd(), &Request::Close);
+        let asked = protocol::send(socket.as_fd(), &Request::Close, None);
         // A call holds this while it waits for the keeper. Comparing can take long, and may be interrupted, except that layers
         // with a name must be on the disk at the end.
         let is_idle = self.socket.try_lock().is_ok_and(|mut socket| socket.take().is_some());
@@ -254,8 +311,12 @@ impl Workspace {
     }
 
     fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
+        self.request_with(request, None)
+    }
+
+    fn request_with(&self, request: &Request, file: Option<OwnedFd>) -> Result<(Reply, Option<OwnedFd>), Error> {
         let mut socket = lock(&self.socket);
-        let answer = self.opened(&mut socket).and_then(|socket| self.ask(socket, request));
+        let answer = self.opened(&mut socket).and_then(|socket| self.ask(socket, request, file));
         self.release(&mut socket);
         answer
     }
@@ -277,7 +338,7 @@ impl Workspace {
         }
         let mut shares = lock(&self.shares);
         let answer = match &*shares {
-            Some(shares) => self.ask(shares, &Request::Share),
+            Some(shares) => self.ask(shares, &Request::Share, None),
             None => Err(failed("the socket for the mount of the workspace is missing")),
         };
         self.release(&mut shares);
@@ -299,8 +360,13 @@ impl Workspace {
         matches!(*lock(&self.keeper), State::Closed)
     }
 
-    fn ask(&self, socket: &OwnedFd, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
-        exchange(socket, request, self.id()).unwrap_or_else(|error| {
+    fn ask(
+        &self,
+        socket: &OwnedFd,
+        request: &Request,
+        file: Option<OwnedFd>,
+    ) -> Result<(Reply, Option<OwnedFd>), Error> {
+        exchange(socket, request, file, self.id()).unwrap_or_else(|error| {
             let ended = || failed(&format!("the keeper of the workspace has ended: {error}"));
             Err(if self.is_closed() { Error::sandbox_destroyed() } else { ended() })
         })
@@ -346,7 +412,7 @@ impl Workspace {
             id,
             storage,
         };
-        let opened = exchange(&socket, &Request::Open(opening), self.id());
+        let opened = exchange(&socket, &Request::Open(opening), None, self.id());
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
         let error = match opened {
             Ok((_, shares)) => {
@@ -419,7 +485,7 @@ fn is_directory_of_stores(directory: &Path) -> Result<bool, Error> {
 /// Starts a process for one request.
 fn ask_once(supervisor: &Path, request: &Request, id: Option<&str>) -> Result<(Reply, Option<OwnedFd>), Error> {
     let (mut process, socket) = start_keeper(supervisor)?;
-    let answer = exchange(&socket, request, id);
+    let answer = exchange(&socket, request, None, id);
     drop(socket);
     let _ = process.wait();
     answer.unwrap_or_else(|error| Err(failed(&format!("the keeper of workspaces has ended: {error}"))))
@@ -469,9 +535,10 @@ impl Drop for Workspace {
 fn exchange(
     keeper: &OwnedFd,
     request: &Request,
+    file: Option<OwnedFd>,
     id: Option<&str>,
 ) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
-    if let Err(error) = protocol::send(keeper.as_fd(), request) {
+    if let Err(error) = protocol::send(keeper.as_fd(), request, file.as_ref().map(AsFd::as_fd)) {
         if error.kind() != io::ErrorKind::InvalidInput {
             return Err(error);
         }
@@ -501,6 +568,7 @@ fn exchange(
                 // The host has closed the workspace.
                 libc::ECANCELED => return Ok(Err(Error::sandbox_destroyed())),
                 libc::ENOSPC | libc::EDQUOT => Code::NoSpace,
+                libc::ENFILE => Code::CheckpointLimit,
                 libc::EACCES | libc::EPERM => Code::PermissionDenied,
                 _ => Code::EngineError,
             };
@@ -517,19 +585,37 @@ fn missing(id: Option<&str>) -> Error {
 
 /// Reads the list of a reply.
 fn read_list<T: DeserializeOwned>(file: Option<OwnedFd>) -> Result<Vec<T>, Error> {
+    message::decode(&read_all(file)?).map_err(|error| unreadable(&error))
+}
+
+/// Reads the file of a reply.
+fn read_all(file: Option<OwnedFd>) -> Result<Vec<u8>, Error> {
     let read = || {
         let mut file = File::from(file.ok_or(io::ErrorKind::UnexpectedEof)?);
         file.rewind()?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        message::decode(&bytes)
+        Ok(bytes)
     };
-    read().map_err(|error: io::Error| failed(&format!("the answer of the workspace's keeper cannot be read: {error}")))
+    read().map_err(|error: io::Error| unreadable(&error))
+}
+
+fn unreadable(error: &io::Error) -> Error {
+    failed(&format!("the answer of the workspace's keeper cannot be read: {error}"))
+}
+
+fn no_checkpoint() -> Error {
+    let message = "there is no such checkpoint: it was deleted, or a commit has ended it";
+    Error::new(Code::CheckpointNotFound, message)
+}
+
+fn other_answer() -> Error {
+    failed("the keeper of the workspace has sent another answer")
 }
 
 /// The error for a path that names no change, or for a reply to another request.
 fn no_change(reply: Reply) -> Error {
-    let Reply::NoChange { path } = reply else { return failed("the keeper of the workspace has sent another answer") };
+    let Reply::NoChange { path } = reply else { return other_answer() };
     let path = String::from_utf8_lossy(&path).into_owned();
     Error { path: Some(path.clone()), ..Error::new(Code::FileNotFound, format!("'{path}' names no change")) }
 }

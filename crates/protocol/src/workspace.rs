@@ -115,6 +115,19 @@ pub struct Named {
     pub used_at: i64,
 }
 
+/// A checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Point {
+    /// Identifies it in its workspace. The keeper chooses it.
+    pub number: u64,
+    /// A label.
+    pub name: Option<String>,
+    /// In milliseconds since 1970.
+    pub created_at: i64,
+    /// The ids of the sessions.
+    pub sessions: Vec<String>,
+}
+
 /// What the host asks the keeper of a workspace. Each request but [`Request::Close`] is answered by one [`Reply`], in
 /// order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -166,6 +179,24 @@ pub enum Request {
     },
     /// Measure the layers. Answered by [`Reply::Used`].
     Usage,
+    /// Keep the present files as a checkpoint: nothing writes to them now. Travels with a file, which is kept, too.
+    /// Answered by [`Reply::Kept`].
+    Checkpoint(Point),
+    /// List the checkpoints. Answered by [`Reply::Done`] with a file: a list of [`Point`], the oldest first.
+    Checkpoints,
+    /// Delete a checkpoint. Answered by [`Reply::Done`] or [`Reply::NoCheckpoint`].
+    DeleteCheckpoint {
+        /// Its number.
+        number: u64,
+    },
+    /// Mount the files of a checkpoint beside the present ones. Answered by [`Reply::Kept`] with the file of the
+    /// checkpoint, or [`Reply::NoCheckpoint`].
+    Prepare {
+        /// Its number.
+        number: u64,
+    },
+    /// Use the mount that was prepared last, and drop the present one: all programs have ended. Answered by [`Reply::Done`].
+    Switch,
     /// The request is in the file in memory that travels with this message, because it is too long for one.
     InFile,
     /// Close the workspace: all programs have ended. Can be sent while another request is being answered. A commit that has
@@ -199,6 +230,10 @@ pub enum Reply {
         /// How many changes.
         count: u64,
     },
+    /// The checkpoint.
+    Kept(Point),
+    /// There is no such checkpoint.
+    NoCheckpoint,
     /// A selected path names no change, and nothing has been done.
     NoChange {
         /// The path.
@@ -223,32 +258,33 @@ pub enum Reply {
     },
 }
 
-/// Sends a request of any length.
+/// Sends a request of any length, with a file if it needs one.
 ///
 /// # Errors
 /// `InvalidInput` for more than [`MAX_REQUEST_BYTES`]: nothing has been sent then. Those of [`message::send`].
-pub fn send(socket: BorrowedFd<'_>, request: &Request) -> io::Result<()> {
+pub fn send(socket: BorrowedFd<'_>, request: &Request, file: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let bytes = message::encode(request)?;
     if bytes.len() <= MAX_INLINE_BYTES {
-        return crate::socket::send(socket, &bytes, &[]);
+        return crate::socket::send(socket, &bytes, file.as_slice());
     }
     if bytes.len() > MAX_REQUEST_BYTES {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    let mut file = File::from(memfd_create(c"nacre-request", MFdFlags::MFD_CLOEXEC)?);
-    file.write_all(&bytes)?;
-    message::send(socket, &Request::InFile, &[file.as_fd()])
+    let mut long = File::from(memfd_create(c"nacre-request", MFdFlags::MFD_CLOEXEC)?);
+    long.write_all(&bytes)?;
+    let files: Vec<_> = [long.as_fd()].into_iter().chain(file).collect();
+    message::send(socket, &Request::InFile, &files)
 }
 
 /// Receives what [`send`] has sent; `None` at end of file.
 ///
 /// # Errors
 /// `InvalidData` for what is no request, and `ConnectionReset` if the host has ended.
-pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<Request>> {
-    match message::receive(socket)? {
-        Some((Request::InFile, files)) => read(files.into_iter().next()).map(Some),
-        request => Ok(request.map(|(request, _)| request)),
-    }
+pub fn receive(socket: BorrowedFd<'_>) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
+    let Some((request, files)) = message::receive(socket)? else { return Ok(None) };
+    let mut files = files.into_iter();
+    let request = if request == Request::InFile { read(files.next())? } else { request };
+    Ok(Some((request, files.next())))
 }
 
 fn read(file: Option<OwnedFd>) -> io::Result<Request> {
@@ -273,12 +309,15 @@ mod tests {
         let short = Request::Changes { paths: Some(vec![b"short".to_vec()]) };
         let long = Request::Discard { paths: Some((0..100_000).map(|at| format!("path-{at}").into_bytes()).collect()) };
         for request in [short, long] {
-            send(a.as_fd(), &request).unwrap();
-            assert_eq!(receive(b.as_fd()).unwrap(), Some(request));
+            for file in [None, Some(a.as_fd())] {
+                send(a.as_fd(), &request, file).unwrap();
+                let (received, with) = receive(b.as_fd()).unwrap().unwrap();
+                assert_eq!((received, with.is_some()), (request.clone(), file.is_some()));
+            }
         }
         message::send(a.as_fd(), &Request::InFile, &[]).unwrap();
         assert_eq!(receive(b.as_fd()).unwrap_err().kind(), io::ErrorKind::InvalidData);
         drop(a);
-        assert_eq!(receive(b.as_fd()).unwrap(), None);
+        assert!(receive(b.as_fd()).unwrap().is_none());
     }
 }

@@ -22,10 +22,10 @@ pub fn run(host: i32) -> ! {
     let is_leaving = || wait(&setting, PollTimeout::ZERO) != Ready::Nothing;
     let is_orderly = loop {
         let (reply, descriptor) = match next(&setting) {
-            Ok(Some(Request::Close)) => break true,
+            Ok(Some((Request::Close, _))) => break true,
             Ok(None) => break false,
-            Ok(Some(request @ Request::Open(_))) => open(&mut keeper, request, &is_leaving),
-            Ok(Some(request)) => keeper.answer(request, &is_leaving),
+            Ok(Some((request @ Request::Open(_), _))) => open(&mut keeper, request, &is_leaving),
+            Ok(Some((request, file))) => keeper.answer(request, file, &is_leaving),
             Err(error) => (refusal(&error), None),
         };
         // Programs may run as the same user, and must neither trace this process nor read its descriptors. The mapping
@@ -39,7 +39,7 @@ pub fn run(host: i32) -> ! {
 
 /// Opens the workspace. A thread answers what comes from the other socket.
 fn open(keeper: &mut Keeper, request: Request, is_leaving: &dyn Fn() -> bool) -> (Reply, Option<OwnedFd>) {
-    let opened = keeper.answer(request, is_leaving);
+    let opened = keeper.answer(request, None, is_leaving);
     let sharer = match keeper.sharer() {
         Ok(sharer) => sharer,
         Err(failure) => return (failure.into(), None),
@@ -48,7 +48,7 @@ fn open(keeper: &mut Keeper, request: Request, is_leaving: &dyn Fn() -> bool) ->
     let started = socket::pair().and_then(|(ours, theirs)| {
         let share = move || {
             // The process ends with the other socket.
-            while let Ok(Some(Request::Share)) = protocol::receive(ours.as_fd()) {
+            while let Ok(Some((Request::Share, _))) = protocol::receive(ours.as_fd()) {
                 let (reply, copy) = sharer.answer();
                 answer(ours.as_fd(), &reply, copy);
             }
@@ -87,7 +87,7 @@ fn refusal(error: &io::Error) -> Reply {
 }
 
 /// The next request; `None` once the host is gone.
-fn next(setting: &Setting) -> io::Result<Option<Request>> {
+fn next(setting: &Setting) -> io::Result<Option<(Request, Option<OwnedFd>)>> {
     match wait(setting, PollTimeout::NONE) {
         Ready::Request => match protocol::receive(setting.control.as_fd()) {
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionReset | ErrorKind::BrokenPipe) => Ok(None),

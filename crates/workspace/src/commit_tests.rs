@@ -4,6 +4,7 @@ use crate::opening;
 use crate::store::{Store, Stores};
 use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, write};
 use crate::tree::Tree;
+use nacre_protocol::workspace::Storage;
 use rustix::fs::{Mode, OFlags, XattrFlags, mknodat};
 use std::ffi::OsStr;
 use std::fs;
@@ -870,14 +871,14 @@ fn a_file_that_cannot_be_replaced_undoes_the_commit() {
 fn a_store_of_a_dead_process_is_completed_and_removed() {
     in_namespaces("a_store_of_a_dead_process_is_completed_and_removed", |workspace| {
         let stores = workspace.directory.path().join("stores");
-        fs::create_dir_all(stores.join("foreign/upper")).unwrap();
+        fs::create_dir_all(stores.join("foreign/layer-1")).unwrap();
         let mut opened = changed_in(workspace);
         let new = opened.merged();
         let base = opened.mounted.base.try_clone().unwrap();
         let of_all = Stores { path: &stores, are_temporary: true };
         let create = |name: &str| {
             of_all.sweep(&base).unwrap();
-            Store::create(&of_all, name.as_bytes(), &base, None).unwrap()
+            Store::create(&of_all, name.as_bytes(), Storage::Disk).unwrap()
         };
         let code = in_process(|| {
             let store = create("killed");
@@ -896,7 +897,7 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         let living = create("living");
         assert_eq!(differing(&new, &opened.base()), [""; 0]);
         opened.assert_clean();
-        let next = create("next");
+        let mut next = create("next");
         let present = |name: &str| stores.join(name).exists();
         // It is removed in the background.
         let end = std::time::Instant::now() + Duration::from_secs(20);
@@ -953,10 +954,9 @@ fn a_store_without_its_real_directory_is_removed() {
         let stores = workspace.directory.path().join("stores");
         let other = workspace.another();
         let mut opened = changed_in(workspace);
-        let base = opened.mounted.base.try_clone().unwrap();
         let of_all = Stores { path: &stores, are_temporary: false };
         let code = in_process(|| {
-            let store = Store::create(&of_all, b"killed", &base, None).unwrap();
+            let store = Store::create(&of_all, b"killed", Storage::Disk).unwrap();
             opened.store = store.directory().try_clone().unwrap();
             let _ = opened.run(OPTIONS(), |reached| match reached {
                 // SAFETY: ends the process.
@@ -1003,10 +1003,12 @@ fn the_keeper_answers_requests() {
                 id: None,
                 storage: nacre_protocol::workspace::Storage::Disk,
             });
-            let mut answer = |request| keeper.answer(request, &|| false);
+            let mut answer = |request| keeper.answer(request, None, &|| false);
             assert_eq!(answer(open).0, Reply::Done);
-            write(path.join("file"), "content");
-            drop(std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap());
+            // Where the keeper has mounted the workspace. Programs have copies of this mount at its path.
+            let seen = store.join("1-test/layer-1/mount");
+            write(seen.join("file"), "content");
+            drop(std::os::unix::net::UnixListener::bind(seen.join("socket")).unwrap());
             let commit = |paths| Request::Commit { paths, force: false, sync: true };
             let none = answer(commit(paths(&["none"]))).0;
             assert_eq!(none, Reply::NoChange { path: b"none".to_vec() });
@@ -1015,7 +1017,7 @@ fn the_keeper_answers_requests() {
             let skipped: Vec<nacre_protocol::workspace::Skipped> = read(list);
             assert_eq!(skipped[0].path, b"socket");
             assert_eq!(answer(Request::Discard { paths: None }).0, Reply::Discarded { count: 1 });
-            assert!(!path.join("socket").exists());
+            assert!(!seen.join("socket").exists());
             keeper.close(true);
             0
         });

@@ -4,24 +4,27 @@
 //! harm the host.
 
 use crate::failure::{Failure, while_doing};
-use crate::journal::{self, Journal};
+use crate::history::{self, History};
+use crate::journal::{self, Direction, Journal};
 use crate::named::{self, Named, Wanted};
-use crate::opening::{self, Real};
-use crate::overlay::{self, Layers, Mounter};
+use crate::opening;
+use crate::overlay::{self, Mount, Mounter};
 use crate::selection::Selection;
 use crate::store::{Store, Stores};
 use crate::tree::Tree;
-use crate::{changes::Sides, commit, diff, discard, known::Known, settle, staging, state};
+use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Opening, Reply, Request, Skipped, Storage};
+use nacre_protocol::workspace::{Opening, Point, Reply, Request, Skipped, Storage};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// See [`Sides::interrupt`].
 type Interrupt<'a> = dyn Fn() -> rustix::io::Result<()> + 'a;
@@ -38,7 +41,10 @@ struct Open {
     mounter: Mounter,
     path: Vec<u8>,
     base: Tree,
-    merged: OwnedFd,
+    mount: Shared,
+    /// A mount of a checkpoint, and its layers.
+    prepared: Option<(Mount, layers::Stack)>,
+    history: History,
     store: Store,
     is_named: bool,
     /// The name of its staging directories.
@@ -47,9 +53,12 @@ struct Open {
     known: Known,
 }
 
-/// Hands out copies of a mount.
+/// The mount that sessions use.
+type Shared = Arc<Mutex<Mount>>;
+
+/// Hands out copies of the mount.
 pub struct Sharer {
-    merged: OwnedFd,
+    mount: Shared,
     base: OwnedFd,
     path: String,
 }
@@ -63,7 +72,8 @@ impl Sharer {
             }
             _ => Failure::System(errno, "copy the mount of the workspace".into()),
         };
-        match overlay::copy(&self.merged).map_err(failed) {
+        let copied = overlay::copy(self.mount.lock().unwrap_or_else(PoisonError::into_inner).root());
+        match copied.map_err(failed) {
             Ok(copy) => (Reply::Done, Some(copy)),
             Err(failure) => (failure.into(), None),
         }
@@ -73,7 +83,12 @@ impl Sharer {
 impl Keeper {
     /// Answers a request. `is_leaving` says whether the host has ended, or waits for the end of the keeper: a commit that has
     /// changed nothing yet is cancelled then.
-    pub fn answer(&mut self, request: Request, is_leaving: &dyn Fn() -> bool) -> (Reply, Option<OwnedFd>) {
+    pub fn answer(
+        &mut self,
+        request: Request,
+        file: Option<OwnedFd>,
+        is_leaving: &dyn Fn() -> bool,
+    ) -> (Reply, Option<OwnedFd>) {
         let answer = match (request, &mut self.0) {
             (Request::List { stores }, _) => {
                 named::list(&as_path(stores)).and_then(|found| listed(&found)).map(|list| (Reply::Done, Some(list)))
@@ -85,7 +100,7 @@ impl Keeper {
                 self.0 = Some(open);
                 (Reply::Done, None)
             }),
-            (request, Some(open)) => open.answer(request, is_leaving),
+            (request, Some(open)) => open.answer(request, file, is_leaving),
             (_, None) => Err(Failure::System(Errno::BADFD, "use a workspace that is not open".into())),
         };
         answer.unwrap_or_else(|failure| (failure.into(), None))
@@ -97,12 +112,10 @@ impl Keeper {
     /// [`Failure::System`] without a free descriptor.
     pub fn sharer(&self) -> Result<Option<Sharer>, Failure> {
         let Some(open) = &self.0 else { return Ok(None) };
-        let merged = open.merged.try_clone();
-        let merged = merged.map_err(|_| Failure::System(Errno::MFILE, "share the workspace".into()))?;
         let root = open.base.directory(b"").map_err(while_doing("share the workspace"))?;
         let base = root.ok_or_else(|| Failure::System(Errno::STALE, "share the workspace".into()))?;
         let path = String::from_utf8_lossy(&open.path).into_owned();
-        Ok(Some(Sharer { merged, base, path }))
+        Ok(Some(Sharer { mount: Arc::clone(&open.mount), base, path }))
     }
 
     /// Removes the layers of an unnamed workspace. `is_orderly` says that every program that uses them has ended: then those
@@ -111,10 +124,14 @@ impl Keeper {
         let Some(mut open) = self.0 else { return };
         // A commit that could be neither applied nor undone is tried once more.
         let _ = open.complete();
-        if !open.is_named {
-            open.store.remove();
+        let Open { mount, prepared, mut store, is_named, .. } = open;
+        // What is mounted would be in the way of the removal. The thread that shares the mount may still hold it.
+        mount.lock().unwrap_or_else(PoisonError::into_inner).detach();
+        drop(prepared);
+        if !is_named {
+            store.remove();
         } else if is_orderly {
-            let _ = named::close(&open.store);
+            let _ = named::close(&store);
         }
     }
 }
@@ -131,50 +148,88 @@ fn open(opening: Opening) -> Result<Open, Failure> {
     opening::refuse_mounts_below(&path)?;
     let real = opening::open_real(&path)?;
     // What fails is noticed when the store is created.
-    let _ = stores.sweep(&real.base);
+    let _ = stores.sweep(&real);
     match (id, storage) {
         (Some(_), Storage::Memory { .. }) => Err(Failure::System(Errno::INVAL, "keep a workspace in memory".into())),
         (Some(id), Storage::Disk) => {
-            let wanted = Wanted { stores, id: &id, unique: &unique, path: &path, real: &real, mounter };
+            let wanted = Wanted { stores, id: &id, unique: &unique, path: &path, base: &real, mounter };
             let named = named::open(&wanted)?;
-            let merged = match attach(&real, &named.store, mounter) {
-                Ok(merged) => merged,
+            let mount = match attach(&real, &named.store, &named.history, mounter) {
+                Ok(mount) => mount,
                 Err(failure) => {
                     named.cancel();
                     return Err(failure);
                 }
             };
-            let Named { store, about, known, .. } = named;
-            let (base, staging) = (Tree::new(real.base), staging::name(about.unique.as_bytes()));
-            Ok(Open { mounter, path: name, base, merged, store, is_named: true, staging, opened: about.opened, known })
+            let Named { store, about, known, history, .. } = named;
+            let (base, staging) = (Tree::new(real), staging::name(about.unique.as_bytes()));
+            let (prepared, opened) = (None, about.opened);
+            Ok(Open {
+                mounter,
+                path: name,
+                base,
+                mount,
+                prepared,
+                history,
+                store,
+                is_named: true,
+                staging,
+                opened,
+                known,
+            })
         }
         (None, storage) => {
-            let memory = match storage {
-                Storage::Disk => None,
-                Storage::Memory { max_bytes } => {
-                    let memory = overlay::attach_memory(&real.parent, &real.name, real.base.as_fd(), max_bytes);
-                    Some(memory.map_err(while_doing("mount a file system in memory"))?)
-                }
-            };
-            let store = Store::create(&stores, unique.as_bytes(), &real.base, memory)?;
-            let mounted = opening::moment(&real.base, store.directory())
-                .and_then(|opened| Ok((opened, attach(&real, &store, mounter)?)));
-            let (opened, merged) = mounted.inspect_err(|_| store.remove())?;
-            let (base, staging, known) = (Tree::new(real.base), staging::name(unique.as_bytes()), Known::default());
-            Ok(Open { mounter, path: name, base, merged, store, is_named: false, staging, opened, known })
+            let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
+            let mounted = opening::moment(&real, store.directory()).and_then(|opened| {
+                let first = layers::create(store.place(), &real).map_err(while_doing("create a layer"))?;
+                let history = History::new(vec![first]);
+                Ok((opened, attach(&real, &store, &history, mounter)?, history))
+            });
+            let (opened, mount, history) = mounted.inspect_err(|_| store.remove())?;
+            let (base, staging, known) = (Tree::new(real), staging::name(unique.as_bytes()), Known::default());
+            let prepared = None;
+            Ok(Open {
+                mounter,
+                path: name,
+                base,
+                mount,
+                prepared,
+                history,
+                store,
+                is_named: false,
+                staging,
+                opened,
+                known,
+            })
         }
     }
 }
 
-/// Mounts the layers of a store.
-fn attach(real: &Real, store: &Store, mounter: Mounter) -> Result<OwnedFd, Failure> {
-    let (upper, work) = store.live();
-    let stack = Layers { base: real.base.as_fd(), sealed: Vec::new(), upper: upper.as_fd(), work: work.as_fd() };
-    overlay::attach(&real.parent, &real.name, &stack, mounter).map_err(opening::cannot_mount)
+/// Deletes all checkpoints, in the named store too, if there is one.
+fn end_checkpoints(history: &mut History, place: &OwnedFd, store: Option<&OwnedFd>) -> rustix::io::Result<()> {
+    if history.points.is_empty() {
+        return Ok(());
+    }
+    let texts: Vec<u64> = history.points.drain(..).map(|moment| moment.point.number).collect();
+    store.map_or(Ok(()), |store| history.write(store))?;
+    texts.into_iter().for_each(|number| history::remove_text(place, number));
+    let _ = layers::keep_only(place, history.stacks());
+    Ok(())
+}
+
+/// Mounts the present layers.
+fn attach(base: &OwnedFd, store: &Store, history: &History, mounter: Mounter) -> Result<Shared, Failure> {
+    let mount = layers::mount(store.place(), &history.stack, base, mounter).map_err(opening::cannot_mount)?;
+    Ok(Arc::new(Mutex::new(mount)))
 }
 
 impl Open {
-    fn answer(&mut self, request: Request, is_leaving: &dyn Fn() -> bool) -> Result<(Reply, Option<OwnedFd>), Failure> {
+    fn answer(
+        &mut self,
+        request: Request,
+        file: Option<OwnedFd>,
+        is_leaving: &dyn Fn() -> bool,
+    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
         // A comparison can take long. It must not go on when nobody waits for it any more.
         let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
         match request {
@@ -188,9 +243,18 @@ impl Open {
             Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }, is_leaving),
             Request::Discard { paths } => self.discard(paths, interrupt),
             Request::Usage => {
-                let (bytes, files) = self.store.usage(interrupt).map_err(while_doing("measure the layers"))?;
-                Ok((Reply::Used { bytes, files, layers: 1 }, None))
+                let used = layers::usage(self.store.place(), interrupt).map_err(while_doing("measure the layers"))?;
+                let layers::Usage { bytes, files, layers } = used;
+                Ok((Reply::Used { bytes, files, layers }, None))
             }
+            Request::Checkpoint(point) => self.checkpoint(point, file, interrupt),
+            Request::Checkpoints => {
+                let points: Vec<_> = self.history.points.iter().map(|moment| &moment.point).collect();
+                Ok((Reply::Done, Some(listed(&points)?)))
+            }
+            Request::DeleteCheckpoint { number } => self.delete_checkpoint(number),
+            Request::Prepare { number } => self.prepare(number),
+            Request::Switch => self.switch(),
         }
     }
 
@@ -230,7 +294,7 @@ impl Open {
         is_leaving: &dyn Fn() -> bool,
     ) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let (merged, layers) = self.trees().map_err(while_doing("open the layers of the workspace"))?;
-        let (directory, is_named) = (self.store.directory(), self.is_named);
+        let (directory, place, is_named) = (self.store.directory(), self.store.place(), self.is_named);
         let commit = commit::Commit {
             merged: &merged,
             base: &self.base,
@@ -244,8 +308,18 @@ impl Open {
             staging: &self.staging,
             interrupt: &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) },
         };
+        // The checkpoints are from before it: what they show as changed would be compared with another directory.
+        let is_undone = Cell::new(false);
+        let history = &mut self.history;
         let reached = |point| match point {
             commit::Point::Begun | commit::Point::Staged if is_leaving() => Err(Errno::CANCELED),
+            commit::Point::Reversed => {
+                is_undone.set(true);
+                Ok(())
+            }
+            commit::Point::Settled if !is_undone.get() => {
+                end_checkpoints(history, place, is_named.then_some(directory))
+            }
             _ => Ok(()),
         };
         Ok(match commit.run(options, reached)? {
@@ -277,17 +351,109 @@ impl Open {
     fn complete(&mut self) -> rustix::io::Result<()> {
         let directory = self.store.directory();
         let Some(journal) = Journal::read(directory)? else { return Ok(()) };
-        let layers = [self.store.tree()?];
+        let layers = layers::trees(self.store.place(), &self.history.stack)?;
+        let named = self.is_named.then_some(directory);
         journal::complete(directory, journal, &self.base, |journal| {
             settle::settle(journal, &self.base, &layers, self.mounter.marks(), &mut self.known)?;
-            if self.is_named { state::write_known(directory, &self.known) } else { Ok(()) }
+            named.map_or(Ok(()), |store| state::write_known(store, &self.known))?;
+            match journal.direction {
+                Direction::Forward => end_checkpoints(&mut self.history, self.store.place(), named),
+                Direction::Back => Ok(()),
+            }
         })
     }
 
+    /// Keeps the present files as a checkpoint.
+    fn checkpoint(
+        &mut self,
+        point: Point,
+        text: Option<OwnedFd>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let doing = "make a checkpoint of the workspace";
+        let place = self.store.place();
+        let made = (|| {
+            let (live, sealed) = self.history.stack.split_last().ok_or(Errno::INVAL)?;
+            let copy = layers::duplicate(place, *live, interrupt)?;
+            let mut history = self.history.clone();
+            let point = history.add(point, [sealed, &[copy]].concat());
+            let kept = text.ok_or(Errno::INVAL).and_then(|text| history::write_text(place, point.number, text));
+            let kept = kept.and_then(|()| if self.is_named { history.write(self.store.directory()) } else { Ok(()) });
+            match kept {
+                Ok(()) => Ok((point, history)),
+                Err(errno) => {
+                    history::remove_text(place, point.number);
+                    let _ = layers::keep_only(place, self.history.stacks());
+                    Err(errno)
+                }
+            }
+        })();
+        let (point, history) = made.map_err(while_doing(doing))?;
+        self.history = history;
+        Ok((Reply::Kept(point), None))
+    }
+
+    fn delete_checkpoint(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        if self.history.find(number).is_none() {
+            return Ok((Reply::NoCheckpoint, None));
+        }
+        let mut history = self.history.clone();
+        history.points.retain(|moment| moment.point.number != number);
+        self.keep(history).map_err(while_doing("delete a checkpoint of the workspace"))?;
+        history::remove_text(self.store.place(), number);
+        Ok((Reply::Done, None))
+    }
+
+    /// Mounts the files of a checkpoint. Nothing else changes.
+    fn prepare(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let Some(moment) = self.history.find(number) else { return Ok((Reply::NoCheckpoint, None)) };
+        let doing = "mount a checkpoint of the workspace";
+        let place = self.store.place();
+        self.prepared = None;
+        let point = moment.point.clone();
+        let prepared = (|| {
+            let text = history::read_text(place, number)?;
+            let mut stack = moment.stack.clone();
+            stack.push(layers::create(place, &layers::top(place, &stack, &self.base)?)?);
+            let base = self.base.directory(b"")?.ok_or(Errno::STALE)?;
+            Ok((text, layers::mount(place, &stack, &base, self.mounter)?, stack))
+        })();
+        let (text, mount, stack) = prepared.map_err(while_doing(doing))?;
+        self.prepared = Some((mount, stack));
+        Ok((Reply::Kept(point), Some(text)))
+    }
+
+    fn switch(&mut self) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let doing = "use the mount of a checkpoint";
+        let (mount, stack) = self.prepared.take().ok_or_else(|| Failure::System(Errno::INVAL, doing.into()))?;
+        let mut history = self.history.clone();
+        history.stack = stack;
+        // Nothing must fail after the change.
+        if self.is_named {
+            history.write(self.store.directory()).map_err(while_doing(doing))?;
+        }
+        *self.mount.lock().unwrap_or_else(PoisonError::into_inner) = mount;
+        self.history = history;
+        let _ = layers::keep_only(self.store.place(), self.history.stacks());
+        Ok((Reply::Done, None))
+    }
+
+    /// Replaces the history, and removes the layers that it does not need.
+    fn keep(&mut self, history: History) -> rustix::io::Result<()> {
+        if self.is_named {
+            history.write(self.store.directory())?;
+        }
+        self.history = history;
+        let _ = layers::keep_only(self.store.place(), self.history.stacks());
+        Ok(())
+    }
+
     /// What programs see, and the layers.
-    fn trees(&self) -> rustix::io::Result<(Tree, [Tree; 1])> {
+    fn trees(&self) -> rustix::io::Result<(Tree, Vec<Tree>)> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok((Tree::new(openat(&self.merged, ".", flags, Mode::empty())?), [self.store.tree()?]))
+        let mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
+        let merged = openat(mount.root(), ".", flags, Mode::empty())?;
+        Ok((Tree::new(merged), layers::trees(self.store.place(), &self.history.stack)?))
     }
 
     fn sides<'a>(&'a self, merged: &'a Tree, layers: &'a [Tree], interrupt: &'a Interrupt<'a>) -> Sides<'a> {

@@ -44,9 +44,22 @@ impl Metadata {
     /// # Errors
     /// `ENOENT` if there is none.
     pub fn of(directory: &OwnedFd, name: &[u8]) -> Result<Self> {
+        Self::with(directory, name, |name| !is_mark(name))
+    }
+
+    /// The same with the kernel's marks for the layers of a workspace.
+    ///
+    /// # Errors
+    /// As for [`Metadata::of`].
+    pub fn with_marks(directory: &OwnedFd, name: &[u8]) -> Result<Self> {
+        Self::with(directory, name, |_| true)
+    }
+
+    fn with(directory: &OwnedFd, name: &[u8], is_wanted: impl Fn(&[u8]) -> bool) -> Result<Self> {
         let found = status(Some(directory), name)?.ok_or(Errno::NOENT)?;
         let is_link = FileType::from_raw_mode(found.st_mode) == FileType::Symlink;
-        let attributes = if is_link { BTreeMap::new() } else { attributes(directory, name)? };
+        let attributes =
+            if is_link { BTreeMap::new() } else { attributes_of(&open_path(directory, name)?, is_wanted)? };
         let times = Times {
             accessed: (found.st_atime, found.st_atime_nsec as i64),
             modified: (found.st_mtime, found.st_mtime_nsec as i64),
@@ -62,6 +75,11 @@ impl Metadata {
     /// The same with another mode.
     pub fn with_mode(self, mode: u32) -> Self {
         Self { mode, ..self }
+    }
+
+    /// The same with the owner of another entry.
+    pub fn owned_like(self, found: &Stat) -> Self {
+        Self { owner: (found.st_uid, found.st_gid), ..self }
     }
 
     /// The same, but the times stay as they are.
@@ -132,7 +150,7 @@ impl Metadata {
     }
 
     fn give_attributes(&self, entry: &OwnedFd) -> Result<()> {
-        let present = attributes_of(entry)?;
+        let present = attributes_of(entry, |name| !is_mark(name))?;
         let path = own_path(entry);
         let unless_unsupported = |given: Result<()>| match given {
             Err(Errno::OPNOTSUPP | Errno::NODATA) => Ok(()),
@@ -153,11 +171,11 @@ impl Metadata {
 pub fn attributes(directory: &OwnedFd, name: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     match open_path(directory, name) {
         Err(Errno::NOENT) => Ok(BTreeMap::new()),
-        entry => attributes_of(&entry?),
+        entry => attributes_of(&entry?, |name| !is_mark(name)),
     }
 }
 
-fn attributes_of(entry: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
+fn attributes_of(entry: &OwnedFd, is_wanted: impl Fn(&[u8]) -> bool) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     let path = own_path(entry);
     let list = match filled(|buffer| listxattr(&path, buffer)) {
         Err(Errno::OPNOTSUPP) => return Ok(BTreeMap::new()),
@@ -165,7 +183,7 @@ fn attributes_of(entry: &OwnedFd) -> Result<BTreeMap<Vec<u8>, Vec<u8>>> {
     };
     let mut found = BTreeMap::new();
     let names = list.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    for name in names.filter(|name| !is_internal(name)) {
+    for name in names.filter(|name| !is_label(name) && is_wanted(name)) {
         match filled(|buffer| getxattr(&path, name, buffer)) {
             Ok(value) => {
                 found.insert(name.to_vec(), value);
@@ -190,7 +208,12 @@ fn filled(call: impl Fn(&mut [u8]) -> Result<usize>) -> Result<Vec<u8>> {
     Ok(long)
 }
 
-fn is_internal(name: &[u8]) -> bool {
-    const PREFIXES: [&[u8]; 4] = [b"trusted.overlay.", b"user.overlay.", b"security.selinux", b"security.ima"];
-    PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+/// Whether an attribute is the kernel's, in a layer.
+fn is_mark(name: &[u8]) -> bool {
+    name.starts_with(b"trusted.overlay.") || name.starts_with(b"user.overlay.")
+}
+
+/// Whether an attribute belongs to a security module.
+fn is_label(name: &[u8]) -> bool {
+    name.starts_with(b"security.selinux") || name.starts_with(b"security.ima")
 }

@@ -2,7 +2,8 @@
 //!
 //! The store `id-NAME` has:
 //!
-//! - `upper` and `work`: the layer, and the kernel's directory for it,
+//! - `layer-N`: the layers, see [`crate::layers`],
+//! - `layers` and `text-N`: which of them are in use, and the checkpoints, see [`History`],
 //! - `about`: what never changes, see [`About`],
 //! - `known`: what commits have made of the real directory, see [`Known`],
 //! - `open`: the boot id of the machine, while the layers may not be on the disk,
@@ -12,16 +13,18 @@
 //! A new store is made under another name and renamed at the end, so what is missing in a named store is damage.
 
 use crate::failure::{Failure, while_doing};
+use crate::history::History;
 use crate::journal::{self, Journal};
 use crate::known::Known;
-use crate::opening::{self, Real};
-use crate::overlay::{self, Mounter};
+use crate::layers;
+use crate::opening;
+use crate::overlay::Mounter;
 use crate::state::{self, About};
 use crate::store::{Store, Stores};
-use crate::tree::{Tree, file_type, names, open_directory, status};
-use crate::{recovery, removal, sweep};
-use nacre_protocol::workspace;
-use rustix::fs::{FileType, fstat, renameat, syncfs};
+use crate::tree::{Tree, names, open_directory, status};
+use crate::{recovery, sweep};
+use nacre_protocol::workspace::{self, Storage};
+use rustix::fs::{fstat, renameat, syncfs};
 use rustix::io::{Errno, Result};
 use rustix::process::geteuid;
 use std::os::fd::OwnedFd;
@@ -46,7 +49,7 @@ pub struct Wanted<'a> {
     /// The path of the real directory.
     pub path: &'a Path,
     /// The real directory.
-    pub real: &'a Real,
+    pub base: &'a OwnedFd,
     /// Who mounts.
     pub mounter: Mounter,
 }
@@ -59,6 +62,8 @@ pub struct Named {
     pub about: About,
     /// What commits have made.
     pub known: Known,
+    /// Its layers and checkpoints.
+    pub history: History,
     /// Whether it was created just now.
     is_new: bool,
 }
@@ -218,8 +223,8 @@ fn try_to_hold(stores: &Path, name: &[u8], mounter: Option<Mounter>) -> std::res
         }
     };
     // Its programs may have outlived its keeper.
-    if let (Some(mounter), Ok(upper)) = (mounter, open_directory(&directory, b"upper"))
-        && overlay::is_in_use(&upper, &directory, mounter)
+    if let (Some(mounter), Ok(Some(history))) = (mounter, History::read(&directory))
+        && layers::are_in_use(&directory, &history.stack, mounter)
     {
         return Err(Obstacle::InUse("programs of the sandbox that opened it are still running"));
     }
@@ -229,8 +234,8 @@ fn try_to_hold(stores: &Path, name: &[u8], mounter: Option<Mounter>) -> std::res
 /// Creates a named workspace. `None` if another process has just done so.
 fn create(wanted: &Wanted<'_>, name: &[u8]) -> std::result::Result<Option<Named>, Failure> {
     let doing = || format!("create the workspace '{}'", wanted.id);
-    let base = &wanted.real.base;
-    let mut store = Store::create(&wanted.stores, wanted.unique.as_bytes(), base, None)?;
+    let base = wanted.base;
+    let mut store = Store::create(&wanted.stores, wanted.unique.as_bytes(), Storage::Disk)?;
     let created = opening::moment(base, store.directory()).and_then(|opened| {
         let noted = (|| {
             let about = About {
@@ -243,18 +248,20 @@ fn create(wanted: &Wanted<'_>, name: &[u8]) -> std::result::Result<Option<Named>
             };
             about.write(store.directory())?;
             state::write_known(store.directory(), &Known::default())?;
+            let history = History::new(vec![layers::create(store.place(), base)?]);
+            history.write(store.directory())?;
             state::mark_open(store.directory())?;
-            Ok(about)
+            Ok((about, history))
         })();
-        let about = noted.map_err(while_doing(doing()))?;
+        let (about, history) = noted.map_err(while_doing(doing()))?;
         // A directory of this name is never empty, so it is not replaced.
         match store.rename(name) {
             Err(Errno::EXIST | Errno::NOTEMPTY) => Ok(None),
-            renamed => renamed.map(|()| Some(about)).map_err(while_doing(doing())),
+            renamed => renamed.map(|()| Some((about, history))).map_err(while_doing(doing())),
         }
     });
     match created {
-        Ok(Some(about)) => Ok(Some(Named { store, about, known: Known::default(), is_new: true })),
+        Ok(Some((about, history))) => Ok(Some(Named { store, about, known: Known::default(), history, is_new: true })),
         other => {
             store.remove();
             other.map(|_| None)
@@ -277,7 +284,7 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
         let doing = format!("open the workspace '{}' as {opener}: it was made by {maker}", wanted.id);
         return Err(Failure::System(Errno::PERM, doing));
     }
-    if about.identity != journal::identity(&wanted.real.base).map_err(while_doing(doing()))? {
+    if about.identity != journal::identity(wanted.base).map_err(while_doing(doing()))? {
         let reason = format!(
             "{} is another directory than the one it was made for, {}: its device or inode differs",
             wanted.path.display(),
@@ -285,11 +292,14 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
         );
         return Err(Failure::Lost(reason));
     }
-    for layer in ["upper", "work"] {
-        let found = status(Some(&directory), layer.as_bytes()).map_err(while_doing(doing()))?;
-        if found.is_none_or(|found| file_type(&found) != FileType::Directory) {
-            return Err(Failure::Lost(format!("its layer '{layer}' is missing")));
-        }
+    let history = History::expect(&directory)?;
+    for stack in history.stacks() {
+        match layers::trees(&directory, stack) {
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => {
+                return Err(Failure::Lost("one of its layers is missing".into()));
+            }
+            found => found.map_err(while_doing(doing()))?,
+        };
     }
     if state::is_torn(&directory).map_err(while_doing(doing()))? {
         let reason = "the machine was restarted while it was open, so files may be missing or torn";
@@ -297,18 +307,19 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
     }
     state::read_known(&directory)?;
     let completed = Journal::read(&directory).and_then(|journal| {
-        let base = Tree::new(open_directory(&wanted.real.base, b".")?);
+        let base = Tree::new(open_directory(wanted.base, b".")?);
         journal.map_or(Ok(()), |journal| recovery::complete(&directory, journal, &base))
     });
     match completed {
         Err(Errno::BADMSG) => return Err(Failure::Lost("its file 'journal' is damaged".into())),
         completed => completed.map_err(while_doing(format!("{}: complete its last commit", doing())))?,
     }
-    let known = state::read_known(&directory)?;
-    let store = Store::open(&wanted.stores, parent, name, directory, lock).map_err(while_doing(doing()))?;
-    // What the kernel keeps there says that the layers may be torn. They are not, because the machine has not restarted.
-    state::mark_open(store.directory()).and_then(|()| removal::empty(store.live().1)).map_err(while_doing(doing()))?;
-    Ok(Named { store, about, known, is_new: false })
+    let (known, history) = (state::read_known(&directory)?, History::expect(&directory)?);
+    state::mark_open(&directory).map_err(while_doing(doing()))?;
+    // What a keeper that died had not removed.
+    let _ = layers::keep_only(&directory, history.stacks());
+    let store = Store::open(&wanted.stores, parent, name, directory, lock);
+    Ok(Named { store, about, known, history, is_new: false })
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 use super::*;
 use crate::changes::Sides;
 use crate::commit::{Commit, Options, Outcome, Point};
-use crate::overlay::Layers;
+use crate::overlay;
 use crate::selection::Selection;
 use crate::staging;
 use crate::testing::{self, Workspace, differing, snapshot, write};
 use std::fs;
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 fn in_namespaces(name: &str, test: impl FnOnce(Workspace)) {
@@ -26,22 +25,20 @@ fn stores_of(workspace: &Workspace) -> PathBuf {
     workspace.directory.path().join("stores")
 }
 
-fn open_unmounted(workspace: &Workspace) -> std::result::Result<(Named, Real), Failure> {
+fn open_unmounted(workspace: &Workspace) -> std::result::Result<(Named, OwnedFd), Failure> {
     let (path, stores) = (workspace.path(), stores_of(workspace));
     let real = opening::open_real(&path)?;
     let stores = Stores { path: &stores, are_temporary: false };
-    let wanted = Wanted { stores, id: "x", unique: "1-test", path: &path, real: &real, mounter: workspace.mounter };
+    let wanted = Wanted { stores, id: "x", unique: "1-test", path: &path, base: &real, mounter: workspace.mounter };
     Ok((open(&wanted)?, real))
 }
 
 impl Opened {
     fn new(workspace: &Workspace) -> Self {
         let (named, real) = open_unmounted(workspace).unwrap();
-        let (upper, work) = named.store.live();
-        let layers = Layers { base: real.base.as_fd(), sealed: vec![], upper: upper.as_fd(), work: work.as_fd() };
-        let merged = overlay::attach(&real.parent, &real.name, &layers, workspace.mounter).unwrap();
-        let layers = vec![named.store.tree().unwrap()];
-        Self { named, path: workspace.path(), merged, base: real.base, layers }
+        let merged = workspace.mount_stack(named.store.place(), &named.history.stack, &real);
+        let layers = layers::trees(named.store.place(), &named.history.stack).unwrap();
+        Self { named, path: workspace.path(), merged, base: real, layers }
     }
 
     fn commit(&mut self, reached: impl FnMut(Point) -> Result<()>) -> std::result::Result<Outcome, Failure> {
@@ -233,8 +230,8 @@ fn what_cannot_be_noted_is_noted_later() {
 fn the_layers_of_a_mount_are_in_use() {
     in_namespaces("the_layers_of_a_mount_are_in_use", |workspace| {
         let opened = Opened::new(&workspace);
-        let (upper, _) = opened.named.store.live();
-        let is_in_use = || overlay::is_in_use(upper, opened.named.store.directory(), workspace.mounter);
+        let stack = opened.named.history.stack.clone();
+        let is_in_use = || layers::are_in_use(opened.named.store.place(), &stack, workspace.mounter);
         assert!(is_in_use());
         let copy = overlay::copy(&opened.merged).unwrap();
         let Opened { merged, base, .. } = &opened;
@@ -242,16 +239,16 @@ fn the_layers_of_a_mount_are_in_use() {
         workspace.unmount();
         assert!(is_in_use());
         drop(copy);
-        let Opened { named, merged, .. } = opened;
+        let Opened { named, merged, base, .. } = opened;
         drop(merged);
-        let (upper, _) = named.store.live();
         let end = Instant::now() + Duration::from_secs(10);
-        while overlay::is_in_use(upper, named.store.directory(), workspace.mounter) {
+        while layers::are_in_use(named.store.place(), &stack, workspace.mounter) {
             assert!(Instant::now() < end);
             std::thread::sleep(LOOK_EVERY);
         }
         // Nothing was mounted or written.
-        assert_eq!(names(upper).unwrap(), [b""; 0]);
+        let upper = layers::top(named.store.place(), &stack, &Tree::new(base)).unwrap();
+        assert_eq!(names(&upper).unwrap(), [b""; 0]);
     });
 }
 
@@ -294,7 +291,7 @@ fn a_store_that_was_not_finished_is_removed() {
             id: "y",
             unique: "1-test",
             path: &workspace.path(),
-            real: &opening::open_real(&workspace.path()).unwrap(),
+            base: &opening::open_real(&workspace.path()).unwrap(),
             mounter: workspace.mounter,
         }) else {
             panic!("an empty store was opened")

@@ -10,7 +10,7 @@ use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum bytes of the list of mounts.
@@ -49,24 +49,13 @@ fn unshare(flags: UnshareFlags) -> Result<()> {
     unsafe { unshare_unsafe(flags) }
 }
 
-/// The real directory, opened in the present mount namespace.
-pub struct Real {
-    /// The directory that contains it.
-    pub parent: OwnedFd,
-    /// Its name there.
-    pub name: Vec<u8>,
-    /// The directory itself.
-    pub base: OwnedFd,
-}
-
-/// Opens the real directory.
-pub fn open_real(path: &Path) -> std::result::Result<Real, Failure> {
+/// Opens the real directory, in the present mount namespace.
+pub fn open_real(path: &Path) -> std::result::Result<OwnedFd, Failure> {
     let opened = (|| {
         let (parent, name) = (path.parent().ok_or(Errno::INVAL)?, path.file_name().ok_or(Errno::INVAL)?);
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let parent = openat2(rustix::fs::CWD, parent, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS)?;
-        let base = openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())?;
-        Ok(Real { parent, name: name.as_bytes().to_vec(), base })
+        openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())
     })();
     opened.map_err(while_doing(format!("open {}", path.display())))
 }

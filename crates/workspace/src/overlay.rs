@@ -3,9 +3,10 @@
 //! Layers are named by descriptors (`/proc/self/fd/N`), which works on every kernel, with any path. The mount is
 //! `volatile`: otherwise the kernel syncs each file when it copies it up, which takes 20 times as long.
 
-use rustix::fs::{Mode, OFlags, StatVfsMountFlags, fstat, fstatvfs, openat};
+use crate::tree::open_directory;
+use rustix::fs::{StatVfsMountFlags, fstat, fstatvfs};
 use rustix::io::{Errno, Result};
-use rustix::mount::{MountFlags, OpenTreeFlags, mount, open_tree};
+use rustix::mount::{MountFlags, OpenTreeFlags, UnmountFlags, mount, open_tree, unmount};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::fmt::Write;
@@ -53,11 +54,43 @@ pub struct Layers<'a> {
     pub work: BorrowedFd<'a>,
 }
 
-/// Mounts a workspace over `name` in `parent`, in the present mount namespace. Returns the root of the mount.
+/// A mount in the present mount namespace. It is detached when this is dropped; copies of it stay.
+pub struct Mount {
+    root: OwnedFd,
+}
+
+impl Mount {
+    /// Its root.
+    pub fn root(&self) -> &OwnedFd {
+        &self.root
+    }
+
+    /// Detaches it now. Copies of it stay.
+    pub fn detach(&self) {
+        let _ = unmount(by_descriptor(self.root.as_fd()), UnmountFlags::DETACH);
+    }
+
+    /// Its root, for tests that detach it by its path.
+    #[cfg(test)]
+    pub fn keep(self) -> OwnedFd {
+        let kept = std::mem::ManuallyDrop::new(self);
+        // SAFETY: nothing else uses the field, which is not dropped.
+        unsafe { std::ptr::read(&kept.root) }
+    }
+}
+
+impl Drop for Mount {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+/// Mounts a workspace over the directory `name` in `parent`, in the present mount namespace.
 ///
 /// # Errors
 /// Those of mount(2): `EINVAL` if the upper layer is on a file system that cannot hold one, `EPERM` without the right to mount.
-pub fn attach(parent: &OwnedFd, name: &[u8], layers: &Layers<'_>, mounter: Mounter) -> Result<OwnedFd> {
+/// `ENFILE` for too many layers.
+pub fn attach(parent: &OwnedFd, name: &[u8], layers: &Layers<'_>, mounter: Mounter) -> Result<Mount> {
     if layers.sealed.len() >= MAX_LOWERS {
         return Err(Errno::NFILE);
     }
@@ -69,30 +102,27 @@ pub fn attach(parent: &OwnedFd, name: &[u8], layers: &Layers<'_>, mounter: Mount
     let (upper, work) = (by_descriptor(layers.upper), by_descriptor(layers.work));
     let _ = write!(options, ",upperdir={upper},workdir={work},{}", mounter.options());
     let options = CString::new(options).map_err(|_| Errno::INVAL)?;
-    mount("nacre", by_descriptor(layers.base), "overlay", restrictions(layers.base)?, options.as_c_str())?;
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let merged = openat(parent, name, flags, Mode::empty())?;
-    // A process that renamed the directory meanwhile has hidden the mount.
-    if fstat(&merged)?.st_dev == fstat(layers.base)?.st_dev {
-        return Err(Errno::STALE);
-    }
-    Ok(merged)
+    over(parent, name, |place| mount("nacre", place, "overlay", restrictions(layers.base)?, options.as_c_str()))
 }
 
-/// Mounts a file system in memory over `name` in `parent`, in the present mount namespace. Returns its root. A workspace that
-/// is mounted afterwards hides it.
+/// Mounts a file system in memory over the directory `name` in `parent`, in the present mount namespace.
 ///
 /// # Errors
 /// Those of mount(2).
-pub fn attach_memory(parent: &OwnedFd, name: &[u8], base: BorrowedFd<'_>, max_bytes: Option<u64>) -> Result<OwnedFd> {
+pub fn attach_memory(parent: &OwnedFd, name: &[u8], max_bytes: Option<u64>) -> Result<Mount> {
     let limit = max_bytes.map(|bytes| format!(",size={}", bytes.max(1))).unwrap_or_default();
     let options = CString::new(format!("mode=700{limit}")).map_err(|_| Errno::INVAL)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount("nacre-memory", by_descriptor(base), "tmpfs", flags, options.as_c_str())?;
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let root = openat(parent, name, flags, Mode::empty())?;
+    over(parent, name, |place| mount("nacre-memory", place, "tmpfs", flags, options.as_c_str()))
+}
+
+/// Mounts something over a directory.
+fn over(parent: &OwnedFd, name: &[u8], mount: impl FnOnce(String) -> Result<()>) -> Result<Mount> {
+    let place = open_directory(parent, name)?;
+    mount(by_descriptor(place.as_fd()))?;
+    let root = open_directory(parent, name)?;
     // A process that renamed the directory meanwhile has hidden the mount.
-    if fstat(&root)?.st_dev == fstat(base)?.st_dev { Err(Errno::STALE) } else { Ok(root) }
+    if fstat(&root)?.st_dev == fstat(&place)?.st_dev { Err(Errno::STALE) } else { Ok(Mount { root }) }
 }
 
 /// Whether a layer receives the writes of a mount, in any namespace. The kernel does not refuse a second mount of it.

@@ -1,15 +1,15 @@
 //! What this machine offers to workspaces, found by trying.
 
-use crate::failure::Failure;
-use crate::overlay::{self, Layers};
+use crate::failure::{Failure, while_doing};
+use crate::layers;
 use crate::store::{Store, Stores};
 use crate::tree::{file_type, names, open_directory, status};
 use crate::{opening, removal};
-use nacre_protocol::workspace::Offer;
+use nacre_protocol::workspace::{Offer, Storage};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, mkdirat, openat, renameat, unlinkat};
 use rustix::io::Result;
 use rustix::process::geteuid;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -41,13 +41,11 @@ fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
 
 fn try_out(place: &Place) -> std::result::Result<(bool, bool), Failure> {
     let mounter = opening::enter_namespaces()?;
-    let path = place.path.join("real");
-    let real = opening::open_real(&path)?;
-    let store = Store::create(&Stores { path: &place.path, are_temporary: false }, b"layers", &real.base, None)?;
-    let (upper, work) = store.live();
-    let stack = Layers { base: real.base.as_fd(), sealed: Vec::new(), upper: upper.as_fd(), work: work.as_fd() };
-    let merged = overlay::attach(&real.parent, &real.name, &stack, mounter).map_err(opening::cannot_mount)?;
-    let renames = renameat(&merged, "directory", &merged, "renamed").is_ok();
+    let real = opening::open_real(&place.path.join("real"))?;
+    let store = Store::create(&Stores { path: &place.path, are_temporary: false }, b"store", Storage::Disk)?;
+    let layer = layers::create(store.place(), &real).map_err(while_doing("create a layer"))?;
+    let mount = layers::mount(store.place(), &[layer], &real, mounter).map_err(opening::cannot_mount)?;
+    let renames = renameat(mount.root(), "directory", mount.root(), "renamed").is_ok();
     Ok((renames, clones(store.directory()).unwrap_or(false)))
 }
 
@@ -86,10 +84,8 @@ impl Place {
         Ok(Self { parent, path: directory.join(&name), name })
     }
 
-    /// The mount over a part of it is in another namespace, or in one that ends with this process.
     fn remove(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        while rustix::mount::unmount(self.path.join("real"), rustix::mount::UnmountFlags::DETACH).is_ok() {}
         if let Ok(place) = openat(&self.parent, self.name.as_bytes(), flags, Mode::empty())
             && removal::empty(&place).is_ok()
         {
@@ -128,7 +124,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         for name in ["nacre-probe-1", "nacre-probe-2", "other"] {
-            std::fs::create_dir_all(at(name).join("layers/upper")).unwrap();
+            std::fs::create_dir_all(at(name).join("store/layer-1/upper")).unwrap();
         }
         for name in ["nacre-probe-1", "other"] {
             std::fs::File::open(at(name)).unwrap().set_modified(UNIX_EPOCH).unwrap();

@@ -1,10 +1,12 @@
 //! Completes commits that ended with their keeper.
 
 use crate::failure::{Failure, while_doing};
-use crate::journal::{self, Journal};
+use crate::history::History;
+use crate::journal::{self, Direction, Journal};
+use crate::layers;
 use crate::settle;
 use crate::state::{self, About};
-use crate::tree::{Tree, open_directory};
+use crate::tree::Tree;
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use rustix::io::{Errno, Result};
 use std::os::fd::OwnedFd;
@@ -49,17 +51,20 @@ pub fn is_of(store: &OwnedFd, identity: (u64, u64)) -> bool {
 /// Those of the system calls.
 pub fn complete(store: &OwnedFd, journal: Journal, base: &Tree) -> Result<()> {
     // Without these files, the workspace is lost in any case, but not the commit.
-    let named = About::read(store).ok().flatten().zip(state::read_known(store).ok());
+    let named = || {
+        let history = History::read(store).ok()??;
+        let layers = layers::trees(store, &history.stack).ok()?;
+        Some((About::read(store).ok()??, state::read_known(store).ok()?, history, layers))
+    };
+    let named = named();
     journal::complete(store, journal, base, |journal| {
-        let Some((about, mut known)) = named else { return Ok(()) };
-        settle::settle(journal, base, &layers(store)?, about.mounter.marks(), &mut known)?;
-        state::write_known(store, &known)
+        let Some((about, mut known, mut history, layers)) = named else { return Ok(()) };
+        settle::settle(journal, base, &layers, about.mounter.marks(), &mut known)?;
+        state::write_known(store, &known)?;
+        // Its checkpoints are from before the commit.
+        if journal.direction == Direction::Forward {
+            history.points.clear();
+        }
+        history.write(store)
     })
-}
-
-fn layers(store: &OwnedFd) -> Result<Vec<Tree>> {
-    match open_directory(store, b"upper") {
-        Err(Errno::NOENT) => Ok(Vec::new()),
-        upper => Ok(vec![Tree::new(upper?)]),
-    }
 }

@@ -156,8 +156,16 @@ impl Source<'_> {
     /// # Errors
     /// Those of the system calls.
     pub fn copy(self, target: &OwnedFd, name: &[u8]) -> Result<u64> {
+        let metadata = Metadata::of(self.directory, self.name)?;
+        self.copy_with(metadata, target, name)
+    }
+
+    /// The same with other metadata.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn copy_with(self, mut metadata: Metadata, target: &OwnedFd, name: &[u8]) -> Result<u64> {
         let found = status(Some(self.directory), self.name)?.ok_or(Errno::NOENT)?;
-        let mut metadata = Metadata::of(self.directory, self.name)?;
         let kind = file_type(&found);
         match kind {
             FileType::RegularFile => self.copy_file(target, name)?,

@@ -83,7 +83,11 @@ pub fn read_known(store: &OwnedFd) -> std::result::Result<Known, Failure> {
     expected(sealed::read(store, KNOWN, MAX_KNOWN_BYTES), KNOWN)
 }
 
-fn expected<T>(read: Result<Option<T>>, name: &str) -> std::result::Result<T, Failure> {
+/// The content of a file that a named store must have.
+///
+/// # Errors
+/// [`Failure::Lost`] if it is missing or damaged.
+pub fn expected<T>(read: Result<Option<T>>, name: &str) -> std::result::Result<T, Failure> {
     match read {
         Ok(Some(content)) => Ok(content),
         Ok(None) => Err(Failure::Lost(format!("its file '{name}' is missing"))),

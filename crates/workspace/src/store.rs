@@ -1,13 +1,13 @@
-//! The layers of a workspace, and its directory on disk.
+//! The directory of a workspace on disk.
 
 use crate::failure::{Failure, while_doing};
 use crate::journal;
+use crate::overlay::{self, Mount};
 use crate::sweep::{self, Abandoned};
-use crate::tree::{Tree, names, open_directory, status};
-use crate::walk::Walk;
-use rustix::fs::{AtFlags, FileType, Gid, Mode, Uid, chmodat, chownat, fstat, fstatfs, mkdir, mkdirat};
+use crate::tree::open_directory;
+use nacre_protocol::workspace::Storage;
+use rustix::fs::{Mode, fstatfs, mkdir, mkdirat};
 use rustix::io::{Errno, Result};
-use std::collections::HashSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 /// File systems that cannot hold the layer with the writes, or not reliably: their numbers in statfs(2).
 const UNFIT: [(i64, &str); 4] = [(0x794c_7630, "overlayfs"), (0x6969, "NFS"), (0x6573_5546, "FUSE"), (0x4d44, "vfat")];
+/// The directory of a store over which a file system in memory is mounted.
+const MEMORY: &str = "memory";
 /// Attempts to create a store before its parent directory is removed by another process.
 const ATTEMPTS: u32 = 100;
 
@@ -72,45 +74,29 @@ pub struct Store {
     temporary: Option<PathBuf>,
     name: Vec<u8>,
     directory: OwnedFd,
-    /// Contains the layers: the directory of the store, or a file system in memory.
-    place: OwnedFd,
-    upper: OwnedFd,
-    work: OwnedFd,
+    /// The file system in memory that contains the layers, and not the directory of the store.
+    memory: Option<Mount>,
     /// Says to other processes that the store is in use.
     _lock: OwnedFd,
 }
 
 impl Store {
-    /// Creates the store of a workspace over `base`. Its layers are in `memory`, if that is given.
+    /// Creates the store of a workspace, without layers. These will be in memory if `storage` says so.
     ///
     /// # Errors
     /// [`Failure::Unsupported`] if its file system cannot hold layers.
-    pub fn create(
-        stores: &Stores<'_>,
-        name: &[u8],
-        base: &OwnedFd,
-        memory: Option<OwnedFd>,
-    ) -> std::result::Result<Self, Failure> {
+    pub fn create(stores: &Stores<'_>, name: &[u8], storage: Storage) -> std::result::Result<Self, Failure> {
         let doing = || format!("create the layers of the workspace in {}", stores.path.display());
-        let made = (|| {
-            let (parent, directory, lock) = make(stores, name)?;
-            let place = memory.map_or_else(|| directory.try_clone().map_err(|_| Errno::MFILE), Ok)?;
-            for name in ["upper", "work"] {
-                mkdirat(&place, name, Mode::RWXU)?;
+        let (parent, directory, lock) = make(stores, name).map_err(while_doing(doing()))?;
+        let mut store = Self::open(stores, parent, name.to_vec(), directory, lock);
+        let prepared = (|| {
+            if let Storage::Memory { max_bytes } = storage {
+                mkdirat(&store.directory, MEMORY, Mode::RWXU)?;
+                store.memory = Some(overlay::attach_memory(&store.directory, MEMORY.as_bytes(), max_bytes)?);
             }
-            // The root of the mount has the mode and owner of the upper layer.
-            let real = fstat(base)?;
-            let (owner, group) = (Some(Uid::from_raw(real.st_uid)), Some(Gid::from_raw(real.st_gid)));
-            match chownat(&place, "upper", owner, group, AtFlags::SYMLINK_NOFOLLOW) {
-                // Only root can give a file away.
-                Err(Errno::PERM | Errno::INVAL) => {}
-                given => given?,
-            }
-            chmodat(&place, "upper", Mode::from_raw_mode(real.st_mode & 0o7777), AtFlags::empty())?;
-            Self::new(stores, parent, name.to_vec(), directory, place, lock)
+            Ok::<_, Errno>(fstatfs(store.place())?.f_type as i64)
         })();
-        let store = made.map_err(while_doing(doing()))?;
-        let kind = fstatfs(&store.place).map_err(while_doing(doing()))?.f_type as i64;
+        let kind = prepared.map_err(while_doing(doing())).inspect_err(|_| store.remove())?;
         if let Some((_, name)) = UNFIT.iter().find(|(number, _)| *number == kind) {
             store.remove();
             return Err(Failure::Unsupported(format!(
@@ -121,32 +107,10 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store in a directory that this process has locked.
-    ///
-    /// # Errors
-    /// `ENOENT` if a layer is missing.
-    pub fn open(
-        stores: &Stores<'_>,
-        parent: OwnedFd,
-        name: Vec<u8>,
-        directory: OwnedFd,
-        lock: OwnedFd,
-    ) -> Result<Self> {
-        let place = directory.try_clone().map_err(|_| Errno::MFILE)?;
-        Self::new(stores, parent, name, directory, place, lock)
-    }
-
-    fn new(
-        stores: &Stores<'_>,
-        parent: OwnedFd,
-        name: Vec<u8>,
-        directory: OwnedFd,
-        place: OwnedFd,
-        lock: OwnedFd,
-    ) -> Result<Self> {
-        let (upper, work) = (open_directory(&place, b"upper")?, open_directory(&place, b"work")?);
+    /// The store in a directory that this process has locked.
+    pub fn open(stores: &Stores<'_>, parent: OwnedFd, name: Vec<u8>, directory: OwnedFd, lock: OwnedFd) -> Self {
         let temporary = stores.are_temporary.then(|| stores.path.to_path_buf());
-        Ok(Self { parent, temporary, name, directory, place, upper, work, _lock: lock })
+        Self { parent, temporary, name, directory, memory: None, _lock: lock }
     }
 
     /// Its directory on disk.
@@ -154,40 +118,9 @@ impl Store {
         &self.directory
     }
 
-    /// The layer that receives the writes, and the kernel's directory for it.
-    pub fn live(&self) -> (&OwnedFd, &OwnedFd) {
-        (&self.upper, &self.work)
-    }
-
-    /// The layer as a tree.
-    pub fn tree(&self) -> Result<Tree> {
-        Ok(Tree::new(open_directory(&self.place, b"upper")?))
-    }
-
-    /// The allocated bytes and the number of entries. A file with several names counts once. `interrupt` fails once nobody waits
-    /// for the result.
-    pub fn usage(&self, interrupt: &dyn Fn() -> Result<()>) -> Result<(u64, u64)> {
-        let tree = self.tree()?;
-        let walk = Walk::new(&tree);
-        let (mut bytes, mut files) = (0, 0);
-        let mut linked = HashSet::new();
-        let mut pending = vec![Vec::new()];
-        while let Some(path) = pending.pop() {
-            interrupt()?;
-            let Some(directory) = walk.directory(&path)? else { continue };
-            for name in names(&directory)? {
-                let Some(found) = status(Some(&directory), &name)? else { continue };
-                files += 1;
-                if found.st_nlink == 1 || linked.insert(found.st_ino) {
-                    bytes += found.st_blocks as u64 * 512;
-                }
-                if FileType::from_raw_mode(found.st_mode) == FileType::Directory {
-                    let below = if path.is_empty() { name } else { [&path[..], b"/", &name].concat() };
-                    pending.push(below);
-                }
-            }
-        }
-        Ok((bytes, files))
+    /// The directory that contains the layers.
+    pub fn place(&self) -> &OwnedFd {
+        self.memory.as_ref().map_or(&self.directory, Mount::root)
     }
 
     /// Gives it another name, which is free.
@@ -202,8 +135,9 @@ impl Store {
     }
 
     /// Removes everything, unless a commit has not ended, and the directory of all workspaces after the last one. What cannot
-    /// be removed is left to the next workspace.
-    pub fn remove(&self) {
+    /// be removed is left to the next workspace. Nothing of it may be mounted.
+    pub fn remove(&mut self) {
+        self.memory = None;
         if matches!(journal::exists(&self.directory), Ok(false)) {
             let _ = sweep::remove(&self.parent, &self.name, &self.directory);
             if let Some(path) = &self.temporary {

@@ -5,7 +5,7 @@ use crate::known::Known;
 use crate::metadata::attributes;
 use crate::overlay::{self, Layers, Mounter};
 use crate::selection::Selection;
-use crate::tree::{Tree, file_type, join, names, open_file, status};
+use crate::tree::{Tree, file_type, join, names, open_directory, open_file, status};
 use nacre_protocol::workspace::Change;
 use rustix::fs::FileType;
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,9 +94,26 @@ impl Workspace {
         let sealed = made[1..].iter().map(|(upper, _)| upper.as_fd()).collect();
         let (upper, work) = &made[0];
         let stack = Layers { base: base.as_fd(), sealed, upper: upper.as_fd(), work: work.as_fd() };
-        let merged = overlay::attach(&parent, b"real", &stack, self.mounter).unwrap();
+        let merged = overlay::attach(&parent, b"real", &stack, self.mounter).unwrap().keep();
         let layers = made.into_iter().map(|(upper, _)| Tree::new(upper)).collect();
         Mounted { merged, base, layers, mounter: self.mounter }
+    }
+
+    /// Mounts the layers of a store over the directory.
+    pub fn mount_stack(&self, place: &OwnedFd, stack: &[u64], base: &OwnedFd) -> OwnedFd {
+        let parent = open(self.directory.path());
+        let of = |number: u64, kind: &str| {
+            open_directory(place, format!("layer-{number}").as_bytes())
+                .and_then(|layer| open_directory(layer, kind.as_bytes()))
+                .unwrap()
+        };
+        let (live, sealed) = stack.split_last().unwrap();
+        let sealed: Vec<_> = sealed.iter().rev().map(|number| of(*number, "upper")).collect();
+        let (upper, work) = (of(*live, "upper"), of(*live, "work"));
+        crate::removal::empty(&work).unwrap();
+        let sealed = sealed.iter().map(AsFd::as_fd).collect();
+        let layers = Layers { base: base.as_fd(), sealed, upper: upper.as_fd(), work: work.as_fd() };
+        overlay::attach(&parent, b"real", &layers, self.mounter).unwrap().keep()
     }
 
     pub fn unmount(&self) {

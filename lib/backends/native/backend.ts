@@ -11,6 +11,7 @@ import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
+import { NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
@@ -26,6 +27,7 @@ export class NativeBackend implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: NativeJobs
   readonly workspace: NativeWorkspace
+  readonly checkpoints: NativeCheckpoints
   readonly #engine: Engine
   readonly #processes: Processes
   readonly #defaults: ExecDefaults
@@ -41,6 +43,7 @@ export class NativeBackend implements Backend {
     this.#defaults = defaults
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
     this.workspace = new NativeWorkspace(this.#engine, config)
+    this.checkpoints = new NativeCheckpoints(this.#engine)
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 

@@ -197,3 +197,9 @@ function refused(cause: unknown): SandboxError {
   const message = cause instanceof Error ? cause.message : String(cause)
   return new SandboxError('ENGINE_ERROR', message, { cause })
 }
+
+/** What a call returns. */
+export function returned<T>(value: T | undefined): T {
+  if (value === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no result')
+  return value
+}

@@ -1,6 +1,14 @@
 /** `Sandbox`: the facade on this process's engine. */
 
-import type { Capabilities, Sandbox as PublicSandbox, SandboxOptions, Workspace } from '../../public/index.js'
+import type {
+  Capabilities,
+  Checkpoint,
+  CheckpointOptions,
+  Sandbox as PublicSandbox,
+  Rollback,
+  SandboxOptions,
+  Workspace,
+} from '../../public/index.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { NativeBackend } from './backend.js'
@@ -18,6 +26,22 @@ export class Sandbox extends SandboxFacade implements PublicSandbox {
     this.#backend = backend
     this.workspace = backend.workspace
     this.jobs = new RootedJobs(backend.jobs, plan.config.jobsRoot)
+  }
+
+  checkpoint(options?: CheckpointOptions): Promise<Checkpoint> {
+    return this.#backend.checkpoints.make(options)
+  }
+
+  checkpoints(): Promise<Checkpoint[]> {
+    return this.#backend.checkpoints.list()
+  }
+
+  deleteCheckpoint(point: Checkpoint | string): Promise<void> {
+    return this.#backend.checkpoints.delete(point)
+  }
+
+  rollback(point: Checkpoint | string): Promise<Rollback> {
+    return this.#backend.checkpoints.rollBack(point)
   }
 
   capabilities(): Capabilities {

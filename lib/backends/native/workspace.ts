@@ -14,7 +14,7 @@ import type {
 } from '../../public/index.js'
 import { planChanges, planCommit, planDiff, planDiscard } from '../../requests/workspace.js'
 import { readId } from '../../schema/names.js'
-import { Engine, type Send } from './engine.js'
+import { Engine, returned, type Send } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -99,11 +99,6 @@ export class NativeWorkspace implements Workspace {
       "programs write to the real files: create the sandbox with workspace: 'copy-on-write'",
     )
   }
-}
-
-function returned<T>(value: T | undefined): T {
-  if (value === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no result')
-  return value
 }
 
 function publicChange({ path, difference, now, before }: NativeChange): Change {

@@ -63,6 +63,11 @@ impl Registry {
         })
     }
 
+    /// The ids of the processes that have not ended, the oldest first.
+    pub fn living(&self) -> Vec<String> {
+        self.lock().iter().filter(|process| process.life().end.is_none()).map(|process| process.id.clone()).collect()
+    }
+
     /// Records that one session, or every session, is being ended, as the reason for the end of its processes.
     pub fn end_with(&self, session: Option<&str>) {
         let all = self.lock();

@@ -6,6 +6,7 @@ use crate::log::Log;
 use crate::user::UserSpec;
 use crate::variables::EnvChange;
 use crate::workspace;
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -45,7 +46,7 @@ pub struct Config {
 }
 
 /// A session to create.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct NewSession {
     /// Its id.
     pub id: String,

@@ -3,7 +3,6 @@
 use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::files::Access;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of helpers that a file call tries. The first may have been killed since its last use.
@@ -20,20 +19,23 @@ impl Sandbox {
         F: Fn(Access) -> R + Send,
         R: Future<Output = Result<Option<T>, Error>> + Send,
     {
-        let asked = self.session(session).map(|handle| (handle.files(), handle));
-        let turns = Arc::clone(&self.inner.files);
+        let (sandbox, session) = (self.clone(), session.to_string());
+        let mut asked = self.session(&session).map(|handle| (handle.files(), handle));
         async move {
-            let (access, handle) = asked?;
-            let mut access = access.await?;
             for attempt in 0..FILES_ATTEMPTS {
+                let (access, handle) = asked?;
+                let access = access.await;
                 // Taken after the access, which a hold may delay: the pause waits for this call.
-                let turn = turns.read().await;
-                if let Some(done) = call(access).await? {
+                let turn = sandbox.inner.files.read().await;
+                // Otherwise another session has taken its place.
+                if !handle.is_rolled_back()
+                    && let Some(done) = call(access?).await?
+                {
                     return Ok(done);
                 }
                 drop(turn);
                 tokio::time::sleep(PAUSE * 2u32.pow(attempt)).await;
-                access = handle.files().await?;
+                asked = sandbox.session(&session).map(|handle| (handle.files(), handle));
             }
             Err(Error::new(Code::SpawnFailed, "the files helper exits as soon as it starts"))
         }

@@ -1,5 +1,6 @@
 //! A sandbox: its sessions by id, and their creation and end.
 
+mod checkpoint;
 mod config;
 mod files;
 mod pause;
@@ -11,7 +12,7 @@ use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
-use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened};
+use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, Saved};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use surroundings::Enforced;
 use tokio::sync::RwLock;
 
+pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
 pub use pause::Pause;
 
@@ -65,9 +67,16 @@ struct Inner {
     files: Arc<RwLock<()>>,
 }
 
+/// A session that calls can use.
+struct Open {
+    handle: Handle,
+    /// How it was created.
+    new: NewSession,
+}
+
 #[derive(Default)]
 struct Sessions {
-    open: HashMap<String, Handle>,
+    open: HashMap<String, Open>,
     /// Sessions that are closing, by number. Their ids cannot be reused until they have closed, except 'default', which
     /// always exists.
     closing: HashMap<u64, (String, Handle)>,
@@ -81,6 +90,7 @@ struct Sessions {
 }
 
 /// What the sessions of a sandbox have in common.
+#[derive(Clone)]
 struct Shared {
     shell: PathBuf,
     user: Option<User>,
@@ -151,7 +161,7 @@ impl Sandbox {
 
     /// Interrupts a command; see [`Handle::interrupt`].
     pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
-        if let Some(handle) = self.lock().open.get(session) {
+        if let Some(Open { handle, .. }) = self.lock().open.get(session) {
             handle.interrupt(id, signal);
         }
     }
@@ -217,7 +227,7 @@ impl Sandbox {
     fn start_closing(&self, id: &str) -> Result<(u64, Handle), Error> {
         let mut sessions = self.lock();
         sessions.check()?;
-        let handle = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
+        let Open { handle, .. } = sessions.open.remove(id).ok_or_else(|| Error::session_not_found(id))?;
         let number = sessions.start_closing(id.to_string(), handle.clone());
         self.inner.processes.end_with(Some(id));
         Ok((number, handle))
@@ -229,7 +239,7 @@ impl Sandbox {
             let mut sessions = self.lock();
             sessions.destroyed = true;
             self.inner.processes.end_with(None);
-            let open: Vec<Handle> = sessions.open.drain().map(|(_, handle)| handle).collect();
+            let open: Vec<Handle> = sessions.open.drain().map(|(_, open)| open.handle).collect();
             open.into_iter().chain(sessions.closing.drain().map(|(_, (_, handle))| handle)).collect()
         };
         // Closes all sessions at the same time, then awaits each.
@@ -255,8 +265,8 @@ impl Sandbox {
         {
             let sessions = self.lock();
             sessions.check()?;
-            if let Some(handle) = sessions.open.get(id) {
-                return Ok(handle.clone());
+            if let Some(open) = sessions.open.get(id) {
+                return Ok(open.handle.clone());
             }
         }
         if id == DEFAULT_SESSION {
@@ -273,10 +283,8 @@ impl Sandbox {
         if sessions.is_taken(&new.id) {
             return Err(Error::new(Code::SessionAlreadyExists, format!("session '{}' already exists", new.id)));
         }
-        let id = new.id.clone();
-        let handle = self.spawn(&mut sessions, new, shared)?;
-        sessions.pauses.values_mut().for_each(|holds| holds.push(handle.hold()));
-        sessions.open.insert(id, handle.clone());
+        let handle = self.spawn(&mut sessions, new.clone(), shared, None)?;
+        sessions.open(handle.clone(), new);
         Ok(handle)
     }
 
@@ -285,7 +293,7 @@ impl Sandbox {
         let shared = self.shared()?;
         let mut sessions = self.lock();
         sessions.check()?;
-        let handle = self.spawn(&mut sessions, NewSession::default(), shared)?;
+        let handle = self.spawn(&mut sessions, NewSession::default(), shared, None)?;
         // No caller's session has this id.
         let number = sessions.start_closing(String::new(), handle.clone());
         let sandbox = self.clone();
@@ -304,7 +312,13 @@ impl Sandbox {
         Ok(Shared { shell, user, limits: enforced.by.inherited, group_parent })
     }
 
-    fn spawn(&self, sessions: &mut Sessions, new: NewSession, shared: Shared) -> Result<Handle, Error> {
+    fn spawn(
+        &self,
+        sessions: &mut Sessions,
+        new: NewSession,
+        shared: Shared,
+        saved: Option<Saved>,
+    ) -> Result<Handle, Error> {
         let Shared { shell, user, limits, group_parent } = shared;
         let config = &self.inner.config;
         sessions.made += 1;
@@ -329,6 +343,7 @@ impl Sandbox {
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
             uses_builtin: !config.force_plain,
             limits,
+            saved,
             group: group_parent.map(|parent| (parent, unique)),
         };
         Handle::spawn(session).map_err(|error| cannot_start(&error))
@@ -346,6 +361,19 @@ fn cannot_start(error: &std::io::Error) -> Error {
 impl Sessions {
     fn check(&self) -> Result<(), Error> {
         if self.destroyed { Err(Error::sandbox_destroyed()) } else { Ok(()) }
+    }
+
+    /// Holds every session that is opened from now on, until this pause ends. Returns its number.
+    fn begin_pause(&mut self) -> u64 {
+        self.paused += 1;
+        self.pauses.insert(self.paused, Vec::new());
+        self.paused
+    }
+
+    /// Makes a new session available. It is held by the pauses that wait or are in effect.
+    fn open(&mut self, handle: Handle, new: NewSession) {
+        self.pauses.values_mut().for_each(|holds| holds.push(handle.hold()));
+        self.open.insert(new.id.clone(), Open { handle, new });
     }
 
     /// Files a session that is closing, and returns its number.

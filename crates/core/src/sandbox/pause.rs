@@ -9,7 +9,7 @@
 
 use super::Sandbox;
 use crate::error::{Code, Error};
-use crate::session::{Busy, Handle, Hold};
+use crate::session::{Busy, Hold};
 use std::fmt::Write;
 use std::sync::Arc;
 use tokio::sync::OwnedRwLockWriteGuard;
@@ -47,15 +47,23 @@ impl Sandbox {
     fn begin_pause(&self) -> Result<Pause, Error> {
         let mut sessions = self.lock();
         sessions.check()?;
-        sessions.paused += 1;
-        let number = sessions.paused;
-        sessions.pauses.insert(number, Vec::new());
-        let holds = sessions.open.values().map(Handle::hold).collect();
+        let number = sessions.begin_pause();
+        let holds = sessions.open.values().map(|open| open.handle.hold()).collect();
         Ok(Pause { sandbox: self.clone(), number, holds, files: None })
     }
 }
 
 impl Pause {
+    /// A pause that has begun with the creation of all sessions, so that it is in effect. The caller has excluded file calls.
+    pub(super) fn of_new_sessions(sandbox: &Sandbox, number: u64) -> Self {
+        Self { sandbox: sandbox.clone(), number, holds: Vec::new(), files: None }
+    }
+
+    /// The holds in effect.
+    pub(super) fn holds(&self) -> impl Iterator<Item = &Hold> {
+        self.holds.iter()
+    }
+
     async fn take_effect(&mut self) -> Result<(), Error> {
         let mut held = Vec::new();
         for mut hold in std::mem::take(&mut self.holds) {

@@ -3,6 +3,7 @@
 use super::Internal;
 use super::Session;
 use super::calls::Call;
+use super::fate::Fate;
 use super::mailbox::{Mailbox, TakenBack};
 use super::timers::Timer;
 use super::{Config, Message};
@@ -19,10 +20,10 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::sleep_until;
 
 /// Runs a session until it is closed or every handle is dropped.
-pub(super) async fn run(config: Config, mut mailbox: Mailbox<Message>) {
+pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message>) {
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
-    let mut session = Session::new(config, internal, reconnects);
+    let mut session = Session::new(config, fate, internal, reconnects);
     while session.state.shell != Shell::Closed {
         session.check_output();
         session.step_all();
@@ -33,6 +34,7 @@ pub(super) async fn run(config: Config, mut mailbox: Mailbox<Message>) {
             continue;
         }
         session.freeze_if_due();
+        session.save_if_due();
         session.lend(&mut mailbox);
         let happened = match session.pace.look(|| mailbox.try_receive()) {
             Some(message) => Happened::Call(Some(message)),
@@ -184,6 +186,7 @@ impl Session {
             }
             Message::Hold { id, grant } => self.queue_hold(id, grant),
             Message::Freeze { id, reply } => self.freeze(id, reply),
+            Message::Save { id, reply } => self.save(id, reply),
             Message::Release { id } => self.release(id),
             Message::Close { grace, reply } => self.close(grace, Some(reply)),
         }
@@ -194,6 +197,7 @@ impl Session {
         replies.extend(reply);
         self.files.close();
         self.holds.close();
+        self.saving = None;
         self.events.push_back(Event::Close);
     }
 

@@ -6,7 +6,7 @@
 use super::calls::Call;
 use super::{Handle, Message, Session, WeakHandle};
 use crate::shell::event::Event;
-use crate::shell::state::{Shell, Ticket, Work};
+use crate::shell::state::{Shell, State, Ticket, Work};
 use nacre_protocol::supervisor::{Order, Program, Report};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -46,9 +46,7 @@ impl Hold {
     /// The programs that cannot be frozen. None is frozen then.
     pub fn freeze(&self) -> impl Future<Output = Result<(), Busy>> + Send + use<> {
         let (reply, frozen) = oneshot::channel();
-        if let Some(session) = self.session.upgrade() {
-            let _ = session.send(Message::Freeze { id: self.id, reply });
-        }
+        self.send(|id| Message::Freeze { id, reply });
         let mut granted = self.granted.clone();
         async move {
             tokio::select! {
@@ -60,11 +58,23 @@ impl Hold {
     }
 }
 
+impl Hold {
+    /// The id of the session.
+    pub fn session(&self) -> &str {
+        &self.session.id
+    }
+
+    /// Sends a message about this hold, which is dropped if the session has ended.
+    pub(super) fn send(&self, message: impl FnOnce(u64) -> Message) {
+        if let Some(session) = self.session.upgrade() {
+            let _ = session.send(message(self.id));
+        }
+    }
+}
+
 impl Drop for Hold {
     fn drop(&mut self) {
-        if let Some(session) = self.session.upgrade() {
-            let _ = session.send(Message::Release { id: self.id });
-        }
+        self.send(|id| Message::Release { id });
     }
 }
 
@@ -104,6 +114,11 @@ enum Freeze {
 }
 
 impl Holds {
+    /// Whether a hold is the one in effect.
+    pub(super) fn is_in_effect(&self, id: u64, state: &State) -> bool {
+        state.held.is_some() && state.held == self.tickets.get(&id).copied()
+    }
+
     /// Reports to the holder that the hold is in effect.
     pub(super) fn grant(&mut self, grant: watch::Sender<bool>) {
         grant.send_replace(true);
@@ -148,8 +163,7 @@ impl Session {
 
     /// Freezes the programs for the hold in effect, as soon as that is possible.
     pub(super) fn freeze(&mut self, id: u64, reply: FreezeReply) {
-        let is_in_effect = self.state.held.is_some() && self.state.held == self.holds.tickets.get(&id).copied();
-        if is_in_effect && self.closing.is_none() {
+        if self.holds.is_in_effect(id, &self.state) && self.closing.is_none() {
             self.holds.freeze = Freeze::Due(id, reply);
         }
     }

@@ -8,6 +8,7 @@ mod background;
 mod busy_poll;
 mod calls;
 mod confinement;
+mod fate;
 mod files;
 mod foreground;
 mod hold;
@@ -21,6 +22,7 @@ mod plain;
 mod recovery;
 mod run;
 mod salvage;
+mod save;
 mod shell_link;
 mod spare_pipes;
 mod standby;
@@ -32,7 +34,7 @@ mod supervision;
 mod timers;
 
 use crate::capabilities::Engine;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::exec::{ExecRequest, KillPolicy};
 use crate::files::Access;
 use crate::log::Log;
@@ -48,6 +50,7 @@ use background::Background;
 use busy_poll::Pace;
 use calls::Calls;
 use confinement::Enclosure;
+use fate::Fate;
 use files::Files;
 use foreground::Foreground;
 use hold::{FreezeReply, Holds};
@@ -59,6 +62,7 @@ use nacre_protocol::standing::ResourceLimits;
 use numbers::Numbers;
 use plain::Plain;
 use recovery::Recovery;
+use save::SaveReply;
 use shell_link::ShellLink;
 use spare_pipes::SparePipes;
 use standby::Standbys;
@@ -76,6 +80,7 @@ use timers::Timers;
 use tokio::sync::{mpsc, oneshot, watch};
 
 pub use hold::{Busy, Hold};
+pub use save::Saved;
 
 /// The lock of the mailbox, which its model test replaces.
 mod sync {
@@ -107,6 +112,8 @@ pub struct Config {
     pub user: Option<User>,
     /// Decides how everything in the session is confined.
     pub isolate: Option<Isolate>,
+    /// The state that it begins with; otherwise that of a new shell.
+    pub saved: Option<Saved>,
     /// Receives diagnostics.
     pub log: Log,
 }
@@ -165,6 +172,7 @@ enum Message {
     KillProcess { key: u64, policy: KillPolicy, reply: oneshot::Sender<bool> },
     Hold { id: u64, grant: watch::Sender<bool> },
     Freeze { id: u64, reply: FreezeReply },
+    Save { id: u64, reply: SaveReply },
     Release { id: u64 },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
@@ -173,6 +181,7 @@ enum Message {
 #[derive(Clone)]
 pub struct Handle {
     id: String,
+    fate: Fate,
     mailbox: Sender<Message>,
 }
 
@@ -180,6 +189,7 @@ pub struct Handle {
 #[derive(Clone)]
 pub struct WeakHandle {
     id: String,
+    fate: Fate,
     mailbox: WeakSender<Message>,
 }
 
@@ -204,7 +214,7 @@ impl Owner for WeakHandle {
 
 impl WeakHandle {
     fn upgrade(&self) -> Option<Handle> {
-        Some(Handle { mailbox: self.mailbox.upgrade()?, id: self.id.clone() })
+        Some(Handle { mailbox: self.mailbox.upgrade()?, id: self.id.clone(), fate: self.fate.clone() })
     }
 }
 
@@ -213,8 +223,9 @@ impl Handle {
     pub fn spawn(config: Config) -> io::Result<Self> {
         let id = config.id.clone();
         let (sender, mailbox) = mailbox();
-        crate::runtime::spawn(actor::run(config, mailbox))?;
-        Ok(Self { id, mailbox: sender })
+        let fate = Fate::default();
+        crate::runtime::spawn(actor::run(config, fate.clone(), mailbox))?;
+        Ok(Self { id, fate, mailbox: sender })
     }
 
     /// Starts the shell now. Like all calls here, it is queued immediately and not when the future is first polled, so
@@ -227,7 +238,7 @@ impl Handle {
     pub fn exec(&self, request: ExecRequest) {
         let message = Message::Exec { request: Box::new(request), sent: None };
         if let Err(Message::Exec { request, .. }) = self.mailbox.send(message) {
-            request.sink.finished(Err(Error::session_destroyed(&self.id)));
+            request.sink.finished(Err(self.fate.error(&self.id)));
         }
     }
 
@@ -244,7 +255,7 @@ impl Handle {
     /// Starts a background process. The request's starter receives the outcome.
     pub fn start_process(&self, request: StartRequest) {
         if let Err(Message::Start(request)) = self.mailbox.send(Message::Start(Box::new(request))) {
-            request.refuse(Error::session_destroyed(&self.id));
+            request.refuse(self.fate.error(&self.id));
         }
     }
 
@@ -262,7 +273,12 @@ impl Handle {
 
     /// A weak handle.
     pub fn downgrade(&self) -> WeakHandle {
-        WeakHandle { id: self.id.clone(), mailbox: self.mailbox.downgrade() }
+        WeakHandle { id: self.id.clone(), fate: self.fate.clone(), mailbox: self.mailbox.downgrade() }
+    }
+
+    /// Whether [`Handle::roll_back`] has ended it.
+    pub fn is_rolled_back(&self) -> bool {
+        self.fate.is_rolled_back()
     }
 
     /// Ends the session and everything that it started. Resolves when nothing is left. Waiting and running commands
@@ -277,22 +293,27 @@ impl Handle {
         }
     }
 
+    /// The same at once, because another session takes its place: waiting and running commands fail with `ROLLED_BACK`.
+    pub fn roll_back(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.fate.roll_back();
+        self.close(Duration::ZERO)
+    }
+
     fn ask<T: Send, F>(&self, message: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
     where
         F: FnOnce(oneshot::Sender<Result<T, Error>>) -> Message,
     {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(message(reply));
-        let id = self.id.clone();
+        let (id, fate) = (self.id.clone(), self.fate.clone());
         async move {
             sent?;
-            answer.await.unwrap_or_else(|_| Err(Error::session_destroyed(&id)))
+            answer.await.unwrap_or_else(|_| Err(fate.error(&id)))
         }
     }
 
     fn send(&self, message: Message) -> Result<(), Error> {
-        let deleted = |_| Error::new(Code::SessionDestroyed, format!("session '{}' was deleted", self.id));
-        self.mailbox.send(message).map_err(deleted)
+        self.mailbox.send(message).map_err(|_| self.fate.error(&self.id))
     }
 }
 
@@ -316,6 +337,7 @@ enum Internal {
 /// The state of a session, which its actor owns. Each part owns its state; the modules here act on several parts.
 struct Session {
     config: Config,
+    fate: Fate,
     /// The shell's state machine.
     state: State,
     events: VecDeque<Event>,
@@ -323,6 +345,8 @@ struct Session {
     foreground: Foreground,
     background: Background,
     holds: Holds,
+    /// The call that waits for the state of the shell.
+    saving: Option<SaveReply>,
     supervision: Supervision,
     shell: ShellLink,
     standbys: Standbys,
@@ -347,20 +371,24 @@ struct Session {
 
 impl Session {
     fn new(
-        config: Config,
+        mut config: Config,
+        fate: Fate,
         internal: mpsc::UnboundedSender<Internal>,
         reconnects: mpsc::UnboundedSender<Reconnected>,
     ) -> Self {
-        Self {
+        let saved = config.saved.take();
+        let mut session = Self {
             state: State::new(config.survive_exit),
             cwd: config.cwd.clone(),
             plain: Plain::new(!config.uses_builtin),
             config,
+            fate,
             events: VecDeque::new(),
             calls: Calls::default(),
             foreground: Foreground::default(),
             background: Background::default(),
             holds: Holds::default(),
+            saving: None,
             supervision: Supervision::default(),
             shell: ShellLink::default(),
             standbys: Standbys::default(),
@@ -376,7 +404,14 @@ impl Session {
             version: String::new(),
             failure: None,
             closing: None,
-        }
+        };
+        saved.into_iter().for_each(|saved| session.begin_with(saved));
+        session
+    }
+
+    /// The error of a call that the end of the session cuts off.
+    fn ended_error(&self) -> Error {
+        self.fate.error(&self.config.id)
     }
 
     /// Closes every connection to the session's processes.

@@ -65,7 +65,7 @@ impl Session {
                 let message = format!("the supervisor of session '{}' died; its processes were killed", self.config.id);
                 with(Error::new(Code::EngineError, message), outcome)
             }
-            End::Closed => with(Error::session_destroyed(&self.config.id), outcome),
+            End::Closed => with(self.ended_error(), outcome),
             _ if ended_session => with(terminated(&self.config.id, outcome.exit_code), outcome),
             _ => Ok(outcome),
         });
@@ -104,7 +104,7 @@ impl Session {
     /// The error of a call that never ran.
     pub(super) fn refusal(&self, why: Refusal) -> Error {
         match why {
-            Refusal::Closed | Refusal::Cancelled => Error::session_destroyed(&self.config.id),
+            Refusal::Closed | Refusal::Cancelled => self.ended_error(),
             Refusal::Terminated(code) => terminated(&self.config.id, code),
             Refusal::NoShell => self.failure.clone().unwrap_or_else(|| {
                 let message = format!("the shell of session '{}' dies as soon as it starts", self.config.id);
@@ -145,7 +145,7 @@ impl Session {
                 let refused = self.foreground.take_refused();
                 Some(self.refused(refused, None, "change of variables"))
             }
-            Answer::Ended { end: End::Closed, .. } => Some(Error::session_destroyed(&self.config.id)),
+            Answer::Ended { end: End::Closed, .. } => Some(self.ended_error()),
             _ => None,
         };
         match call {
@@ -165,11 +165,11 @@ impl Session {
                     (Answer::Refused(Refusal::Cancelled), _) => {
                         Ok(Outcome { canceled: true, cwd: self.cwd.clone(), ..Outcome::default() })
                     }
-                    (_, error) => Err(error.unwrap_or_else(|| Error::session_destroyed(&self.config.id))),
+                    (_, error) => Err(error.unwrap_or_else(|| self.ended_error())),
                 });
             }
             Call::Start(request) => {
-                request.refuse(error.unwrap_or_else(|| Error::session_destroyed(&self.config.id)));
+                request.refuse(error.unwrap_or_else(|| self.ended_error()));
             }
         }
     }

@@ -64,6 +64,16 @@ impl Plain {
         Self { is_engine, state: None, status: 0, shell: None }
     }
 
+    /// The state that the next shell begins with.
+    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
+        self.state.as_ref()
+    }
+
+    /// Begins with a state and `$?`.
+    pub(super) fn begin_with(&mut self, state: Snapshot, status: i32) {
+        (self.state, self.status) = (Some(state), status);
+    }
+
     /// Whether it runs the session's commands.
     pub(super) fn is_engine(&self) -> bool {
         self.is_engine

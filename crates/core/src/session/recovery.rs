@@ -22,6 +22,11 @@ impl Recovery {
         self.checkpoint.is_some()
     }
 
+    /// The saved state that a new shell starts with.
+    pub(super) fn checkpoint(&self) -> Option<&[u8]> {
+        self.checkpoint.as_deref()
+    }
+
     /// Keeps what the standby of the dead shell has saved. `None`: an earlier checkpoint stays.
     pub(super) fn keep_checkpoint(&mut self, checkpoint: Option<Vec<u8>>) {
         self.checkpoint = checkpoint.or(self.checkpoint.take());

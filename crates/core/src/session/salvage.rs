@@ -6,7 +6,8 @@
 
 use super::Internal;
 use super::background::Lost;
-use crate::shell::channel::{Channel, Received};
+use super::save;
+use crate::shell::channel::Channel;
 use crate::supervisor::PidHold;
 use crate::sys;
 use nacre_containment::cgroup::Group;
@@ -14,17 +15,12 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_protocol::files::HELPER_NAME;
-use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind, is_whole};
 use std::collections::HashSet;
 use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::{Instant, sleep, timeout};
 
-/// How long saving the state may make no progress. A usual state takes 1 ms, one of 100,000 variables 0.1 s.
-const SAVING: Duration = Duration::from_secs(2);
-/// Least room for each read of the state, in bytes.
-const PART: usize = 64 * 1024;
 /// Maximum time for SIGKILL to take effect, including writeback and unmapping.
 const DYING: Duration = Duration::from_secs(2);
 /// How long to wait until a group whose last member has ended can be removed.
@@ -71,7 +67,10 @@ pub(super) fn start(
 ) {
     tokio::spawn(async move {
         let saved = match &standby {
-            Some((channel, _)) => save(channel).await,
+            Some((channel, _)) => match save::ask(channel, u64::MAX, 0) {
+                Ok(asked) => asked.read().await,
+                Err(_) => None,
+            },
             None => None,
         };
         let has_lost = standby.is_some() && saved.is_none();
@@ -90,38 +89,6 @@ pub(super) fn start(
 pub(super) async fn await_end(remains: Remains) {
     let _ = timeout(DYING, remains.supervisor.ended()).await;
     sweep(remains).await;
-}
-
-/// The state of an idle bash process. `None` if it dies or makes no progress.
-pub(super) async fn save(channel: &Channel) -> Option<Vec<u8>> {
-    // Not a file, which a limit of the session (`ulimit -f`) would cut.
-    let (reader, writer) = sys::output_pipe().ok()?;
-    let reader = sys::watch(reader).ok()?;
-    let (_child, theirs) = Channel::pair().ok()?;
-    let request = Request {
-        flags: RequestFlags::CHECKPOINT | RequestFlags::NO_WARM,
-        ..Request::new(RequestKind::Fork, u64::MAX)
-    };
-    channel.send(&request, vec![theirs.into(), writer.into()]).ok()?;
-    let forked = async {
-        loop {
-            match channel.receive().await {
-                Received::Reply(Reply::Forked { id: u64::MAX, result, .. }) => return result.is_ok(),
-                Received::Closed { .. } => return false,
-                Received::Reply(_) => {}
-            }
-        }
-    };
-    if !timeout(SAVING, forked).await.ok()? {
-        return None;
-    }
-    let mut state = Vec::new();
-    loop {
-        state.reserve(PART);
-        if timeout(SAVING, sys::read_next(&reader, &mut state, usize::MAX)).await.ok()?.ok()? == 0 {
-            return is_whole(&state).then_some(state);
-        }
-    }
 }
 
 /// Kills the members of the session's control group, and whatever still belongs to the session that the supervisor

@@ -104,15 +104,14 @@ impl Session {
             Why::NoFork => no_fork(),
             Why::Killed => Error::new(Code::SpawnFailed, format!("process '{id}' was killed before it had begun")),
             Why::Failed => Error::new(Code::EngineError, format!("process '{id}' cannot be started")),
-            Why::Closing => Error::session_destroyed(&self.config.id),
+            Why::Closing => self.ended_error(),
         }
     }
 
     /// Starts a process from the shell or from the standby; `None` in plain mode.
     pub(in crate::session) fn start_process(&mut self, request: StartRequest, source: Option<Source>) {
         if request.process.is_doomed() {
-            let message = format!("the session ended before process '{}' had begun", request.process.id);
-            return request.refuse(Error::new(Code::SessionDestroyed, message));
+            return request.refuse(self.ended_error());
         }
         // Keys of processes and numbers of requests form one sequence, so a number identifies a fork.
         let key = self.numbers.next();

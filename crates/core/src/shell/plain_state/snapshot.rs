@@ -5,6 +5,7 @@ use super::declaration::Declaration;
 use super::dump::{Dump, Section};
 use super::quote::quote;
 use super::statements::{parse_traps, statements};
+use serde::{Deserialize, Serialize};
 
 /// Changes of variables; `None` unsets.
 pub type EnvChanges = [(String, Option<String>)];
@@ -57,7 +58,7 @@ pub struct Report {
 }
 
 /// See the module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {
     sections: Vec<Vec<u8>>,
     /// Names and definitions.

@@ -1,0 +1,228 @@
+/** Checkpoints and rollback: files and shells together. */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { Sandbox, type SandboxOptions } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { type Workplace, withSandbox } from '../helpers/invariants.js'
+import { modes, plain, withSandboxIn } from '../helpers/modes.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+
+const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
+
+/** A sandbox with a workspace over a directory with some files. */
+function inWorkspace(test: (workplace: Workplace) => Promise<void>, options: SandboxOptions = {}) {
+  return () =>
+    withSandbox(
+      async (workplace) => {
+        prepare(workplace)
+        await test(workplace)
+      },
+      { options: { ...copyOnWrite, ...options } },
+    )
+}
+
+function prepare({ directory }: Workplace): void {
+  mkdirSync(path.join(directory, 'old/deep'), { recursive: true })
+  for (const name of ['a', 'gone', 'old/b', 'old/deep/c'])
+    writeFileSync(path.join(directory, name), `${name}\n`)
+}
+
+/** Kind, mode, times, links, target and content of everything that programs see. */
+async function seen({ sandbox, directory }: Workplace): Promise<string> {
+  const { stdout } = await sandbox.exec(
+    `(cd ${directory} && find . -printf '%p %y %m %U %G %n %T@ %l\\n' | sort && find . -type f -exec sha1sum {} + | sort)`,
+  )
+  return stdout
+}
+
+const EVERYTHING = `
+  echo changed > a; rm gone; chmod 700 old/b; mkdir -p new/empty; echo new > new/file; ln new/file new/same
+  ln -s nowhere new/link; mkfifo new/fifo; truncate -s 5M new/sparse; printf x >> new/sparse
+  rm -r old/deep; mkdir old/deep; echo other > old/deep/d; touch "$(printf 'odd\\nname ü')" $'bad\\xff'; chmod 1777 new/empty
+  chmod 000 old/b; chmod 750 .`
+
+const RUIN = `
+  chmod 755 . old/b; rm -rf new; rm -r old; echo file > old; echo worse > a; mkdir gone; touch more; chmod 711 .`
+
+describe('a checkpoint', () => {
+  for (const mode of [...modes, ...plain])
+    it(`brings back the files and the shells of every session, ${mode.name}`, () =>
+      withSandboxIn(
+        mode,
+        async (workplace) => {
+          const { sandbox, directory } = workplace
+          prepare(workplace)
+          const other = await sandbox.createSession({ id: 'other', env: { GIVEN: 'yes' } })
+          await other.exec('own=1; cd old')
+          await sandbox.exec(
+            `${EVERYTHING}\nvalue='a b'; list=(1 2); f() { echo "f $value"; }; cd new; (exit 7)`,
+          )
+          const [first] = [await sandbox.checkpoint({ name: 'first' })]
+          expect(first).toMatchObject({ name: 'first', sessions: ['default', 'other'] })
+          const before = (await sandbox.exec('echo $?')).stdout + (await seen(workplace))
+
+          await sandbox.exec(`value=c; unset list f; cd ..; ${RUIN}; cd /`)
+          await sandbox.createSession({ id: 'late' })
+          await sandbox.deleteSession('other')
+          const rollback = await sandbox.rollback(first)
+          expect(rollback).toEqual({ checkpoint: first, endedProcesses: [], endedSessions: ['late'] })
+
+          const { stdout } = await sandbox.exec('echo $?')
+          expect(stdout + (await seen(workplace))).toBe(before)
+          const state = await sandbox.exec('echo "$value ${list[*]}"; f; pwd; ls')
+          expect(state.stdout).toBe(
+            `a b 1 2\nf a b\n${directory}/new\nempty\nfifo\nfile\nlink\nsame\nsparse\n`,
+          )
+          const again = await sandbox.getSession('other')
+          expect((await again?.exec('echo $own $GIVEN; pwd'))?.stdout).toBe(`1 yes\n${directory}/old\n`)
+          expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'other'])
+          expect(readFileSync(path.join(directory, 'a'), 'utf8')).toBe('a\n')
+        },
+        { options: copyOnWrite },
+      ))
+
+  it(
+    'can be taken back itself, any number of times',
+    inWorkspace(async (workplace) => {
+      const { sandbox } = workplace
+      const states = []
+      for (const step of [EVERYTHING, RUIN, 'rm -r * ; mkdir -p x/y', 'echo last > x/y/z']) {
+        await sandbox.exec(step)
+        states.push({ point: await sandbox.checkpoint(), seen: await seen(workplace) })
+      }
+      expect(await sandbox.checkpoints()).toEqual(states.map(({ point }) => point))
+      for (const at of [0, 3, 1, 1, 2, 0, 3]) {
+        await sandbox.exec('rm -rf ./*; touch something')
+        await sandbox.rollback(states[at]?.point.id ?? '')
+        expect(await seen(workplace)).toBe(states[at]?.seen)
+      }
+    }),
+  )
+
+  it(
+    'ends what runs, and lets file calls wait',
+    inWorkspace(async ({ sandbox }) => {
+      await sandbox.exec('echo kept > a')
+      const point = await sandbox.checkpoint()
+      const service = await sandbox.startProcess('while :; do echo x >> a; sleep 0.01; done', {
+        processId: 'writer',
+      })
+      await sandbox.exec('(setsid sleep 1000 &) ; until grep -q x a; do :; done')
+      const running = rejectionOf(sandbox.exec('echo running >> a; sleep 1000'))
+      const waiting = rejectionOf(sandbox.exec('echo waiting >> a'))
+      await until(async () => String(await sandbox.files.read('a')).includes('running'), () => 'no output of the command')
+      const rolling = sandbox.rollback(point)
+      const read = sandbox.files.read('a')
+      expect((await rolling).endedProcesses).toEqual(['writer'])
+      expect([await running, await waiting]).toMatchObject([{ code: 'ROLLED_BACK' }, { code: 'ROLLED_BACK' }])
+      expect(await read).toBe('kept\n')
+      expect(await service.wait()).toMatchObject({ signal: 'SIGKILL' })
+      expect((await sandbox.exec('cat a')).stdout).toBe('kept\n')
+    }),
+  )
+
+  it(
+    'is made beside a process that writes, which goes on',
+    inWorkspace(async ({ sandbox }) => {
+      const writer =
+        'for ((i = 0; ; i++)); do echo $i > one.new; mv one.new one; echo $i > two.new; mv two.new two; done'
+      await sandbox.startProcess(writer)
+      await sandbox.exec('until [ -e two ]; do :; done')
+      const point = await sandbox.checkpoint()
+      const { stdout } = await sandbox.exec(
+        'n=$(<one); until [ "$(<one)" != "$n" ]; do :; done; echo went on',
+      )
+      expect(stdout).toBe('went on\n')
+      await sandbox.rollback(point)
+      const [one, two] = (await sandbox.exec('cat one two')).stdout.split('\n').map(Number)
+      expect([0, 1]).toContain((one ?? 0) - (two ?? 0))
+    }),
+  )
+
+  it(
+    'ends with a commit, not with a discard, and changes are right after a rollback',
+    inWorkspace(async ({ sandbox, directory }) => {
+      await sandbox.exec('echo 1 > a; rm gone; mkdir new; echo x > new/x')
+      const point = await sandbox.checkpoint()
+      await sandbox.exec('echo 2 > a; echo back > gone; rm -r new old')
+      await sandbox.workspace.discard({ paths: ['a'] })
+      await sandbox.rollback(point)
+      const listed = (await sandbox.workspace.changes()).map(({ type, path }) => `${type} ${path}`)
+      expect(listed).toEqual(['modified a', 'deleted gone', 'created new', 'created new/x'])
+      const { layers } = await sandbox.workspace.usage()
+      expect(layers).toBeGreaterThan(1)
+      await sandbox.workspace.commit()
+      expect(await sandbox.checkpoints()).toEqual([])
+      expect(await rejectionOf(sandbox.rollback(point))).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
+      expect(readFileSync(path.join(directory, 'new/x'), 'utf8')).toBe('x\n')
+      expect(existsSync(path.join(directory, 'gone'))).toBe(false)
+      await sandbox.exec('rm -r new')
+      expect(await sandbox.workspace.commit()).toMatchObject({ applied: 2 })
+      expect(existsSync(path.join(directory, 'new'))).toBe(false)
+    }),
+  )
+
+  it(
+    'takes space until it is deleted',
+    inWorkspace(async ({ sandbox }) => {
+      await sandbox.exec('head -c 3M /dev/urandom > big')
+      const point = await sandbox.checkpoint()
+      await sandbox.exec('rm big')
+      expect((await sandbox.workspace.usage()).bytes).toBeGreaterThan(2 << 20)
+      await sandbox.deleteCheckpoint(point)
+      await until(async () => (await sandbox.workspace.usage()).bytes < 1 << 20, () => 'its layer is still there')
+      expect(await rejectionOf(sandbox.deleteCheckpoint(point))).toMatchObject({
+        code: 'CHECKPOINT_NOT_FOUND',
+      })
+      expect(await sandbox.checkpoints()).toEqual([])
+    }),
+  )
+
+  it(
+    'that does not fit changes nothing',
+    inWorkspace(
+      async (workplace) => {
+        const { sandbox } = workplace
+        await sandbox.exec('echo small > a')
+        const point = await sandbox.checkpoint()
+        await sandbox.exec('head -c 5M /dev/urandom > big')
+        expect(await rejectionOf(sandbox.checkpoint())).toMatchObject({ code: 'NO_SPACE' })
+        expect(await sandbox.checkpoints()).toEqual([point])
+        expect((await sandbox.exec('wc -c < big; echo more >> a; cat a')).stdout).toBe(
+          '5242880\nsmall\nmore\n',
+        )
+        await sandbox.rollback(point)
+        expect((await sandbox.exec('cat a; ls')).stdout).toBe('small\na\ngone\nold\n')
+      },
+      { workspace: { mode: 'copy-on-write', storage: 'memory', maxBytes: 8 << 20 } },
+    ),
+  )
+
+  it('needs a workspace and a checkpoint', () =>
+    withSandbox(async ({ sandbox, directory }) => {
+      for (const call of [
+        () => sandbox.checkpoint(),
+        () => sandbox.checkpoints(),
+        () => sandbox.rollback('1'),
+      ])
+        expect(await rejectionOf(call())).toMatchObject({ code: 'WORKSPACE_NOT_ENABLED' })
+      const own = new Sandbox({ cwd: directory, stateDir: `${directory}-state`, ...copyOnWrite })
+      try {
+        for (const bad of [{ name: '' }, { name: 1 }, { unknown: true }, 'name'])
+          expect(await rejectionOf(own.checkpoint(bad as never))).toBeInstanceOf(TypeError)
+        for (const bad of [undefined, 1, {}, null])
+          expect(await rejectionOf(own.rollback(bad as never))).toBeInstanceOf(TypeError)
+        for (const id of ['', '0', '1', '-1', '1e3', '99999999999999999999', 'x'])
+          for (const call of [own.rollback(id), own.deleteCheckpoint(id)])
+            expect(await rejectionOf(call)).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
+        await own.exec('echo new > new')
+        const point = await own.checkpoint()
+        await own.destroy()
+        for (const call of [own.checkpoint(), own.checkpoints(), own.rollback(point)])
+          expect(await rejectionOf(call)).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      } finally {
+        await own.destroy()
+      }
+    }))
+})

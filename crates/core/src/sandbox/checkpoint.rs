@@ -1,0 +1,174 @@
+//! Checkpoints of the whole sandbox: the files of its workspace, and the state of every shell.
+//!
+//! A checkpoint is made during a pause, so files and states are of one moment. A rollback ends every session, and puts
+//! another one with the saved state in its place: nothing of the old ones is left. The new ones are held until the files
+//! have changed.
+
+use super::{NewSession, Open, Pause, Sandbox, Sessions};
+use crate::blocking::blocking;
+use crate::error::{Code, Error};
+use crate::session::Saved;
+use crate::workspace::Workspace;
+use nacre_protocol::message;
+use nacre_protocol::workspace::Point;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The version of the state of shells. Another one can read neither its form nor what a shell has written.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What a rollback has done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollback {
+    /// The checkpoint.
+    pub point: Point,
+    /// The ids of the background processes that it has ended.
+    pub ended_processes: Vec<String>,
+    /// The ids of the sessions that were created after the checkpoint, and have ended.
+    pub ended_sessions: Vec<String>,
+}
+
+/// The sessions of a checkpoint.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    version: String,
+    sessions: Vec<KeptSession>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptSession {
+    new: NewSession,
+    saved: Saved,
+}
+
+impl Sandbox {
+    /// Keeps the files and the state of every session, under a name if one is given. Waits as [`Sandbox::pause`] does.
+    ///
+    /// # Errors
+    /// Those of [`Sandbox::pause`] and [`Workspace::checkpoint`]; `ENGINE_ERROR` if a shell does not write its state down.
+    pub fn checkpoint(&self, name: Option<String>) -> impl Future<Output = Result<Point, Error>> + Send + use<> {
+        let begun = self.workspace().map(|workspace| (workspace, self.pause()));
+        let sandbox = self.clone();
+        async move {
+            let (workspace, pausing) = begun?;
+            let pause = pausing.await?;
+            let sessions = sandbox.save(&pause).await?;
+            let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
+            let text = message::encode(&Kept { version: VERSION.into(), sessions });
+            let text = text.map_err(|error| {
+                Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
+            })?;
+            blocking(move || {
+                let _pause = pause;
+                workspace.checkpoint(name, ids, &text)
+            })
+            .await
+        }
+    }
+
+    /// The state of every session that is held, in the order of their ids.
+    async fn save(&self, pause: &Pause) -> Result<Vec<KeptSession>, Error> {
+        let saving: Vec<_> = pause.holds().map(|hold| (hold.session().to_string(), hold.save())).collect();
+        let mut kept = Vec::new();
+        for (id, saving) in saving {
+            let Some(saved) = saving.await? else { continue };
+            let new = self.lock().open.get(&id).map(|open| open.new.clone());
+            kept.extend(new.map(|new| KeptSession { new, saved }));
+        }
+        kept.sort_by(|a, b| a.new.id.cmp(&b.new.id));
+        Ok(kept)
+    }
+
+    /// Ends every program, and goes on with the files and the sessions of a checkpoint. Commands that run or wait fail with
+    /// `ROLLED_BACK`; file calls wait. If the future is dropped, the rollback is completed in any case once it has begun
+    /// to end programs.
+    ///
+    /// # Errors
+    /// Those of [`Workspace::prepare`], and `WORKSPACE_LOST` for a checkpoint of another version: nothing has happened
+    /// then. Those of [`Workspace::switch`]: the shells have the state of the checkpoint then, and the files are as before.
+    pub fn roll_back(&self, number: u64) -> impl Future<Output = Result<Rollback, Error>> + Send + use<> {
+        let sandbox = self.clone();
+        async move {
+            let workspace = sandbox.workspace()?;
+            // Neither a file call nor a call that pauses the sandbox is being made, or begins meanwhile.
+            let calls = Arc::clone(&sandbox.inner.files).write_owned().await;
+            let rolling = async move {
+                let _calls = calls;
+                sandbox.roll_back_alone(workspace, number).await
+            };
+            let (sender, done) = tokio::sync::oneshot::channel();
+            tokio::spawn(async move { drop(sender.send(rolling.await)) });
+            done.await.unwrap_or_else(|_| Err(Error::new(Code::EngineError, "the rollback has failed")))
+        }
+    }
+
+    async fn roll_back_alone(&self, workspace: Arc<Workspace>, number: u64) -> Result<Rollback, Error> {
+        let (point, kept) = {
+            let workspace = Arc::clone(&workspace);
+            let prepare = move || {
+                let (point, text) = workspace.prepare(number)?;
+                Ok((point, read(&text)?))
+            };
+            blocking(prepare).await?
+        };
+        let (pause, rollback, closing) = self.replace_sessions(point, kept)?;
+        for (closed, filed) in closing {
+            closed.await;
+            self.lock().closing.remove(&filed);
+        }
+        blocking(move || {
+            let _pause = pause;
+            workspace.switch()
+        })
+        .await
+        .map_err(|error| Error {
+            message: format!(
+                "the files could not be rolled back, but the sessions were; all programs have ended: {}",
+                error.message
+            ),
+            ..error
+        })?;
+        Ok(rollback)
+    }
+
+    /// Puts other sessions in the place of all present ones, and holds them. Begins to close the old ones.
+    fn replace_sessions(
+        &self,
+        point: Point,
+        kept: Vec<KeptSession>,
+    ) -> Result<(Pause, Rollback, Vec<(impl Future<Output = ()> + Send + use<>, u64)>), Error> {
+        let shared = self.shared()?;
+        let mut sessions = self.lock();
+        sessions.check()?;
+        let mut new = Vec::new();
+        for session in kept {
+            let handle = self.spawn(&mut sessions, session.new.clone(), shared.clone(), Some(session.saved))?;
+            new.push((handle, session.new));
+        }
+        let is_new = |id: &String| id == super::DEFAULT_SESSION || new.iter().any(|(_, session)| session.id == *id);
+        let mut ended_sessions: Vec<String> = sessions.open.keys().filter(|id| !is_new(id)).cloned().collect();
+        ended_sessions.sort();
+        let ended_processes = self.inner.processes.living();
+        self.inner.processes.end_with(None);
+        let old: Vec<_> = sessions.open.drain().collect();
+        let number = sessions.begin_pause();
+        new.into_iter().for_each(|(handle, new)| sessions.open(handle, new));
+        let close = |(id, Open { handle, .. }): (String, Open), sessions: &mut Sessions| {
+            let closed = handle.roll_back();
+            (closed, sessions.start_closing(id, handle))
+        };
+        let closing = old.into_iter().map(|open| close(open, &mut sessions)).collect();
+        drop(sessions);
+        Ok((Pause::of_new_sessions(self, number), Rollback { point, ended_processes, ended_sessions }, closing))
+    }
+}
+
+fn read(text: &[u8]) -> Result<Vec<KeptSession>, Error> {
+    match message::decode::<Kept>(text) {
+        Ok(kept) if kept.version == VERSION => Ok(kept.sessions),
+        _ => {
+            let message = "the checkpoint cannot be read: another version of nacre has made it, or its file is damaged";
+            Err(Error::new(Code::WorkspaceLost, message))
+        }
+    }
+}

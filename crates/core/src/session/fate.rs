@@ -1,0 +1,31 @@
+//! Why a session has ended, for the errors of its calls.
+
+use crate::error::{Code, Error};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// See the module. Shared by the session and its handles.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Fate {
+    is_rolled_back: Arc<AtomicBool>,
+}
+
+impl Fate {
+    /// Records that a rollback ends the session, and that another one takes its place.
+    pub(super) fn roll_back(&self) {
+        self.is_rolled_back.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a rollback ends it.
+    pub(super) fn is_rolled_back(&self) -> bool {
+        self.is_rolled_back.load(Ordering::Relaxed)
+    }
+
+    /// The error of a call that its end has cut off.
+    pub(super) fn error(&self, session: &str) -> Error {
+        if self.is_rolled_back() {
+            return Error::new(Code::RolledBack, "the sandbox was rolled back during the call");
+        }
+        Error::session_destroyed(session)
+    }
+}

@@ -1,0 +1,121 @@
+//! The present layers of a workspace, and its checkpoints: the layers of earlier moments, each with a text about the
+//! sandbox at that moment, which only the host understands.
+
+use crate::failure::Failure;
+use crate::layers::Stack;
+use crate::tree::open_file;
+use crate::{sealed, state};
+use nacre_protocol::workspace::Point;
+use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::io::{Errno, Result};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::Seek;
+use std::os::fd::OwnedFd;
+
+/// The file of a named workspace.
+const NAME: &str = "layers";
+/// Maximum bytes of it.
+const MAX_BYTES: u64 = 64 * 1024 * 1024;
+
+/// See the module.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct History {
+    /// The layers; the last one receives the writes.
+    pub stack: Stack,
+    /// The checkpoints, the oldest first.
+    pub points: Vec<Moment>,
+    /// The number of the last checkpoint.
+    last: u64,
+}
+
+/// A checkpoint.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Moment {
+    /// What the host knows of it.
+    pub point: Point,
+    /// Its layers. All of them are sealed.
+    pub stack: Stack,
+}
+
+impl History {
+    /// That of a new workspace.
+    pub fn new(stack: Stack) -> Self {
+        Self { stack, points: Vec::new(), last: 0 }
+    }
+
+    /// Reads that of a store. `None` if it has none.
+    ///
+    /// # Errors
+    /// Those of the system calls; `EBADMSG` if it is damaged.
+    pub fn read(store: &OwnedFd) -> Result<Option<Self>> {
+        sealed::read(store, NAME, MAX_BYTES)
+    }
+
+    /// Reads that of a named store.
+    ///
+    /// # Errors
+    /// [`Failure::Lost`] if it is missing or damaged.
+    pub fn expect(store: &OwnedFd) -> std::result::Result<Self, Failure> {
+        state::expected(Self::read(store), NAME)
+    }
+
+    /// Writes it to a store.
+    ///
+    /// # Errors
+    /// Those of the system calls; the earlier one stays.
+    pub fn write(&self, store: &OwnedFd) -> Result<()> {
+        sealed::write(store, NAME, self, MAX_BYTES)
+    }
+
+    /// The checkpoint with a number.
+    pub fn find(&self, number: u64) -> Option<&Moment> {
+        self.points.iter().find(|moment| moment.point.number == number)
+    }
+
+    /// Adds a checkpoint, and gives it a number.
+    pub fn add(&mut self, point: Point, stack: Stack) -> Point {
+        self.last += 1;
+        let point = Point { number: self.last, ..point };
+        self.points.push(Moment { point: point.clone(), stack });
+        point
+    }
+
+    /// Every stack that is needed.
+    pub fn stacks(&self) -> impl Iterator<Item = &Stack> {
+        self.points.iter().map(|moment| &moment.stack).chain([&self.stack])
+    }
+}
+
+/// Keeps the text of a checkpoint.
+///
+/// # Errors
+/// Those of the system calls. Nothing is left then.
+pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd) -> Result<()> {
+    let name = text_name(number);
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut to = File::from(openat(place, &name, flags, Mode::RUSR | Mode::WUSR)?);
+    let mut text = File::from(text);
+    let copied = text.rewind().and_then(|()| std::io::copy(&mut text, &mut to));
+    copied.map(drop).map_err(|error| {
+        let _ = unlinkat(place, &name, AtFlags::empty());
+        Errno::from_io_error(&error).unwrap_or(Errno::IO)
+    })
+}
+
+/// Opens the text of a checkpoint.
+///
+/// # Errors
+/// Those of openat(2).
+pub fn read_text(place: &OwnedFd, number: u64) -> Result<OwnedFd> {
+    open_file(place, text_name(number).as_bytes())
+}
+
+/// Removes the text of a checkpoint.
+pub fn remove_text(place: &OwnedFd, number: u64) {
+    let _ = unlinkat(place, text_name(number), AtFlags::empty());
+}
+
+fn text_name(number: u64) -> String {
+    format!("text-{number}")
+}

@@ -1,0 +1,29 @@
+/** Checkpoints of a sandbox with a copy-on-write workspace: its files and the state of its shells at one moment. */
+
+/** Options of {@link Sandbox.checkpoint}. */
+export interface CheckpointOptions {
+  /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
+  name?: string
+}
+
+/** A moment to which a sandbox can be rolled back. */
+export interface Checkpoint {
+  /** Identifies it in its sandbox. */
+  id: string
+  /** Its label. */
+  name: string | null
+  /** When it was made, as an ISO 8601 string. */
+  createdAt: string
+  /** The ids of the sessions at that moment, sorted. The default session is among them once it has been used. */
+  sessions: string[]
+}
+
+/** What {@link Sandbox.rollback} did. */
+export interface Rollback {
+  /** The checkpoint. */
+  checkpoint: Checkpoint
+  /** The ids of the background processes that it has ended. */
+  endedProcesses: string[]
+  /** The ids of the sessions that were created after the checkpoint, and have ended. */
+  endedSessions: string[]
+}
