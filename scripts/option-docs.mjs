@@ -81,9 +81,9 @@ ${maps.join('')}])
 
 /** A table, and the tables of the objects in it. */
 function nested(table) {
-  const inner = (schema) =>
-    schema.type === 'object' ? nested(schema.table) : schema.type === 'either' ? schema.of.flatMap(inner) : []
-  return [table, ...sendable(table).flatMap(([, { json }]) => inner(json.schema))]
+  const inner = ({ schema: { options, anyOf = [] } }) =>
+    tables.has(options) ? nested(options) : anyOf.flatMap(inner)
+  return [table, ...sendable(table).flatMap(([, { json }]) => inner(json))]
 }
 
 const FILES = {

@@ -31,12 +31,12 @@ const [container] = podTemplate.spec.containers
 
 describe('the resources of agent-sandbox', () => {
   it('have the fields of their kinds only', () => {
-    expect(sandboxTemplate.parse(template)).toEqual(template)
-    expect(sandboxWarmPool.parse(pool)).toEqual(pool)
-    expect(sandboxTemplate.safeParse({ ...template, spec: { ...template.spec, replicas: 1 } }).success).toBe(
-      false,
-    )
-    expect(sandboxWarmPool.safeParse({ ...pool, spec: { replicas: 1 } }).success).toBe(false)
+    expect(sandboxTemplate.read(template, 'template')).toEqual(template)
+    expect(sandboxWarmPool.read(pool, 'pool')).toEqual(pool)
+    const wrong = { ...template, spec: { ...template.spec, replicas: 1 } }
+    expect(() => sandboxTemplate.read(wrong, 'template')).toThrow('template.spec has no option "replicas"')
+    const incomplete = { ...pool, spec: { replicas: 1 } }
+    expect(() => sandboxWarmPool.read(incomplete, 'pool')).toThrow('must have both')
   })
 
   it('refer to each other', () => {
@@ -87,10 +87,10 @@ describe('a claim of a fleet', () => {
   it('has the fields of its kind only', () => {
     const request = { id: 'a', namespace: 'b', warmPool: 'c', labels: { d: 'e' }, ttl: 1500, nonce: 'f' }
     const claim = newClaim(request, Date.UTC(2026, 0, 1))
-    expect(sandboxClaim.parse(claim)).toEqual(claim)
+    expect(sandboxClaim.read(claim, 'claim')).toEqual(claim)
     expect(claim.spec.lifecycle?.shutdownTime).toBe('2026-01-01T00:00:02Z')
     expect(
-      sandboxClaim.parse(newClaim({ ...request, labels: {} }, 0)).spec.additionalPodMetadata,
+      sandboxClaim.read(newClaim({ ...request, labels: {} }, 0), 'claim').spec.additionalPodMetadata,
     ).toBeUndefined()
   })
 })

@@ -47,7 +47,7 @@ describe('bodies', () => {
           })
           return { status: response.status, body: (await response.json()) as Body }
         }
-        const invalid = { status: 400, body: { code: 'VALIDATION_FAILED', httpStatus: 400 } }
+        const invalid = { status: 400, body: { code: 'INVALID_OPTION', httpStatus: 400 } }
         for (const body of ['{', '', 'null', '[]', '"x"', '{"command":"touch ran","timeOut":1}'])
           expect(await send(body)).toMatchObject(invalid)
         const missing = {
@@ -217,7 +217,7 @@ describe('callers', () => {
       const replies = [variables, keys, ...(await Promise.all(others.map((body) => post('/v1/exec', body))))]
       const lists = `{"isolation":{"filesystem":{"write":${words}}}}`
       for (const { status, body } of [...replies, await post('/v1/sessions', lists)]) {
-        expect([status, body.code]).toEqual([400, 'VALIDATION_FAILED'])
+        expect([status, body.code]).toEqual([400, 'INVALID_OPTION'])
         expect(JSON.stringify(body).length).toBeLessThan(10_000)
       }
     }))

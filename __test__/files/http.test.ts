@@ -38,12 +38,12 @@ it('errors are envelopes with the path', () =>
       httpStatus: 404,
       context: { kind: 'SandboxError', path: 'none', sessionId: 'default' },
     })
-    expect((await get(CONTENT)).body).toMatchObject({ code: 'VALIDATION_FAILED' })
-    expect((await get(`${CONTENT}?path=a&pathBase64=YQ==`)).body).toMatchObject({ code: 'VALIDATION_FAILED' })
+    expect((await get(CONTENT)).body).toMatchObject({ code: 'INVALID_OPTION' })
+    expect((await get(`${CONTENT}?path=a&pathBase64=YQ==`)).body).toMatchObject({ code: 'INVALID_OPTION' })
     expect((await get(`${CONTENT}?path=`)).body).toMatchObject({ code: 'INVALID_PATH' })
     expect((await get('/v1/sessions/none/files/list')).body).toMatchObject({ code: 'SESSION_NOT_FOUND' })
     expect((await post('/v1/sessions/default/files/mkdir', {})).body).toMatchObject({
-      code: 'VALIDATION_FAILED',
+      code: 'INVALID_OPTION',
     })
     expect((await call('PUT', `${CONTENT}?path=x&mode=99999`, {})).body).toMatchObject({
       code: 'INVALID_OPTION',

@@ -1,61 +1,69 @@
-/** Schemas of agent-sandbox's resources, v1beta1: the fields that nacre uses. Unknown fields are errors. */
-import { z } from 'zod'
+/** Kinds of agent-sandbox's resources, v1beta1: the fields that nacre uses. Unknown fields are errors. */
+import { local, object, oneOf, pattern } from '../../lib/schema/constructors.js'
+import { count } from '../../lib/schema/numbers.js'
 
-const name = z.string().regex(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/)
-const strings = z.record(z.string(), z.string())
-const metadata = z.strictObject({
-  name,
-  namespace: name.optional(),
-  labels: strings.optional(),
-  annotations: strings.optional(),
-})
-const apiVersion = z.literal('extensions.agents.x-k8s.io/v1beta1')
+const name = pattern(/^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/, 'must be a name of Kubernetes')
+const strings = local<Record<string, string>>(
+  (value) => Object.values(value as object).every((text) => typeof text === 'string'),
+  'must be strings by name',
+)
+const metadata = object({ name, namespace: name, labels: strings, annotations: strings }, ['name'])
+const podMetadata = object({ labels: strings, annotations: strings })
+const apiVersion = oneOf(['extensions.agents.x-k8s.io/v1beta1'])
+const replicas = count(0, Number.MAX_SAFE_INTEGER)
+// Checked as the spec of a pod.
+const podSpec = local<{ containers: object[] }>(
+  (value) => (value as { containers: object[] }).containers.length > 0,
+  'must have containers',
+)
+const all = ['apiVersion', 'kind', 'metadata', 'spec'] as const
 
-export const sandboxTemplate = z.strictObject({
-  apiVersion,
-  kind: z.literal('SandboxTemplate'),
-  metadata,
-  spec: z.strictObject({
-    podTemplate: z.strictObject({
-      metadata: z.strictObject({ labels: strings.optional(), annotations: strings.optional() }).optional(),
-      // Checked as the spec of a pod.
-      spec: z.looseObject({ containers: z.array(z.looseObject({ name })).min(1) }),
-    }),
-    networkPolicyManagement: z.enum(['Managed', 'Unmanaged']).optional(),
-    envVarsInjectionPolicy: z.enum(['Allowed', 'Overrides', 'Disallowed']).optional(),
-  }),
-})
+export const sandboxTemplate = object(
+  {
+    ...{ apiVersion, kind: oneOf(['SandboxTemplate']), metadata },
+    spec: object(
+      {
+        podTemplate: object({ metadata: podMetadata, spec: podSpec }, ['spec']),
+        networkPolicyManagement: oneOf(['Managed', 'Unmanaged']),
+        envVarsInjectionPolicy: oneOf(['Allowed', 'Overrides', 'Disallowed']),
+      },
+      ['podTemplate'],
+    ),
+  },
+  all,
+)
 
-export const sandboxWarmPool = z.strictObject({
-  apiVersion,
-  kind: z.literal('SandboxWarmPool'),
-  metadata,
-  spec: z.strictObject({
-    replicas: z.number().int().min(0),
-    sandboxTemplateRef: z.strictObject({ name }),
-    updateStrategy: z.strictObject({ type: z.enum(['Recreate', 'OnReplenish']) }).optional(),
-  }),
-})
+export const sandboxWarmPool = object(
+  {
+    ...{ apiVersion, kind: oneOf(['SandboxWarmPool']), metadata },
+    spec: object(
+      {
+        replicas,
+        sandboxTemplateRef: object({ name }, ['name']),
+        updateStrategy: object({ type: oneOf(['Recreate', 'OnReplenish']) }, ['type']),
+      },
+      ['replicas', 'sandboxTemplateRef'],
+    ),
+  },
+  all,
+)
 
-export const sandboxClaim = z.strictObject({
-  apiVersion,
-  kind: z.literal('SandboxClaim'),
-  metadata,
-  spec: z.strictObject({
-    warmPoolRef: z.strictObject({ name }),
-    lifecycle: z
-      .strictObject({
-        // Kubernetes stores whole seconds.
-        shutdownTime: z
-          .string()
-          .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/)
-          .optional(),
-        ttlSecondsAfterFinished: z.number().int().min(0).optional(),
-        shutdownPolicy: z.enum(['Delete', 'DeleteForeground', 'Retain']).optional(),
-      })
-      .optional(),
-    additionalPodMetadata: z
-      .strictObject({ labels: strings.optional(), annotations: strings.optional() })
-      .optional(),
-  }),
-})
+export const sandboxClaim = object(
+  {
+    ...{ apiVersion, kind: oneOf(['SandboxClaim']), metadata },
+    spec: object(
+      {
+        warmPoolRef: object({ name }, ['name']),
+        lifecycle: object({
+          // Kubernetes stores whole seconds.
+          shutdownTime: pattern(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/, 'must be a time in whole seconds'),
+          ttlSecondsAfterFinished: count(0, Number.MAX_SAFE_INTEGER),
+          shutdownPolicy: oneOf(['Delete', 'DeleteForeground', 'Retain']),
+        }),
+        additionalPodMetadata: podMetadata,
+      },
+      ['warmPoolRef'],
+    ),
+  },
+  all,
+)

@@ -12,7 +12,7 @@ describe('oneOf', () => {
     const { read, json, bounds } = oneOf(['a', 'b', 'c'])
     expect(read('b', 'it')).toBe('b')
     expect(messageOf(read, 'B')).toBe("it must be 'a', 'b' or 'c', not \"B\"")
-    expect(json?.schema).toEqual({ type: 'enum', values: ['a', 'b', 'c'] })
+    expect(json?.schema).toEqual({ type: 'string', enum: ['a', 'b', 'c'] })
     expect(bounds).toBe('a or b or c')
     expect(messageOf(oneOf(['a', 'b']).read, null)).toBe("it must be 'a' or 'b', not null")
   })
@@ -72,10 +72,9 @@ describe('either', () => {
     expect(messageOf(read, 'some')).toBe('it must be \'all\', not "some"')
     expect(messageOf(read, 10)).toBe('it must be a whole number from 1 to 9, not 10')
     expect(json?.schema).toEqual({
-      type: 'either',
-      of: [
-        { type: 'enum', values: ['all'] },
-        { type: 'integer', minimum: 1, maximum: 9 },
+      anyOf: [
+        { schema: { type: 'string', enum: ['all'] } },
+        { schema: { type: 'integer', minimum: 1, maximum: 9 } },
       ],
     })
   })

@@ -81,7 +81,7 @@ describe('a request is refused with the cause and the remedy:', () => {
     })
     const response = await server.fetch(request)
     const { code, message: text } = (await response.json()) as { code: string; message: string }
-    expect([response.status, code]).toEqual([400, 'VALIDATION_FAILED'])
+    expect([response.status, code]).toEqual([400, 'INVALID_OPTION'])
     expect(text).toMatch(message)
   })
 })

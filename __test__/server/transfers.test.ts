@@ -58,7 +58,7 @@ describe('an upload in parts', () => {
       for (const offset of [2, 4, 'x'])
         expect(await part(place, path, offset, 'two')).toMatchObject({
           status: 400,
-          body: { code: 'VALIDATION_FAILED' },
+          body: { code: 'INVALID_OPTION' },
         })
       expect(await part(place, path, 3, new Uint8Array(8 * 1024 * 1024 + 1))).toMatchObject({
         status: 413,

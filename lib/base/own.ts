@@ -8,21 +8,10 @@ export function ownOnly<T extends object>(values: T): T {
   return Object.assign(Object.create(null), values)
 }
 
-/** Removes the prototypes of all objects in a value made of JSON, and returns it. */
-export function withoutPrototypes<T>(json: T): T {
-  const open: unknown[] = [json]
-  const keep = (item: unknown) => {
-    if (typeof item === 'object' && item !== null) open.push(item)
-  }
-  // A loop, since a stack would overflow on values that are nested deeply.
-  while (open.length > 0) {
-    const value = open.pop()
-    if (Array.isArray(value)) value.forEach(keep)
-    else if (typeof value === 'object' && value !== null) {
-      const object = Object.setPrototypeOf(value, null)
-      // Object.values would first copy them, which takes longer than to parse an object with many properties.
-      for (const name in object) keep(object[name])
-    }
-  }
-  return json
+/** Whether it is the member of a union that has this property itself. */
+export function owns<T extends object, K extends string>(
+  value: T,
+  name: K,
+): value is Extract<T, Record<K, unknown>> {
+  return Object.hasOwn(value, name)
 }

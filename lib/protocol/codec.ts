@@ -30,11 +30,12 @@ export function decodeOptions(
   return options
 }
 
-type Sendable = CallTable[string] & { json: JsonForm<unknown> }
+export type Sendable = CallTable[string] & { json: JsonForm<unknown> }
 
 /** The options of a table that can be sent. */
 export function sendable(table: OptionTable): Array<[string, Sendable]> {
   return Object.entries(table).filter(
-    (entry): entry is [string, Sendable] => typeof entry[1] === 'object' && entry[1].json !== undefined,
+    (entry): entry is [string, Sendable] =>
+      typeof entry[1] === 'object' && Object.hasOwn(entry[1], 'json') && entry[1].json !== undefined,
   )
 }

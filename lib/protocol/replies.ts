@@ -3,6 +3,7 @@
  * member of a result needs its line here.
  */
 import type * as api from '../public/index.js'
+import { PROCESS_STATUSES } from '../schema/process.js'
 import {
   boolean,
   bytes,
@@ -98,7 +99,7 @@ export interface NamedProcess extends api.ProcessInfo {
 }
 
 export const processStatus: Field<api.ProcessStatus> = {
-  schema: { $ref: '#/components/schemas/ProcessStatus' },
+  schema: { name: 'ProcessStatus', type: 'string', enum: PROCESS_STATUSES },
 }
 const exitReason = word<api.ExitReason>()
 

@@ -7,6 +7,7 @@ import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'
 import { oneOf } from '../schema/constructors.js'
 import { identifier } from '../schema/names.js'
+import { PROCESS_STATUSES } from '../schema/process.js'
 import { readArgument, readOptions } from '../schema/read.js'
 import { killSignal } from '../schema/signals.js'
 
@@ -50,9 +51,6 @@ export function readKill(signal: unknown, options: unknown, owner: string): Kill
   const number = signal === undefined ? undefined : readArgument(killSignal.read, signal, 'signal')
   return { signal: number, forceKillAfterDelay }
 }
-
-/** What a process can be. */
-export const PROCESS_STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
 
 const status = oneOf(PROCESS_STATUSES, `must be one of ${PROCESS_STATUSES.join(', ')}, or a list of them`)
 

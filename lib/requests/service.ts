@@ -54,7 +54,7 @@ export function readService(command: unknown, options: unknown): ServiceRequest 
 }
 
 /** Exactly one of port, log and command is required; it decides which other options are valid. */
-function healthCheck(value: unknown, name: string): HealthCheck {
+export function healthCheck(value: unknown, name: string): HealthCheck {
   if (typeof value !== 'object') throw refusal(name, `must be ${KINDS}`, value)
   const given = ownOnly(Object.fromEntries(readEntries(value, name)))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)

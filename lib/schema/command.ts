@@ -4,7 +4,8 @@
 import { toBase64 } from '../base/base64.js'
 import { OptionError } from '../base/errors.js'
 import type { Command, Input } from '../public/index.js'
-import type { FromBase64, JsonForm, Kind } from './kind.js'
+import { text } from './constructors.js'
+import type { FromBase64, JsonForm, Kind, Schema } from './kind.js'
 import { describe, refusal } from './read.js'
 
 /** A checked command: shell text, or arguments that no shell parses. */
@@ -55,7 +56,14 @@ export function encodeCommand(command: CheckedCommand): string | string[] {
 
 export const command: Kind<Command, CheckedCommand> = {
   read: readCommand,
-  json: { schema: { type: 'named', name: 'Command' }, encode: encodeCommand },
+  json: {
+    schema: {
+      name: 'Command',
+      anyOf: [{ schema: { type: 'string' } }, { schema: { items: { schema: { type: 'string' } } } }],
+    },
+    rule: 'must be shell text or a list of arguments, like "ls -l" or ["ls", "-l"]',
+    encode: encodeCommand,
+  },
   bounds: 'shell text or a list of arguments',
 }
 
@@ -94,9 +102,23 @@ export function decodeData(json: WireData, fromBase64: FromBase64): string | Uin
   return typeof json === 'string' ? json : fromBase64(json.base64)
 }
 
+export const base64 = text(
+  (text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text),
+  'must be base64',
+)
+
+export const dataSchema: Schema = {
+  name: 'Data',
+  anyOf: [
+    { schema: { type: 'string' } },
+    { schema: { options: { base64 }, required: ['base64'], isOpen: false } },
+  ],
+}
+
 /** A source of chunks is sent while the command runs. */
 const json: JsonForm<unknown> = {
-  schema: { type: 'named', name: 'Data' },
+  schema: dataSchema,
+  rule: 'must be text or bytes, like {"base64": "/w=="}',
   encode: (value) => (value instanceof Uint8Array ? encodeBytes(value) : undefined),
   decode: decodeData,
 }

@@ -47,9 +47,10 @@ export function text(
   }
 }
 
-/** Text of a form. */
+/** Text of a form, which the OpenAPI document has. */
 export function pattern(form: RegExp, rule: string, traits?: TextTraits): Kind<string> {
-  return text((value) => form.test(value), rule, traits)
+  const json = { schema: { type: 'string', pattern: form.source } } as const
+  return { ...text((value) => form.test(value), rule, traits), json }
 }
 
 /** A kind of text that may also be given as a URL. */
@@ -75,7 +76,7 @@ export function oneOf<const T extends string>(
       if (word !== undefined) return word
       throw refusal(name, rule, value)
     },
-    json: { schema: { type: 'enum', values: words } },
+    json: { schema: { type: 'string', enum: words } },
     bounds: words.join(' or '),
   }
 }
@@ -100,7 +101,7 @@ export function object<T extends OptionTable, R extends keyof T & string = never
         required.length === 1 ? `.${missing} is required` : ` must have both ${required.join(' and ')}`
       throw new OptionError('INVALID_OPTION', name + rule)
     },
-    json: { schema: { type: 'object', table } },
+    json: { schema: { options: table, required, isOpen: false } },
     bounds,
   }
 }
@@ -120,7 +121,7 @@ export function list<T extends string>(
           : new OptionError('INVALID_OPTION', `${name} ${excess}`)
       return value.map((one, index) => item.read(one, `${name}[${index}]`))
     },
-    json: { schema: { type: 'strings' } },
+    json: { schema: { items: { schema: { type: 'string' } } } },
     bounds,
   }
 }
@@ -132,10 +133,10 @@ export function either<FirstIn, First, SecondIn, Second>(
   second: Kind<SecondIn, Second>,
   bounds: string,
 ): Kind<FirstIn | SecondIn, First | Second> {
-  const of = [first, second].flatMap(({ json }) => (json === undefined ? [] : [json.schema]))
+  const anyOf = [first, second].flatMap(({ json }) => json ?? [])
   return {
     read: (value, name) => (isFirst(value) ? first : second).read(value, name),
-    ...(of.length === 2 && { json: { schema: { type: 'either', of } } }),
+    ...(anyOf.length === 2 && { json: { schema: { anyOf } } }),
     bounds,
   }
 }

@@ -49,9 +49,24 @@ export function decodeEnv(json: Record<string, string | null>): Record<string, s
   return Object.fromEntries(Object.entries(json).map(([name, value]) => [name, value ?? undefined]))
 }
 
-export const env: Kind<EnvChanges, EnvLists> = {
+/** A variable in JSON. */
+const variableJson: Kind<string | null> & { json: object } = {
+  read: (value, name) => variable(value ?? undefined, name),
+  json: {
+    schema: { nullable: { schema: { type: 'string' } } },
+    rule: 'must be a string, or null to unset the variable',
+  },
+  bounds: 'a string, or null',
+}
+
+export const env: Kind<EnvChanges, EnvLists> & { json: object } = {
   read: envChanges,
-  json: { schema: { type: 'named', name: 'Env' }, encode: encodeEnv, decode: decodeEnv },
+  json: {
+    schema: { name: 'Env', values: variableJson },
+    rule: 'must be an object of variables',
+    encode: encodeEnv,
+    decode: decodeEnv,
+  },
   bounds: 'strings by name; undefined unsets',
 }
 

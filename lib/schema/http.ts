@@ -96,7 +96,7 @@ export interface StatusRange {
   max: number
 }
 
-const statusCode = count(100, 599)
+export const statusCode = count(100, 599)
 
 /** Of `status`. */
 export const statusOptions = table<Exclude<PortOptions['status'], number | undefined>>()({

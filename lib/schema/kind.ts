@@ -2,31 +2,58 @@
  * One option of a call: how its value is checked, how it crosses HTTP as JSON, and its bounds.
  *
  * Each call has one table of options, which the compiler compares with the public interface. The following use the table:
- * the reader in `schema/read.ts` and its messages, both ends of the JSON codec (`protocol/codec.ts`), the schema of the
- * OpenAPI document (`server/table-schema.ts`) and docs/options.md. Texts come from the comments of the interface
- * (`scripts/texts.mjs`).
+ * the reader in `schema/read.ts` and its messages, both ends of the JSON codec (`protocol/codec.ts`), the server's reader of
+ * requests (`server/request-json.ts`), the OpenAPI document (`server/document.ts`) and docs/options.md. Texts come from the
+ * comments of the interface (`scripts/texts.mjs`).
  */
 
 /** Checks one value and returns it in internal form. Throws OptionError naming `name` and its bounds. */
 export type Reader<T> = (value: unknown, name: string) => T
 
-/** The JSON type of a value. */
-export type JsonSchema =
-  | { type: 'number' | 'integer'; minimum?: number; maximum?: number; exclusiveMinimum?: number }
-  | { type: 'string'; pattern?: string }
-  | { type: 'boolean' }
-  | { type: 'enum'; values: readonly string[] }
-  /** A schema with its own name in the OpenAPI document. */
-  | { type: 'named'; name: 'Command' | 'Data' | 'Env' | 'Pattern' }
-  | { type: 'object'; table: OptionTable }
-  | { type: 'strings' }
-  | { type: 'either'; of: readonly JsonSchema[] }
+/** A JSON value without others inside, as in OpenAPI. */
+export interface SimpleSchema {
+  /** 'object' may have any members. */
+  type: 'string' | 'number' | 'integer' | 'boolean' | 'object'
+  enum?: readonly unknown[]
+  pattern?: string
+  minimum?: number
+  maximum?: number
+  exclusiveMinimum?: number
+}
+
+/** The JSON type of an option or of a member of a reply. One with a name is a component of the OpenAPI document. */
+export type Schema = { name?: string | undefined } & (
+  | SimpleSchema
+  | { items: Typed }
+  | { nullable: Typed }
+  | { anyOf: readonly Typed[] }
+  | OptionsSchema
+  /** An object with a value for each of any names. */
+  | { values: Option & { json: JsonForm<unknown> } }
+  /** An object of a reply. */
+  | { properties: Record<string, Typed & { name?: string; isOptional?: boolean }> }
+)
+
+/** An object of a request. */
+export interface OptionsSchema {
+  options: OptionTable
+  required: readonly string[]
+  /** Other members are ignored, instead of refused. */
+  isOpen: boolean
+}
+
+/** What has a JSON type. `description`: what the document says about it. */
+export interface Typed {
+  schema: Schema
+  description?: string | undefined
+}
 
 export type FromBase64 = (text: string) => Uint8Array
 
 /** How a value crosses HTTP. */
-export interface JsonForm<T> {
-  schema: JsonSchema
+export interface JsonForm<T> extends Typed {
+  /** What the message says about JSON of another type, like 'must be text'. Default: what `read` says. */
+  rule?: string
   /** The checked value as JSON; undefined if this value cannot be sent in one piece. Default: unchanged. */
   encode?(value: T): unknown
   /** The value as a caller would give it, from JSON. Default: unchanged. The runtime's own base64 decodes bytes. */
@@ -40,6 +67,8 @@ export interface Option {
   json?: JsonForm<unknown>
   /** Unit and bounds as the docs show them. */
   bounds: string
+  /** What the OpenAPI document says about it. Default: the comment in its public interface. */
+  description?: string | undefined
 }
 
 /** A kind of value that options of many calls share. `In` is what callers may give, `Out` the checked form. */

@@ -1,18 +1,12 @@
 /** Kinds of ids and names. An id can become a file name, so it must not be able to name a path. */
 import { pattern, text } from './constructors.js'
-import type { Kind } from './kind.js'
 import { readArgument } from './read.js'
 
-/** The form of an id, for the OpenAPI document too. */
-export const ID = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/
-
-export const identifier: Kind<string> = {
-  ...pattern(ID, "must be 1 to 128 characters of A-Z a-z 0-9 . _ - and not '.' or '..'", {
-    bounds: '1 to 128 of A-Z a-z 0-9 . _ -',
-    code: 'INVALID_ID',
-  }),
-  json: { schema: { type: 'string', pattern: ID.source } },
-}
+export const identifier = pattern(
+  /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,128}$/,
+  "must be 1 to 128 characters of A-Z a-z 0-9 . _ - and not '.' or '..'",
+  { bounds: '1 to 128 of A-Z a-z 0-9 . _ -', code: 'INVALID_ID' },
+)
 
 /** Checks an id. Throws OptionError. */
 export function readId(id: unknown, name = 'id'): string {

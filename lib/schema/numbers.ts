@@ -3,7 +3,7 @@
  */
 import { OptionError } from '../base/errors.js'
 import { mapped } from './constructors.js'
-import type { JsonSchema, Kind } from './kind.js'
+import type { Kind, SimpleSchema } from './kind.js'
 import { describe } from './read.js'
 
 /** The longest time that timers support: 2^31-1 ms, about 24.8 days. */
@@ -15,10 +15,8 @@ const MAX_SECONDS = 2_147_483
 const SECONDS = '; 10 seconds are 10000'
 const GIBIBYTE = '; 1 GiB is 1073741824'
 
-type NumberSchema = Extract<JsonSchema, { type: 'number' | 'integer' }>
-
 /** A number within the bounds of its JSON form. `remedy` is added to the message for text. */
-function number(schema: NumberSchema, rule: string, bounds: string, remedy = ''): Kind<number> {
+export function number(schema: SimpleSchema, rule: string, bounds: string, remedy = ''): Kind<number> {
   const { type, minimum = -Infinity, exclusiveMinimum = -Infinity, maximum = Number.MAX_VALUE } = schema
   return {
     read(value, name) {
@@ -38,7 +36,7 @@ function number(schema: NumberSchema, rule: string, bounds: string, remedy = '')
 }
 
 /** A time from `least` ms. Fractions are rounded up, so that 0.5 does not become 0, which means none. */
-function time(least: number, from: Pick<NumberSchema, 'minimum' | 'exclusiveMinimum'>): Kind<number> {
+function time(least: number, from: Pick<SimpleSchema, 'minimum' | 'exclusiveMinimum'>): Kind<number> {
   const range = `${least} to ${MAX_MILLISECONDS}`
   const schema = { type: 'number', ...from, maximum: MAX_MILLISECONDS } as const
   const rule = `must be a number of milliseconds from ${range}`

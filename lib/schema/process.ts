@@ -10,6 +10,9 @@ import { switchable } from './values.js'
 
 type TerminalSize = Exclude<ProcessOptions['pty'], boolean | undefined>
 
+/** What a process can be. */
+export const PROCESS_STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
+
 /** Counts cross the boundary as u32. */
 const MAX_COUNT = 0xffff_ffff
 /** The kernel counts rows and columns in 16 bits. */

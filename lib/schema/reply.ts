@@ -2,30 +2,18 @@
  * The members of replies: how each crosses HTTP as JSON, and its type in the OpenAPI document.
  *
  * Each reply has one table (`protocol/replies.ts`), which the compiler compares with the public interface. The server
- * encodes by it, the client decodes by it, and the document has its schemas (`server/table-schema.ts`).
+ * encodes by it, the client decodes by it, and the document has its schemas (`server/document.ts`).
  */
 import { fromBase64 } from '../base/base64.js'
 import { SandboxError } from '../base/errors.js'
 import type { Encoding, Output } from '../public/index.js'
-import type { WireData } from './command.js'
-
-/** The JSON type of a member: as in OpenAPI, but with other members inside. */
-export type FieldSchema =
-  | { type: 'string' | 'number' | 'boolean'; enum?: readonly unknown[] }
-  | { $ref: string }
-  | { items: AnyField }
-  | { nullable: AnyField }
-  | { anyOf: readonly AnyField[] }
-  /** An object with a name is a component of the document. */
-  | { properties: Record<string, AnyField>; name: string | undefined }
+import { dataSchema, type WireData } from './command.js'
+import type { Typed } from './kind.js'
 
 export type ToBase64 = (bytes: Uint8Array) => string
 
 /** A member of a reply, whatever its type. */
-export interface AnyField {
-  schema: FieldSchema
-  /** What the document says about it. */
-  description?: string
+export interface AnyField extends Typed {
   /** Its name in JSON, if that is another one. */
   name?: string
   /** It may be absent in JSON. */
@@ -123,7 +111,7 @@ export const bytes: Field<Uint8Array> = {
 
 /** Output of a command: text is a string, bytes are `{ base64 }`. */
 export const output: Field<Output<Encoding>> = {
-  schema: { $ref: '#/components/schemas/Data' },
+  schema: dataSchema,
   encode: encodeOutput,
   decode: decodeOutput,
 }

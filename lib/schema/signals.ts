@@ -20,8 +20,10 @@ export const killSignal: Kind<Signal, number> = {
   },
   json: {
     schema: {
-      type: 'either',
-      of: [{ type: 'string' }, { type: 'integer', minimum: 1, maximum: MAX_SIGNAL }],
+      anyOf: [
+        { schema: { type: 'string' } },
+        { schema: { type: 'integer', minimum: 1, maximum: MAX_SIGNAL } },
+      ],
     },
   },
   bounds: `a name like SIGTERM, or 1 to ${MAX_SIGNAL}`,

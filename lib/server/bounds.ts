@@ -45,7 +45,7 @@ interface ConnectionOptions {
 export async function runToReply(
   backend: Backend,
   command: Command,
-  options: ExecOptions<Encoding>,
+  options: ExecOptions<Encoding, boolean>,
 ): Promise<Result> {
   refuseLargeResult(options)
   const bounds = { maxBuffer: MAX_REPLY_BUFFER_BYTES }
@@ -56,7 +56,7 @@ export async function runToReply(
 export function streamToConnection<E extends Encoding>(
   backend: Backend,
   command: Command,
-  options: ExecOptions<E>,
+  options: ExecOptions<E, boolean>,
   { wholeResult = false, byteEvents }: ConnectionOptions = {},
 ): ExecStream<E> {
   refuseLargeResult(options)
@@ -86,7 +86,7 @@ export function eventsOf<E extends Encoding>(stream: ExecStream<E>): AsyncIterat
   }
 }
 
-function refuseLargeResult({ maxBuffer = 0 }: ExecOptions<Encoding>): void {
+function refuseLargeResult({ maxBuffer = 0 }: { maxBuffer?: number }): void {
   if (maxBuffer > MOST_MAX_BUFFER_BYTES)
     throw new OptionError(
       'INVALID_OPTION',

@@ -4,10 +4,10 @@
  * There are two tables. Clients of a sandbox container know only the codes of that container. Clients of `/v1` get
  * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
  */
-import { HTTPException } from 'hono/http-exception'
 import { AbortError, meaningOf, OptionError, SandboxError } from '../base/errors.js'
 import * as replies from '../protocol/replies.js'
 import type { OptionErrorCode, SandboxErrorCode } from '../public/index.js'
+import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 
 /** Codes of the server itself, with their statuses. */
@@ -163,7 +163,6 @@ export function envelope(error: unknown, dialect: Dialect, subject: object = {})
 /** Whether it is a fault of the server: the client gets few details, and the logger the rest. */
 export function isOurFault(error: unknown): boolean {
   if (error instanceof Refusal || error instanceof OptionError || error instanceof AbortError) return false
-  if (error instanceof HTTPException && error.status < 500) return false
   return !(error instanceof SandboxError) || PRIVATE.has(error.code)
 }
 
@@ -179,9 +178,6 @@ function describe(error: unknown, dialect: Dialect): Description {
     return { code: error.code, message: error.message, status: REFUSALS[error.code], context: error.context }
   if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
     return dialect === 'v1' ? own(error) : container(error)
-  // Hono's own: a body that is not JSON.
-  if (error instanceof HTTPException && error.status < 500)
-    return { code: 'VALIDATION_FAILED', message: error.message, status: 400, context: {} }
   return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: {} }
 }
 
@@ -204,6 +200,7 @@ function own(error: SandboxFailure): Description {
     status,
     context: {
       kind,
+      ...issuesOf(error),
       ...(result && { result: encodeReply(replies.execResult, result) }),
       ...(logTail !== undefined && { logTail }),
       ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
@@ -220,8 +217,12 @@ function container(error: SandboxFailure): Description {
     code,
     message: publicMessage(error),
     status,
-    context: error.code === 'SESSION_TERMINATED' ? { exitCode: exitCode ?? null } : {},
+    context: error.code === 'SESSION_TERMINATED' ? { exitCode: exitCode ?? null } : issuesOf(error),
   }
+}
+
+function issuesOf(error: SandboxFailure): object {
+  return error instanceof RequestError ? { issues: error.issues } : {}
 }
 
 function publicMessage(error: SandboxFailure): string {

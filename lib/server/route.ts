@@ -1,11 +1,9 @@
 /**
  * The declaration of routes, and the code around their handlers: the one place where requests become calls.
  *
- * A route is data: the OpenAPI document is made from the same schemas that bodies are checked against.
+ * A route is data: the OpenAPI document is made from the same kinds that requests are read by.
  */
-import { createRoute, type OpenAPIHono, z } from '@hono/zod-openapi'
-import type { Context } from 'hono'
-import { ownOnly, withoutPrototypes } from '../base/own.js'
+import type { Context, Hono } from 'hono'
 import { report } from '../base/report.js'
 import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
@@ -20,33 +18,24 @@ import {
   isOurFault,
   Refusal,
   SHUTTING_DOWN,
-  STATUSES,
 } from './failure.js'
 import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
-import { requireJson } from './media-type.js'
+import { jsonBody } from './media-type.js'
 import { patientResponse } from './patient.js'
-import { cursorOf, dataSchema, envelopeSchema, MOST_FAULTS, statusSchema } from './schemas.js'
+import { cursorOf } from './query.js'
+import { readJson, type Shape } from './request-json.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
 import { EVENT_HEADERS, type EventStream, eventResponse } from './sse.js'
-import { type AddComponent, schemaOf } from './table-schema.js'
 import { upgradeOf } from './upgrade.js'
 import { encodeReply, type Sendable } from './wire.js'
 
-type Schema = z.ZodType
-
-const BYTES = z.string().openapi({ format: 'binary' })
-
-/** Some tools take the schema for that of the whole text, others for that of one event: it restricts neither. */
-const EVENTS = z.unknown().openapi({ description: 'server-sent events; the data of each is JSON' })
-type Output<S> = S extends Schema ? z.output<S> : undefined
-
 /** A checked request. */
 export interface Call<P, Q, B> {
-  params: Output<P>
-  query: Output<Q>
-  body: Output<B>
+  params: P
+  query: Q
+  body: B
   /** Aborted when the client disconnects or the server ends. */
   signal: AbortSignal
   /** Where a client resumes a stream: the id of the last event that it has received. */
@@ -66,9 +55,9 @@ export interface Route<P, Q, B, T> {
   summary: string
   /** The group in the OpenAPI document. */
   tag: string
-  params?: P
-  query?: Q
-  body?: B
+  params?: Shape<P>
+  query?: Shape<Q>
+  body?: Shape<B>
   /** The body is a file, and streamed. */
   upload?: boolean
   /** The table of the reply; 'bytes' for the content of a file, 'events' for a stream of events, 'socket' for a WebSocket. */
@@ -82,69 +71,40 @@ export interface Route<P, Q, B, T> {
   handle(call: Call<P, Q, B>): Promise<NoInfer<T>>
 }
 
-type AnyRoute = Route<Schema, Schema, Schema, object>
+export type AnyRoute = Route<never, never, never, object>
 
-export type Define = <P extends Schema, Q extends Schema, B extends Schema, T extends object>(
-  route: Route<P, Q, B, T>,
-) => void
+export type Define = <P, Q, B, T extends object>(route: Route<P, Q, B, T>) => void
 
-/** Returns a function that adds a route to the app. */
-export function definer(app: OpenAPIHono, server: ServerContext): Define {
-  // Replies refer to them by name.
-  app.openAPIRegistry.register('Data', dataSchema)
-  app.openAPIRegistry.register('ProcessStatus', statusSchema)
-  const components = new Set<string>()
-  const addComponent = (name: string, schema: object) => {
-    if (!components.has(name)) app.openAPIRegistry.registerComponent('schemas', name, schema)
-    components.add(name)
-  }
+/** Returns a function that adds a route to the app, and to the list of all routes. */
+export function definer(app: Hono, server: ServerContext, routes: AnyRoute[]): Define {
   return (route) => {
-    const { method, path, summary, tag, params, query, body, upload } = route
-    const request = {
-      ...(params && { params }),
-      ...(query && { query: ofOwnProperties(query) }),
-      ...(body && { body: { required: true, content: { 'application/json': { schema: body } } } }),
-      ...(upload && { body: { required: true, content: { 'application/octet-stream': { schema: BYTES } } } }),
-    }
-    const config = createRoute({
-      method,
-      path,
-      summary,
-      tags: [tag],
-      ...(route.isOpen && { security: [] }),
-      request: request as object,
-      ...(body && { middleware: requireJson }),
-      responses: {
-        ...successOf(route.reply, addComponent),
-        ...refusalsOf(route),
-        default: {
-          description: `an error: ${['VALIDATION_FAILED', ...(route.errors ?? [])].join(', ')}`,
-          content: { 'application/json': { schema: envelopeSchema } },
-        },
-      },
-    })
-    const handler = (c: Context) => {
-      const valid = c.req as unknown as { valid(target: string): unknown }
-      const call = {
-        params: params && withoutPrototypes(valid.valid('param')),
-        query: query && withoutPrototypes(valid.valid('query')),
-        body: body && withoutPrototypes(valid.valid('json')),
-        lastEventId: c.req.header('last-event-id'),
-        method: c.req.method,
-        header: (name: string) => c.req.header(name),
-        upload: upload ? bodyOf(c.req.raw, c.env) : undefined,
+    const { method, path, params, query, body, upload } = route
+    routes.push(route as unknown as AnyRoute)
+    app.on(method.toUpperCase(), path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
+      const json = body && (await jsonBody(c))
+      const subject = subjectOf(c.req.param(), json)
+      try {
+        const call = {
+          params: params && readJson(params, c.req.param(), 'the path'),
+          query: query && readJson(query, queryOf(c), 'the query'),
+          body: body && readJson(body, json, 'the body'),
+          lastEventId: c.req.header('last-event-id'),
+          method: c.req.method,
+          header: (name: string) => c.req.header(name),
+          upload: upload ? bodyOf(c.req.raw, c.env) : undefined,
+        }
+        return await answer(server, route as unknown as AnyRoute, c, call as never, { json, subject })
+      } catch (error) {
+        return errorResponse(server, error, c, subject)
       }
-      return answer(server, route as unknown as AnyRoute, c, call as never)
-    }
-    app.openapi(config, handler as never, refuseInvalid as never)
+    })
   }
 }
 
-/** The schema of a query. Hono makes an object of it, whose inherited properties zod would take for parameters. */
-function ofOwnProperties<S extends Schema>(schema: S): S {
-  return Object.create(schema, {
-    safeParseAsync: { value: (given: object) => schema.safeParseAsync(ownOnly(given)) },
-  })
+/** The query. A parameter that is given twice is a list. */
+function queryOf(c: Context): object {
+  const given = Object.entries(c.req.queries()).map(([name, all]) => [name, all.length === 1 ? all[0] : all])
+  return Object.fromEntries(given)
 }
 
 /** Calls the handler, and makes a response of its result or its error. */
@@ -152,17 +112,17 @@ async function answer(
   server: ServerContext,
   route: AnyRoute,
   c: Context,
-  given: Omit<Call<Schema, Schema, Schema>, 'signal'>,
+  given: Omit<Call<never, never, never>, 'signal'>,
+  { json, subject }: { json: unknown; subject: object },
 ): Promise<Response> {
   const gone = c.req.raw.signal
   // The body may have arrived only now. What is started after the end of the server would outlive it.
   if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
-  const asked = { method: given.method, url: c.req.url, body: given.body }
+  const asked = { method: given.method, url: c.req.url, body: json }
   const kept = route.method === 'get' ? undefined : server.callers.callOf(c.req.raw.headers, asked)
   const { signal, release } = kept
     ? { signal: kept.signal, release: kept.attach(gone) }
     : firstOf([gone, server.closing])
-  const subject = subjectOf(given)
   const upload = given.upload && kept?.upload(given.upload)
   const work = async () => route.handle({ ...given, upload: upload?.body ?? given.upload, signal })
   const sent = sendLater(c)
@@ -294,69 +254,12 @@ function logFault(logger: Logger | undefined, what: string, error: unknown, gone
 const MOST_ID_CHARACTERS = 128
 
 /** The ids that a request names. */
-function subjectOf({ params, body }: { params?: unknown; body?: unknown }): object {
-  const { sessionId, processId } = (body ?? {}) as Record<string, unknown>
-  return {
-    ...(isShort(sessionId) && { sessionId }),
-    ...(isShort(processId) && { processId }),
-    ...(params as object | undefined),
-  }
+function subjectOf(params: object, body: unknown): object {
+  const given = Object(body)
+  const ids = ['sessionId', 'processId'].filter((name) => Object.hasOwn(given, name) && isShort(given[name]))
+  return { ...Object.fromEntries(ids.map((name) => [name, given[name]])), ...params }
 }
 
 function isShort(id: unknown): boolean {
   return typeof id === 'string' && id.length <= MOST_ID_CHARACTERS
-}
-
-/** What zod says about a property that is not there. */
-const MISSING = /^Invalid input: expected (\w+), received undefined$/
-
-function refuseInvalid(checked: { success: boolean; target: string; error?: z.ZodError }): void {
-  if (checked.success || checked.error === undefined) return
-  const issues = checked.error.issues.slice(0, MOST_FAULTS).map(({ path, message }) => ({
-    path: short(path.join('.')),
-    message: message.replace(MISSING, 'is missing; it must be a value of the type $1'),
-  }))
-  const whole = checked.target === 'json' ? 'the body' : `the ${checked.target}`
-  const text = issues.map(({ path, message }) => `${path === '' ? whole : path}: ${message}`).join('; ')
-  throw new Refusal('VALIDATION_FAILED', text, { issues })
-}
-
-/** A name in a request can be as long as its body. */
-function short(name: string): string {
-  return name.length > MOST_ID_CHARACTERS ? `${name.slice(0, MOST_ID_CHARACTERS)}...` : name
-}
-
-function successOf(
-  reply: Reply<never>,
-  add: AddComponent,
-): Record<number, { description: string; content?: object }> {
-  if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
-  const content = contentOf(reply, add)
-  if (reply === 'bytes')
-    return {
-      200: { description: 'the bytes', content },
-      206: { description: 'the range of bytes', content },
-      416: { description: 'no such range' },
-    }
-  return { 200: { description: reply === 'events' ? 'events' : 'the reply', content } }
-}
-
-/** Statuses that clients handle apart from other errors: another call has the number, and the server takes no call now. */
-function refusalsOf({ method, errors = [] }: Pick<AnyRoute, 'method' | 'errors'>) {
-  const content = { 'application/json': { schema: envelopeSchema } }
-  const unprocessed = ['CALL_MISMATCH', ...errors.filter((code) => STATUSES[code] === 422)]
-  return {
-    ...(method !== 'get' && { 422: { description: `an error: ${unprocessed.join(', ')}`, content } }),
-    503: { description: 'an error: OVERLOADED, SHUTTING_DOWN, ABORT_ERR', content },
-  }
-}
-
-function contentOf(
-  reply: Exclude<Reply<never>, 'socket'>,
-  add: AddComponent,
-): Record<string, { schema: Schema | object }> {
-  if (reply === 'bytes') return { 'application/octet-stream': { schema: BYTES } }
-  if (reply === 'events') return { 'text/event-stream': { schema: EVENTS } }
-  if (reply === 'text') return { 'text/plain': { schema: z.string() } }
-  return { 'application/json': { schema: schemaOf(reply, add) } }
 }

@@ -2,8 +2,7 @@
  * The server as a function from requests to responses, for any listener: `serve`, Bun.serve, or a test.
  */
 import { setMaxListeners } from 'node:events'
-import { OpenAPIHono } from '@hono/zod-openapi'
-import type { Context, Next } from 'hono'
+import { type Context, Hono, type Next } from 'hono'
 import { cors } from 'hono/cors'
 import { crypto } from '../base/builtin.js'
 import { INSTANCE_HEADER } from '../protocol/headers.js'
@@ -20,6 +19,7 @@ import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
 import { addProcesses } from './contract/processes.js'
 import { addSessions } from './contract/sessions.js'
+import { documentOf } from './document.js'
 import { Refusal, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
@@ -27,7 +27,7 @@ import { Metrics } from './metrics.js'
 import { planServer, type ServerPlan } from './options.js'
 import { Processes } from './processes.js'
 import { Requests } from './requests.js'
-import { definer, errorResponse } from './route.js'
+import { type AnyRoute, definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
 import { trackSending, whenSent } from './sent.js'
 import { addSystem } from './system.js'
@@ -43,17 +43,6 @@ import { addV1Processes } from './v1/processes.js'
 import { addV1Sessions } from './v1/sessions.js'
 import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
-
-const INFO = {
-  openapi: '3.1.0',
-  info: {
-    title: 'nacre',
-    version: '1',
-    description:
-      'Shell sessions, processes and durable jobs over HTTP. docs/http.md of nacre describes this API.',
-  },
-  security: [{ bearer: [] }, { header: [] }] as Array<Record<string, string[]>>,
-}
 
 /** See public/server.ts. */
 export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): PublicServer {
@@ -79,9 +68,10 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
     heartbeat: plan.heartbeat,
     sessionTimeouts: new Map(),
   }
-  const app = new OpenAPIHono()
+  const app = new Hono()
+  const routes: AnyRoute[] = []
   addMiddleware(app, server, plan)
-  const define = definer(app, server)
+  const define = definer(app, server, routes)
   addSessions(define, server)
   addExecute(define, server)
   addProcesses(define, server)
@@ -99,12 +89,9 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
   addCallers(define, server)
   addUploads(define, server)
   // Created once: that takes as long as hundreds of requests.
-  let made: ReturnType<typeof app.getOpenAPI31Document> | undefined
-  app.openAPIRegistry.registerComponent('securitySchemes', 'bearer', { type: 'http', scheme: 'bearer' })
-  const ownHeader = { type: 'apiKey', in: 'header', name: 'X-Nacre-Token' } as const
-  app.openAPIRegistry.registerComponent('securitySchemes', 'header', ownHeader)
+  let made: object | undefined
   const document = () => {
-    made ??= app.getOpenAPI31Document(INFO)
+    made ??= documentOf(routes)
     return made
   }
   app.get('/openapi.json', (c) => c.json(document()))
@@ -132,7 +119,7 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
 const HEALTH = '/healthz'
 
 /** The checks that every request passes before its route. */
-function addMiddleware(app: OpenAPIHono, server: ServerContext, plan: ServerPlan): void {
+function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan): void {
   const guard = new Guard(plan)
   app.use(trackSending)
   if (server.logger !== undefined) app.use(accessLog(server.logger))

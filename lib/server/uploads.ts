@@ -6,6 +6,7 @@
  * one at the end of the upload.
  */
 import { crypto } from '../base/builtin.js'
+import { OptionError } from '../base/errors.js'
 import type { FileInfo } from '../public/index.js'
 import { Refusal } from './failure.js'
 import { InTurn } from './in-turn.js'
@@ -99,8 +100,8 @@ class Upload {
   async #take(offset: number, data: Uint8Array): Promise<void> {
     if (offset + data.length <= this.#received) return
     if (offset !== this.#received)
-      throw new Refusal(
-        'VALIDATION_FAILED',
+      throw new OptionError(
+        'INVALID_OPTION',
         `offset: is ${offset}, and the next part begins at ${this.#received}`,
       )
     this.#received += data.length

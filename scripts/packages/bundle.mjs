@@ -26,7 +26,6 @@ export async function bundle(root, manifest, output) {
       ),
       platform: 'node',
       external: ['#embedded', ...Object.keys(manifest.peerDependencies)],
-      plugins: [englishOnly],
     },
     {
       dir: output,
@@ -104,15 +103,6 @@ function reachable(entry, context) {
   for (const id of found)
     for (const imported of context.getModuleInfo(id)?.importedIds ?? []) found.add(imported)
   return found
-}
-
-/** zod's messages in fifty languages are half of its size, and the server responds in English. */
-const englishOnly = {
-  name: 'english-only',
-  load: {
-    filter: { id: /\/zod\/v4\/locales\/index\.js$/ },
-    handler: () => "export { default as en } from './en.js'",
-  },
 }
 
 /** Maps `dist/server/index.js` of package.json to `lib/server/index.ts`. */

@@ -1,31 +1,39 @@
 /**
  * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
  */
-import { z } from '@hono/zod-openapi'
 import { SandboxError } from '../../base/errors.js'
 import type { Encoding, ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
 import { planLogStream } from '../../requests/logs.js'
+import { oneOf } from '../../schema/constructors.js'
+import { env } from '../../schema/env.js'
+import { identifier } from '../../schema/names.js'
+import { milliseconds } from '../../schema/numbers.js'
 import { boolean, number, type ReplyValue, reply, text } from '../../schema/reply.js'
+import { flag } from '../../schema/values.js'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
-import type { Define } from '../route.js'
-import { errorEvent } from '../route.js'
-import { envSchema, idSchema } from '../schemas.js'
+import { anyText } from '../query.js'
+import { type Given, shape } from '../request-json.js'
+import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
 import type { Sendable } from '../wire.js'
 import { done, exitCodeOf, givenVariables, now, startedReply, timestamp } from './values.js'
 
-const executeBody = z.object({
-  command: z.string(),
-  sessionId: idSchema.optional(),
-  background: z.boolean().optional(),
-  timeoutMs: z.number().optional(),
-  env: envSchema.optional(),
-  cwd: z.string().optional(),
-  origin: z.enum(['user', 'internal']).optional(),
-})
+const executeBody = shape(
+  {
+    command: anyText,
+    sessionId: identifier,
+    background: flag,
+    timeoutMs: milliseconds,
+    env,
+    cwd: anyText,
+    origin: oneOf(['user', 'internal']),
+  },
+  ['command'],
+  true,
+)
 
-type ExecuteBody = z.output<typeof executeBody>
+type ExecuteBody = Given<typeof executeBody>
 
 const executedReply = reply({
   success: boolean,

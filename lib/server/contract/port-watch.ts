@@ -2,40 +2,41 @@
  * Waits for a port, as events: a port of one process, or any on this machine.
  */
 import { connect } from 'node:net'
-import { z } from '@hono/zod-openapi'
 import { httpStatus } from '../../backends/native/processes/http-probe.js'
 import { onAbort } from '../../base/abort.js'
-import { SandboxError } from '../../base/errors.js'
+import { OptionError, SandboxError } from '../../base/errors.js'
 import { pause } from '../../base/waiting.js'
+import { portOptions } from '../../protocol/wait-options.js'
 import { planWaitForPort } from '../../requests/waits.js'
 import type { ProcessBackend } from '../../sandbox/backend.js'
+import { portNumber, requestPath, statusCode } from '../../schema/http.js'
+import { identifier } from '../../schema/names.js'
+import { number } from '../../schema/numbers.js'
 import type { ServerContext } from '../context.js'
+import { type Given, shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
-import { idSchema } from '../schemas.js'
 import { EventStream, type ServerEvent } from '../sse.js'
 import { exitCodeOf, now, requireProcess } from './values.js'
 
-const status = z.number().int().min(100).max(599)
+const watchBody = shape(
+  {
+    port: portNumber,
+    mode: portOptions.mode,
+    path: requestPath,
+    statusMin: statusCode,
+    statusMax: statusCode,
+    processId: identifier,
+    interval: number(
+      { type: 'number', minimum: 10, maximum: 60_000 },
+      'must be a number of milliseconds from 10 to 60000',
+      '10 to 60000 ms',
+    ),
+  },
+  ['port', 'mode'],
+  true,
+)
 
-const watchBody = z
-  .object({
-    port: z.number().int().min(1).max(65_535),
-    mode: z.enum(['http', 'tcp']),
-    path: z
-      .string()
-      .regex(/^\/[\x21-\x7e]*$/, 'must begin with / and be of printable ASCII without blanks')
-      .optional(),
-    statusMin: status.optional(),
-    statusMax: status.optional(),
-    processId: idSchema.optional(),
-    interval: z.number().min(10).max(60_000).optional(),
-  })
-  .refine(({ statusMin = 100, statusMax = 599 }) => statusMin <= statusMax, {
-    path: ['statusMax'],
-    message: 'must not be less than statusMin',
-  })
-
-type Watch = z.output<typeof watchBody>
+type Watch = Given<typeof watchBody>
 
 /** Milliseconds between two checks. */
 const DEFAULT_INTERVAL_MS = 500
@@ -52,6 +53,9 @@ export function addPortWatch(define: Define, server: ServerContext): void {
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ body, signal }) {
+      const { statusMin = 100, statusMax = 599 } = body
+      if (statusMin > statusMax)
+        throw new OptionError('INVALID_OPTION', 'statusMax: must not be less than statusMin')
       const process =
         body.processId === undefined ? undefined : await requireProcess(server.backend, body.processId)
       const stop = new AbortController()

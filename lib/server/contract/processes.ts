@@ -1,14 +1,21 @@
 /**
  * Background processes, as clients of a sandbox container know them.
  */
-import { z } from '@hono/zod-openapi'
-import type { ProcessLogs } from '../../public/index.js'
+import { processStatus } from '../../protocol/replies.js'
+import type { ProcessLogs, ProcessStatus } from '../../public/index.js'
 import { planFilter, planLogStream, readKill } from '../../requests/logs.js'
-import { readId } from '../../schema/names.js'
+import { oneOf } from '../../schema/constructors.js'
+import { env } from '../../schema/env.js'
+import type { Kind } from '../../schema/kind.js'
+import { identifier, readId } from '../../schema/names.js'
+import { milliseconds } from '../../schema/numbers.js'
+import { PROCESS_STATUSES } from '../../schema/process.js'
 import { list, number, reply, text, yes } from '../../schema/reply.js'
+import { flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'
+import { anyText, cursorOf, processParams, queryNumber } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { cursorOf, envSchema, idSchema, processParams, queryNumber, statusSchema } from '../schemas.js'
 import { events } from '../sse.js'
 import {
   containerProcess,
@@ -22,16 +29,22 @@ import {
   timestamp,
 } from './values.js'
 
-const startBody = z.object({
-  command: z.string(),
-  sessionId: idSchema.optional(),
-  processId: idSchema.optional(),
-  timeoutMs: z.number().optional(),
-  env: envSchema.optional(),
-  cwd: z.string().optional(),
-  encoding: z.string().optional(),
-  autoCleanup: z.boolean().optional(),
-})
+const startBody = shape(
+  {
+    command: anyText,
+    sessionId: identifier,
+    processId: identifier,
+    timeoutMs: milliseconds,
+    env,
+    cwd: anyText,
+    encoding: anyText,
+    autoCleanup: flag,
+  },
+  ['command'],
+  true,
+)
+
+const status: Kind<ProcessStatus> = { ...oneOf(PROCESS_STATUSES), json: { schema: processStatus.schema } }
 
 const countReply = reply({ success: yes, cleanedCount: number, timestamp })
 
@@ -59,7 +72,7 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     path: '/api/process/list',
     tag: 'container',
     summary: 'Lists the processes.',
-    query: z.object({ status: statusSchema.optional() }),
+    query: shape({ status }, [], true),
     reply: reply({ success: yes, processes: list(containerProcess), timestamp }),
     async handle({ query: { status } }) {
       const found = await backend.listProcesses(planFilter({ status }))
@@ -105,7 +118,7 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     tag: 'container',
     summary: 'Kills a process. A process that has already ended counts as killed.',
     params: processParams,
-    query: z.object({ signal: z.string().optional() }),
+    query: shape({ signal: anyText }, [], true),
     reply: reply({ success: yes, processId: text, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { signal } }) {
@@ -132,7 +145,7 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     tag: 'container',
     summary: 'Streams the past and live output of a process, as events: process_info, stdout, stderr, exit.',
     params: processParams,
-    query: z.object({ cursor: queryNumber.optional() }),
+    query: shape({ cursor: queryNumber }, [], true),
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { cursor = 0 }, lastEventId, signal }) {

@@ -1,7 +1,6 @@
 /**
  * Sessions and their variables, as clients of a sandbox container know them.
  */
-import { z } from '@hono/zod-openapi'
 import { os } from '../../base/builtin.js'
 import { isCode } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
@@ -10,23 +9,18 @@ import type { SessionOptions } from '../../public/index.js'
 import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { Backend } from '../../sandbox/backend.js'
 import { setEnv } from '../../sandbox/runner.js'
-import { decodeEnv } from '../../schema/env.js'
-import { readId } from '../../schema/names.js'
+import { env } from '../../schema/env.js'
+import { identifier } from '../../schema/names.js'
+import { milliseconds } from '../../schema/numbers.js'
 import { readArgument, readOptions } from '../../schema/read.js'
 import { list, reply, text, yes } from '../../schema/reply.js'
 import type { ServerContext } from '../context.js'
+import { anyText } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { envSchema, idSchema } from '../schemas.js'
 import { done, doneReply, timestamp } from './values.js'
 
-const createBody = z.object({
-  id: idSchema.optional(),
-  env: envSchema.optional(),
-  cwd: z.string().optional(),
-  commandTimeoutMs: z.number().min(0).max(2_147_483_647).optional(),
-})
-
-const envBody = z.object({ envVars: envSchema, sessionId: idSchema.optional() })
+const createMembers = { id: identifier, env, cwd: anyText, commandTimeoutMs: milliseconds }
 
 export function addSessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   define({
@@ -34,11 +28,11 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     path: '/api/session/create',
     tag: 'container',
     summary: 'Creates a session.',
-    body: createBody,
+    body: shape(createMembers, [], true),
     reply: reply({ success: yes, data: reply({ id: text }), timestamp }),
     errors: ['SESSION_ALREADY_EXISTS'],
     async handle({ body: { id, env, cwd, commandTimeoutMs } }) {
-      const sessionId = await createAnywhere(backend, { id, env: env && decodeEnv(env), cwd })
+      const sessionId = await createAnywhere(backend, { id, env, cwd })
       if (commandTimeoutMs === undefined) sessionTimeouts.delete(sessionId)
       else sessionTimeouts.set(sessionId, commandTimeoutMs)
       return done({ data: { id: sessionId } })
@@ -59,11 +53,11 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     path: '/api/session/delete',
     tag: 'container',
     summary: 'Deletes a session and kills everything in it.',
-    body: z.object({ sessionId: idSchema }),
+    body: shape({ sessionId: identifier }, ['sessionId'], true),
     reply: reply({ success: yes, sessionId: text, timestamp }),
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { sessionId } }) {
-      await backend.deleteSession(readId(sessionId))
+      await backend.deleteSession(sessionId)
       sessionTimeouts.delete(sessionId)
       return done({ sessionId })
     },
@@ -73,11 +67,11 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     path: '/api/env/set',
     tag: 'container',
     summary: 'Sets variables of a session. A null value unsets the variable.',
-    body: envBody,
+    body: shape({ envVars: env, sessionId: identifier }, ['envVars'], true),
     reply: doneReply,
     errors: ['SESSION_NOT_FOUND'],
     async handle({ body: { envVars, sessionId = DEFAULT_SESSION } }) {
-      await setEnv(backend, readId(sessionId, 'sessionId'), decodeEnv(envVars))
+      await setEnv(backend, sessionId, envVars)
       return done({})
     },
   })

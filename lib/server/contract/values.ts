@@ -4,7 +4,7 @@
 import { engineError } from '../../base/errors.js'
 import { signalNumber } from '../../base/signals.js'
 import * as replies from '../../protocol/replies.js'
-import type { ProcessInfo } from '../../public/index.js'
+import type { EnvChanges, ProcessInfo } from '../../public/index.js'
 import type { Backend, ProcessBackend } from '../../sandbox/backend.js'
 import { readId } from '../../schema/names.js'
 import { number, optional, reply, text, yes } from '../../schema/reply.js'
@@ -71,8 +71,8 @@ export async function requireProcess(backend: Backend, id: string): Promise<Proc
   return process
 }
 
-/** Variables for one command: null and undefined are skipped. */
-export function givenVariables(env: Record<string, string | null> | undefined): Record<string, string> {
-  const given = Object.entries(env ?? {}).filter(([, value]) => value !== null)
+/** Variables for one command: those to unset are skipped. */
+export function givenVariables(env: EnvChanges | undefined): Record<string, string> {
+  const given = Object.entries(env ?? {}).filter(([, value]) => value !== undefined)
   return Object.fromEntries(given) as Record<string, string>
 }

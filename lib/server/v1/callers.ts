@@ -1,19 +1,21 @@
 /**
  * Callers, whose calls survive their connections.
  */
-import { z } from '@hono/zod-openapi'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import * as replies from '../../protocol/replies.js'
+import { pattern } from '../../schema/constructors.js'
+import { count } from '../../schema/numbers.js'
 import type { ServerContext } from '../context.js'
+import { anyText, queryNumber } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { queryNumber, strictObject } from '../schemas.js'
 
-/** Of a sandbox's id. */
-const MOST_CHARACTERS = 253
+/** The id of a sandbox of a fleet. */
+const sandbox = pattern(/^[\s\S]{1,253}$/, 'must be 1 to 253 characters long')
 
 const tag = 'server'
 const errors = ['CALLER_NOT_FOUND']
-const callerId = z.string()
+const callerId = anyText
 
 export function addCallers(define: Define, { callers }: ServerContext): void {
   define({
@@ -21,10 +23,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     path: '/v1/callers',
     summary: 'Registers a caller. Its calls survive broken connections for `keep` milliseconds.',
     ...{ tag },
-    body: strictObject({
-      keep: z.number().int().min(1).max(MOST_KEEP_MS),
-      sandbox: z.string().min(1).max(MOST_CHARACTERS).optional(),
-    }),
+    body: shape({ keep: count(1, MOST_KEEP_MS), sandbox }, ['keep']),
     reply: replies.caller,
     async handle({ body: { keep, sandbox } }) {
       return { callerId: callers.register(keep, sandbox) }
@@ -35,7 +34,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     path: '/v1/callers/{callerId}',
     summary: 'Cancels all calls of a caller.',
     ...{ tag, errors },
-    params: z.object({ callerId }),
+    params: shape({ callerId }, ['callerId']),
     reply: replies.empty,
     async handle({ params }) {
       callers.unregister(params.callerId)
@@ -47,7 +46,7 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     path: '/v1/callers/{callerId}/calls/{number}',
     summary: 'Cancels a call. If its request arrives later, nothing runs.',
     ...{ tag, errors },
-    params: z.object({ callerId, number: queryNumber }),
+    params: shape({ callerId, number: queryNumber }, ['callerId', 'number']),
     reply: replies.empty,
     async handle({ params }) {
       callers.cancel(params.callerId, params.number)

@@ -1,33 +1,32 @@
 /**
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
-import { z } from '@hono/zod-openapi'
 import { execOptions } from '../../protocol/exec-options.js'
 import * as replies from '../../protocol/replies.js'
-import type { Encoding, ExecEvent, Signal } from '../../public/index.js'
+import type { Encoding, ExecEvent } from '../../public/index.js'
+import { command, data } from '../../schema/command.js'
+import { killSignal } from '../../schema/signals.js'
+import { flag } from '../../schema/values.js'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { runParams } from '../query.js'
+import { shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
-import { commandSchema, dataSchema, runParams, signalSchema, strictObject } from '../schemas.js'
 import { events, type ServerEvent } from '../sse.js'
-import { shapeOf } from '../table-schema.js'
-import { decodeData, encodeData, encodeReply, optionsOf } from '../wire.js'
+import { encodeData, encodeReply } from '../wire.js'
 
-const execBody = strictObject({ command: commandSchema, ...shapeOf(execOptions) })
+const execMembers = { command, ...described(execOptions) }
 
-const streamBody = execBody.extend({
-  openInput: z
-    .boolean()
-    .optional()
-    .openapi({ description: 'Keeps standard input open for later requests to /input.' }),
-  byteEvents: z
-    .boolean()
-    .optional()
-    .openapi({ description: 'Sends output events as bytes, for any encoding of the result.' }),
-  wholeResult: z.boolean().optional().openapi({
+const streamMembers = {
+  ...execMembers,
+  openInput: { ...flag, description: 'Keeps standard input open for later requests to /input.' },
+  byteEvents: { ...flag, description: 'Sends output events as bytes, for any encoding of the result.' },
+  wholeResult: {
+    ...flag,
     description: 'Keeps as much output in the result as /v1/exec. Default: at most 1 MiB of each stream.',
-  }),
-})
+  },
+}
 
 const errors = [
   'CWD_NOT_FOUND',
@@ -47,13 +46,13 @@ export function addExec(define: Define, server: ServerContext): void {
     tag: 'commands',
     summary:
       'Runs a command. It is killed when the client disconnects. Without `maxBuffer`, the result has at most 16 MiB of each stream.',
-    body: execBody,
+    body: shape(execMembers, ['command']),
     reply: replies.exec,
     errors,
     patient: true,
     async handle({ body, signal }) {
-      const { command, ...rest } = body
-      const running = runToReply(backend, command, { ...optionsOf(execOptions, rest), signal })
+      const { command, ...options } = body
+      const running = runToReply(backend, command, { ...options, signal })
       return { result: await metrics.command(running) }
     },
   })
@@ -63,12 +62,11 @@ export function addExec(define: Define, server: ServerContext): void {
     tag: 'commands',
     summary:
       'Runs a command and streams its output, as events: run, start, stdout, stderr, and finally complete or error.',
-    body: streamBody,
+    body: shape(streamMembers, ['command']),
     reply: 'events',
     errors,
     async handle({ body, signal }) {
-      const { command, openInput = false, wholeResult, byteEvents, ...rest } = body
-      const options = optionsOf(execOptions, rest)
+      const { command, openInput = false, wholeResult, byteEvents, ...options } = body
       const { id, run } = runs.add(openInput, (queue, signal) => {
         const input = queue === undefined ? {} : { input: queue }
         return streamToConnection(
@@ -94,13 +92,13 @@ export function addExec(define: Define, server: ServerContext): void {
     tag: 'commands',
     summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
     params: runParams,
-    body: strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
+    body: shape({ data, end: flag }),
     reply: replies.empty,
     errors: ['RUN_NOT_FOUND'],
     patient: true,
     async handle({ params, body: { data, end }, signal }) {
       const { input } = runs.get(params.runId)
-      if (data !== undefined) await input?.push(decodeData(data), signal)
+      if (data !== undefined) await input?.push(data, signal)
       // After a disconnection, the command must not take a part of its input for all of it.
       if (end && !signal.aborted) input?.end()
       return {}
@@ -112,12 +110,12 @@ export function addExec(define: Define, server: ServerContext): void {
     tag: 'commands',
     summary: 'Kills a run, which then ends with `complete`.',
     params: runParams,
-    body: strictObject({ signal: signalSchema.optional() }),
+    body: shape({ signal: killSignal }),
     reply: replies.runKill,
     errors: ['RUN_NOT_FOUND'],
     patient: true,
     async handle({ params, body: { signal } }) {
-      return { killed: await runs.get(params.runId).stream.kill(signal as Signal) }
+      return { killed: await runs.get(params.runId).stream.kill(signal) }
     },
   })
   define({

@@ -8,8 +8,9 @@ import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
 import { type CheckedPath, checkPath } from '../../schema/paths.js'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
+import { queryFlag, queryNumber, sessionParams } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { queryFlag, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { type ByteRange, parseRange } from './byte-range.js'
 import { filesOf, pathOf, pathQuery } from './file-values.js'
 
@@ -31,7 +32,7 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
     summary:
       'Returns the content of a file. `Range` selects one range of bytes. With `If-Range`, the range applies only if the file still has that `ETag`. HEAD returns the length.',
     params: sessionParams,
-    query: strictObject({ ...pathQuery, maxBytes: queryNumber.optional() }),
+    query: shape({ ...pathQuery, maxBytes: queryNumber }),
     reply: 'bytes',
     errors: [...errors, 'FILE_TOO_LARGE'],
     async handle({ params: { sessionId }, query, header, method, signal }) {
@@ -51,7 +52,7 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
     summary:
       'Writes a file. The body is the content, of any length. Once complete, it replaces the old file.',
     params: sessionParams,
-    query: strictObject({ ...pathQuery, mode: queryNumber.optional(), append: queryFlag.optional() }),
+    query: shape({ ...pathQuery, mode: queryNumber, append: queryFlag }),
     upload: true,
     reply: replies.fileInfo,
     errors: [...errors, 'NO_SPACE', 'NOT_A_DIRECTORY'],

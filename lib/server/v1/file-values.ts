@@ -1,19 +1,19 @@
 /** Files in requests. Paths are text, or base64 where they are not UTF-8. */
-import { z } from '@hono/zod-openapi'
+
+import { OptionError } from '../../base/errors.js'
 import type { FilePath } from '../../public/index.js'
 import type { Backend, FilesBackend } from '../../sandbox/backend.js'
-import { Refusal } from '../failure.js'
+import { base64 } from '../../schema/command.js'
+import { anyText } from '../query.js'
 import { requireSession } from './sessions.js'
 
 /** The query parameters that name a file. */
 export const pathQuery = {
-  path: z
-    .string()
-    .optional()
-    .openapi({ description: 'The path of the file, relative to the directory of the session.' }),
-  pathBase64: z.base64().optional().openapi({
+  path: { ...anyText, description: 'The path of the file, relative to the directory of the session.' },
+  pathBase64: {
+    ...base64,
     description: 'The bytes of the path in base64, instead of `path`, for names that are not UTF-8.',
-  }),
+  },
 }
 
 interface PathQuery {
@@ -21,14 +21,14 @@ interface PathQuery {
   pathBase64?: string | undefined
 }
 
-/** Throws VALIDATION_FAILED when the file is not named and there is no default. */
+/** Throws OptionError when the file is not named and there is no default. */
 export function pathOf({ path, pathBase64 }: PathQuery, otherwise?: string): FilePath {
   if (path !== undefined && pathBase64 !== undefined)
-    throw new Refusal('VALIDATION_FAILED', 'path and pathBase64 exclude each other')
+    throw new OptionError('INVALID_OPTION', 'path and pathBase64 exclude each other')
   const given = pathBase64 === undefined ? path : Uint8Array.from(Buffer.from(pathBase64, 'base64'))
   if (given !== undefined) return given
   if (otherwise !== undefined) return otherwise
-  throw new Refusal('VALIDATION_FAILED', 'path: is missing; give path or pathBase64')
+  throw new OptionError('INVALID_OPTION', 'path: is missing; give path or pathBase64')
 }
 
 /** Rejects with SESSION_NOT_FOUND. */

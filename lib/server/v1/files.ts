@@ -10,13 +10,15 @@ import {
   planFileRename,
   planFileWatch,
 } from '../../requests/files.js'
+import { data as path } from '../../schema/command.js'
 import { checkPath } from '../../schema/paths.js'
 import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { queryFlag, queryNumber, sessionParams } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { dataSchema, queryFlag, queryNumber, sessionParams, strictObject } from '../schemas.js'
 import { events } from '../sse.js'
-import { shapeOf } from '../table-schema.js'
-import { decodeData, encodeReply, optionsOf } from '../wire.js'
+import { encodeReply } from '../wire.js'
 import { filesOf, pathOf, pathQuery } from './file-values.js'
 
 const tag = 'files'
@@ -31,7 +33,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     path: `${base}/stat`,
     summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
     ...{ tag, params, errors },
-    query: strictObject(pathQuery),
+    query: shape(pathQuery),
     reply: replies.stat,
     async handle({ params: { sessionId }, query }) {
       const files = await filesOf(backend, sessionId)
@@ -43,11 +45,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     path: `${base}/list`,
     summary: 'Lists a directory, sorted by path. Without a path, lists the directory of the session.',
     ...{ tag, params, errors },
-    query: strictObject({
-      ...pathQuery,
-      recursive: queryFlag.optional(),
-      maxDepth: queryNumber.optional(),
-    }),
+    query: shape({ ...pathQuery, recursive: queryFlag, maxDepth: queryNumber }),
     reply: replies.files,
     patient: true,
     async handle({ params: { sessionId }, query }) {
@@ -63,10 +61,10 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     summary: 'Creates a directory and its missing parents.',
     ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS'],
-    body: strictObject({ path: dataSchema }),
+    body: shape({ path }, ['path']),
     async handle({ params: { sessionId }, body }) {
       const files = await filesOf(backend, sessionId)
-      await files.act({ kind: 'mkdir', path: checkPath(decodeData(body.path), 'path') })
+      await files.act({ kind: 'mkdir', path: checkPath(body.path, 'path') })
       return {}
     },
   })
@@ -76,10 +74,10 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     summary: 'Renames a file or a directory.',
     ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
-    body: strictObject({ from: dataSchema, to: dataSchema }),
+    body: shape({ from: path, to: path }, ['from', 'to']),
     async handle({ params: { sessionId }, body }) {
       const files = await filesOf(backend, sessionId)
-      await files.act(planFileRename(decodeData(body.from), decodeData(body.to)))
+      await files.act(planFileRename(body.from, body.to))
       return {}
     },
   })
@@ -89,11 +87,11 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     summary: 'Copies a file or a directory.',
     ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
-    body: strictObject({ from: dataSchema, to: dataSchema, ...shapeOf(fileCopyOptions) }),
+    body: shape({ from: path, to: path, ...described(fileCopyOptions) }, ['from', 'to']),
     patient: true,
-    async handle({ params: { sessionId }, body: { from, to, ...rest } }) {
+    async handle({ params: { sessionId }, body: { from, to, ...options } }) {
       const files = await filesOf(backend, sessionId)
-      await files.act(planFileCopy(decodeData(from), decodeData(to), optionsOf(fileCopyOptions, rest)))
+      await files.act(planFileCopy(from, to, options))
       return {}
     },
   })
@@ -103,11 +101,11 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     summary: 'Removes a file or a directory.',
     ...{ tag, params, reply },
     errors: [...errors, 'IS_A_DIRECTORY'],
-    body: strictObject({ path: dataSchema, ...shapeOf(fileRemoveOptions) }),
+    body: shape({ path, ...described(fileRemoveOptions) }, ['path']),
     patient: true,
-    async handle({ params: { sessionId }, body: { path, ...rest } }) {
+    async handle({ params: { sessionId }, body: { path, ...options } }) {
       const files = await filesOf(backend, sessionId)
-      await files.act(planFileRemove(decodeData(path), optionsOf(fileRemoveOptions, rest)))
+      await files.act(planFileRemove(path, options))
       return {}
     },
   })
@@ -117,7 +115,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     summary:
       'Streams changes of a file or a directory, as events: created, modified, deleted, renamed, overflow, and finally end.',
     ...{ tag, params, errors },
-    query: strictObject({ ...pathQuery, recursive: queryFlag.optional() }),
+    query: shape({ ...pathQuery, recursive: queryFlag }),
     reply: 'events',
     async handle({ params: { sessionId }, query, signal }) {
       const files = await filesOf(backend, sessionId)

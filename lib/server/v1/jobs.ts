@@ -12,30 +12,17 @@ import {
   planJobStart,
   readCursor,
 } from '../../requests/jobs.js'
+import { encoding } from '../../schema/values.js'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { cursorOf, jobParams, queryFlag, queryNumber } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import {
-  commandSchema,
-  cursorOf,
-  encodingSchema,
-  jobParams,
-  queryFlag,
-  queryNumber,
-  strictObject,
-} from '../schemas.js'
 import { events } from '../sse.js'
-import { shapeOf } from '../table-schema.js'
-import { encodeReply, optionsOf } from '../wire.js'
+import { encodeReply } from '../wire.js'
 
-const startBody = strictObject({ ...shapeOf(jobStartOptions), command: commandSchema })
-
-const readQuery = strictObject({
-  cursor: queryNumber.optional(),
-  maxBytes: queryNumber.optional(),
-  lines: queryFlag.optional(),
-  encoding: encodingSchema.optional(),
-})
+const readQuery = shape({ cursor: queryNumber, maxBytes: queryNumber, lines: queryFlag, encoding })
 
 const tag = 'jobs'
 const params = jobParams
@@ -47,11 +34,11 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     path: '/v1/jobs',
     tag,
     summary: 'Starts a job.',
-    body: startBody,
+    body: shape(described(jobStartOptions), ['command']),
     reply: replies.jobHandle,
     errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
     async handle({ body }) {
-      return jobs.start(planJobStart(optionsOf(jobStartOptions, body)))
+      return jobs.start(planJobStart(body))
     },
   })
   define({
@@ -134,11 +121,11 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     path: '/v1/jobs/{jobId}/cancel',
     summary: 'Cancels a job and kills everything that it started.',
     ...{ tag, params, errors: [...errors, 'JOB_RUNNING'] },
-    body: strictObject(shapeOf(jobCancelOptions)),
+    body: shape(described(jobCancelOptions)),
     reply: replies.empty,
     patient: true,
     async handle({ params: { jobId }, body }) {
-      const { forceKillAfterDelay } = planJobCancel(optionsOf(jobCancelOptions, body))
+      const { forceKillAfterDelay } = planJobCancel(body)
       await jobs.cancel(jobReference(jobId), forceKillAfterDelay)
       return {}
     },

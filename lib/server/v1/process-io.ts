@@ -1,35 +1,28 @@
 /**
  * The input and output of processes, their resources, and the health of services.
  */
-import { z } from '@hono/zod-openapi'
 import * as replies from '../../protocol/replies.js'
 import type { LogEvent, ProcessInfo } from '../../public/index.js'
 import { planLogStream, planLogs } from '../../requests/logs.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { closeInput, resize, write } from '../../sandbox/process.js'
+import { data } from '../../schema/command.js'
+import { terminalOptions } from '../../schema/process.js'
+import { encoding, flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'
 import { InTurn } from '../in-turn.js'
 import { withInstance } from '../processes.js'
+import { cursorOf, processParams, queryFlag, queryNumber } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import {
-  cursorOf,
-  dataSchema,
-  encodingSchema,
-  processParams,
-  queryFlag,
-  queryNumber,
-  strictObject,
-} from '../schemas.js'
 import { events } from '../sse.js'
-import { decodeData, encodeReply } from '../wire.js'
+import { encodeReply } from '../wire.js'
 
-const outputQuery = strictObject({
-  since: queryNumber.optional(),
-  follow: queryFlag.optional(),
-  pid: queryNumber
-    .optional()
-    .openapi({ description: 'Sends nothing if the service is now another process.' }),
-  encoding: encodingSchema.optional(),
+const outputQuery = shape({
+  since: queryNumber,
+  follow: queryFlag,
+  pid: { ...queryNumber, description: 'Sends nothing if the service is now another process.' },
+  encoding,
 })
 
 const tag = 'processes'
@@ -42,7 +35,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     path: '/v1/processes/{processId}/logs',
     summary: 'Returns the output of a process so far.',
     ...{ tag, params },
-    query: strictObject({ encoding: encodingSchema.optional() }),
+    query: shape({ encoding }),
     reply: replies.logs,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
@@ -84,7 +77,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     path: '/v1/processes/{processId}/starts',
     summary: 'Streams the restarts of a service after the process `pid`, as events: start, and finally end.',
     ...{ tag, params },
-    query: strictObject({ pid: queryNumber }),
+    query: shape({ pid: queryNumber }, ['pid']),
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
@@ -108,14 +101,14 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     path: '/v1/processes/{processId}/input',
     summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
     ...{ tag, params },
-    body: strictObject({ data: dataSchema.optional(), end: z.boolean().optional() }),
+    body: shape({ data, end: flag }),
     reply: replies.empty,
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
     patient: true,
     async handle({ params: { processId }, body: { data, end }, signal }) {
       const process = await processes.find(processId)
       await Promise.all([
-        data !== undefined && inputs.add(process, () => write(process, decodeData(data)), signal),
+        data !== undefined && inputs.add(process, () => write(process, data), signal),
         end && inputs.add(process, () => closeInput(process), signal),
       ])
       return {}
@@ -126,7 +119,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     path: '/v1/processes/{processId}/resize',
     summary: 'Sets the size of the terminal of a process.',
     ...{ tag, params },
-    body: strictObject({ cols: z.number(), rows: z.number() }),
+    body: shape(terminalOptions, ['cols', 'rows']),
     reply: replies.resize,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {

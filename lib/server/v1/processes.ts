@@ -1,52 +1,53 @@
 /**
  * Background processes and services: starting, listing, ending.
  */
-import { z } from '@hono/zod-openapi'
 import { OptionError } from '../../base/errors.js'
-import { ownOnly } from '../../base/own.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
 import * as replies from '../../protocol/replies.js'
 import { portOptions } from '../../protocol/wait-options.js'
 import { planFilter, readKill } from '../../requests/logs.js'
-import type { OptionTable } from '../../schema/kind.js'
+import { healthCheck } from '../../requests/service.js'
+import { command } from '../../schema/command.js'
+import { portNumber } from '../../schema/http.js'
+import type { Kind } from '../../schema/kind.js'
+import { identifier } from '../../schema/names.js'
+import { milliseconds, positiveMilliseconds } from '../../schema/numbers.js'
+import { killSignal } from '../../schema/signals.js'
+import { flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
 import { withInstance } from '../processes.js'
+import { anyText, processParams } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import {
-  commandSchema,
-  idSchema,
-  mustBe,
-  patternSchema,
-  processParams,
-  signalSchema,
-  strictObject,
-} from '../schemas.js'
-import { shapeOf } from '../table-schema.js'
-import { optionsOf } from '../wire.js'
-import { patternOf } from './values.js'
+import { linePatternJson } from './pattern.js'
 
-const openInput = z
-  .boolean()
-  .optional()
-  .openapi({ description: 'Keeps standard input open for later requests to /input.' })
+const openInput = { ...flag, description: 'Keeps standard input open for later requests to /input.' }
 
-const startBody = strictObject({ command: commandSchema, ...shapeOf(processOptions), openInput })
+const timeout = milliseconds
 
-const timeout = z.number().optional()
+/** One of three objects: the check reads which. */
+const healthCheckJson: Kind<object, unknown> = {
+  read: healthCheck,
+  json: {
+    schema: {
+      anyOf: [
+        shape({ port: portNumber, ...described(portOptions), timeout }, ['port']),
+        shape({ log: linePatternJson, timeout }, ['log']),
+        shape({ command, interval: positiveMilliseconds, timeout }, ['command']),
+      ].map((schema) => ({ schema })),
+    },
+    rule: 'must be {"port": 8080}, {"log": "ready"} or {"command": "test -e ready"}, with options of that check',
+  },
+  bounds: 'an object',
+}
 
-const serviceBody = strictObject({
-  command: commandSchema,
-  ...shapeOf(serviceOptions),
-  openInput,
-  healthCheck: z.union(
-    [
-      strictObject({ port: z.number(), ...shapeOf(portOptions), timeout }),
-      strictObject({ log: patternSchema, timeout }),
-      strictObject({ command: commandSchema, interval: z.number().optional(), timeout }),
-    ],
-    mustBe('{"port": 8080}, {"log": "ready"} or {"command": "test -e ready"}, with options of that check'),
-  ),
-})
+const startBody = shape({ command, ...described(processOptions), openInput }, ['command'])
+
+const serviceBody = shape(
+  { command, ...described(serviceOptions), openInput, healthCheck: healthCheckJson },
+  ['command', 'healthCheck'],
+)
 
 const errors = [
   'PROCESS_ALREADY_EXISTS',
@@ -66,8 +67,8 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     reply: replies.process,
     errors,
     patient: true,
-    async handle({ body: { command, ...rest } }) {
-      const process = await processes.start(command, processOptionsOf(processOptions, ownOnly(rest)))
+    async handle({ body: { command, openInput, ...options } }) {
+      const process = await processes.start(command, withInput(options, openInput))
       return processes.show(process)
     },
   })
@@ -80,19 +81,14 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     reply: replies.process,
     errors: [...errors, 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
     patient: true,
-    async handle({ body: { command, healthCheck, ...rest }, signal }) {
-      const given = 'log' in healthCheck ? { ...healthCheck, log: patternOf(healthCheck.log) } : healthCheck
-      const options = processOptionsOf(serviceOptions, ownOnly(rest))
+    async handle({ body: { command, openInput, ...rest }, signal }) {
+      const options = withInput(rest, openInput)
       // A service whose client disconnected while it was starting would stay unknown.
       const start = new AbortController()
       const abandon = () => start.abort(signal.reason)
       signal.addEventListener('abort', abandon)
       try {
-        const service = await processes.startService(command, {
-          ...options,
-          signal: start.signal,
-          healthCheck: given,
-        })
+        const service = await processes.startService(command, { ...options, signal: start.signal })
         return processes.show(service)
       } finally {
         signal.removeEventListener('abort', abandon)
@@ -104,9 +100,9 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     path: '/v1/processes',
     tag: 'processes',
     summary: 'Lists the processes.',
-    query: strictObject({
-      status: z.string().optional().openapi({ description: 'One status, or several separated by commas.' }),
-      sessionId: idSchema.optional(),
+    query: shape({
+      status: { ...anyText, description: 'One status, or several separated by commas.' },
+      sessionId: identifier,
     }),
     reply: replies.processes,
     async handle({ query: { status, sessionId } }) {
@@ -153,24 +149,21 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     tag: 'processes',
     summary: 'Kills a process and everything that it started.',
     params: processParams,
-    body: strictObject({ signal: signalSchema.optional(), ...shapeOf(killOptions) }),
+    body: shape({ signal: killSignal, ...described(killOptions) }),
     reply: replies.kill,
     errors: ['PROCESS_NOT_FOUND'],
     patient: true,
-    async handle({ params, body: { signal, ...rest } }) {
+    async handle({ params, body: { signal, ...options } }) {
       const process = await processes.find(params.processId)
-      const killed = await process.kill(readKill(signal, optionsOf(killOptions, rest), 'kill'))
+      const killed = await process.kill(readKill(signal, options, 'kill'))
       return { killed, process: withInstance(process) }
     },
   })
 }
 
-function processOptionsOf(
-  table: OptionTable,
-  { openInput, ...body }: Record<string, unknown>,
-): Record<string, unknown> {
-  if (openInput !== true) return optionsOf(table, body)
-  if (body.input !== undefined)
+function withInput(options: object, openInput = false): object {
+  if (!openInput) return options
+  if (Object.hasOwn(options, 'input'))
     throw new OptionError('INVALID_OPTION', 'input and openInput exclude each other')
-  return { ...optionsOf(table, body), input: 'pipe' }
+  return { ...options, input: 'pipe' }
 }

@@ -7,16 +7,14 @@ import { historyOptions, sessionOptions, setEnvVarsOptions } from '../../protoco
 import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { Backend } from '../../sandbox/backend.js'
 import { setEnv } from '../../sandbox/runner.js'
-import { decodeEnv } from '../../schema/env.js'
+import { env } from '../../schema/env.js'
 import { readId } from '../../schema/names.js'
 import { readOptions } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { queryNumber, sessionParams } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { envSchema, queryNumber, sessionParams, strictObject } from '../schemas.js'
-import { shapeOf } from '../table-schema.js'
-import { optionsOf } from '../wire.js'
-
-const createBody = strictObject(shapeOf(sessionOptions))
 
 export function addV1Sessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   define({
@@ -24,11 +22,11 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     path: '/v1/sessions',
     tag: 'sessions',
     summary: 'Creates a session.',
-    body: createBody,
+    body: shape(described(sessionOptions)),
     reply: replies.session,
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
     async handle({ body }) {
-      const values = readOptions(sessionOptions, optionsOf(sessionOptions, body), 'createSession')
+      const values = readOptions(sessionOptions, body, 'createSession')
       return { id: await backend.createSession(values) }
     },
   })
@@ -61,7 +59,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     tag: 'sessions',
     summary: 'Lists the last commands of a session, oldest first.',
     params: sessionParams,
-    query: strictObject({ limit: queryNumber.optional() }),
+    query: shape({ limit: queryNumber }),
     reply: replies.history,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId }, query }) {
@@ -90,13 +88,12 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     path: '/v1/env',
     tag: 'sessions',
     summary: 'Sets variables of a session. A null value unsets the variable.',
-    body: strictObject({ vars: envSchema, ...shapeOf(setEnvVarsOptions) }),
+    body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
     reply: replies.empty,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
     patient: true,
-    async handle({ body: { vars, ...rest } }) {
-      const values = readOptions(setEnvVarsOptions, optionsOf(setEnvVarsOptions, rest), 'setEnvVars')
-      await setEnv(backend, values.sessionId ?? DEFAULT_SESSION, decodeEnv(vars))
+    async handle({ body: { vars, sessionId = DEFAULT_SESSION } }) {
+      await setEnv(backend, sessionId, vars)
       return {}
     },
   })

@@ -7,7 +7,6 @@
  * output. While the terminal takes no input, a little more is read from the socket, so that a client which types or waits
  * is still answered its pings and its close.
  */
-import { z } from '@hono/zod-openapi'
 import type { WebSocket } from 'ws'
 import { onAbort } from '../../base/abort.js'
 import { isCode, OptionError } from '../../base/errors.js'
@@ -16,9 +15,11 @@ import type { ProcessExit } from '../../public/index.js'
 import { planLogStream } from '../../requests/logs.js'
 import type { ProcessBackend } from '../../sandbox/backend.js'
 import { resize, write } from '../../sandbox/process.js'
+import { terminal } from '../../schema/process.js'
 import type { ServerContext } from '../context.js'
+import { processParams, queryFlag, queryNumber } from '../query.js'
+import { type Given, readJson, shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
-import { processParams, queryFlag, queryNumber, strictObject } from '../schemas.js'
 import { SocketSession } from '../socket-session.js'
 
 /** Bytes that the socket may hold before the next piece of the log is read; a piece has at most 256 KiB. */
@@ -38,14 +39,14 @@ const INTERNAL_ERROR = 1011
 /** The reason of a close has at most 123 bytes. */
 const MOST_REASON_CHARACTERS = 120
 
-const messageSchema = strictObject({ resize: strictObject({ cols: z.number(), rows: z.number() }) })
+const message = shape({ resize: terminal }, ['resize'])
 
-const terminalQuery = strictObject({
-  since: queryNumber.optional(),
-  output: queryFlag.optional().openapi({ description: 'Whether to send output. Default: true.' }),
-  acknowledge: queryFlag.optional().openapi({ description: 'Whether to answer each input message.' }),
+const terminalQuery = shape({
+  since: queryNumber,
+  output: { ...queryFlag, description: 'Whether to send output. Default: true.' },
+  acknowledge: { ...queryFlag, description: 'Whether to answer each input message.' },
 })
-type TerminalQuery = z.output<typeof terminalQuery>
+type TerminalQuery = Given<typeof terminalQuery>
 
 export function addTerminal(define: Define, server: ServerContext): void {
   define({
@@ -162,16 +163,14 @@ class Terminal {
     else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND')) this.#fail(error)
   }
 
-  #command(text: string): void {
-    const { success, data } = messageSchema.safeParse(parse(text))
-    if (!success) {
-      this.#close(BAD_MESSAGE, 'a text message must be {"resize":{"cols":80,"rows":24}}')
-      return
+  async #command(text: string): Promise<void> {
+    try {
+      const { resize: size } = readJson(message, parse(text), 'the message')
+      await resize(this.#process, size.cols, size.rows)
+    } catch (error) {
+      if (!(error instanceof OptionError)) this.#fail(error)
+      else this.#close(BAD_MESSAGE, `send {"resize":{"cols":80,"rows":24}}; ${error.message}`)
     }
-    resize(this.#process, data.resize.cols, data.resize.rows).catch((error) => {
-      if (error instanceof OptionError) this.#close(BAD_MESSAGE, error.message)
-      else this.#fail(error)
-    })
   }
 
   #fail(error: unknown): void {

@@ -1,23 +1,26 @@
 /**
  * Uploads in parts, for clients whose calls survive their connections.
  */
-import { z } from '@hono/zod-openapi'
+import { fileWriteOptions } from '../../protocol/file-options.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import * as replies from '../../protocol/replies.js'
 import { planFileWrite } from '../../requests/files.js'
+import { data as path } from '../../schema/command.js'
+import { count } from '../../schema/numbers.js'
 import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
 import { Refusal } from '../failure.js'
+import { anyText, queryNumber, sessionParams } from '../query.js'
+import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
-import { dataSchema, queryNumber, sessionParams, strictObject } from '../schemas.js'
-import { decodeData } from '../wire.js'
 import { filesOf } from './file-values.js'
 
 /** Bytes of one part. */
 const MOST_PART_BYTES = 8 * 1024 * 1024
 
 const tag = 'files'
-const params = z.object({ uploadId: z.string() })
+const params = shape({ uploadId: anyText }, ['uploadId'])
+const { mode, append } = fileWriteOptions
 const errors = ['UPLOAD_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'NO_SPACE']
 
 export function addUploads(define: Define, { backend, uploads }: ServerContext): void {
@@ -27,18 +30,12 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     summary: 'Begins an upload in parts. It ends after `keep` milliseconds without a request.',
     ...{ tag, errors: ['SESSION_NOT_FOUND', 'INVALID_PATH'] },
     params: sessionParams,
-    body: strictObject({
-      path: dataSchema,
-      mode: z.number().optional(),
-      append: z.boolean().optional(),
-      keep: z.number().int().min(1).max(MOST_KEEP_MS),
-    }),
+    body: shape({ path, mode, append, keep: count(1, MOST_KEEP_MS) }, ['path', 'keep']),
     reply: replies.upload,
     async handle({ params: { sessionId }, body: { path, keep, ...options } }) {
       const files = await filesOf(backend, sessionId)
-      const target = decodeData(path)
       const uploadId = uploads.begin(keep, async (source, signal) =>
-        files.write(planFileWrite(target, source, { ...options, signal })),
+        files.write(planFileWrite(path, source, { ...options, signal })),
       )
       return { uploadId }
     },
@@ -48,7 +45,7 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     path: '/v1/uploads/{uploadId}',
     summary: 'Sends a part of at most 8 MiB. A part that has already arrived is not written again.',
     ...{ tag, params, errors: [...errors, 'PAYLOAD_TOO_LARGE'] },
-    query: strictObject({ offset: queryNumber }),
+    query: shape({ offset: queryNumber }, ['offset']),
     upload: true,
     patient: true,
     reply: replies.empty,

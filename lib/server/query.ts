@@ -1,0 +1,53 @@
+/**
+ * The kinds of parameters in a path or a query, which are text, and those that several routes share.
+ */
+import { OptionError } from '../base/errors.js'
+import { text } from '../schema/constructors.js'
+import type { Kind } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { Refusal } from './failure.js'
+import { shape } from './request-json.js'
+
+const WHOLE_NUMBER = /^\d{1,16}$/
+const RULE = 'must be a whole number'
+
+export const anyText = text(() => true, 'must be text')
+
+/** The calls check the bounds. */
+export const queryNumber: Kind<number> = {
+  read: (value) => value as number,
+  json: {
+    schema: { type: 'string', pattern: WHOLE_NUMBER.source },
+    rule: RULE,
+    decode(text: string) {
+      if (WHOLE_NUMBER.test(text)) return Number(text)
+      throw new OptionError('INVALID_OPTION', RULE)
+    },
+  },
+  bounds: 'a whole number',
+}
+
+export const queryFlag: Kind<boolean> = {
+  read: (value) => value as boolean,
+  json: {
+    schema: { type: 'string', enum: ['true', 'false'] },
+    rule: "must be 'true' or 'false'",
+    decode: (text: string) => text === 'true',
+  },
+  bounds: 'true or false',
+}
+
+/** The cursor from which a client resumes. Throws VALIDATION_FAILED. */
+export function cursorOf(lastEventId: string): number {
+  if (WHOLE_NUMBER.test(lastEventId)) return Number(lastEventId)
+  const issues = [{ path: 'Last-Event-ID', message: RULE }]
+  throw new Refusal('VALIDATION_FAILED', `Last-Event-ID: ${RULE}`, { issues })
+}
+
+export const sessionParams = shape({ sessionId: identifier }, ['sessionId'])
+export const processParams = shape(
+  { processId: { ...anyText, description: 'The id of a process, or `id~instance`.' } },
+  ['processId'],
+)
+export const jobParams = shape({ jobId: identifier }, ['jobId'])
+export const runParams = shape({ runId: anyText }, ['runId'])
