@@ -5,6 +5,7 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { Sandbox } from 'nacre'
 import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
+import * as endpoints from '../../lib/protocol/endpoints.js'
 import { STATUSES } from '../../lib/server/failure.js'
 import { withServer } from '../helpers/http.js'
 
@@ -68,6 +69,11 @@ it('only the health check needs no token', () =>
     },
     { token: 'a-token-for-tests' },
   ))
+
+it('every endpoint of the client is a route', () => {
+  for (const { method, path } of Object.values(endpoints))
+    expect(paths[path]?.[method.toLowerCase()], `${method} ${path}`).toBeDefined()
+})
 
 it('every route has the status of a busy or ending server, and every numbered call that of a mismatch', () => {
   for (const [route, methods] of Object.entries(paths))

@@ -6,6 +6,7 @@ import { sendable } from '../protocol/codec.js'
 import type { OptionsSchema, OptionTable, Schema, Typed } from '../schema/kind.js'
 import { reply, text } from '../schema/reply.js'
 import { STATUSES } from './failure.js'
+import { paramsOf } from './parameters.js'
 import type { AnyRoute } from './route.js'
 import { texts } from './texts.js'
 
@@ -54,20 +55,26 @@ function textOf(table: OptionTable, name: string): string | undefined {
   return texts.get(table)?.[name]
 }
 
-export function documentOf(routes: readonly AnyRoute[]): object {
+/** A route, and its group in the document. */
+export type TaggedRoute = AnyRoute & { tag: string }
+
+export function documentOf(routes: readonly TaggedRoute[]): object {
   const schemas: Record<string, object> = {}
   const paths: Record<string, Record<string, object>> = {}
   for (const route of routes) {
     paths[route.path] ??= {}
-    Object.assign(paths[route.path] as object, { [route.method]: operationOf(route, schemas) })
+    Object.assign(paths[route.path] as object, { [route.method.toLowerCase()]: operationOf(route, schemas) })
   }
   return { ...HEAD, components: { schemas, securitySchemes }, paths }
 }
 
 /** `schemas`: the components, to which those of the route are added. */
-function operationOf(route: AnyRoute, schemas: Record<string, object>): object {
-  const { summary, tag, params, query, body, upload, isOpen, reply, method, errors = [] } = route
-  const parameters = [...parametersOf('path', params, schemas), ...parametersOf('query', query, schemas)]
+function operationOf(route: TaggedRoute, schemas: Record<string, object>): object {
+  const { summary, tag, path, query, body, upload, isOpen, reply, method, errors = [] } = route
+  const parameters = [
+    ...parametersOf('path', paramsOf(path), schemas),
+    ...parametersOf('query', query, schemas),
+  ]
   const json = (typed: Typed) => ({ 'application/json': { schema: schemaOf(typed, schemas) } })
   const content = upload ? BYTES : body && json({ schema: body })
   const refusal = (...codes: string[]) => ({
@@ -84,7 +91,7 @@ function operationOf(route: AnyRoute, schemas: Record<string, object>): object {
     responses: {
       ...successOf(reply, json),
       // Statuses that clients handle apart from other errors: another call has the number, and the server takes no call now.
-      ...(method !== 'get' && { 422: refusal('CALL_MISMATCH', ...unprocessed) }),
+      ...(method !== 'GET' && { 422: refusal('CALL_MISMATCH', ...unprocessed) }),
       503: refusal('OVERLOADED', 'SHUTTING_DOWN', 'ABORT_ERR'),
       default: refusal('VALIDATION_FAILED', ...errors),
     },

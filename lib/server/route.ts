@@ -5,6 +5,7 @@
  */
 import type { Context, Hono } from 'hono'
 import { report } from '../base/report.js'
+import type { Endpoint } from '../protocol/endpoints.js'
 import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import { callMismatch } from './callers.js'
@@ -22,8 +23,8 @@ import {
 import { bodyOf, cut } from './file-bodies.js'
 import { firstOf } from './lifetime.js'
 import { jsonBody } from './media-type.js'
+import { cursorOf, type ParamsOf, paramsOf } from './parameters.js'
 import { patientResponse } from './patient.js'
-import { cursorOf } from './query.js'
 import { readJson, type Shape } from './request-json.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
@@ -32,8 +33,8 @@ import { upgradeOf } from './upgrade.js'
 import { encodeReply, type Sendable } from './wire.js'
 
 /** A checked request. */
-export interface Call<P, Q, B> {
-  params: P
+export interface Call<Path, Q, B> {
+  params: ParamsOf<Path>
   query: Q
   body: B
   /** Aborted when the client disconnects or the server ends. */
@@ -49,13 +50,10 @@ export interface Call<P, Q, B> {
 
 type Reply<T> = Sendable<T> | 'bytes' | 'events' | 'text' | 'socket'
 
-export interface Route<P, Q, B, T> {
-  method: 'get' | 'post' | 'put' | 'delete'
-  path: string
+export interface Route<Path extends string, Q, B, T> {
+  method: Endpoint<unknown>['method']
+  path: Path
   summary: string
-  /** The group in the OpenAPI document. */
-  tag: string
-  params?: Shape<P>
   query?: Shape<Q>
   body?: Shape<B>
   /** The body is a file, and streamed. */
@@ -67,25 +65,26 @@ export interface Route<P, Q, B, T> {
   /** It needs no token. */
   isOpen?: boolean
   /** It may take longer than clients and proxies wait for a response. */
-  patient?: boolean
-  handle(call: Call<P, Q, B>): Promise<NoInfer<T>>
+  waits?: boolean
+  handle(call: Call<Path, Q, B>): Promise<NoInfer<T>>
 }
 
-export type AnyRoute = Route<never, never, never, object>
+export type AnyRoute = Route<string, never, never, object>
 
-export type Define = <P, Q, B, T extends object>(route: Route<P, Q, B, T>) => void
+export type Define = <const Path extends string, Q, B, T extends object>(route: Route<Path, Q, B, T>) => void
 
-/** Returns a function that adds a route to the app, and to the list of all routes. */
-export function definer(app: Hono, server: ServerContext, routes: AnyRoute[]): Define {
+/** Returns a function that adds a route to the app. */
+export function definer(app: Hono, server: ServerContext, isAdded: (route: AnyRoute) => void): Define {
   return (route) => {
-    const { method, path, params, query, body, upload } = route
-    routes.push(route as unknown as AnyRoute)
-    app.on(method.toUpperCase(), path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
+    const { method, path, query, body, upload } = route
+    const params = paramsOf(path)
+    isAdded(route as unknown as AnyRoute)
+    app.on(method, path.replaceAll(/\{(\w+)\}/g, ':$1'), async (c) => {
       const json = body && (await jsonBody(c))
       const subject = subjectOf(c.req.param(), json)
       try {
         const call = {
-          params: params && readJson(params, c.req.param(), 'the path'),
+          params: readJson(params, c.req.param(), 'the path'),
           query: query && readJson(query, queryOf(c), 'the query'),
           body: body && readJson(body, json, 'the body'),
           lastEventId: c.req.header('last-event-id'),
@@ -112,14 +111,14 @@ async function answer(
   server: ServerContext,
   route: AnyRoute,
   c: Context,
-  given: Omit<Call<never, never, never>, 'signal'>,
+  given: Omit<Call<string, never, never>, 'signal'>,
   { json, subject }: { json: unknown; subject: object },
 ): Promise<Response> {
   const gone = c.req.raw.signal
   // The body may have arrived only now. What is started after the end of the server would outlive it.
   if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
   const asked = { method: given.method, url: c.req.url, body: json }
-  const kept = route.method === 'get' ? undefined : server.callers.callOf(c.req.raw.headers, asked)
+  const kept = route.method === 'GET' ? undefined : server.callers.callOf(c.req.raw.headers, asked)
   const { signal, release } = kept
     ? { signal: kept.signal, release: kept.attach(gone) }
     : firstOf([gone, server.closing])
@@ -182,7 +181,7 @@ async function answer(
       .then((value) => replyOf(route.reply, value))
       .catch(refuse)
   const settled = kept === undefined ? perform() : kept.reply(perform).then(compared)
-  if (route.patient) return patientResponse(settled, server.heartbeat, end)
+  if (route.waits) return patientResponse(settled, server.heartbeat, end)
   return settled.finally(end)
 }
 

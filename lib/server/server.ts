@@ -19,7 +19,7 @@ import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
 import { addProcesses } from './contract/processes.js'
 import { addSessions } from './contract/sessions.js'
-import { documentOf } from './document.js'
+import { documentOf, type TaggedRoute } from './document.js'
 import { Refusal, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
@@ -27,7 +27,7 @@ import { Metrics } from './metrics.js'
 import { planServer, type ServerPlan } from './options.js'
 import { Processes } from './processes.js'
 import { Requests } from './requests.js'
-import { type AnyRoute, definer, errorResponse } from './route.js'
+import { type Define, definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
 import { trackSending, whenSent } from './sent.js'
 import { addSystem } from './system.js'
@@ -69,25 +69,20 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
     sessionTimeouts: new Map(),
   }
   const app = new Hono()
-  const routes: AnyRoute[] = []
+  const routes: TaggedRoute[] = []
   addMiddleware(app, server, plan)
-  const define = definer(app, server, routes)
-  addSessions(define, server)
-  addExecute(define, server)
-  addProcesses(define, server)
-  addPortWatch(define, server)
-  addExec(define, server)
-  addV1Sessions(define, server)
-  addV1Processes(define, server)
-  addProcessIo(define, server)
-  addTerminal(define, server)
-  addProcessWaits(define, server)
-  addFiles(define, server)
-  addFileContent(define, server)
-  addJobs(define, server)
-  addSystem(define, server)
-  addCallers(define, server)
-  addUploads(define, server)
+  const add = (tag: string, ...groups: Array<(define: Define, server: ServerContext) => void>) => {
+    const define = definer(app, server, (route) => routes.push({ ...route, tag }))
+    for (const addTo of groups) addTo(define, server)
+  }
+  add('container', addSessions, addExecute, addProcesses, addPortWatch)
+  add('commands', addExec)
+  add('sessions', addV1Sessions)
+  add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
+  add('files', addFiles, addFileContent)
+  add('jobs', addJobs)
+  add('server', addSystem, addCallers)
+  add('files', addUploads)
   // Created once: that takes as long as hundreds of requests.
   let made: object | undefined
   const document = () => {

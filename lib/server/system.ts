@@ -1,8 +1,7 @@
 /**
  * Requests about the server itself.
  */
-import * as replies from '../protocol/replies.js'
-import { reply, wordOf } from '../schema/reply.js'
+import * as endpoints from '../protocol/endpoints.js'
 import type { ServerContext } from './context.js'
 import type { Define } from './route.js'
 
@@ -11,20 +10,16 @@ export function addSystem(
   { backend, metrics, callers, requests, instance }: ServerContext,
 ): void {
   define({
-    method: 'get',
-    path: '/healthz',
-    tag: 'server',
+    ...endpoints.healthCheck,
     summary: 'Checks that the server is alive. Needs no token.',
     isOpen: true,
-    reply: reply({ status: wordOf('ok') }),
     async handle() {
       return { status: 'ok' as const }
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/metrics',
-    tag: 'server',
     summary: 'Returns metrics in the Prometheus format.',
     reply: 'text',
     async handle() {
@@ -37,11 +32,8 @@ export function addSystem(
     },
   })
   define({
-    method: 'get',
-    path: '/v1/capabilities',
-    tag: 'server',
+    ...endpoints.capabilities,
     summary: 'Returns the capabilities of the machine.',
-    reply: replies.capabilities,
     async handle() {
       return backend.capabilities()
     },

@@ -1,6 +1,7 @@
 /** A server as the backend of a sandbox. */
 import { isCode, SandboxError } from '../../base/errors.js'
 import { encodeOptions } from '../../protocol/codec.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import * as replies from '../../protocol/replies.js'
 import { sessionOptions } from '../../protocol/session-options.js'
 import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../public/index.js'
@@ -14,16 +15,15 @@ import type { Backend, FilesBackend, ProcessBackend } from '../../sandbox/backen
 import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
-import type { Reply } from '../../schema/reply.js'
 import { Begun } from './begun.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
 import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
-import { HttpProcess, processPath } from './process.js'
+import { HttpProcess } from './process.js'
 import { RemoteRun, SILENT } from './remote-run.js'
-import type { Request } from './request.js'
+import type { Details } from './request.js'
 import { HttpService } from './service.js'
 import { Turns } from './session-order.js'
 
@@ -58,8 +58,8 @@ export class HttpBackend implements Backend {
     const { sessionId, encoding } = request
     const body = observer === undefined ? planExec(request) : undefined
     if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
-    const call = { path: '/v1/exec', body, encoding, waits: true, headers: traceHeaders(request) }
-    return (await this.#inTurn(sessionId, call, replies.exec)).result
+    const details = { body, encoding, headers: traceHeaders(request) }
+    return (await this.#inTurn(sessionId, endpoints.exec, details)).result
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
@@ -74,7 +74,7 @@ export class HttpBackend implements Backend {
   startProcess(request: ProcessRequest): Promise<HttpProcess> {
     const { body, source } = planProcess(request)
     const launch = async () => {
-      const call = this.#connection.call({ path: '/v1/processes', body, waits: true }, replies.process)
+      const call = this.#connection.call(endpoints.startProcess, { body })
       const info = await this.#begun.starting(call.then((started) => this.#begun.addProcess(started)))
       return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
     }
@@ -86,8 +86,8 @@ export class HttpBackend implements Backend {
     const { signal } = process.values
     const launch = async () => {
       // The server kills a service whose client disconnects while it is being started.
-      const call = { path: '/v1/services', body, signal, subject: 'the process', waits: true }
-      const info = this.#begun.addProcess(await this.#connection.call(call, replies.process))
+      const asked = { body, signal, subject: 'the process' }
+      const info = this.#begun.addProcess(await this.#connection.call(endpoints.startService, asked))
       return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
     const start = { request: process, source, logger: this.logger, launch, introduce: processOf }
@@ -103,13 +103,14 @@ export class HttpBackend implements Backend {
   async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
     if (status?.size === 0) return []
     const query = { status: status && [...status].join(','), sessionId }
-    const { processes } = await this.#get('/v1/processes', replies.processes, query)
+    const { processes } = await this.#connection.call(endpoints.listProcesses, { query })
     return processes.map((info) => new HttpProcess(this.#connection, info))
   }
 
   async findProcess(id: string): Promise<ProcessBackend | null> {
     try {
-      return new HttpProcess(this.#connection, await this.#get(processPath(id, ''), replies.process))
+      const info = await this.#connection.call(endpoints.getProcess, { params: { processId: id } })
+      return new HttpProcess(this.#connection, info)
     } catch (error) {
       if (isCode(error, 'PROCESS_NOT_FOUND')) return null
       throw error
@@ -121,29 +122,29 @@ export class HttpBackend implements Backend {
     return new HttpProcess(this.#connection, replies.process.decode({ id }))
   }
 
-  killAllProcesses(): Promise<number> {
-    return this.#count({ path: '/v1/processes/kill-all', waits: true })
+  async killAllProcesses(): Promise<number> {
+    return (await this.#connection.call(endpoints.killAllProcesses)).count
   }
 
-  cleanUpProcesses(): Promise<number> {
-    return this.#count({ path: '/v1/processes/cleanup' })
+  async cleanUpProcesses(): Promise<number> {
+    return (await this.#connection.call(endpoints.cleanUpProcesses)).count
   }
 
   async setEnv(sessionId: string, env: EnvLists): Promise<void> {
     const body = { vars: encodeEnv(env), sessionId }
-    await this.#inTurn(sessionId, { path: '/v1/env', body, waits: true }, replies.empty)
+    await this.#inTurn(sessionId, endpoints.setEnv, { body })
   }
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const body = encodeOptions(sessionOptions, values)
-    const call = this.#connection.call({ path: '/v1/sessions', body }, replies.session)
+    const call = this.#connection.call(endpoints.createSession, { body })
     const { id } = await this.#begun.starting(call.then((reply) => this.#begun.addSession(reply)))
     return id
   }
 
   async hasSession(id: string): Promise<boolean> {
     try {
-      await this.#get(`/v1/sessions/${id}`, replies.empty)
+      await this.#connection.call(endpoints.getSession, { params: { sessionId: id } })
       return true
     } catch (error) {
       if (isCode(error, 'SESSION_NOT_FOUND')) return false
@@ -152,15 +153,14 @@ export class HttpBackend implements Backend {
   }
 
   async listSessions(): Promise<string[]> {
-    const { sessions } = await this.#get('/v1/sessions', replies.sessions)
+    const { sessions } = await this.#connection.call(endpoints.listSessions)
     return sessions.map(({ id }) => id)
   }
 
   async deleteSession(id: string): Promise<void> {
     const turn = this.#turns.replace(id)
     try {
-      const request = { method: 'DELETE', path: `/v1/sessions/${id}`, waits: true } as const
-      await this.#connection.call(request, replies.empty)
+      await this.#connection.call(endpoints.deleteSession, { params: { sessionId: id } })
     } finally {
       turn.end()
     }
@@ -168,8 +168,8 @@ export class HttpBackend implements Backend {
   }
 
   async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
-    const path = `/v1/sessions/${sessionId}/history`
-    return (await this.#get(path, replies.history, { limit })).commands
+    const request = { params: { sessionId }, query: { limit } }
+    return (await this.#connection.call(endpoints.history, request)).commands
   }
 
   files(sessionId: string): FilesBackend {
@@ -177,7 +177,7 @@ export class HttpBackend implements Backend {
   }
 
   async capabilities(): Promise<Capabilities> {
-    return this.#get('/v1/capabilities', replies.capabilities)
+    return this.#connection.call(endpoints.capabilities)
   }
 
   get isDestroyed(): boolean {
@@ -250,24 +250,16 @@ export class HttpBackend implements Backend {
     return new SandboxError('SANDBOX_LOST', message, { lost })
   }
 
-  async #inTurn<T>(sessionId: string, request: Request, reply: Reply<T>): Promise<T> {
+  async #inTurn<T>(sessionId: string, endpoint: endpoints.Endpoint<T>, details: Details): Promise<T> {
     const turn = this.#turns.take(sessionId)
     try {
       if (turn.begins !== undefined) await turn.begins
-      return await this.#connection.call(request, reply)
+      return await this.#connection.call(endpoint, details)
     } catch (error) {
       if (isCode(error, 'SESSION_DESTROYED')) turn.destroy()
       throw error
     } finally {
       turn.end()
     }
-  }
-
-  async #count(request: Request): Promise<number> {
-    return (await this.#connection.call(request, replies.count)).count
-  }
-
-  #get<T>(path: string, reply: Reply<T>, query?: Request['query']): Promise<T> {
-    return this.#connection.call({ method: 'GET', path, query }, reply)
   }
 }

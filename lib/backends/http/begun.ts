@@ -4,7 +4,8 @@
  * An id alone does not identify a process: the process may have ended and been forgotten, and another client may use the id
  * again.
  */
-import * as replies from '../../protocol/replies.js'
+import { listProcesses } from '../../protocol/endpoints.js'
+import type { NamedProcess } from '../../protocol/replies.js'
 import type { Connection } from './connection.js'
 
 /** A shorter list is not pruned. */
@@ -48,7 +49,7 @@ export class Begun {
     return session
   }
 
-  addProcess(info: replies.NamedProcess): replies.NamedProcess {
+  addProcess(info: NamedProcess): NamedProcess {
     this.#processes.set(info.id, info.instance)
     if (this.#processes.size >= this.#pruneAt) this.#prune()
     return info
@@ -71,10 +72,10 @@ export class Begun {
   }
 
   /** The processes that this client has started and that still run. */
-  async runningProcesses(): Promise<replies.NamedProcess[]> {
+  async runningProcesses(): Promise<NamedProcess[]> {
     if (this.#processes.size === 0) return []
-    const request = { method: 'GET', path: '/v1/processes', query: { status: 'starting,running' } } as const
-    const { processes } = await this.#connection.call(request, replies.processes)
+    const query = { status: 'starting,running' }
+    const { processes } = await this.#connection.call(listProcesses, { query })
     return processes.filter(({ id, instance }) => this.#processes.get(id) === instance)
   }
 }

@@ -4,9 +4,9 @@
 
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError } from '../../base/errors.js'
-import * as replies from '../../protocol/replies.js'
+import { type Endpoint, healthCheck } from '../../protocol/endpoints.js'
 import type { LostSandbox } from '../../public/index.js'
-import { malformed, type Reply } from '../../schema/reply.js'
+import { malformed } from '../../schema/reply.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, isBusy, isOurs } from './failure.js'
@@ -16,7 +16,7 @@ import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
 import { mayPass, repeated } from './repeat.js'
 import { isFromServer, isOfEvents, readReply } from './reply.js'
-import { fetchOptions, queryOf, type Request } from './request.js'
+import { type Details, fetchOptions, queryOf, type Request, requestTo } from './request.js'
 import type { LossError, Route } from './route.js'
 import type { Socket } from './socket.js'
 import { readEvents, type ServerEvent } from './sse.js'
@@ -44,7 +44,7 @@ export class Connection {
       this.#persistent = new PersistentCalls({
         reconnectTimeout: plan.reconnectTimeout,
         sandbox: plan.route.name,
-        once: (request, reply) => this.#once(request, reply),
+        once: (endpoint, details) => this.#once(endpoint, details),
         isThere: (limit) => this.#isThere(limit),
         events: (request) => this.#events(request),
         check: () => this.check(),
@@ -122,18 +122,20 @@ export class Connection {
    * Makes a call and resolves with its reply. A long reply begins with blanks, and may hold an error in spite of its status.
    * Requests that are safe to repeat are repeated after a temporary failure.
    */
-  async call<T>(request: Request, { decode }: Reply<T>): Promise<T> {
+  async call<T>(endpoint: Endpoint<T>, details: Details = {}): Promise<T> {
+    const request = requestTo(endpoint, details)
     const json = await this.#withLimits(request, async (limits) => {
       const attempt = (single: Request) => this.#attempt(single, limits)
       if (this.#persistent === undefined) return repeated(request, limits, attempt)
       return this.#persistent.call(request, limits, attempt)
     })
-    return decode(json, request.encoding)
+    return endpoint.reply.decode(json, request.encoding)
   }
 
   /** Makes a request once. */
-  async #once<T>(request: Request, { decode }: Reply<T>): Promise<T> {
-    return decode(await this.#withLimits(request, (limits) => this.#attempt(request, limits)))
+  async #once<T>(endpoint: Endpoint<T>, details: Details): Promise<T> {
+    const request = requestTo(endpoint, details)
+    return endpoint.reply.decode(await this.#withLimits(request, (limits) => this.#attempt(request, limits)))
   }
 
   async #withLimits<T>(request: Request, perform: (limits: CallLimits) => Promise<T>): Promise<T> {
@@ -167,7 +169,7 @@ export class Connection {
 
   /** A server that refuses for its load or its end is there. */
   #isThere(signal: AbortSignal): Promise<boolean> {
-    return this.#once({ method: 'GET', path: '/healthz', signal }, replies.empty).then(() => true, isBusy)
+    return this.#once(healthCheck, { signal }).then(() => true, isBusy)
   }
 
   /** The error of a call whose server has not answered in time: the sandbox may be lost. */

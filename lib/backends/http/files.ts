@@ -3,7 +3,7 @@
 import { toBase64 } from '../../base/base64.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
-import * as replies from '../../protocol/replies.js'
+import { copy, list, mkdir, remove, rename, stat, writeFile } from '../../protocol/endpoints.js'
 import type { Encoding, FileEvent, FileInfo, Output } from '../../public/index.js'
 import type {
   FileAction,
@@ -22,15 +22,17 @@ import type { Request } from './request.js'
 import { chunksOf, Upload } from './upload-body.js'
 import { PART_BYTES, uploadInParts } from './upload-parts.js'
 
+const ACTIONS = { mkdir, rename, copy, remove }
+
 const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
 
 export class HttpFiles implements FilesBackend {
   readonly #connection: Connection
-  readonly #path: string
+  readonly #params: { sessionId: string }
 
   constructor(connection: Connection, sessionId: string) {
     this.#connection = connection
-    this.#path = `/v1/sessions/${sessionId}/files`
+    this.#params = { sessionId }
   }
 
   async read({ path, encoding, maxBytes, signal }: FileReadPlan): Promise<Output<Encoding>> {
@@ -64,20 +66,18 @@ export class HttpFiles implements FilesBackend {
     if (this.#connection.resumes && isLong) {
       const target = { path: wireOf(path), mode, append: append || undefined }
       const chunks = chunksOf(data instanceof Uint8Array ? [data] : data)
-      return await uploadInParts(this.#connection, this.#path, target, chunks, signal)
+      return await uploadInParts(this.#connection, this.#params.sessionId, target, chunks, signal)
     }
     const upload = data instanceof Uint8Array ? { content: data } : new Upload(chunksOf(data))
     const query = { ...queryOf(path), mode, append: append || undefined }
-    const asked = {
-      query,
-      signal,
+    const request = {
+      ...{ params: this.#params, query, signal },
       subject: 'the write',
       content: upload.content,
-      waits: true,
       isIdempotent: data instanceof Uint8Array && !append,
     }
     try {
-      return await this.#connection.call({ ...this.#content(asked), method: 'PUT' }, replies.fileInfo)
+      return await this.#connection.call(writeFile, request)
     } catch (error) {
       // What the source threw is the reason, and not that the request could not go on.
       if (upload instanceof Upload && upload.failed && !(error instanceof AbortError)) throw upload.failure
@@ -88,13 +88,12 @@ export class HttpFiles implements FilesBackend {
   async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
     const levels = depth === 1 ? {} : { recursive: true, maxDepth: depth }
     const query = { ...queryOf(path), ...levels }
-    const request = { method: 'GET', path: `${this.#path}/list`, query, waits: true } as const
-    return (await this.#connection.call(request, replies.files)).files
+    return (await this.#connection.call(list, { params: this.#params, query })).files
   }
 
   async stat(path: CheckedPath): Promise<FileInfo | null> {
-    const request = { method: 'GET', path: `${this.#path}/stat`, query: queryOf(path) } as const
-    return (await this.#connection.call(request, replies.stat)).file
+    const request = { params: this.#params, query: queryOf(path) }
+    return (await this.#connection.call(stat, request)).file
   }
 
   async act(action: FileAction): Promise<void> {
@@ -105,7 +104,7 @@ export class HttpFiles implements FilesBackend {
         : { from: path, to: wireOf(action.to) }),
       ...((action.kind === 'copy' || action.kind === 'remove') && { recursive: action.recursive }),
     }
-    await this.#connection.call({ path: `${this.#path}/${action.kind}`, body, waits: true }, replies.empty)
+    await this.#connection.call(ACTIONS[action.kind], { params: this.#params, body })
   }
 
   watch(
@@ -113,12 +112,16 @@ export class HttpFiles implements FilesBackend {
     { recursive, signal }: FileWatchPlan,
   ): AsyncIterableIterator<FileEvent, undefined> {
     const query = { ...queryOf(path), recursive }
-    const request = { method: 'GET', path: `${this.#path}/watch`, query } as const
+    const request = { method: 'GET', path: this.#path('watch'), query } as const
     return new FileWatch(this.#connection, path.shown, request, signal)
   }
 
   #content(request: Omit<Request, 'path'>): Request {
-    return { method: 'GET', path: `${this.#path}/content`, ...request }
+    return { method: 'GET', path: this.#path('content'), ...request }
+  }
+
+  #path(what: string): string {
+    return `/v1/sessions/${this.#params.sessionId}/files/${what}`
   }
 }
 

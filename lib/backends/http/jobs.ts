@@ -3,14 +3,13 @@
  */
 import { isCode } from '../../base/errors.js'
 import { encodeOptions } from '../../protocol/codec.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { jobStartOptions } from '../../protocol/job-options.js'
-import * as replies from '../../protocol/replies.js'
+import { jobRead } from '../../protocol/replies.js'
 import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../public/index.js'
 import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
-import type { Reply } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
-import type { Request } from './request.js'
 import { ResumingStream } from './resuming.js'
 
 export class HttpJobs implements JobsBackend {
@@ -21,20 +20,19 @@ export class HttpJobs implements JobsBackend {
   }
 
   start(plan: JobStartPlan): Promise<JobHandle> {
-    return this.#connection.call(
-      { path: '/v1/jobs', body: encodeOptions(jobStartOptions, plan) },
-      replies.jobHandle,
-    )
+    return this.#connection.call(endpoints.startJob, { body: encodeOptions(jobStartOptions, plan) })
   }
 
   status(jobId: string): Promise<JobStatus> {
-    return this.#get(jobId, '/status', replies.jobStatus)
+    return this.#connection.call(endpoints.jobStatus, { params: { jobId } })
   }
 
   read(jobId: string, cursor: number, plan: JobReadPlan): Promise<JobRead<Encoding>> {
-    return this.#get(jobId, '/output', replies.jobRead, {
+    const { encoding } = plan
+    return this.#connection.call(endpoints.readJob, {
+      params: { jobId },
       query: { cursor, ...plan },
-      encoding: plan.encoding,
+      encoding,
     })
   }
 
@@ -52,23 +50,22 @@ export class HttpJobs implements JobsBackend {
         path: `/v1/jobs/${jobId}/follow`,
         query: { cursor: place, ...plan },
       }),
-      value: (data) => ({ value: replies.jobRead.decode(data, plan.encoding), cursor: data.cursor }),
+      value: (data) => ({ value: jobRead.decode(data, plan.encoding), cursor: data.cursor }),
     })
   }
 
   wait(jobId: string, signal: AbortSignal | undefined): Promise<JobStatus> {
-    const request = { path: `/v1/jobs/${jobId}/wait`, signal, subject: 'the wait' }
-    return this.#connection.call({ ...request, waits: true, isIdempotent: true }, replies.jobStatus)
+    const request = { params: { jobId }, signal, subject: 'the wait', isIdempotent: true }
+    return this.#connection.call(endpoints.waitForJob, request)
   }
 
   async cancel(jobId: string, forceKillAfterDelay: number | undefined): Promise<void> {
-    const path = `/v1/jobs/${jobId}/cancel`
-    await this.#connection.call({ path, body: { forceKillAfterDelay }, waits: true }, replies.empty)
+    await this.#connection.call(endpoints.cancelJob, { params: { jobId }, body: { forceKillAfterDelay } })
   }
 
   async attach(jobId: string): Promise<JobHandle | null> {
     try {
-      return await this.#get(jobId, '', replies.jobHandle)
+      return await this.#connection.call(endpoints.getJob, { params: { jobId } })
     } catch (error) {
       if (isCode(error, 'JOB_NOT_FOUND')) return null
       throw error
@@ -76,14 +73,10 @@ export class HttpJobs implements JobsBackend {
   }
 
   async list(): Promise<JobInfo[]> {
-    return (await this.#connection.call({ method: 'GET', path: '/v1/jobs' }, replies.jobs)).jobs
+    return (await this.#connection.call(endpoints.listJobs)).jobs
   }
 
   async remove(jobId: string): Promise<void> {
-    await this.#connection.call({ method: 'DELETE', path: `/v1/jobs/${jobId}` }, replies.empty)
-  }
-
-  #get<T>(jobId: string, what: string, reply: Reply<T>, rest?: Omit<Request, 'path'>): Promise<T> {
-    return this.#connection.call({ method: 'GET', path: `/v1/jobs/${jobId}${what}`, ...rest }, reply)
+    await this.#connection.call(endpoints.removeJob, { params: { jobId } })
   }
 }

@@ -6,15 +6,14 @@
  */
 import { abortable } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
-import * as replies from '../../protocol/replies.js'
-import type { Reply } from '../../schema/reply.js'
 import type { CallLimits } from './call-limits.js'
 import { Caller, type Ticket } from './caller.js'
 import { connectionError, refusalCode } from './failure.js'
 import { Persistence } from './persistence.js'
 import { mayPass } from './repeat.js'
-import type { Request } from './request.js'
+import type { Details, Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
 /** Milliseconds for which the server keeps a call longer than the client repeats it. */
@@ -30,7 +29,7 @@ export interface Attempts {
   /** The sandbox of a fleet, for the server's metrics. */
   sandbox: string
   /** Makes one request with limits of its own. */
-  once<T>(request: Request, reply: Reply<T>): Promise<T>
+  once<T>(endpoint: endpoints.Endpoint<T>, details: Details): Promise<T>
   /** Asks the server until `limit` is aborted whether it is there. */
   isThere(limit: AbortSignal): Promise<boolean>
   /** Makes one request for events. */
@@ -50,8 +49,8 @@ export class PersistentCalls {
     this.#attempts = attempts
     const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
     this.#caller = new Caller(async () => {
-      const request = { path: '/v1/callers', body: { keep, sandbox } }
-      return (await attempts.once(request, replies.caller)).callerId
+      const { callerId } = await attempts.once(endpoints.registerCaller, { body: { keep, sandbox } })
+      return callerId
     })
   }
 
@@ -130,11 +129,10 @@ export class PersistentCalls {
 
   /** Ends all calls on the server. */
   async close(): Promise<void> {
-    const id = await this.#caller.id?.catch(() => undefined)
-    if (id === undefined) return
+    const callerId = await this.#caller.id?.catch(() => undefined)
+    if (callerId === undefined) return
     const signal = AbortSignal.timeout(FAREWELL_MS)
-    const request = { method: 'DELETE', path: `/v1/callers/${id}`, isFarewell: true, signal } as const
-    await this.#attempts.once(request, replies.empty)
+    await this.#attempts.once(endpoints.removeCaller, { params: { callerId }, isFarewell: true, signal })
   }
 
   #persistence(): Persistence {
@@ -157,8 +155,7 @@ export class PersistentCalls {
   }
 
   async #cancel({ callerId, number }: Ticket): Promise<void> {
-    const request = { method: 'DELETE', path: `/v1/callers/${callerId}/calls/${number}` } as const
-    await this.#attempts.once(request, replies.empty)
+    await this.#attempts.once(endpoints.cancelCall, { params: { callerId, number } })
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { engineError, isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import * as replies from '../../protocol/replies.js'
 import type {
   Encoding,
@@ -18,9 +19,9 @@ import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { encodeBytes } from '../../schema/command.js'
-import type { Reply } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
 import { patternBody, piecesOf, probeBody } from './plan.js'
+import type { Details } from './request.js'
 import { ResumingStream } from './resuming.js'
 import type { Socket } from './socket.js'
 import { TerminalInput } from './terminal-input.js'
@@ -58,7 +59,7 @@ export class HttpProcess implements ProcessBackend {
   /** A process that the server has forgotten keeps its last state. */
   async refresh(): Promise<void> {
     try {
-      this.#info = await this.#connection.call({ method: 'GET', path: this.path('') }, replies.process)
+      this.#info = await this.#call(endpoints.getProcess)
     } catch (error) {
       if (!isCode(error, 'SANDBOX_DESTROYED', 'PROCESS_NOT_FOUND')) throw error
     }
@@ -67,7 +68,7 @@ export class HttpProcess implements ProcessBackend {
   /** False also for a process that the server has forgotten. */
   async kill(request: KillRequest): Promise<boolean> {
     try {
-      const { killed, process } = await this.#call('kill', request, replies.kill)
+      const { killed, process } = await this.#call(endpoints.killProcess, { body: request })
       this.#info = process
       return killed
     } catch (error) {
@@ -80,8 +81,8 @@ export class HttpProcess implements ProcessBackend {
     try {
       // A second request would start the time limit again.
       const isIdempotent = timeout === 0
-      const request = { path: this.path('wait'), body: { timeout }, signal, subject: 'the wait', waits: true }
-      const { process, exit } = await this.#connection.call({ ...request, isIdempotent }, replies.wait)
+      const request = { body: { timeout }, signal, isIdempotent }
+      const { process, exit } = await this.#call(endpoints.waitForEnd, request)
       this.#info = process
       return exit
     } catch (error) {
@@ -92,8 +93,7 @@ export class HttpProcess implements ProcessBackend {
   }
 
   async logs(encoding: Encoding): Promise<ProcessLogs<Encoding>> {
-    const request = { method: 'GET', path: this.path('logs'), query: { encoding }, encoding } as const
-    return this.#connection.call(request, replies.logs)
+    return this.#call(endpoints.logs, { query: { encoding }, encoding })
   }
 
   /** Reconnects as often as needed. */
@@ -130,13 +130,13 @@ export class HttpProcess implements ProcessBackend {
 
   async waitForLog({ pattern, since, timeout, signal }: LogPlan): Promise<LogMatch> {
     const body = { pattern: patternBody(pattern), since, timeout }
-    const { line } = await this.#call('wait-for-log', body, replies.logLine, signal)
+    const { line } = await this.#call(endpoints.waitForLog, { body, signal })
     return pattern.find(line) ?? { line }
   }
 
   async waitForPort({ port, http, interval, timeout, signal }: PortPlan): Promise<void> {
     const body = { port, ...probeBody({ http }), interval, timeout }
-    await this.#call('wait-for-port', body, replies.empty, signal)
+    await this.#call(endpoints.waitForPort, { body, signal })
   }
 
   write(data: Uint8Array): Promise<void> {
@@ -160,19 +160,18 @@ export class HttpProcess implements ProcessBackend {
   /** A process that the server has forgotten has ended. */
   async #sendInput(body: object): Promise<void> {
     try {
-      await this.#call('input', body, replies.empty)
+      await this.#call(endpoints.writeToProcess, { body })
     } catch (error) {
       throw isCode(error, 'PROCESS_NOT_FOUND') ? engineError('INPUT_CLOSED', 'the process has ended') : error
     }
   }
 
   async resize(body: { cols: number; rows: number }): Promise<boolean> {
-    const request = { path: this.path('resize'), body, isIdempotent: true }
-    return (await this.#connection.call(request, replies.resize)).resized
+    return (await this.#call(endpoints.resize, { body, isIdempotent: true })).resized
   }
 
   async stats(): Promise<ProcessStats> {
-    return this.#connection.call({ method: 'GET', path: this.path('stats') }, replies.stats)
+    return this.#call(endpoints.stats)
   }
 
   /** Takes over the state that a reply has reported. */
@@ -200,18 +199,17 @@ export class HttpProcess implements ProcessBackend {
     return this.#connection.socket(this.path('terminal'), { output: false, acknowledge: true })
   }
 
-  #call<T>(what: string, body: object, reply: Reply<T>, signal?: AbortSignal): Promise<T> {
-    const request = { path: this.path(what), body, signal, subject: 'the wait', waits: true }
-    return this.#connection.call(request, reply)
+  #call<T>(endpoint: endpoints.Endpoint<T>, details?: Details): Promise<T> {
+    return this.#connection.call(endpoint, { params: this.params, subject: 'the wait', ...details })
+  }
+
+  protected get params(): { processId: string } {
+    const { id, instance } = this.#info
+    // Where only the id is known, the reply names the process.
+    return { processId: instance === undefined ? id : `${id}~${instance}` }
   }
 
   protected path(what: string): string {
-    const { id, instance } = this.#info
-    // Where only the id is known, the reply names the process.
-    return processPath(instance === undefined ? id : `${id}~${instance}`, what)
+    return `/v1/processes/${this.params.processId}/${what}`
   }
-}
-
-export function processPath(id: string, what: string): string {
-  return `/v1/processes/${id}${what === '' ? '' : `/${what}`}`
 }

@@ -8,6 +8,7 @@
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
 import { AbortError, isCode, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import * as replies from '../../protocol/replies.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
@@ -15,10 +16,11 @@ import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import { encodeBytes } from '../../schema/command.js'
 import { MAX_MILLISECONDS } from '../../schema/numbers.js'
-import { decodeOutput, type Reply } from '../../schema/reply.js'
+import { decodeOutput } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
 import { piecesOf, type Sendable, traceHeaders } from './plan.js'
+import type { Details } from './request.js'
 import type { Turn } from './session-order.js'
 import type { ServerEvent } from './sse.js'
 
@@ -93,7 +95,7 @@ export class RemoteRun implements StreamRun {
     }
     try {
       const body = signal === null ? {} : { signal }
-      return (await this.#ask('kill', body, replies.runKill)).killed
+      return (await this.#ask(endpoints.killRun, { body })).killed
     } catch (error) {
       if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND') return this.#wasKilled()
       this.#cut.abort()
@@ -230,7 +232,7 @@ export class RemoteRun implements StreamRun {
   /** Sends input. Throws when it is lost while the command runs, which would wait for it. */
   async #give(input: object): Promise<void> {
     try {
-      await this.#ask('input', input, replies.empty)
+      await this.#ask(endpoints.writeToRun, { body: input })
     } catch (error) {
       if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
     }
@@ -251,7 +253,7 @@ export class RemoteRun implements StreamRun {
     }
     const { forceKillAfterDelay = FORCE_KILL_MS } = this.#request.values
     this.#late ??= setTimeout(cut, Math.min(forceKillAfterDelay + 2 * ANSWER_MS, MAX_MILLISECONDS))
-    this.#ask('abort', undefined, replies.empty, AbortSignal.timeout(ANSWER_MS)).catch(cut)
+    this.#ask(endpoints.abortRun, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(cut)
   }
 
   #stopWaiting(): void {
@@ -265,8 +267,7 @@ export class RemoteRun implements StreamRun {
     })
   }
 
-  async #ask<T>(what: string, body: object | undefined, reply: Reply<T>, signal?: AbortSignal): Promise<T> {
-    const id = await this.#id
-    return this.#connection.call({ path: `/v1/runs/${id}/${what}`, body, signal, waits: true }, reply)
+  async #ask<T>(endpoint: endpoints.Endpoint<T>, details: Details): Promise<T> {
+    return this.#connection.call(endpoint, { params: { runId: await this.#id }, ...details })
   }
 }

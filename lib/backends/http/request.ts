@@ -1,4 +1,5 @@
 /** A request to the server. */
+import type { Endpoint } from '../../protocol/endpoints.js'
 import type { Asked } from './failure.js'
 
 export interface Request extends Asked {
@@ -19,6 +20,18 @@ export interface Request extends Asked {
   cut?: AbortSignal
   /** Called when the server has begun to answer. */
   onOpen?: () => void
+}
+
+/** What a request has besides its endpoint. `params`: of the path. */
+export interface Details extends Omit<Request, 'method' | 'path' | 'waits'> {
+  params?: Record<string, string | number>
+}
+
+export function requestTo(
+  { method, path, waits }: Pick<Endpoint<unknown>, 'method' | 'path' | 'waits'>,
+  { params = {}, ...rest }: Details,
+): Request {
+  return { ...rest, method, waits, path: path.replace(/\{(\w+)\}/g, (_, name) => `${params[name]}`) }
 }
 
 export function queryOf(query: Request['query']): string {

@@ -1,6 +1,7 @@
 /**
  * A service on the server. `restarts`, `lastFailure` and `info` are the last known state.
  */
+import * as endpoints from '../../protocol/endpoints.js'
 import * as replies from '../../protocol/replies.js'
 import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../public/index.js'
 import type { ServiceBackend } from '../../sandbox/backend.js'
@@ -29,7 +30,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   }
 
   async health(): Promise<ServiceHealth> {
-    const health = await this.#connection.call({ method: 'GET', path: this.path('health') }, replies.health)
+    const health = await this.#connection.call(endpoints.health, { params: this.params })
     this.restarts = health.restarts
     this.lastFailure = health.lastFailure
     await this.refresh()
@@ -37,8 +38,7 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   }
 
   async restart(): Promise<void> {
-    const path = this.path('restart')
-    this.#restarting = this.#connection.call({ path, waits: true }, replies.process)
+    this.#restarting = this.#connection.call(endpoints.restart, { params: this.params })
     try {
       this.update(await this.#restarting)
     } finally {

@@ -3,8 +3,8 @@
  */
 import { abortable } from '../../base/abort.js'
 import { pause } from '../../base/waiting.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
-import * as replies from '../../protocol/replies.js'
 import type { FileInfo } from '../../public/index.js'
 import type { FileWritePlan } from '../../requests/files.js'
 import type { Connection } from './connection.js'
@@ -15,30 +15,27 @@ export const PART_BYTES = 4 * 1024 * 1024
 const LONGEST_WAIT_MS = 10_000
 const KEEP_MS = 60_000
 
-/** `files` is the path of the session's files. */
 export async function uploadInParts(
   connection: Connection,
-  files: string,
+  sessionId: string,
   target: object,
   source: AsyncIterator<Uint8Array>,
   signal: FileWritePlan['signal'],
 ): Promise<FileInfo> {
   const subject = 'the write'
-  const asked = { signal, subject, waits: true }
+  const asked = { signal, subject }
   const body = { ...target, keep: Math.min(KEEP_MS + connection.reconnectTimeout, MOST_KEEP_MS) }
-  const begin = { ...asked, path: `${files}/uploads`, body }
-  const { uploadId } = await connection.call(begin, replies.upload)
-  const path = `/v1/uploads/${uploadId}`
+  const params = await connection.call(endpoints.beginUpload, { ...asked, params: { sessionId }, body })
   try {
     let offset = 0
     for await (const part of parts(source, signal, subject)) {
-      const request = { ...asked, method: 'PUT', path, query: { offset }, content: part } as const
-      await connection.call({ ...request, isIdempotent: true }, replies.empty)
+      const request = { ...asked, params, query: { offset }, content: part, isIdempotent: true }
+      await connection.call(endpoints.uploadPart, request)
       offset += part.length
     }
-    return await connection.call({ ...asked, path: `${path}/end` }, replies.fileInfo)
+    return await connection.call(endpoints.endUpload, { ...asked, params })
   } catch (error) {
-    connection.call({ method: 'DELETE', path }, replies.empty).catch(() => {})
+    connection.call(endpoints.cancelUpload, { params }).catch(() => {})
     throw error
   }
 }

@@ -12,7 +12,7 @@ import { boolean, number, type ReplyValue, reply, text } from '../../schema/repl
 import { flag } from '../../schema/values.js'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
-import { anyText } from '../query.js'
+import { anyText } from '../parameters.js'
 import { type Given, shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
@@ -77,9 +77,8 @@ export function addExecute(define: Define, server: ServerContext): void {
     processes.start(command, { sessionId, cwd, timeout: timeoutMs, env: givenVariables(env) })
 
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/execute',
-    tag: 'container',
     summary: 'Runs a command in a session, or starts it in the background.',
     body: executeBody,
     reply: executeReply,
@@ -99,9 +98,8 @@ export function addExecute(define: Define, server: ServerContext): void {
     },
   })
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/execute/stream',
-    tag: 'container',
     summary:
       'Runs a command and streams its output, as events: start, stdout, stderr, and finally complete or error.',
     body: executeBody,

@@ -45,9 +45,8 @@ const ADDRESSES = ['127.0.0.1', '::1']
 
 export function addPortWatch(define: Define, server: ServerContext): void {
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/port-watch',
-    tag: 'container',
     summary: 'Waits for a port, and streams events: watching, then ready, process_exited or error.',
     body: watchBody,
     reply: 'events',

@@ -13,7 +13,7 @@ import { PROCESS_STATUSES } from '../../schema/process.js'
 import { list, number, reply, text, yes } from '../../schema/reply.js'
 import { flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'
-import { anyText, cursorOf, processParams, queryNumber } from '../query.js'
+import { anyText, cursorOf, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { events } from '../sse.js'
@@ -51,9 +51,8 @@ const countReply = reply({ success: yes, cleanedCount: number, timestamp })
 /** Those with a name of their own come first: an id could be that name. */
 export function addProcesses(define: Define, { backend, processes }: ServerContext): void {
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/process/start',
-    tag: 'container',
     summary: 'Starts a process in the background.',
     body: startBody,
     reply: startedReply,
@@ -68,9 +67,8 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/api/process/list',
-    tag: 'container',
     summary: 'Lists the processes.',
     query: shape({ status }, [], true),
     reply: reply({ success: yes, processes: list(containerProcess), timestamp }),
@@ -80,9 +78,8 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     },
   })
   define({
-    method: 'delete',
+    method: 'DELETE',
     path: '/api/process/kill-all',
-    tag: 'container',
     summary: 'Kills all processes.',
     reply: countReply,
     async handle() {
@@ -90,9 +87,8 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     },
   })
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/process/cleanup',
-    tag: 'container',
     summary: 'Removes ended processes from the list.',
     reply: countReply,
     async handle() {
@@ -100,11 +96,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/api/process/{processId}',
-    tag: 'container',
     summary: 'Returns the state of a process.',
-    params: processParams,
     reply: reply({ success: yes, process: containerProcess, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params }) {
@@ -113,11 +107,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     },
   })
   define({
-    method: 'delete',
+    method: 'DELETE',
     path: '/api/process/{processId}',
-    tag: 'container',
     summary: 'Kills a process. A process that has already ended counts as killed.',
-    params: processParams,
     query: shape({ signal: anyText }, [], true),
     reply: reply({ success: yes, processId: text, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
@@ -127,11 +119,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/api/process/{processId}/logs',
-    tag: 'container',
     summary: 'Returns the output of a process so far.',
-    params: processParams,
     reply: reply({ success: yes, processId: text, stdout: text, stderr: text, timestamp }),
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
@@ -140,11 +130,9 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/api/process/{processId}/stream',
-    tag: 'container',
     summary: 'Streams the past and live output of a process, as events: process_info, stdout, stderr, exit.',
-    params: processParams,
     query: shape({ cursor: queryNumber }, [], true),
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],

@@ -15,7 +15,7 @@ import { milliseconds } from '../../schema/numbers.js'
 import { readArgument, readOptions } from '../../schema/read.js'
 import { list, reply, text, yes } from '../../schema/reply.js'
 import type { ServerContext } from '../context.js'
-import { anyText } from '../query.js'
+import { anyText } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { done, doneReply, timestamp } from './values.js'
@@ -24,9 +24,8 @@ const createMembers = { id: identifier, env, cwd: anyText, commandTimeoutMs: mil
 
 export function addSessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/session/create',
-    tag: 'container',
     summary: 'Creates a session.',
     body: shape(createMembers, [], true),
     reply: reply({ success: yes, data: reply({ id: text }), timestamp }),
@@ -39,9 +38,8 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/api/session/list',
-    tag: 'container',
     summary: 'Lists the ids of the sessions.',
     reply: reply({ success: yes, data: list(text), timestamp }),
     async handle() {
@@ -49,9 +47,8 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     },
   })
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/session/delete',
-    tag: 'container',
     summary: 'Deletes a session and kills everything in it.',
     body: shape({ sessionId: identifier }, ['sessionId'], true),
     reply: reply({ success: yes, sessionId: text, timestamp }),
@@ -63,9 +60,8 @@ export function addSessions(define: Define, { backend, sessionTimeouts }: Server
     },
   })
   define({
-    method: 'post',
+    method: 'POST',
     path: '/api/env/set',
-    tag: 'container',
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: shape({ envVars: env, sessionId: identifier }, ['envVars'], true),
     reply: doneReply,

@@ -1,6 +1,8 @@
 /**
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
+
+import * as endpoints from '../../protocol/endpoints.js'
 import { execOptions } from '../../protocol/exec-options.js'
 import * as replies from '../../protocol/replies.js'
 import type { Encoding, ExecEvent } from '../../public/index.js'
@@ -10,7 +12,6 @@ import { flag } from '../../schema/values.js'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
-import { runParams } from '../query.js'
 import { shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
@@ -41,15 +42,11 @@ const errors = [
 export function addExec(define: Define, server: ServerContext): void {
   const { backend, metrics, runs } = server
   define({
-    method: 'post',
-    path: '/v1/exec',
-    tag: 'commands',
+    ...endpoints.exec,
     summary:
       'Runs a command. It is killed when the client disconnects. Without `maxBuffer`, the result has at most 16 MiB of each stream.',
     body: shape(execMembers, ['command']),
-    reply: replies.exec,
     errors,
-    patient: true,
     async handle({ body, signal }) {
       const { command, ...options } = body
       const running = runToReply(backend, command, { ...options, signal })
@@ -57,9 +54,8 @@ export function addExec(define: Define, server: ServerContext): void {
     },
   })
   define({
-    method: 'post',
+    method: 'POST',
     path: '/v1/exec/stream',
-    tag: 'commands',
     summary:
       'Runs a command and streams its output, as events: run, start, stdout, stderr, and finally complete or error.',
     body: shape(streamMembers, ['command']),
@@ -87,15 +83,10 @@ export function addExec(define: Define, server: ServerContext): void {
     },
   })
   define({
-    method: 'post',
-    path: '/v1/runs/{runId}/input',
-    tag: 'commands',
+    ...endpoints.writeToRun,
     summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
-    params: runParams,
     body: shape({ data, end: flag }),
-    reply: replies.empty,
     errors: ['RUN_NOT_FOUND'],
-    patient: true,
     async handle({ params, body: { data, end }, signal }) {
       const { input } = runs.get(params.runId)
       if (data !== undefined) await input?.push(data, signal)
@@ -105,26 +96,17 @@ export function addExec(define: Define, server: ServerContext): void {
     },
   })
   define({
-    method: 'post',
-    path: '/v1/runs/{runId}/kill',
-    tag: 'commands',
+    ...endpoints.killRun,
     summary: 'Kills a run, which then ends with `complete`.',
-    params: runParams,
     body: shape({ signal: killSignal }),
-    reply: replies.runKill,
     errors: ['RUN_NOT_FOUND'],
-    patient: true,
     async handle({ params, body: { signal } }) {
       return { killed: await runs.get(params.runId).stream.kill(signal) }
     },
   })
   define({
-    method: 'post',
-    path: '/v1/runs/{runId}/abort',
-    tag: 'commands',
+    ...endpoints.abortRun,
     summary: 'Kills a run, which then ends with `error` and the code ABORT_ERR.',
-    params: runParams,
-    reply: replies.empty,
     errors: ['RUN_NOT_FOUND'],
     async handle({ params }) {
       runs.get(params.runId).abort.abort()

@@ -2,13 +2,13 @@
  * The content of files: downloads with ranges, and uploads. Both are streamed.
  */
 import { SandboxError } from '../../base/errors.js'
-import * as replies from '../../protocol/replies.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { planFileStream, planFileWrite } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
 import { type CheckedPath, checkPath } from '../../schema/paths.js'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
-import { queryFlag, queryNumber, sessionParams } from '../query.js'
+import { queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { type ByteRange, parseRange } from './byte-range.js'
@@ -26,12 +26,10 @@ const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_
 
 export function addFileContent(define: Define, { backend }: ServerContext): void {
   define({
-    method: 'get',
+    method: 'GET',
     path: '/v1/sessions/{sessionId}/files/content',
-    tag: 'files',
     summary:
       'Returns the content of a file. `Range` selects one range of bytes. With `If-Range`, the range applies only if the file still has that `ETag`. HEAD returns the length.',
-    params: sessionParams,
     query: shape({ ...pathQuery, maxBytes: queryNumber }),
     reply: 'bytes',
     errors: [...errors, 'FILE_TOO_LARGE'],
@@ -46,15 +44,13 @@ export function addFileContent(define: Define, { backend }: ServerContext): void
     },
   })
   define({
-    method: 'put',
-    path: '/v1/sessions/{sessionId}/files/content',
-    tag: 'files',
+    ...endpoints.writeFile,
+    // Its response would begin before the body has arrived.
+    waits: false,
     summary:
       'Writes a file. The body is the content, of any length. Once complete, it replaces the old file.',
-    params: sessionParams,
     query: shape({ ...pathQuery, mode: queryNumber, append: queryFlag }),
     upload: true,
-    reply: replies.fileInfo,
     errors: [...errors, 'NO_SPACE', 'NOT_A_DIRECTORY'],
     async handle({ params: { sessionId }, query, upload, signal }) {
       const { mode, append } = query

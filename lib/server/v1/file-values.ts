@@ -4,7 +4,7 @@ import { OptionError } from '../../base/errors.js'
 import type { FilePath } from '../../public/index.js'
 import type { Backend, FilesBackend } from '../../sandbox/backend.js'
 import { base64 } from '../../schema/command.js'
-import { anyText } from '../query.js'
+import { anyText } from '../parameters.js'
 import { requireSession } from './sessions.js'
 
 /** The query parameters that name a file. */

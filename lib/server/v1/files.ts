@@ -1,6 +1,8 @@
 /**
  * Files of a session, without their content: their properties, their directories, and their changes.
  */
+
+import * as endpoints from '../../protocol/endpoints.js'
 import { fileCopyOptions, fileRemoveOptions } from '../../protocol/file-options.js'
 import * as replies from '../../protocol/replies.js'
 import {
@@ -14,40 +16,32 @@ import { data as path } from '../../schema/command.js'
 import { checkPath } from '../../schema/paths.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
-import { queryFlag, queryNumber, sessionParams } from '../query.js'
+import { queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { events } from '../sse.js'
 import { encodeReply } from '../wire.js'
 import { filesOf, pathOf, pathQuery } from './file-values.js'
 
-const tag = 'files'
-const params = sessionParams
 const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT_A_DIRECTORY', 'INVALID_PATH']
-const reply = replies.empty
 const base = '/v1/sessions/{sessionId}/files'
 
 export function addFiles(define: Define, { backend }: ServerContext): void {
   define({
-    method: 'get',
-    path: `${base}/stat`,
+    ...endpoints.stat,
     summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
-    ...{ tag, params, errors },
+    errors,
     query: shape(pathQuery),
-    reply: replies.stat,
     async handle({ params: { sessionId }, query }) {
       const files = await filesOf(backend, sessionId)
       return { file: await files.stat(checkPath(pathOf(query), 'path')) }
     },
   })
   define({
-    method: 'get',
-    path: `${base}/list`,
+    ...endpoints.list,
     summary: 'Lists a directory, sorted by path. Without a path, lists the directory of the session.',
-    ...{ tag, params, errors },
+    errors,
     query: shape({ ...pathQuery, recursive: queryFlag, maxDepth: queryNumber }),
-    reply: replies.files,
-    patient: true,
     async handle({ params: { sessionId }, query }) {
       const { recursive, maxDepth } = query
       const files = await filesOf(backend, sessionId)
@@ -56,10 +50,8 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     },
   })
   define({
-    method: 'post',
-    path: `${base}/mkdir`,
+    ...endpoints.mkdir,
     summary: 'Creates a directory and its missing parents.',
-    ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS'],
     body: shape({ path }, ['path']),
     async handle({ params: { sessionId }, body }) {
@@ -69,10 +61,8 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     },
   })
   define({
-    method: 'post',
-    path: `${base}/rename`,
+    ...endpoints.rename,
     summary: 'Renames a file or a directory.',
-    ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
     body: shape({ from: path, to: path }, ['from', 'to']),
     async handle({ params: { sessionId }, body }) {
@@ -82,13 +72,10 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     },
   })
   define({
-    method: 'post',
-    path: `${base}/copy`,
+    ...endpoints.copy,
     summary: 'Copies a file or a directory.',
-    ...{ tag, params, reply },
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
     body: shape({ from: path, to: path, ...described(fileCopyOptions) }, ['from', 'to']),
-    patient: true,
     async handle({ params: { sessionId }, body: { from, to, ...options } }) {
       const files = await filesOf(backend, sessionId)
       await files.act(planFileCopy(from, to, options))
@@ -96,13 +83,10 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     },
   })
   define({
-    method: 'post',
-    path: `${base}/remove`,
+    ...endpoints.remove,
     summary: 'Removes a file or a directory.',
-    ...{ tag, params, reply },
     errors: [...errors, 'IS_A_DIRECTORY'],
     body: shape({ path, ...described(fileRemoveOptions) }, ['path']),
-    patient: true,
     async handle({ params: { sessionId }, body: { path, ...options } }) {
       const files = await filesOf(backend, sessionId)
       await files.act(planFileRemove(path, options))
@@ -110,11 +94,11 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: `${base}/watch`,
     summary:
       'Streams changes of a file or a directory, as events: created, modified, deleted, renamed, overflow, and finally end.',
-    ...{ tag, params, errors },
+    errors,
     query: shape({ ...pathQuery, recursive: queryFlag }),
     reply: 'events',
     async handle({ params: { sessionId }, query, signal }) {

@@ -2,6 +2,7 @@
  * Durable jobs. They outlive the server, and so do their cursors.
  */
 import { engineError } from '../../base/errors.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
 import * as replies from '../../protocol/replies.js'
 import {
@@ -16,7 +17,7 @@ import { encoding } from '../../schema/values.js'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
-import { cursorOf, jobParams, queryFlag, queryNumber } from '../query.js'
+import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { events } from '../sse.js'
@@ -24,39 +25,29 @@ import { encodeReply } from '../wire.js'
 
 const readQuery = shape({ cursor: queryNumber, maxBytes: queryNumber, lines: queryFlag, encoding })
 
-const tag = 'jobs'
-const params = jobParams
 const errors = ['JOB_NOT_FOUND', 'INVALID_ID']
 
 export function addJobs(define: Define, { backend: { jobs } }: ServerContext): void {
   define({
-    method: 'post',
-    path: '/v1/jobs',
-    tag,
+    ...endpoints.startJob,
     summary: 'Starts a job.',
     body: shape(described(jobStartOptions), ['command']),
-    reply: replies.jobHandle,
     errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
     async handle({ body }) {
       return jobs.start(planJobStart(body))
     },
   })
   define({
-    method: 'get',
-    path: '/v1/jobs',
-    tag,
+    ...endpoints.listJobs,
     summary: 'Lists the jobs in start order.',
-    reply: replies.jobs,
     async handle() {
       return { jobs: await jobs.list() }
     },
   })
   define({
-    method: 'get',
-    path: '/v1/jobs/{jobId}',
+    ...endpoints.getJob,
     summary: 'Returns the handle of a job.',
-    ...{ tag, params, errors },
-    reply: replies.jobHandle,
+    errors,
     async handle({ params: { jobId } }) {
       const handle = await jobs.attach(jobReference(jobId))
       if (handle === null) throw engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
@@ -64,32 +55,28 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     },
   })
   define({
-    method: 'get',
-    path: '/v1/jobs/{jobId}/status',
+    ...endpoints.jobStatus,
     summary: 'Returns the status of a job.',
-    ...{ tag, params, errors },
-    reply: replies.jobStatus,
+    errors,
     async handle({ params: { jobId } }) {
       return jobs.status(jobReference(jobId))
     },
   })
   define({
-    method: 'get',
-    path: '/v1/jobs/{jobId}/output',
+    ...endpoints.readJob,
     summary: 'Reads the output of a job, starting at a cursor.',
-    ...{ tag, params, errors },
+    errors,
     query: readQuery,
-    reply: replies.jobRead,
     async handle({ params: { jobId }, query: { cursor, ...rest } }) {
       return jobs.read(jobReference(jobId), readCursor(cursor), planJobRead(rest))
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/v1/jobs/{jobId}/follow',
     summary:
       'Streams the output of a job, starting at a cursor, as events: output, and finally end. Event ids are cursors.',
-    ...{ tag, params, errors },
+    errors,
     query: readQuery,
     reply: 'events',
     async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
@@ -106,24 +93,18 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     },
   })
   define({
-    method: 'post',
-    path: '/v1/jobs/{jobId}/wait',
+    ...endpoints.waitForJob,
     summary: 'Waits until a job ends.',
-    ...{ tag, params, errors },
-    reply: replies.jobStatus,
-    patient: true,
+    errors,
     async handle({ params: { jobId }, signal }) {
       return jobs.wait(jobReference(jobId), signal)
     },
   })
   define({
-    method: 'post',
-    path: '/v1/jobs/{jobId}/cancel',
+    ...endpoints.cancelJob,
     summary: 'Cancels a job and kills everything that it started.',
-    ...{ tag, params, errors: [...errors, 'JOB_RUNNING'] },
+    errors: [...errors, 'JOB_RUNNING'],
     body: shape(described(jobCancelOptions)),
-    reply: replies.empty,
-    patient: true,
     async handle({ params: { jobId }, body }) {
       const { forceKillAfterDelay } = planJobCancel(body)
       await jobs.cancel(jobReference(jobId), forceKillAfterDelay)
@@ -131,12 +112,9 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     },
   })
   define({
-    method: 'delete',
-    path: '/v1/jobs/{jobId}',
+    ...endpoints.removeJob,
     summary: 'Removes a job that has ended.',
-    ...{ tag, params },
     errors: [...errors, 'JOB_RUNNING'],
-    reply: replies.empty,
     async handle({ params: { jobId } }) {
       await jobs.remove(jobReference(jobId))
       return {}

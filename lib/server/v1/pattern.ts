@@ -4,7 +4,7 @@
 import { OptionError } from '../../base/errors.js'
 import { linePattern } from '../../requests/waits.js'
 import type { Kind } from '../../schema/kind.js'
-import { anyText } from '../query.js'
+import { anyText } from '../parameters.js'
 import { shape } from '../request-json.js'
 
 export const linePatternJson: Kind<string | RegExp, unknown> = {

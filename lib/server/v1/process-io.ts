@@ -1,6 +1,7 @@
 /**
  * The input and output of processes, their resources, and the health of services.
  */
+import * as endpoints from '../../protocol/endpoints.js'
 import * as replies from '../../protocol/replies.js'
 import type { LogEvent, ProcessInfo } from '../../public/index.js'
 import { planLogStream, planLogs } from '../../requests/logs.js'
@@ -11,8 +12,8 @@ import { terminalOptions } from '../../schema/process.js'
 import { encoding, flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'
 import { InTurn } from '../in-turn.js'
+import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
 import { withInstance } from '../processes.js'
-import { cursorOf, processParams, queryFlag, queryNumber } from '../query.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { events } from '../sse.js'
@@ -25,18 +26,12 @@ const outputQuery = shape({
   encoding,
 })
 
-const tag = 'processes'
-const params = processParams
-
 export function addProcessIo(define: Define, { processes }: ServerContext): void {
   const inputs = new Inputs()
   define({
-    method: 'get',
-    path: '/v1/processes/{processId}/logs',
+    ...endpoints.logs,
     summary: 'Returns the output of a process so far.',
-    ...{ tag, params },
     query: shape({ encoding }),
-    reply: replies.logs,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query }) {
       const process = await processes.find(processId)
@@ -44,11 +39,10 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/v1/processes/{processId}/output',
     summary:
       'Streams the past and live output of a process, as events: stdout, stderr, exit, and finally end. Event ids are cursors.',
-    ...{ tag, params },
     query: outputQuery,
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
@@ -73,10 +67,9 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     },
   })
   define({
-    method: 'get',
+    method: 'GET',
     path: '/v1/processes/{processId}/starts',
     summary: 'Streams the restarts of a service after the process `pid`, as events: start, and finally end.',
-    ...{ tag, params },
     query: shape({ pid: queryNumber }, ['pid']),
     reply: 'events',
     errors: ['PROCESS_NOT_FOUND'],
@@ -97,14 +90,10 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/{processId}/input',
+    ...endpoints.writeToProcess,
     summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
-    ...{ tag, params },
     body: shape({ data, end: flag }),
-    reply: replies.empty,
     errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
-    patient: true,
     async handle({ params: { processId }, body: { data, end }, signal }) {
       const process = await processes.find(processId)
       await Promise.all([
@@ -115,47 +104,34 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/{processId}/resize',
+    ...endpoints.resize,
     summary: 'Sets the size of the terminal of a process.',
-    ...{ tag, params },
     body: shape(terminalOptions, ['cols', 'rows']),
-    reply: replies.resize,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, body: { cols, rows } }) {
       return { resized: await resize(await processes.find(processId), cols, rows) }
     },
   })
   define({
-    method: 'get',
-    path: '/v1/processes/{processId}/stats',
+    ...endpoints.stats,
     summary: 'Returns the processor time and memory of a process and its descendants.',
-    ...{ tag, params },
-    reply: replies.stats,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
       return (await processes.find(processId)).stats()
     },
   })
   define({
-    method: 'get',
-    path: '/v1/processes/{processId}/health',
+    ...endpoints.health,
     summary: 'Returns the health of a service.',
-    ...{ tag, params },
-    reply: replies.health,
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId } }) {
       return (await processes.findService(processId)).health()
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/{processId}/restart',
+    ...endpoints.restart,
     summary: 'Restarts a service. Responds when it is ready.',
-    ...{ tag, params },
-    reply: replies.process,
     errors: ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
-    patient: true,
     async handle({ params: { processId } }) {
       const service = await processes.findService(processId)
       await service.restart()

@@ -1,31 +1,25 @@
 /**
  * Waits for a process: its end, a line of its log, a port. The wait ends when the client disconnects.
  */
-import * as replies from '../../protocol/replies.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../protocol/wait-options.js'
 import { planWait, planWaitForLog, planWaitForPort } from '../../requests/waits.js'
 import { portNumber } from '../../schema/http.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { withInstance } from '../processes.js'
-import { processParams } from '../query.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { linePatternJson } from './pattern.js'
 
-const tag = 'processes'
-const params = processParams
-const patient = true
 const errors = ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY']
 
 export function addProcessWaits(define: Define, { processes }: ServerContext): void {
   define({
-    method: 'post',
-    path: '/v1/processes/{processId}/wait',
+    ...endpoints.waitForEnd,
     summary: 'Waits until a process ends.',
-    ...{ tag, params, patient, errors },
+    errors,
     body: shape(described(waitOptions)),
-    reply: replies.wait,
     async handle({ params: { processId }, body, signal }) {
       const process = await processes.find(processId)
       const exit = await process.wait(planWait({ ...body, signal }))
@@ -33,24 +27,20 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/{processId}/wait-for-log',
+    ...endpoints.waitForLog,
     summary: 'Waits for a log line that contains a text or matches a regular expression.',
-    ...{ tag, params, patient, errors },
+    errors,
     body: shape({ pattern: linePatternJson, ...described(waitForLogOptions) }, ['pattern']),
-    reply: replies.logLine,
     async handle({ params: { processId }, body: { pattern, ...rest }, signal }) {
       const process = await processes.find(processId)
       return process.waitForLog(planWaitForLog(pattern, { ...rest, signal }))
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/{processId}/wait-for-port',
+    ...endpoints.waitForPort,
     summary: 'Waits until a process serves a port.',
-    ...{ tag, params, patient, errors },
+    errors,
     body: shape({ port: portNumber, ...described(waitForPortOptions) }, ['port']),
-    reply: replies.empty,
     async handle({ params: { processId }, body: { port, ...rest }, signal }) {
       const process = await processes.find(processId)
       await process.waitForPort(planWaitForPort(port, { ...rest, signal }))

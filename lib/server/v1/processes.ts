@@ -2,8 +2,8 @@
  * Background processes and services: starting, listing, ending.
  */
 import { OptionError } from '../../base/errors.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
-import * as replies from '../../protocol/replies.js'
 import { portOptions } from '../../protocol/wait-options.js'
 import { planFilter, readKill } from '../../requests/logs.js'
 import { healthCheck } from '../../requests/service.js'
@@ -16,8 +16,8 @@ import { killSignal } from '../../schema/signals.js'
 import { flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
+import { anyText } from '../parameters.js'
 import { withInstance } from '../processes.js'
-import { anyText, processParams } from '../query.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { linePatternJson } from './pattern.js'
@@ -59,28 +59,20 @@ const errors = [
 
 export function addV1Processes(define: Define, { backend, processes }: ServerContext): void {
   define({
-    method: 'post',
-    path: '/v1/processes',
-    tag: 'processes',
+    ...endpoints.startProcess,
     summary: 'Starts a process in the background.',
     body: startBody,
-    reply: replies.process,
     errors,
-    patient: true,
     async handle({ body: { command, openInput, ...options } }) {
       const process = await processes.start(command, withInput(options, openInput))
       return processes.show(process)
     },
   })
   define({
-    method: 'post',
-    path: '/v1/services',
-    tag: 'processes',
+    ...endpoints.startService,
     summary: 'Starts a process and waits until its health check passes.',
     body: serviceBody,
-    reply: replies.process,
     errors: [...errors, 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
-    patient: true,
     async handle({ body: { command, openInput, ...rest }, signal }) {
       const options = withInput(rest, openInput)
       // A service whose client disconnected while it was starting would stay unknown.
@@ -96,63 +88,44 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     },
   })
   define({
-    method: 'get',
-    path: '/v1/processes',
-    tag: 'processes',
+    ...endpoints.listProcesses,
     summary: 'Lists the processes.',
     query: shape({
       status: { ...anyText, description: 'One status, or several separated by commas.' },
       sessionId: identifier,
     }),
-    reply: replies.processes,
     async handle({ query: { status, sessionId } }) {
       const found = await backend.listProcesses(planFilter({ status: status?.split(','), sessionId }))
       return { processes: found.map((process) => processes.show(process)) }
     },
   })
   define({
-    method: 'get',
-    path: '/v1/processes/{processId}',
-    tag: 'processes',
+    ...endpoints.getProcess,
     summary: 'Returns the state of a process.',
-    params: processParams,
-    reply: replies.process,
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
     async handle({ params }) {
       return processes.show(await processes.find(params.processId))
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/kill-all',
-    tag: 'processes',
+    ...endpoints.killAllProcesses,
     summary: 'Kills all processes.',
-    reply: replies.count,
-    patient: true,
     async handle() {
       return { count: await backend.killAllProcesses() }
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/cleanup',
-    tag: 'processes',
+    ...endpoints.cleanUpProcesses,
     summary: 'Removes ended processes from the list.',
-    reply: replies.count,
     async handle() {
       return { count: await backend.cleanUpProcesses() }
     },
   })
   define({
-    method: 'post',
-    path: '/v1/processes/{processId}/kill',
-    tag: 'processes',
+    ...endpoints.killProcess,
     summary: 'Kills a process and everything that it started.',
-    params: processParams,
     body: shape({ signal: killSignal, ...described(killOptions) }),
-    reply: replies.kill,
     errors: ['PROCESS_NOT_FOUND'],
-    patient: true,
     async handle({ params, body: { signal, ...options } }) {
       const process = await processes.find(params.processId)
       const killed = await process.kill(readKill(signal, options, 'kill'))

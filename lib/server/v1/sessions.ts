@@ -2,7 +2,7 @@
  * Sessions and their variables.
  */
 import { engineError } from '../../base/errors.js'
-import * as replies from '../../protocol/replies.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { historyOptions, sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
 import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { Backend } from '../../sandbox/backend.js'
@@ -12,18 +12,15 @@ import { readId } from '../../schema/names.js'
 import { readOptions } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
-import { queryNumber, sessionParams } from '../query.js'
+import { queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 
 export function addV1Sessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
   define({
-    method: 'post',
-    path: '/v1/sessions',
-    tag: 'sessions',
+    ...endpoints.createSession,
     summary: 'Creates a session.',
     body: shape(described(sessionOptions)),
-    reply: replies.session,
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
     async handle({ body }) {
       const values = readOptions(sessionOptions, body, 'createSession')
@@ -31,36 +28,25 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     },
   })
   define({
-    method: 'get',
-    path: '/v1/sessions',
-    tag: 'sessions',
+    ...endpoints.listSessions,
     summary: 'Lists the sessions.',
-    reply: replies.sessions,
     async handle() {
       const ids = await backend.listSessions()
       return { sessions: ids.map((id) => ({ id })) }
     },
   })
   define({
-    method: 'get',
-    path: '/v1/sessions/{sessionId}',
-    tag: 'sessions',
+    ...endpoints.getSession,
     summary: 'Returns the state of a session.',
-    params: sessionParams,
-    reply: replies.session,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId } }) {
       return { id: await requireSession(backend, sessionId) }
     },
   })
   define({
-    method: 'get',
-    path: '/v1/sessions/{sessionId}/history',
-    tag: 'sessions',
+    ...endpoints.history,
     summary: 'Lists the last commands of a session, oldest first.',
-    params: sessionParams,
     query: shape({ limit: queryNumber }),
-    reply: replies.history,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId }, query }) {
       await requireSession(backend, sessionId)
@@ -69,14 +55,9 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     },
   })
   define({
-    method: 'delete',
-    path: '/v1/sessions/{sessionId}',
-    tag: 'sessions',
+    ...endpoints.deleteSession,
     summary: 'Deletes a session and kills everything in it.',
-    params: sessionParams,
-    reply: replies.empty,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    patient: true,
     async handle({ params: { sessionId } }) {
       await backend.deleteSession(readId(sessionId))
       sessionTimeouts.delete(sessionId)
@@ -84,14 +65,10 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     },
   })
   define({
-    method: 'post',
-    path: '/v1/env',
-    tag: 'sessions',
+    ...endpoints.setEnv,
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
-    reply: replies.empty,
     errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
-    patient: true,
     async handle({ body: { vars, sessionId = DEFAULT_SESSION } }) {
       await setEnv(backend, sessionId, vars)
       return {}

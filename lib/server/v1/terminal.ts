@@ -17,7 +17,7 @@ import type { ProcessBackend } from '../../sandbox/backend.js'
 import { resize, write } from '../../sandbox/process.js'
 import { terminal } from '../../schema/process.js'
 import type { ServerContext } from '../context.js'
-import { processParams, queryFlag, queryNumber } from '../query.js'
+import { queryFlag, queryNumber } from '../parameters.js'
 import { type Given, readJson, shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
 import { SocketSession } from '../socket-session.js'
@@ -50,11 +50,9 @@ type TerminalQuery = Given<typeof terminalQuery>
 
 export function addTerminal(define: Define, server: ServerContext): void {
   define({
-    method: 'get',
+    method: 'GET',
     path: '/v1/processes/{processId}/terminal',
-    tag: 'processes',
     summary: 'Opens a WebSocket to the terminal of a process.',
-    params: processParams,
     query: terminalQuery,
     reply: 'socket',
     errors: ['PROCESS_NOT_FOUND', 'UPGRADE_REQUIRED'],

@@ -1,16 +1,17 @@
 /**
  * Uploads in parts, for clients whose calls survive their connections.
  */
+
+import * as endpoints from '../../protocol/endpoints.js'
 import { fileWriteOptions } from '../../protocol/file-options.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
-import * as replies from '../../protocol/replies.js'
 import { planFileWrite } from '../../requests/files.js'
 import { data as path } from '../../schema/command.js'
 import { count } from '../../schema/numbers.js'
 import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
 import { Refusal } from '../failure.js'
-import { anyText, queryNumber, sessionParams } from '../query.js'
+import { queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { filesOf } from './file-values.js'
@@ -18,20 +19,15 @@ import { filesOf } from './file-values.js'
 /** Bytes of one part. */
 const MOST_PART_BYTES = 8 * 1024 * 1024
 
-const tag = 'files'
-const params = shape({ uploadId: anyText }, ['uploadId'])
 const { mode, append } = fileWriteOptions
 const errors = ['UPLOAD_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'IS_A_DIRECTORY', 'NO_SPACE']
 
 export function addUploads(define: Define, { backend, uploads }: ServerContext): void {
   define({
-    method: 'post',
-    path: '/v1/sessions/{sessionId}/files/uploads',
+    ...endpoints.beginUpload,
     summary: 'Begins an upload in parts. It ends after `keep` milliseconds without a request.',
-    ...{ tag, errors: ['SESSION_NOT_FOUND', 'INVALID_PATH'] },
-    params: sessionParams,
+    errors: ['SESSION_NOT_FOUND', 'INVALID_PATH'],
     body: shape({ path, mode, append, keep: count(1, MOST_KEEP_MS) }, ['path', 'keep']),
-    reply: replies.upload,
     async handle({ params: { sessionId }, body: { path, keep, ...options } }) {
       const files = await filesOf(backend, sessionId)
       const uploadId = uploads.begin(keep, async (source, signal) =>
@@ -41,14 +37,11 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     },
   })
   define({
-    method: 'put',
-    path: '/v1/uploads/{uploadId}',
+    ...endpoints.uploadPart,
     summary: 'Sends a part of at most 8 MiB. A part that has already arrived is not written again.',
-    ...{ tag, params, errors: [...errors, 'PAYLOAD_TOO_LARGE'] },
+    errors: [...errors, 'PAYLOAD_TOO_LARGE'],
     query: shape({ offset: queryNumber }, ['offset']),
     upload: true,
-    patient: true,
-    reply: replies.empty,
     async handle({ params: { uploadId }, query: { offset }, upload, signal }) {
       const data = await collect(upload ?? [], MOST_PART_BYTES, tooLarge)
       await uploads.part(uploadId, offset, data, signal)
@@ -56,22 +49,17 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     },
   })
   define({
-    method: 'post',
-    path: '/v1/uploads/{uploadId}/end',
+    ...endpoints.endUpload,
     summary: 'Completes an upload. Its file replaces the old file.',
-    ...{ tag, params, errors },
-    patient: true,
-    reply: replies.fileInfo,
+    errors,
     async handle({ params: { uploadId } }) {
       return uploads.end(uploadId)
     },
   })
   define({
-    method: 'delete',
-    path: '/v1/uploads/{uploadId}',
+    ...endpoints.cancelUpload,
     summary: 'Cancels an upload and discards its file.',
-    ...{ tag, params, errors: ['UPLOAD_NOT_FOUND'] },
-    reply: replies.empty,
+    errors: ['UPLOAD_NOT_FOUND'],
     async handle({ params: { uploadId } }) {
       uploads.cancel(uploadId)
       return {}

@@ -1,12 +1,12 @@
 /**
- * The kinds of parameters in a path or a query, which are text, and those that several routes share.
+ * The kinds of parameters in paths and queries, which are text.
  */
 import { OptionError } from '../base/errors.js'
 import { text } from '../schema/constructors.js'
 import type { Kind } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
 import { Refusal } from './failure.js'
-import { shape } from './request-json.js'
+import type { Shape } from './request-json.js'
 
 const WHOLE_NUMBER = /^\d{1,16}$/
 const RULE = 'must be a whole number'
@@ -44,10 +44,26 @@ export function cursorOf(lastEventId: string): number {
   throw new Refusal('VALIDATION_FAILED', `Last-Event-ID: ${RULE}`, { issues })
 }
 
-export const sessionParams = shape({ sessionId: identifier }, ['sessionId'])
-export const processParams = shape(
-  { processId: { ...anyText, description: 'The id of a process, or `id~instance`.' } },
-  ['processId'],
-)
-export const jobParams = shape({ jobId: identifier }, ['jobId'])
-export const runParams = shape({ runId: anyText }, ['runId'])
+const inPaths = {
+  sessionId: identifier,
+  jobId: identifier,
+  processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
+  runId: anyText,
+  uploadId: anyText,
+  callerId: anyText,
+  number: queryNumber,
+}
+
+type NamesIn<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
+
+/** The parameters of a path like `/v1/jobs/{jobId}`. */
+export type ParamsOf<Path> = { [K in NamesIn<Path>]: K extends 'number' ? number : string }
+
+export function paramsOf<Path extends string>(path: Path): Shape<ParamsOf<Path>> {
+  const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name as keyof typeof inPaths)
+  return {
+    options: Object.fromEntries(names.map((name) => [name, inPaths[name]])),
+    required: names,
+    isOpen: false,
+  }
+}
