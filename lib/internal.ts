@@ -34,7 +34,7 @@ export { object, oneOf, pattern, quoted } from './schema/constructors.js'
 export { type EnvLists, env } from './schema/env.js'
 export { headers, portNumber, serverUrl, token } from './schema/http.js'
 export type { Preset } from './schema/isolation-rules.js'
-export { type Kind, type OptionValues, table } from './schema/kind.js'
+export { type CompleteValues, type Kind, type OptionValues, table } from './schema/kind.js'
 export {
   bytes,
   count,
@@ -44,6 +44,14 @@ export {
   positiveMilliseconds,
 } from './schema/numbers.js'
 export { remoteDirectory } from './schema/paths.js'
-export { describe, quote, readArgument, readEntries, readOptions } from './schema/read.js'
+export {
+  describe,
+  quote,
+  readArgument,
+  readEntries,
+  readOptions,
+  readWithDefaults,
+  withDefaults,
+} from './schema/read.js'
 export { abortSignal } from './schema/signals.js'
 export { encoding, flag, logger, withMethods } from './schema/values.js'

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { milliseconds } from '../../lib/schema/numbers.js'
-import { readOptions } from '../../lib/schema/read.js'
+import { readOptions, readWithDefaults } from '../../lib/schema/read.js'
+import { killSignal } from '../../lib/schema/signals.js'
 import { flag } from '../../lib/schema/values.js'
 import { refusalOf } from '../helpers/thrown.js'
 
@@ -76,5 +77,38 @@ describe('readOptions', () => {
     expect(refusalOf(() => read(getter)).cause).toBe(cause)
     expect(refusalOf(() => read(proxy)).cause).toBeInstanceOf(TypeError)
     expect(refusalOf(() => read({ timeout: proxy })).cause).toBeInstanceOf(TypeError)
+  })
+})
+
+describe('readWithDefaults', () => {
+  const signals = {
+    timeout: { ...milliseconds, default: 7 },
+    signal: { ...killSignal, default: 'SIGTERM' },
+    check: flag,
+  }
+  const complete = (options: unknown) => ({ ...readWithDefaults(signals, options, 'exec') })
+
+  it('returns the checked default of each option that is not given, and undefined where there is none', () => {
+    expect(complete(undefined)).toStrictEqual({ timeout: 7, signal: 15, check: undefined })
+    expect(complete({ timeout: 0, signal: undefined })).toStrictEqual({
+      timeout: 0,
+      signal: 15,
+      check: undefined,
+    })
+    expect(complete({ signal: 'SIGKILL', check: false })).toStrictEqual({
+      timeout: 7,
+      signal: 9,
+      check: false,
+    })
+  })
+
+  it('takes no default from Object.prototype', () => {
+    Object.assign(Object.prototype, { default: true, check: true })
+    try {
+      expect(Object.hasOwn(complete({}), 'check')).toBe(true)
+      expect(complete({}).check).toBe(undefined)
+    } finally {
+      for (const name of ['default', 'check']) Reflect.deleteProperty(Object.prototype, name)
+    }
   })
 })

@@ -12,7 +12,7 @@ import type { ExecOptions, Logger, SessionOptions } from '../public/container.js
 import type { Variables } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
 import { label } from '../schema/names.js'
-import { readArgument, readOptions } from '../schema/read.js'
+import { readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 
 /** The options of one session, checked. */
 export interface SessionPlan {
@@ -29,19 +29,12 @@ export type CommandPlan = OptionValues<typeof containerExecOptions>
 
 /** Checks the options of `new Session`. Throws OptionError. */
 export function planSession(options: SessionOptions): SessionPlan {
-  const values = readOptions(
+  const values = readWithDefaults(
     containerSessionOptions,
     readArgument(given, options, 'the options of Session'),
     'Session',
   )
-  return {
-    id: readArgument(label.read, values.id, 'id'),
-    cwd: values.cwd,
-    env: values.env ?? {},
-    commandTimeoutMs: values.commandTimeoutMs ?? containerSessionOptions.commandTimeoutMs.default,
-    surviveExit: values.surviveExit ?? containerSessionOptions.surviveExit.default,
-    logger: values.logger,
-  }
+  return { ...values, id: readArgument(label.read, values.id, 'id'), env: values.env ?? {} }
 }
 
 /** Checks the options of `exec`. Throws OptionError. */

@@ -39,6 +39,7 @@ export const jobStartOptions = table<JobStartOptions>()({
 
 /** Of `jobs.read`. */
 export const jobReadOptions = table<JobReadOptions<Encoding>>()({
+  // Much output takes few calls, and little memory.
   maxBytes: { ...count(1, MOST_READ_BYTES, 'bytes'), default: 1_048_576 },
   lines: { ...flag, default: false },
   encoding: { ...encoding, default: 'utf8' },

@@ -13,28 +13,18 @@ import {
   fileWatchOptions,
   fileWriteOptions,
 } from '../protocol/file-options.js'
-import type { Encoding } from '../public/index.js'
 import { type CheckedInput, commandInput } from '../schema/command.js'
+import type { CompleteValues } from '../schema/kind.js'
 import { type CheckedPath, checkPath } from '../schema/paths.js'
-import { readArgument, readOptions } from '../schema/read.js'
+import { readArgument, readWithDefaults } from '../schema/read.js'
 
-export interface FileReadPlan {
-  path: CheckedPath
-  encoding: Encoding
-  maxBytes: number
-  signal: AbortSignal | undefined
-}
+export type FileReadPlan = CompleteValues<typeof fileReadOptions> & { path: CheckedPath }
 
 export function planFileRead(path: unknown, options: unknown): FileReadPlan {
-  const { encoding, maxBytes, signal } = readOptions(fileReadOptions, options, 'files.read')
+  const values = readWithDefaults(fileReadOptions, options, 'files.read')
   const checked = checkPath(path, 'path')
-  refuseAborted(signal, 'the read')
-  return {
-    path: checked,
-    encoding: encoding ?? fileReadOptions.encoding.default,
-    maxBytes: maxBytes ?? fileReadOptions.maxBytes.default,
-    signal,
-  }
+  refuseAborted(values.signal, 'the read')
+  return { ...values, path: checked }
 }
 
 /** The range of a file stream: from `start` up to, but excluding, `end`. */
@@ -45,35 +35,32 @@ export interface FileStreamPlan {
 }
 
 export function planFileStream(options: unknown): FileStreamPlan {
-  const { start = 0, end, signal } = readOptions(fileStreamOptions, options, 'files.readStream')
+  const { start, end, signal } = readWithDefaults(fileStreamOptions, options, 'files.readStream')
   if (end !== undefined && end < start)
     throw new OptionError('INVALID_OPTION', `end (${end}) must not be before start (${start})`)
   return { start, end: end === undefined ? Number.POSITIVE_INFINITY : end + 1, signal }
 }
 
-export interface FileWritePlan {
+export type FileWritePlan = CompleteValues<typeof fileWriteOptions> & {
   path: CheckedPath
   data: CheckedInput
-  mode: number | undefined
-  append: boolean
-  signal: AbortSignal | undefined
 }
 
 export function planFileWrite(path: unknown, data: unknown, options: unknown): FileWritePlan {
-  const { mode, append = false, signal } = readOptions(fileWriteOptions, options, 'files.write')
+  const values = readWithDefaults(fileWriteOptions, options, 'files.write')
   const content = readArgument(commandInput, data, 'data')
   const checked = checkPath(path, 'path')
-  refuseAborted(signal, 'the write')
-  return { path: checked, data: content, mode, append, signal }
+  refuseAborted(values.signal, 'the write')
+  return { ...values, path: checked, data: content }
 }
 
 /** Checks the arguments of `list`, whose depth is in levels. */
 export function planFileList(path: unknown, options: unknown): { path: CheckedPath; depth: number } {
-  const values = readOptions(fileListOptions, options, 'files.list')
-  const { recursive = false, maxDepth = recursive ? 0xffff_ffff : 1 } = values
-  if (maxDepth > 1 && !recursive)
+  const { recursive, maxDepth } = readWithDefaults(fileListOptions, options, 'files.list')
+  const depth = maxDepth ?? (recursive ? 0xffff_ffff : 1)
+  if (depth > 1 && !recursive)
     throw new OptionError('INVALID_OPTION', 'maxDepth above 1 needs recursive: true')
-  return { path: checkPath(path, 'path'), depth: maxDepth }
+  return { path: checkPath(path, 'path'), depth }
 }
 
 /** A call that changes files and returns nothing. */
@@ -88,21 +75,17 @@ export function planFileRename(from: unknown, to: unknown): FileAction {
 }
 
 export function planFileCopy(from: unknown, to: unknown, options: unknown): FileAction {
-  const { recursive = false } = readOptions(fileCopyOptions, options, 'files.copy')
+  const { recursive } = readWithDefaults(fileCopyOptions, options, 'files.copy')
   return { kind: 'copy', path: checkPath(from, 'from'), to: checkPath(to, 'to'), recursive }
 }
 
 export function planFileRemove(path: unknown, options: unknown): FileAction {
-  const { recursive = false } = readOptions(fileRemoveOptions, options, 'files.remove')
+  const { recursive } = readWithDefaults(fileRemoveOptions, options, 'files.remove')
   return { kind: 'remove', path: checkPath(path, 'path'), recursive }
 }
 
-export interface FileWatchPlan {
-  recursive: boolean
-  signal: AbortSignal | undefined
-}
+export type FileWatchPlan = CompleteValues<typeof fileWatchOptions>
 
 export function planFileWatch(options: unknown): FileWatchPlan {
-  const { recursive = true, signal } = readOptions(fileWatchOptions, options, 'files.watch')
-  return { recursive, signal }
+  return readWithDefaults(fileWatchOptions, options, 'files.watch')
 }

@@ -13,15 +13,11 @@ import {
   jobStartOptions,
   jobWaitOptions,
 } from '../protocol/job-options.js'
-import type { Encoding } from '../public/index.js'
 import { type CheckedCommand, showCommand } from '../schema/command.js'
-import type { OptionValues } from '../schema/kind.js'
+import type { CompleteValues, OptionValues } from '../schema/kind.js'
 import { readId } from '../schema/names.js'
 import { bytes } from '../schema/numbers.js'
-import { readArgument, readEntries, readOptions, refusal } from '../schema/read.js'
-
-/** 1 MiB: much output takes few calls, and little memory. */
-const DEFAULT_READ_BYTES = jobReadOptions.maxBytes.default
+import { readArgument, readEntries, readOptions, readWithDefaults, refusal } from '../schema/read.js'
 
 /** A job to start. The command is always set, and each option has its current name. */
 export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSeconds' | 'stdin'> & {
@@ -30,12 +26,7 @@ export type JobStartPlan = Omit<OptionValues<typeof jobStartOptions>, 'timeoutSe
 }
 
 /** How to read a part of the output. */
-export interface JobReadPlan {
-  maxBytes: number
-  /** Whether to cut after a newline. */
-  lines: boolean
-  encoding: Encoding
-}
+export type JobReadPlan = CompleteValues<typeof jobReadOptions>
 
 /** Checks the argument of `jobs.start`. Throws OptionError. */
 export function planJobStart(options: unknown): JobStartPlan {
@@ -51,18 +42,17 @@ export function planJobStart(options: unknown): JobStartPlan {
 
 /** Checks the options of `jobs.read`. Throws OptionError. */
 export function planJobRead(options: unknown): JobReadPlan {
-  return readPlan(readOptions(jobReadOptions, options, 'jobs.read'))
+  return readWithDefaults(jobReadOptions, options, 'jobs.read')
 }
 
 /** Checks the options of `jobs.follow`. Throws OptionError. */
 export function planJobFollow(options: unknown): JobReadPlan & { signal: AbortSignal | undefined } {
-  const values = readOptions(jobFollowOptions, options, 'jobs.follow')
-  return { ...readPlan(values), signal: values.signal }
+  return readWithDefaults(jobFollowOptions, options, 'jobs.follow')
 }
 
 /** Checks the options of `jobs.wait`. Throws OptionError. */
 export function planJobWait(options: unknown): { signal: AbortSignal | undefined } {
-  return { signal: readOptions(jobWaitOptions, options, 'jobs.wait').signal }
+  return readWithDefaults(jobWaitOptions, options, 'jobs.wait')
 }
 
 /** Checks the options of `jobs.cancel`. Throws OptionError. */
@@ -79,7 +69,7 @@ export function planJobList(filter: unknown): OptionValues<typeof jobListOptions
 
 /** Checks the options of `jobs.prune`, and returns the milliseconds since a job's end. Throws OptionError. */
 export function planJobPrune(options: unknown): number {
-  return readOptions(jobPruneOptions, options, 'jobs.prune').olderThan ?? jobPruneOptions.olderThan.default
+  return readWithDefaults(jobPruneOptions, options, 'jobs.prune').olderThan
 }
 
 /** The offset in bytes to read from. */
@@ -98,15 +88,6 @@ export function jobReference(job: unknown): string {
 function refuseBoth<T extends object>(values: T, name: keyof T & string, other: keyof T & string): void {
   if (values[name] === undefined || values[other] === undefined) return
   throw new OptionError('INVALID_OPTION', `${name} and ${other} exclude each other`)
-}
-
-function readPlan(values: OptionValues<typeof jobReadOptions>): JobReadPlan {
-  const {
-    maxBytes = DEFAULT_READ_BYTES,
-    lines = jobReadOptions.lines.default,
-    encoding: chosen = 'utf8',
-  } = values
-  return { maxBytes, lines, encoding: chosen }
 }
 
 function asObject(value: unknown, name: string): object {

@@ -6,36 +6,23 @@ import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
 import type { Encoding, ProcessStatus } from '../public/index.js'
 import { oneOf } from '../schema/constructors.js'
+import type { CompleteValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
 import { PROCESS_STATUSES } from '../schema/process.js'
-import { readArgument, readOptions } from '../schema/read.js'
+import { readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 import { killSignal } from '../schema/signals.js'
 
 /** Which part of a log to read, and in which form. */
-export interface LogStreamPlan {
-  /** Offset in bytes in the whole log. */
-  since: number
-  /** Continue reading until the process has ended. */
-  follow: boolean
-  signal: AbortSignal | undefined
-  encoding: Encoding
-}
+export type LogStreamPlan = CompleteValues<typeof logStreamOptions>
 
 /** Checks the options of `output` and `streamProcessLogs`. Throws OptionError. */
 export function planLogStream(options: unknown, owner: string): LogStreamPlan {
-  const {
-    since = 0,
-    follow = true,
-    signal,
-    encoding = 'utf8',
-  } = readOptions(logStreamOptions, options, owner)
-  return { since, follow, signal, encoding }
+  return readWithDefaults(logStreamOptions, options, owner)
 }
 
 /** Checks the options of `getLogs` and `getProcessLogs`. Throws OptionError. */
 export function planLogs(options: unknown, owner: string): { encoding: Encoding } {
-  const { encoding: chosen = 'utf8' } = readOptions(logOptions, options, owner)
-  return { encoding: chosen }
+  return readWithDefaults(logOptions, options, owner)
 }
 
 /** How to kill a process. Undefined: as in the process's options. */

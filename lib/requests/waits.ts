@@ -5,13 +5,13 @@ import { OptionError } from '../base/errors.js'
 import type { WaitLimits } from '../base/waiting.js'
 import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../protocol/wait-options.js'
 import { portNumber, type StatusRange } from '../schema/http.js'
+import type { CompleteValues } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'
-import { quote, readArgument, readOptions, refusal } from '../schema/read.js'
+import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../schema/read.js'
 
 /** Checks the options of `wait`. Throws OptionError. */
 export function planWait(options: unknown): WaitLimits {
-  const { timeout = 0, signal } = readOptions(waitOptions, options, 'wait')
-  return { timeout, signal }
+  return readWithDefaults(waitOptions, options, 'wait')
 }
 
 /** Checks the argument of `waitForExit`. Throws OptionError. */
@@ -33,17 +33,12 @@ export interface LinePattern {
 }
 
 /** The line that waitForLog waits for, and its limits. */
-export interface LogPlan extends WaitLimits {
-  pattern: LinePattern
-  /** The offset in the log to begin at, in bytes. */
-  since: number
-}
+export type LogPlan = CompleteValues<typeof waitForLogOptions> & { pattern: LinePattern }
 
 /** Checks the arguments of `waitForLog`. Throws OptionError. */
 export function planWaitForLog(pattern: unknown, options: unknown): LogPlan {
   const checked = readArgument(linePattern, pattern, 'pattern')
-  const { timeout = 0, signal, since = 0 } = readOptions(waitForLogOptions, options, 'waitForLog')
-  return { pattern: checked, since, timeout, signal }
+  return { ...readWithDefaults(waitForLogOptions, options, 'waitForLog'), pattern: checked }
 }
 
 /** Reads text that a line must contain, or a regular expression. Each line is tested separately. */

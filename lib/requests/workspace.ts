@@ -7,7 +7,7 @@ import {
   workspaceDiscardOptions,
 } from '../protocol/workspace-options.js'
 import type { CheckedPath } from '../schema/paths.js'
-import { describe, quote, readArgument, readOptions } from '../schema/read.js'
+import { describe, quote, readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 
 /** Relative to the workspace; '.' is the workspace itself. Null: all. */
 type Paths = Uint8Array[] | null
@@ -19,18 +19,13 @@ export function planChanges(options: unknown, root: string): { paths: Paths } {
 }
 
 export function planDiff(options: unknown, root: string): { paths: Paths; maxBytes: number } {
-  const { paths, maxBytes } = readOptions(workspaceDiffOptions, options, 'workspace.diff')
-  return { paths: below(root, paths), maxBytes: maxBytes ?? workspaceDiffOptions.maxBytes.default }
+  const values = readWithDefaults(workspaceDiffOptions, options, 'workspace.diff')
+  return { ...values, paths: below(root, values.paths) }
 }
 
 export function planCommit(options: unknown, root: string): { paths: Paths; force: boolean; sync: boolean } {
-  const { paths, force, sync } = readOptions(workspaceCommitOptions, options, 'workspace.commit')
-  const defaults = workspaceCommitOptions
-  return {
-    paths: below(root, paths),
-    force: force ?? defaults.force.default,
-    sync: sync ?? defaults.sync.default,
-  }
+  const values = readWithDefaults(workspaceCommitOptions, options, 'workspace.commit')
+  return { ...values, paths: below(root, values.paths) }
 }
 
 export function planDiscard(options: unknown, root: string): { paths: Paths } {

@@ -68,7 +68,7 @@ export interface Backend {
   hasSession(id: string): Promise<boolean>
   listSessions(): Promise<string[]>
   deleteSession(id: string): Promise<void>
-  history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]>
+  history(sessionId: string, limit: number): Promise<HistoryEntry[]>
   files(sessionId: string): FilesBackend
   capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>

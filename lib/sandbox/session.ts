@@ -5,7 +5,7 @@ import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
 import { historyOptions } from '../protocol/session-options.js'
 import type { EnvChanges, HistoryEntry, HistoryOptions, Session as PublicSession } from '../public/index.js'
-import { readOptions } from '../schema/read.js'
+import { readWithDefaults } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
 import { Runner, setEnv } from './runner.js'
@@ -27,7 +27,7 @@ export class Session extends Runner implements PublicSession {
   }
 
   async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
-    const { limit } = readOptions(historyOptions, options, 'session.history')
+    const { limit } = readWithDefaults(historyOptions, options, 'session.history')
     return this.#backend.history(this.id, limit)
   }
 

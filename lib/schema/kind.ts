@@ -110,6 +110,11 @@ type Described = Option & { default?: string | number | boolean }
 /** The result of reading a table: each option is set only if it was given. */
 export type OptionValues<T extends OptionTable> = { -readonly [K in keyof T]?: ValueOf<T[K]> }
 
+/** The result of reading a table with its defaults. */
+export type CompleteValues<T extends CallTable> = {
+  -readonly [K in keyof T]: ValueOf<T[K]> | (T[K] extends { default: unknown } ? never : undefined)
+}
+
 type ValueOf<Entry> = Entry extends { read: Reader<infer T> } ? T : Entry extends Reader<infer T> ? T : never
 
 /** What callers may give for a table, of which `R` are required. */

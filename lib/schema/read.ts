@@ -6,13 +6,32 @@
  */
 import { OptionError } from '../base/errors.js'
 import type { OptionErrorCode } from '../public/errors.js'
-import type { OptionTable, OptionValues, Reader } from './kind.js'
+import type { CallTable, CompleteValues, OptionTable, OptionValues, Reader } from './kind.js'
 import { nearestName } from './nearest.js'
 
 /** The checked options. `owner` names the call for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
   if (value === undefined) return Object.create(null)
   return readTable(table, readArgument(readEntries, value, `the options of ${owner}`), owner, '')
+}
+
+/** Reads the options of a call, all of which the result has: as given, with the default of the table, or undefined. */
+export function readWithDefaults<T extends CallTable>(
+  table: T,
+  value: unknown,
+  owner: string,
+): CompleteValues<T> {
+  return withDefaults(table, readOptions(table, value, owner))
+}
+
+/** Adds the options that were not given. Each becomes an own property, so that spreading keeps it. */
+export function withDefaults<T extends CallTable>(table: T, given: OptionValues<T>): CompleteValues<T> {
+  const values: Record<string, unknown> = Object.create(null)
+  for (const [name, option] of Object.entries(table)) {
+    const usual = Object.hasOwn(option, 'default') ? option.read(option.default, name) : undefined
+    values[name] = Object.hasOwn(given, name) ? given[name] : usual
+  }
+  return values as CompleteValues<T>
 }
 
 /** An option that is an object with its own options, which messages call 'limits.memory', for example. */

@@ -167,7 +167,7 @@ export class HttpBackend implements Backend {
     this.#begun.sessions.delete(id)
   }
 
-  async history(sessionId: string, limit: number | undefined): Promise<HistoryEntry[]> {
+  async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
     const request = { params: { sessionId }, query: { limit } }
     return (await this.#connection.call(endpoints.history, request)).commands
   }

@@ -6,7 +6,7 @@ import { clientOptions } from '../../protocol/client-options.js'
 import type { TOKEN_HEADER } from '../../protocol/headers.js'
 import type { Logger } from '../../public/index.js'
 import { serverUrl } from '../../schema/http.js'
-import { readArgument, readOptions } from '../../schema/read.js'
+import { readArgument, readWithDefaults } from '../../schema/read.js'
 import type { Route } from './route.js'
 import { openSocket, socketProtocols } from './socket.js'
 
@@ -25,21 +25,18 @@ export interface ClientPlan {
 
 /** Checks the options of `new SandboxClient`. Throws OptionError. */
 export function planClient(options: unknown): ClientPlan {
-  const values = readOptions(clientOptions, options, 'SandboxClient')
+  const values = readWithDefaults(clientOptions, options, 'SandboxClient')
   const given = values.fetch as typeof fetch | undefined
-  const { requestTimeout, reconnectTimeout, resume, tokenHeader } = clientOptions
+  const { requestTimeout, reconnectTimeout, resume, logger } = values
   const url = values.url ?? readArgument(serverUrl.read, undefined, 'url')
   const protocols =
     given === undefined && values.headers === undefined ? socketProtocols(values.token) : undefined
   return {
     route: directRoute(url, protocols),
-    headers: { ...tokenHeaders(values.token, values.tokenHeader ?? tokenHeader.default), ...values.headers },
+    headers: { ...tokenHeaders(values.token, values.tokenHeader), ...values.headers },
     // Browsers want it to be called as a function of the global object.
     fetch: given ?? ((input, init) => fetch(input, init)),
-    resume: values.resume ?? resume.default,
-    requestTimeout: values.requestTimeout ?? requestTimeout.default,
-    reconnectTimeout: values.reconnectTimeout ?? reconnectTimeout.default,
-    logger: values.logger,
+    ...{ resume, requestTimeout, reconnectTimeout, logger },
   }
 }
 

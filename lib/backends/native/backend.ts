@@ -1,7 +1,7 @@
 /** The backend of a sandbox in this process, on the engine. */
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import { historyOptions, type sessionOptions } from '../../protocol/session-options.js'
+import type { sessionOptions } from '../../protocol/session-options.js'
 import type { Capabilities, HistoryEntry, Logger } from '../../public/index.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
 import type { ProcessFilter } from '../../requests/logs.js'
@@ -146,7 +146,7 @@ export class NativeBackend implements Backend {
     await this.#engine.call((native, call) => native.deleteSession(call, id))
   }
 
-  async history(sessionId: string, limit: number = historyOptions.limit.default): Promise<HistoryEntry[]> {
+  async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
     if (!this.#sessionIds().has(sessionId))
       throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
     return this.#engine.history.of(sessionId, limit)

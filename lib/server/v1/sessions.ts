@@ -9,7 +9,7 @@ import type { Backend } from '../../sandbox/backend.js'
 import { setEnv } from '../../sandbox/runner.js'
 import { env } from '../../schema/env.js'
 import { readId } from '../../schema/names.js'
-import { readOptions } from '../../schema/read.js'
+import { readOptions, readWithDefaults } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { queryNumber } from '../parameters.js'
@@ -50,7 +50,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId }, query }) {
       await requireSession(backend, sessionId)
-      const { limit } = readOptions(historyOptions, query, 'session.history')
+      const { limit } = readWithDefaults(historyOptions, query, 'session.history')
       return { commands: await backend.history(sessionId, limit) }
     },
   })

@@ -5,7 +5,9 @@ import {
   type OptionValues,
   readArgument,
   readOptions,
+  readWithDefaults,
   SandboxError,
+  withDefaults,
 } from 'nacre/internal'
 import type { FleetPlan } from './backend.js'
 import { sandboxId } from './kinds.js'
@@ -28,17 +30,9 @@ export class SandboxFleet implements PublicSandboxFleet {
   #closed: Promise<void> | undefined
 
   constructor(options: FleetOptions) {
-    const values = readOptions(fleetOptions, options, 'SandboxFleet')
-    const { kubernetes } = values
+    const { kubernetes, ...plan } = readWithDefaults(fleetOptions, options, 'SandboxFleet')
     if (kubernetes === undefined) throw new OptionError('INVALID_OPTION', 'SandboxFleet needs kubernetes')
-    this.#plan = {
-      token: values.token,
-      ttl: values.ttl ?? fleetOptions.ttl.default,
-      createTimeout: values.createTimeout ?? fleetOptions.createTimeout.default,
-      requestTimeout: values.requestTimeout ?? fleetOptions.requestTimeout.default,
-      reconnectTimeout: values.reconnectTimeout ?? fleetOptions.reconnectTimeout.default,
-      logger: values.logger,
-    }
+    this.#plan = plan
     this.#engine = new KubernetesEngine(planKubernetes(kubernetes), this.#plan)
   }
 
@@ -121,12 +115,10 @@ function closed(): SandboxError {
 function planKubernetes(
   values: NonNullable<OptionValues<typeof fleetOptions>['kubernetes']>,
 ): KubernetesPlan {
-  const { namespace, warmPool, kubeConfig, router, port } = values
+  const { warmPool, router } = values
   return {
-    namespace: namespace ?? fleetKubernetesOptions.namespace.default,
+    ...withDefaults(fleetKubernetesOptions, values),
     warmPool,
-    kubeConfig,
     router: router && { url: router.url, headers: router.headers ?? {} },
-    port: port ?? fleetKubernetesOptions.port.default,
   }
 }

@@ -4,14 +4,14 @@ import type { Redis } from 'ioredis'
 import type { Encoding, JobRead } from 'nacre'
 import {
   AbortError,
-  bytes,
+  type CompleteValues,
   engineError,
   freshJobId,
   jobReadOptions,
   OptionError,
-  type OptionValues,
   readArgument,
   readOptions,
+  readWithDefaults,
   report,
 } from 'nacre/internal'
 import { encodeData } from './data.js'
@@ -43,11 +43,7 @@ import { connect, connectAgain, Scripts } from './redis.js'
 import { Replies } from './replies.js'
 import { traceAdd } from './tracing.js'
 
-type Settings = OptionValues<typeof jobQueueOptions> & {
-  name: string
-  redis: string | object
-  prefix: string
-}
+type Settings = CompleteValues<typeof jobQueueOptions> & { name: string; redis: string | object }
 
 /** A request to cancel is repeated, since the job may have been between two states. */
 const CANCEL_AGAIN_MS = 1000
@@ -64,12 +60,7 @@ export class JobQueue implements PublicQueue {
   #closing: Promise<void> | undefined
 
   constructor(options: JobQueueOptions) {
-    const {
-      name,
-      redis,
-      prefix = jobQueueOptions.prefix.default,
-      ...rest
-    } = readOptions(jobQueueOptions, options, 'new JobQueue')
+    const { name, redis, prefix, ...rest } = readWithDefaults(jobQueueOptions, options, 'new JobQueue')
     if (name === undefined || redis === undefined)
       throw new OptionError('INVALID_OPTION', 'new JobQueue needs name and redis')
     this.#settings = { ...rest, name, redis, prefix }
@@ -108,11 +99,8 @@ export class JobQueue implements PublicQueue {
   }
 
   async cancel(id: string, options?: QueueCancelOptions): Promise<'removed' | 'ended' | 'requested'> {
-    const { forceKillAfterDelay: grace = '', timeout = queueCancelOptions.timeout.default } = readOptions(
-      queueCancelOptions,
-      options,
-      'queue.cancel',
-    )
+    const values = readWithDefaults(queueCancelOptions, options, 'queue.cancel')
+    const { forceKillAfterDelay: grace = '', timeout } = values
     const name = readArgument(queueName.read, id, 'id')
     const deadline = performance.now() + timeout
     const finished = await this.#finished()
@@ -137,10 +125,8 @@ export class JobQueue implements PublicQueue {
     options?: QueueLogsOptions<E>,
   ): AsyncIterableIterator<JobRead<E>, undefined> {
     const name = readArgument(queueName.read, id, 'id')
-    const values = readOptions(queueLogsOptions, options, 'queue.logs')
-    const { cursor = 0, follow = false, lines = false, encoding = 'utf8', signal } = values
-    readArgument(bytes.read, cursor, 'cursor')
-    let attempt = values.attempt
+    const { attempt: given, ...values } = readWithDefaults(queueLogsOptions, options, 'queue.logs')
+    let attempt = given
     const find = async () => {
       attempt ??= await this.#latestAttempt(name)
       if (attempt === undefined) return undefined
@@ -155,7 +141,7 @@ export class JobQueue implements PublicQueue {
       throw engineError('JOB_NOT_FOUND', `no host has output of attempt ${attempt} of '${name}'`)
     }
     const ref = () => ({ id: name, attempt: attempt ?? 1 })
-    const plan = { cursor, follow, lines, encoding, signal, maxBytes: jobReadOptions.maxBytes.default }
+    const plan = { ...values, maxBytes: jobReadOptions.maxBytes.default }
     const context = {
       find: () => this.#open(find),
       news: (stop: AbortSignal) => this.#begins(name, stop),
@@ -165,8 +151,7 @@ export class JobQueue implements PublicQueue {
   }
 
   async list(options?: QueueListOptions): Promise<QueueJob[]> {
-    const values = readOptions(queueListOptions, options, 'queue.list')
-    const { limit = queueListOptions.limit.default, offset = 0, state } = values
+    const { limit, offset, state } = readWithDefaults(queueListOptions, options, 'queue.list')
     const states = state === undefined ? QUEUE_STATES : [state]
     const jobs = await this.#open(() => jobsIn(this.#queue, states, offset, limit))
     return Promise.all(jobs.map((job) => viewOf(this.#queue, this.#scripts, job)))

@@ -2,7 +2,7 @@
  * The arguments of createSandboxJobs.
  */
 
-import { OptionError, readArgument, readOptions } from 'nacre/internal'
+import { OptionError, readArgument, readWithDefaults } from 'nacre/internal'
 import { remoteJobsOptions } from './options.js'
 import type { JobsBackend } from './public.js'
 import type { RemotePlace } from './remote-call.js'
@@ -18,22 +18,16 @@ export interface RemoteJobsPlan {
 
 /** Checks the arguments. Throws OptionError. */
 export function planRemoteJobs(backend: unknown, options: unknown): RemoteJobsPlan {
-  const values = readOptions(remoteJobsOptions, options, 'createSandboxJobs')
-  const { jobsRoot, callTimeout, forceKillAfterDelay, maxPollInterval } = remoteJobsOptions
-  const root = values.jobsRoot ?? jobsRoot.default
+  const values = readWithDefaults(remoteJobsOptions, options, 'createSandboxJobs')
+  const { jobsRoot: root, cwd, env, forceKillAfterDelay: graceMs, callTimeout, maxPollInterval } = values
   return {
     place: {
       backend: readArgument(jobsBackend, backend, 'backend'),
       root,
-      callTimeout: Math.ceil((values.callTimeout ?? callTimeout.default) / 1000),
+      callTimeout: Math.ceil(callTimeout / 1000),
     },
-    defaults: {
-      root,
-      cwd: values.cwd,
-      env: values.env,
-      graceMs: values.forceKillAfterDelay ?? forceKillAfterDelay.default,
-    },
-    maxPollInterval: values.maxPollInterval ?? maxPollInterval.default,
+    defaults: { root, cwd, env, graceMs },
+    maxPollInterval,
   }
 }
 

@@ -4,6 +4,7 @@ import type { NativeProcessStart } from '../../../boundary/index.js'
 import { processOptions } from '../../../protocol/process-options.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'
+import { withDefaults } from '../../../schema/read.js'
 import type { ExecDefaults } from './exec.js'
 
 /** Everything that a process needs to start. */
@@ -18,7 +19,8 @@ export type ServicePlan = Omit<ServiceRequest, 'process'> & { process: ProcessPl
 
 /** Plans a process. The sandbox's timeout applies to commands, not to processes. */
 export function planProcess(process: ProcessRequest, defaults: ExecDefaults): ProcessPlan {
-  const { command, sessionId, values } = process
+  const { command, sessionId } = process
+  const values = withDefaults(processOptions, process.values)
   const { input } = values
   const bytes = input instanceof Uint8Array ? input : undefined
   const request: NativeProcessStart = {
@@ -29,18 +31,18 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
     cwd: values.cwd,
     envNames: values.env?.names,
     envValues: values.env?.values,
-    timeout: values.timeout ?? processOptions.timeout.default,
+    timeout: values.timeout,
     killSignal: values.killSignal ?? defaults.killSignal,
     forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
     input:
       bytes === undefined ? (input === undefined && values.pty === undefined ? 'none' : 'open') : 'bytes',
     inputBytes: bytes,
-    mergeOutput: values.mergeOutput ?? processOptions.mergeOutput.default,
-    logLimit: values.logLimit ?? processOptions.logLimit.default,
+    mergeOutput: values.mergeOutput,
+    logLimit: values.logLimit,
     window: process.window,
     pty: values.pty,
     limits: values.limits,
-    autoCleanup: values.autoCleanup ?? processOptions.autoCleanup.default,
+    autoCleanup: values.autoCleanup,
   }
   const source =
     typeof input === 'object' && bytes === undefined ? (input as AsyncIterable<unknown>) : undefined

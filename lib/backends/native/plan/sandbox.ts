@@ -1,14 +1,14 @@
 /**
  * The options of a sandbox and its sessions, with their defaults.
  */
-import { os, path } from '../../../base/builtin.js'
+import { path } from '../../../base/builtin.js'
 import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
 import { sandboxOptions } from '../../../protocol/sandbox-options.js'
 import type { sessionOptions } from '../../../protocol/session-options.js'
 import type { Logger } from '../../../public/index.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
 import type { OptionValues } from '../../../schema/kind.js'
-import { readOptions } from '../../../schema/read.js'
+import { readOptions, withDefaults } from '../../../schema/read.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import { completeEnv } from './environment.js'
 import type { ExecDefaults } from './exec.js'
@@ -39,8 +39,9 @@ export interface SandboxPlan {
  * NACRE_ISOLATION=landlock, which the engine reads itself.
  */
 export function planSandbox(options: unknown): SandboxPlan {
-  const values = readOptions(sandboxOptions, options, 'Sandbox')
-  const env = completeEnv(values.env, values.extendEnv ?? sandboxOptions.extendEnv.default)
+  const given = readOptions(sandboxOptions, options, 'Sandbox')
+  const values = withDefaults(sandboxOptions, given)
+  const env = completeEnv(values.env, values.extendEnv)
   const cwd = absolute(values.cwd ?? '.')
   const places = () =>
     homes(env.values[env.names.indexOf('HOME')], values.env?.names.includes('HOME') === true, values.user)
@@ -51,7 +52,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       envNames: env.names,
       envValues: env.values,
       shell: values.shell,
-      surviveExit: values.surviveExit ?? sandboxOptions.surviveExit.default,
+      surviveExit: values.surviveExit,
       stateDir,
       jobsRoot: values.jobsRoot === undefined ? defaultJobsRoot() : absolute(values.jobsRoot),
       user: values.user,
@@ -64,11 +65,11 @@ export function planSandbox(options: unknown): SandboxPlan {
       log: values.logger !== undefined,
     },
     defaults: {
-      timeout: values.timeout ?? sandboxOptions.timeout.default,
-      maxBuffer: values.maxBuffer ?? sandboxOptions.maxBuffer.default,
-      streamMaxBuffer: values.maxBuffer ?? DEFAULT_STREAM_MAX_BUFFER_BYTES,
-      killSignal: values.killSignal ?? os.constants.signals[sandboxOptions.killSignal.default],
-      forceKillAfterDelay: values.forceKillAfterDelay ?? sandboxOptions.forceKillAfterDelay.default,
+      timeout: values.timeout,
+      maxBuffer: values.maxBuffer,
+      streamMaxBuffer: given.maxBuffer ?? DEFAULT_STREAM_MAX_BUFFER_BYTES,
+      killSignal: values.killSignal,
+      forceKillAfterDelay: values.forceKillAfterDelay,
     },
     logger: values.logger,
     homes: places,
