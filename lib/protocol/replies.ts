@@ -71,7 +71,7 @@ export const execResult = reply<AnyResult>(
 export const exec = reply({ result: execResult })
 
 /** Of requests that have no result. */
-export const empty = reply({})
+export const empty = reply({}) as unknown as Reply<void>
 export const runKill = reply({ killed: boolean })
 export const count = reply({ count: number })
 

@@ -69,9 +69,9 @@ export interface Route<Path extends string, Q, B, T> {
   handle(call: Call<Path, Q, B>): Promise<NoInfer<T>>
 }
 
-export type AnyRoute = Route<string, never, never, object>
+export type AnyRoute = Route<string, never, never, unknown>
 
-export type Define = <const Path extends string, Q, B, T extends object>(route: Route<Path, Q, B, T>) => void
+export type Define = <const Path extends string, Q, B, T>(route: Route<Path, Q, B, T>) => void
 
 /** Returns a function that adds a route to the app. */
 export function definer(app: Hono, server: ServerContext, isAdded: (route: AnyRoute) => void): Define {
@@ -186,7 +186,7 @@ async function answer(
 }
 
 /** A reply is one string of JSON, and a string has a greatest length. */
-function replyOf(reply: Reply<object>, value: object): Response {
+function replyOf(reply: Reply<unknown>, value: unknown): Response {
   if (typeof reply === 'string') return value as Response
   const json = encodeReply(reply, value)
   try {

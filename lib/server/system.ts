@@ -13,9 +13,7 @@ export function addSystem(
     ...endpoints.healthCheck,
     summary: 'Checks that the server is alive. Needs no token.',
     isOpen: true,
-    async handle() {
-      return { status: 'ok' as const }
-    },
+    handle: async () => ({ status: 'ok' as const }),
   })
   define({
     method: 'GET',
@@ -34,8 +32,6 @@ export function addSystem(
   define({
     ...endpoints.capabilities,
     summary: 'Returns the capabilities of the machine.',
-    async handle() {
-      return backend.capabilities()
-    },
+    handle: async () => backend.capabilities(),
   })
 }

@@ -20,26 +20,18 @@ export function addCallers(define: Define, { callers }: ServerContext): void {
     ...endpoints.registerCaller,
     summary: 'Registers a caller. Its calls survive broken connections for `keep` milliseconds.',
     body: shape({ keep: count(1, MOST_KEEP_MS), sandbox }, ['keep']),
-    async handle({ body: { keep, sandbox } }) {
-      return { callerId: callers.register(keep, sandbox) }
-    },
+    handle: async ({ body: { keep, sandbox } }) => ({ callerId: callers.register(keep, sandbox) }),
   })
   define({
     ...endpoints.removeCaller,
     summary: 'Cancels all calls of a caller.',
     errors,
-    async handle({ params }) {
-      callers.unregister(params.callerId)
-      return {}
-    },
+    handle: async ({ params }) => callers.unregister(params.callerId),
   })
   define({
     ...endpoints.cancelCall,
     summary: 'Cancels a call. If its request arrives later, nothing runs.',
     errors,
-    async handle({ params }) {
-      callers.cancel(params.callerId, params.number)
-      return {}
-    },
+    handle: async ({ params }) => callers.cancel(params.callerId, params.number),
   })
 }

@@ -92,7 +92,6 @@ export function addExec(define: Define, server: ServerContext): void {
       if (data !== undefined) await input?.push(data, signal)
       // After a disconnection, the command must not take a part of its input for all of it.
       if (end && !signal.aborted) input?.end()
-      return {}
     },
   })
   define({
@@ -100,18 +99,15 @@ export function addExec(define: Define, server: ServerContext): void {
     summary: 'Kills a run, which then ends with `complete`.',
     body: shape({ signal: killSignal }),
     errors: ['RUN_NOT_FOUND'],
-    async handle({ params, body: { signal } }) {
-      return { killed: await runs.get(params.runId).stream.kill(signal) }
-    },
+    handle: async ({ params, body: { signal } }) => ({
+      killed: await runs.get(params.runId).stream.kill(signal),
+    }),
   })
   define({
     ...endpoints.abortRun,
     summary: 'Kills a run, which then ends with `error` and the code ABORT_ERR.',
     errors: ['RUN_NOT_FOUND'],
-    async handle({ params }) {
-      runs.get(params.runId).abort.abort()
-      return {}
-    },
+    handle: async ({ params }) => runs.get(params.runId).abort.abort(),
   })
 }
 

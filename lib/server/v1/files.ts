@@ -27,26 +27,26 @@ const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT
 const base = '/v1/sessions/{sessionId}/files'
 
 export function addFiles(define: Define, { backend }: ServerContext): void {
+  const files = ({ sessionId }: { sessionId: string }) => filesOf(backend, sessionId)
   define({
     ...endpoints.stat,
     summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
     errors,
     query: shape(pathQuery),
-    async handle({ params: { sessionId }, query }) {
-      const files = await filesOf(backend, sessionId)
-      return { file: await files.stat(checkPath(pathOf(query), 'path')) }
-    },
+    handle: async ({ params, query }) => ({
+      file: await (await files(params)).stat(checkPath(pathOf(query), 'path')),
+    }),
   })
   define({
     ...endpoints.list,
     summary: 'Lists a directory, sorted by path. Without a path, lists the directory of the session.',
     errors,
     query: shape({ ...pathQuery, recursive: queryFlag, maxDepth: queryNumber }),
-    async handle({ params: { sessionId }, query }) {
+    async handle({ params, query }) {
       const { recursive, maxDepth } = query
-      const files = await filesOf(backend, sessionId)
+      const found = await files(params)
       const { path, depth } = planFileList(pathOf(query, '.'), { recursive, maxDepth })
-      return { files: await files.list(path, depth) }
+      return { files: await found.list(path, depth) }
     },
   })
   define({
@@ -54,44 +54,31 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     summary: 'Creates a directory and its missing parents.',
     errors: [...errors, 'FILE_EXISTS'],
     body: shape({ path }, ['path']),
-    async handle({ params: { sessionId }, body }) {
-      const files = await filesOf(backend, sessionId)
-      await files.act({ kind: 'mkdir', path: checkPath(body.path, 'path') })
-      return {}
-    },
+    handle: async ({ params, body }) =>
+      (await files(params)).act({ kind: 'mkdir', path: checkPath(body.path, 'path') }),
   })
   define({
     ...endpoints.rename,
     summary: 'Renames a file or a directory.',
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
     body: shape({ from: path, to: path }, ['from', 'to']),
-    async handle({ params: { sessionId }, body }) {
-      const files = await filesOf(backend, sessionId)
-      await files.act(planFileRename(body.from, body.to))
-      return {}
-    },
+    handle: async ({ params, body }) => (await files(params)).act(planFileRename(body.from, body.to)),
   })
   define({
     ...endpoints.copy,
     summary: 'Copies a file or a directory.',
     errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
     body: shape({ from: path, to: path, ...described(fileCopyOptions) }, ['from', 'to']),
-    async handle({ params: { sessionId }, body: { from, to, ...options } }) {
-      const files = await filesOf(backend, sessionId)
-      await files.act(planFileCopy(from, to, options))
-      return {}
-    },
+    handle: async ({ params, body: { from, to, ...options } }) =>
+      (await files(params)).act(planFileCopy(from, to, options)),
   })
   define({
     ...endpoints.remove,
     summary: 'Removes a file or a directory.',
     errors: [...errors, 'IS_A_DIRECTORY'],
     body: shape({ path, ...described(fileRemoveOptions) }, ['path']),
-    async handle({ params: { sessionId }, body: { path, ...options } }) {
-      const files = await filesOf(backend, sessionId)
-      await files.act(planFileRemove(path, options))
-      return {}
-    },
+    handle: async ({ params, body: { path, ...options } }) =>
+      (await files(params)).act(planFileRemove(path, options)),
   })
   define({
     method: 'GET',
@@ -101,10 +88,10 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     errors,
     query: shape({ ...pathQuery, recursive: queryFlag }),
     reply: 'events',
-    async handle({ params: { sessionId }, query, signal }) {
-      const files = await filesOf(backend, sessionId)
+    async handle({ params, query, signal }) {
+      const found = await files(params)
       const path = checkPath(pathOf(query, '.'), 'path')
-      const changes = files.watch(path, planFileWatch({ recursive: query.recursive, signal }))
+      const changes = found.watch(path, planFileWatch({ recursive: query.recursive, signal }))
       return events(
         changes,
         (change) => [{ data: encodeReply(replies.fileEvent, change) }],

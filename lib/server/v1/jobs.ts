@@ -5,14 +5,7 @@ import { engineError } from '../../base/errors.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
 import * as replies from '../../protocol/replies.js'
-import {
-  jobReference,
-  planJobCancel,
-  planJobFollow,
-  planJobRead,
-  planJobStart,
-  readCursor,
-} from '../../requests/jobs.js'
+import { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from '../../requests/jobs.js'
 import { encoding } from '../../schema/values.js'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
@@ -33,23 +26,19 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     summary: 'Starts a job.',
     body: shape(described(jobStartOptions), ['command']),
     errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
-    async handle({ body }) {
-      return jobs.start(planJobStart(body))
-    },
+    handle: async ({ body }) => jobs.start(planJobStart(body)),
   })
   define({
     ...endpoints.listJobs,
     summary: 'Lists the jobs in start order.',
-    async handle() {
-      return { jobs: await jobs.list() }
-    },
+    handle: async () => ({ jobs: await jobs.list() }),
   })
   define({
     ...endpoints.getJob,
     summary: 'Returns the handle of a job.',
     errors,
     async handle({ params: { jobId } }) {
-      const handle = await jobs.attach(jobReference(jobId))
+      const handle = await jobs.attach(jobId)
       if (handle === null) throw engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
       return handle
     },
@@ -58,18 +47,15 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     ...endpoints.jobStatus,
     summary: 'Returns the status of a job.',
     errors,
-    async handle({ params: { jobId } }) {
-      return jobs.status(jobReference(jobId))
-    },
+    handle: async ({ params }) => jobs.status(params.jobId),
   })
   define({
     ...endpoints.readJob,
     summary: 'Reads the output of a job, starting at a cursor.',
     errors,
     query: readQuery,
-    async handle({ params: { jobId }, query: { cursor, ...rest } }) {
-      return jobs.read(jobReference(jobId), readCursor(cursor), planJobRead(rest))
-    },
+    handle: async ({ params, query: { cursor, ...rest } }) =>
+      jobs.read(params.jobId, readCursor(cursor), planJobRead(rest)),
   })
   define({
     method: 'GET',
@@ -80,7 +66,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     query: readQuery,
     reply: 'events',
     async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
-      await jobs.status(jobReference(jobId))
+      await jobs.status(jobId)
       const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
       const pieces = jobs.follow(jobId, readCursor(since), planJobFollow({ ...rest, maxBytes, signal }))
@@ -96,28 +82,19 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     ...endpoints.waitForJob,
     summary: 'Waits until a job ends.',
     errors,
-    async handle({ params: { jobId }, signal }) {
-      return jobs.wait(jobReference(jobId), signal)
-    },
+    handle: async ({ params, signal }) => jobs.wait(params.jobId, signal),
   })
   define({
     ...endpoints.cancelJob,
     summary: 'Cancels a job and kills everything that it started.',
     errors: [...errors, 'JOB_RUNNING'],
     body: shape(described(jobCancelOptions)),
-    async handle({ params: { jobId }, body }) {
-      const { forceKillAfterDelay } = planJobCancel(body)
-      await jobs.cancel(jobReference(jobId), forceKillAfterDelay)
-      return {}
-    },
+    handle: async ({ params, body }) => jobs.cancel(params.jobId, planJobCancel(body).forceKillAfterDelay),
   })
   define({
     ...endpoints.removeJob,
     summary: 'Removes a job that has ended.',
     errors: [...errors, 'JOB_RUNNING'],
-    async handle({ params: { jobId } }) {
-      await jobs.remove(jobReference(jobId))
-      return {}
-    },
+    handle: async ({ params }) => jobs.remove(params.jobId),
   })
 }

@@ -33,10 +33,8 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     summary: 'Returns the output of a process so far.',
     query: shape({ encoding }),
     errors: ['PROCESS_NOT_FOUND'],
-    async handle({ params: { processId }, query }) {
-      const process = await processes.find(processId)
-      return process.logs(planLogs(query, 'getLogs').encoding)
-    },
+    handle: async ({ params, query }) =>
+      (await processes.find(params.processId)).logs(planLogs(query, 'getLogs').encoding),
   })
   define({
     method: 'GET',
@@ -100,7 +98,6 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
         data !== undefined && inputs.add(process, () => write(process, data), signal),
         end && inputs.add(process, () => closeInput(process), signal),
       ])
-      return {}
     },
   })
   define({
@@ -108,25 +105,21 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     summary: 'Sets the size of the terminal of a process.',
     body: shape(terminalOptions, ['cols', 'rows']),
     errors: ['PROCESS_NOT_FOUND'],
-    async handle({ params: { processId }, body: { cols, rows } }) {
-      return { resized: await resize(await processes.find(processId), cols, rows) }
-    },
+    handle: async ({ params, body: { cols, rows } }) => ({
+      resized: await resize(await processes.find(params.processId), cols, rows),
+    }),
   })
   define({
     ...endpoints.stats,
     summary: 'Returns the processor time and memory of a process and its descendants.',
     errors: ['PROCESS_NOT_FOUND'],
-    async handle({ params: { processId } }) {
-      return (await processes.find(processId)).stats()
-    },
+    handle: async ({ params }) => (await processes.find(params.processId)).stats(),
   })
   define({
     ...endpoints.health,
     summary: 'Returns the health of a service.',
     errors: ['PROCESS_NOT_FOUND'],
-    async handle({ params: { processId } }) {
-      return (await processes.findService(processId)).health()
-    },
+    handle: async ({ params }) => (await processes.findService(params.processId)).health(),
   })
   define({
     ...endpoints.restart,

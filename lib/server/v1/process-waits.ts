@@ -31,20 +31,15 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     summary: 'Waits for a log line that contains a text or matches a regular expression.',
     errors,
     body: shape({ pattern: linePatternJson, ...described(waitForLogOptions) }, ['pattern']),
-    async handle({ params: { processId }, body: { pattern, ...rest }, signal }) {
-      const process = await processes.find(processId)
-      return process.waitForLog(planWaitForLog(pattern, { ...rest, signal }))
-    },
+    handle: async ({ params, body: { pattern, ...rest }, signal }) =>
+      (await processes.find(params.processId)).waitForLog(planWaitForLog(pattern, { ...rest, signal })),
   })
   define({
     ...endpoints.waitForPort,
     summary: 'Waits until a process serves a port.',
     errors,
     body: shape({ port: portNumber, ...described(waitForPortOptions) }, ['port']),
-    async handle({ params: { processId }, body: { port, ...rest }, signal }) {
-      const process = await processes.find(processId)
-      await process.waitForPort(planWaitForPort(port, { ...rest, signal }))
-      return {}
-    },
+    handle: async ({ params, body: { port, ...rest }, signal }) =>
+      (await processes.find(params.processId)).waitForPort(planWaitForPort(port, { ...rest, signal })),
   })
 }

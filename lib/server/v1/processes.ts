@@ -63,10 +63,8 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     summary: 'Starts a process in the background.',
     body: startBody,
     errors,
-    async handle({ body: { command, openInput, ...options } }) {
-      const process = await processes.start(command, withInput(options, openInput))
-      return processes.show(process)
-    },
+    handle: async ({ body: { command, openInput, ...options } }) =>
+      processes.show(await processes.start(command, withInput(options, openInput))),
   })
   define({
     ...endpoints.startService,
@@ -103,23 +101,17 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     ...endpoints.getProcess,
     summary: 'Returns the state of a process.',
     errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
-    async handle({ params }) {
-      return processes.show(await processes.find(params.processId))
-    },
+    handle: async ({ params }) => processes.show(await processes.find(params.processId)),
   })
   define({
     ...endpoints.killAllProcesses,
     summary: 'Kills all processes.',
-    async handle() {
-      return { count: await backend.killAllProcesses() }
-    },
+    handle: async () => ({ count: await backend.killAllProcesses() }),
   })
   define({
     ...endpoints.cleanUpProcesses,
     summary: 'Removes ended processes from the list.',
-    async handle() {
-      return { count: await backend.cleanUpProcesses() }
-    },
+    handle: async () => ({ count: await backend.cleanUpProcesses() }),
   })
   define({
     ...endpoints.killProcess,

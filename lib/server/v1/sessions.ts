@@ -8,7 +8,6 @@ import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { Backend } from '../../sandbox/backend.js'
 import { setEnv } from '../../sandbox/runner.js'
 import { env } from '../../schema/env.js'
-import { readId } from '../../schema/names.js'
 import { readOptions, readWithDefaults } from '../../schema/read.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -22,10 +21,9 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     summary: 'Creates a session.',
     body: shape(described(sessionOptions)),
     errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
-    async handle({ body }) {
-      const values = readOptions(sessionOptions, body, 'createSession')
-      return { id: await backend.createSession(values) }
-    },
+    handle: async ({ body }) => ({
+      id: await backend.createSession(readOptions(sessionOptions, body, 'createSession')),
+    }),
   })
   define({
     ...endpoints.listSessions,
@@ -39,9 +37,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     ...endpoints.getSession,
     summary: 'Returns the state of a session.',
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
-    async handle({ params: { sessionId } }) {
-      return { id: await requireSession(backend, sessionId) }
-    },
+    handle: async ({ params }) => ({ id: await requireSession(backend, params.sessionId) }),
   })
   define({
     ...endpoints.history,
@@ -59,9 +55,8 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     summary: 'Deletes a session and kills everything in it.',
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     async handle({ params: { sessionId } }) {
-      await backend.deleteSession(readId(sessionId))
+      await backend.deleteSession(sessionId)
       sessionTimeouts.delete(sessionId)
-      return {}
     },
   })
   define({
@@ -69,15 +64,12 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
     errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
-    async handle({ body: { vars, sessionId = DEFAULT_SESSION } }) {
-      await setEnv(backend, sessionId, vars)
-      return {}
-    },
+    handle: async ({ body: { vars, sessionId = DEFAULT_SESSION } }) => setEnv(backend, sessionId, vars),
   })
 }
 
 /** Resolves with the id of a session that exists. Rejects with SESSION_NOT_FOUND. */
 export async function requireSession(backend: Backend, sessionId: string): Promise<string> {
-  if (await backend.hasSession(readId(sessionId))) return sessionId
+  if (await backend.hasSession(sessionId)) return sessionId
   throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
 }

@@ -45,25 +45,19 @@ export function addUploads(define: Define, { backend, uploads }: ServerContext):
     async handle({ params: { uploadId }, query: { offset }, upload, signal }) {
       const data = await collect(upload ?? [], MOST_PART_BYTES, tooLarge)
       await uploads.part(uploadId, offset, data, signal)
-      return {}
     },
   })
   define({
     ...endpoints.endUpload,
     summary: 'Completes an upload. Its file replaces the old file.',
     errors,
-    async handle({ params: { uploadId } }) {
-      return uploads.end(uploadId)
-    },
+    handle: async ({ params }) => uploads.end(params.uploadId),
   })
   define({
     ...endpoints.cancelUpload,
     summary: 'Cancels an upload and discards its file.',
     errors: ['UPLOAD_NOT_FOUND'],
-    async handle({ params: { uploadId } }) {
-      uploads.cancel(uploadId)
-      return {}
-    },
+    handle: async ({ params }) => uploads.cancel(params.uploadId),
   })
 }
 
