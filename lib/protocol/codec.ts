@@ -32,10 +32,16 @@ export function decodeOptions(
 
 export type Sendable = CallTable[string] & { json: JsonForm<unknown> }
 
+/** A table never changes, and each request over HTTP needs its options twice. */
+const known = new WeakMap<OptionTable, Array<[string, Sendable]>>()
+
 /** The options of a table that can be sent. */
-export function sendable(table: OptionTable): Array<[string, Sendable]> {
-  return Object.entries(table).filter(
-    (entry): entry is [string, Sendable] =>
-      typeof entry[1] === 'object' && Object.hasOwn(entry[1], 'json') && entry[1].json !== undefined,
-  )
+export function sendable(table: OptionTable): ReadonlyArray<[string, Sendable]> {
+  const found = known.get(table) ?? Object.entries(table).filter(isSendable)
+  known.set(table, found)
+  return found
+}
+
+function isSendable(entry: [string, OptionTable[string]]): entry is [string, Sendable] {
+  return typeof entry[1] === 'object' && Object.hasOwn(entry[1], 'json') && entry[1].json !== undefined
 }
