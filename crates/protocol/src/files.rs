@@ -144,6 +144,20 @@ pub enum Kind {
     Device,
 }
 
+impl Kind {
+    /// That of a file with this mode (`st_mode`).
+    pub fn of(mode: u32) -> Self {
+        match mode & libc::S_IFMT {
+            libc::S_IFREG => Self::File,
+            libc::S_IFDIR => Self::Directory,
+            libc::S_IFLNK => Self::Symlink,
+            libc::S_IFIFO => Self::Fifo,
+            libc::S_IFSOCK => Self::Socket,
+            _ => Self::Device,
+        }
+    }
+}
+
 /// The description of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Info {

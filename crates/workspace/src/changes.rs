@@ -319,14 +319,7 @@ impl Sides<'_> {
 }
 
 fn entry(status: &Stat) -> Entry {
-    let kind = match file_type(status) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
-        FileType::Fifo => Kind::Fifo,
-        FileType::Socket => Kind::Socket,
-        _ => Kind::Device,
-    };
+    let kind = Kind::of(status.st_mode);
     let size = if kind == Kind::Directory { 0 } else { status.st_size as u64 };
     Entry { kind, size, mode: status.st_mode & 0o7777 }
 }

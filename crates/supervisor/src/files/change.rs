@@ -2,7 +2,7 @@
 
 use super::connection::Connection;
 use super::failure::{Stop, about, failure};
-use super::info::{info, kind_of, target};
+use super::info::{info, target};
 use super::place::Place;
 use super::way::{Start, Way, place_of};
 use nacre_protocol::files::{Failure, Info, Kind, Reason, Reply};
@@ -46,7 +46,7 @@ pub fn rename(cwd: &[u8], from: &[u8], to: &[u8]) -> Result<(), Stop> {
         }
     }
     let stat = statat(&old.parent, &old.name[..], AtFlags::SYMLINK_NOFOLLOW).map_err(about(from))?;
-    if (old.is_directory || new.is_directory) && kind_of(&stat) != Kind::Directory {
+    if (old.is_directory || new.is_directory) && Kind::of(stat.st_mode) != Kind::Directory {
         return Err(about(if old.is_directory { from } else { to })(Errno::NOTDIR).into());
     }
     Ok(renameat(&old.parent, &old.name[..], &new.parent, &new.name[..]).map_err(|errno| match errno {
@@ -80,7 +80,7 @@ pub fn open_to_read(origin: impl AsFd, path: &[u8], flags: OFlags) -> Result<(st
 
 /// Refuses files that are not regular.
 pub fn regular(stat: &rustix::fs::Stat) -> Result<(), Reason> {
-    match kind_of(stat) {
+    match Kind::of(stat.st_mode) {
         Kind::File => Ok(()),
         Kind::Directory => Err(Reason::System(Errno::ISDIR.raw_os_error())),
         kind => Err(Reason::NotRegular(kind)),

@@ -7,7 +7,7 @@ use super::change::{open_to_read, regular_at};
 use super::connection::Connection;
 use super::cursor::{Cursor, holds};
 use super::failure::{Stop, about, below, failure};
-use super::info::{identity, kind_of, permissions, target};
+use super::info::{identity, permissions, target};
 use super::place::Place;
 use super::temporary::Temporary;
 use nacre_protocol::files::{Failure, Kind, Reason};
@@ -30,7 +30,7 @@ pub fn copy(connection: &Connection, cwd: &[u8], from: &[u8], to: &[u8], recursi
         source = source.follow().map_err(about(from))?;
     }
     let stat = statat(&source.parent, &source.name[..], AtFlags::SYMLINK_NOFOLLOW).map_err(about(from))?;
-    let kind = kind_of(&stat);
+    let kind = Kind::of(stat.st_mode);
     if source.is_directory && kind != Kind::Directory {
         return Err(about(from)(Errno::NOTDIR).into());
     }
@@ -62,7 +62,7 @@ pub fn copy(connection: &Connection, cwd: &[u8], from: &[u8], to: &[u8], recursi
 
 /// A file can replace a file; a directory cannot replace anything.
 fn check_target(copy: &Place, source: &Stat, to: &[u8]) -> Result<(), Failure> {
-    let is_tree = kind_of(source) == Kind::Directory;
+    let is_tree = Kind::of(source.st_mode) == Kind::Directory;
     let existing = match statat(&copy.parent, &copy.name[..], AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) if copy.is_directory && !is_tree => return Err(about(to)(Errno::ISDIR)),
         Err(Errno::NOENT) if is_tree => {
@@ -113,7 +113,7 @@ impl Work<'_> {
                 Err(Errno::NOENT) => continue,
                 found => found.map_err(about(&from))?,
             };
-            match kind_of(&stat) {
+            match Kind::of(stat.st_mode) {
                 Kind::Directory => {
                     reading.enter(&name).map_err(about(&from))?;
                     mkdirat(&writing, &name[..], Mode::from_raw_mode(0o700)).map_err(about(&to))?;
@@ -190,7 +190,7 @@ fn make_special(
     to: BorrowedFd<'_>,
     new: &[u8],
 ) -> Result<(), Errno> {
-    if kind_of(stat) == Kind::Fifo {
+    if Kind::of(stat.st_mode) == Kind::Fifo {
         return mkfifoat(to, new, Mode::from_raw_mode(permissions(stat) & 0o777));
     }
     symlinkat(target(directory, name).ok_or(Errno::NOENT)?, to, new)

@@ -1,21 +1,9 @@
 //! The properties of a file, from its status.
 
 use nacre_protocol::files::{Info, Kind};
-use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
+use rustix::fs::{AtFlags, Stat, readlinkat, statat};
 use rustix::io::Errno;
 use std::os::fd::AsFd;
-
-/// The kind of a file.
-pub fn kind_of(stat: &Stat) -> Kind {
-    match FileType::from_raw_mode(stat.st_mode) {
-        FileType::RegularFile => Kind::File,
-        FileType::Directory => Kind::Directory,
-        FileType::Symlink => Kind::Symlink,
-        FileType::Fifo => Kind::Fifo,
-        FileType::Socket => Kind::Socket,
-        _ => Kind::Device,
-    }
-}
 
 /// The file's permissions, without its kind.
 pub fn permissions(stat: &Stat) -> u32 {
@@ -30,7 +18,7 @@ pub fn identity(stat: &Stat) -> (u64, u64) {
 /// The description of a file from its status.
 pub fn info(stat: &Stat, target: Option<Vec<u8>>) -> Info {
     Info {
-        kind: kind_of(stat),
+        kind: Kind::of(stat.st_mode),
         size: u64::try_from(stat.st_size).unwrap_or(0),
         mode: permissions(stat),
         modified: (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
@@ -41,7 +29,7 @@ pub fn info(stat: &Stat, target: Option<Vec<u8>>) -> Info {
 /// Describes a file in an open directory; a symlink is not followed.
 pub fn info_at(directory: impl AsFd, name: &[u8]) -> Result<Info, Errno> {
     let stat = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
-    let target = match kind_of(&stat) {
+    let target = match Kind::of(stat.st_mode) {
         Kind::Symlink => target(&directory, name),
         _ => None,
     };

@@ -3,7 +3,7 @@
 use super::connection::Connection;
 use super::cursor::{Cursor, holds};
 use super::failure::{Stop, about, below, failure};
-use super::info::{identity, kind_of};
+use super::info::identity;
 use super::place::open_directory;
 use super::way::{Start, place_of};
 use nacre_protocol::files::{Failure, Kind, Reason};
@@ -20,7 +20,7 @@ pub fn remove(connection: &Connection, start: Start<'_>, path: &[u8], recursive:
         return Err(protected());
     }
     let stat = statat(&place.parent, &place.name[..], AtFlags::SYMLINK_NOFOLLOW).map_err(about(path))?;
-    if kind_of(&stat) != Kind::Directory {
+    if Kind::of(stat.st_mode) != Kind::Directory {
         if place.is_directory {
             return Err(about(path)(Errno::NOTDIR).into());
         }

@@ -7,7 +7,6 @@
 
 use super::connection::Connection;
 use super::failure::{Stop, about, below, failure};
-use super::info::kind_of;
 use super::place::Origin;
 use super::watch_events::{Happened, send, wait};
 use super::watched_file::WatchedFile;
@@ -66,7 +65,7 @@ pub fn watch(connection: &Connection, cwd: &[u8], path: &[u8], recursive: bool) 
         Errno::MFILE | Errno::NOSPC => failure(Reason::WatchLimit(errno.raw_os_error()), path),
         other => about(path)(other),
     };
-    if kind_of(&stat) != Kind::Directory {
+    if Kind::of(stat.st_mode) != Kind::Directory {
         return WatchedFile::new(absolute).map_err(failed)?.watch(connection);
     }
     let tree = WatchedTree::new(absolute, recursive).map_err(failed)?;
