@@ -1,5 +1,5 @@
 /** `nacre try`: what a command or a shell changed is shown, and becomes real or is discarded. */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Process } from 'nacre'
 import { describe, expect, it } from 'vitest'
@@ -52,6 +52,22 @@ describe('without a terminal', () => {
       const { code, stderr } = await running.ended
       expect([code, stderr]).toEqual([1, expect.stringContaining("other programs have changed 'old'")])
       expect(readFileSync(path.join(cwd, 'old'), 'utf8')).toBe('theirs\n')
+    }))
+
+  it('reports the first error, also when kept workspaces cannot be listed', () =>
+    withCli(async (cli) => {
+      const cwd = place(cli)
+      const TMPDIR = path.join(cwd, '../temporary')
+      mkdirSync(TMPDIR)
+      const command = `echo mine > old; echo ready; until [ -e '${cwd}/../go' ]; do sleep 0.01; done`
+      const running = cli.start(['try', '--cwd', cwd, '--then', 'commit', command], '', { TMPDIR })
+      await running.printed('ready')
+      writeFileSync(path.join(cwd, 'old'), 'theirs\n')
+      // Other users could write there, so it is refused.
+      chmodSync(path.join(TMPDIR, `nacre-${process.getuid?.()}/workspaces`), 0o777)
+      writeFileSync(path.join(cwd, '../go'), '')
+      const { code, stderr } = await running.ended
+      expect([code, stderr]).toEqual([1, expect.stringContaining("other programs have changed 'old'")])
     }))
 })
 

@@ -32,8 +32,8 @@ export interface Cli {
   tag: string
   /** Runs the executable to its end. */
   nacre(...words: string[]): Promise<Ended>
-  /** Does the same with this input; undefined leaves the pipe open. */
-  start(words: string[], input?: string | undefined): Running
+  /** Does the same with this input, and with more variables; undefined leaves the pipe open. */
+  start(words: string[], input?: string | undefined, env?: Record<string, string>): Running
   /** Runs `nacre job <verb> --root <root> ...`. */
   job(verb: string, ...words: string[]): Promise<Ended>
 }
@@ -45,7 +45,7 @@ export async function withCli(test: (cli: Cli) => Promise<void>): Promise<void> 
   const tag = `nacre-cli-${process.pid}-${++places}`
   const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
   const root = path.join(base, 'jobs')
-  const start = (words: string[], input?: string) => run(words, tag, base, input)
+  const start: Cli['start'] = (words, input, env) => run(words, { ...env, NACRE_TEST_TAG: tag }, base, input)
   const nacre = (...words: string[]) => start(words, '').ended
   const job = (verb: string, ...words: string[]) => nacre('job', verb, '--root', root, ...words)
   try {
@@ -72,10 +72,10 @@ export function inTerminal(
   })
 }
 
-function run(words: string[], tag: string, cwd: string, input: string | undefined): Running {
+function run(words: string[], env: Record<string, string>, cwd: string, input: string | undefined): Running {
   const child = spawn(process.execPath, [main, ...words], {
     cwd,
-    env: { ...process.env, NACRE_TEST_TAG: tag },
+    env: { ...process.env, ...env },
     stdio: ['pipe', 'pipe', 'pipe'],
   })
   const texts = { stdout: '', stderr: '' }

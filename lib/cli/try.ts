@@ -87,7 +87,9 @@ async function tryOut(command: string | string[] | undefined, options: Options):
     if (fate === 'keep') note(kept)
     return exitCode
   } catch (error) {
-    if ((await sandbox.workspace.list()).some((one) => one.id === id)) note(kept)
+    // Without a list, the error that came first still counts.
+    const found = await sandbox.workspace.list().catch(() => [])
+    if (found.some((one) => one.id === id)) note(kept)
     throw error
   } finally {
     ignore()
