@@ -378,6 +378,23 @@ fn a_named_workspace_belongs_to_its_directory() {
 }
 
 #[test]
+fn a_directory_with_the_number_of_a_removed_one_is_another() {
+    in_tiers("a_directory_with_the_number_of_a_removed_one_is_another", || {
+        let place = Place::new();
+        let real = place.root().join("real");
+        let number = |path: &Path| std::os::unix::fs::MetadataExt::ino(&fs::metadata(path).unwrap());
+        let before = number(&real);
+        place.open().close();
+        fs::remove_dir_all(&real).unwrap();
+        // Some file systems use the number again at once, and others never.
+        let others = (0..1000).map(|attempt| place.root().join(format!("other-{attempt}")));
+        let same = others.inspect(|other| fs::create_dir(other).unwrap()).find(|other| number(other) == before);
+        fs::rename(same.unwrap_or_else(|| place.root().join("other-0")), &real).unwrap();
+        assert!(place.lost().contains("is another directory"));
+    });
+}
+
+#[test]
 fn an_open_workspace_can_neither_be_opened_nor_deleted() {
     in_tiers("an_open_workspace_can_neither_be_opened_nor_deleted", || {
         let place = Place::new();

@@ -241,6 +241,7 @@ fn create(wanted: &Wanted<'_>, name: &[u8]) -> std::result::Result<Option<Named>
             let about = About {
                 path: wanted.path.as_os_str().as_bytes().to_vec(),
                 identity: journal::identity(base)?,
+                born: opening::born(base),
                 mounter: wanted.mounter,
                 user: geteuid().as_raw(),
                 unique: wanted.unique.into(),
@@ -284,9 +285,13 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
         let doing = format!("open the workspace '{}' as {opener}: it was made by {maker}", wanted.id);
         return Err(Failure::System(Errno::PERM, doing));
     }
-    if about.identity != journal::identity(wanted.base).map_err(while_doing(doing()))? {
+    let base = wanted.base;
+    let is_same = about.identity == journal::identity(base).map_err(while_doing(doing()))?;
+    // A removed directory leaves its number to others.
+    let is_later = about.born.zip(opening::born(base)).is_some_and(|(then, now)| then != now);
+    if !is_same || is_later {
         let reason = format!(
-            "{} is another directory than the one it was made for, {}: its device or inode differs",
+            "{} is another directory than the one it was made for, {}: its device, inode or time of creation differs",
             wanted.path.display(),
             String::from_utf8_lossy(&about.path)
         );

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::overlay::Mounter;
-use rustix::fs::{Mode, OFlags, ResolveFlags, fstat, ftruncate, openat, openat2};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, ftruncate, openat, openat2, statx};
 use rustix::io::{Errno, Result};
 use rustix::mount::{MountPropagationFlags, mount_change};
 use rustix::process::{getegid, geteuid};
@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 /// Maximum bytes of the list of mounts.
 const MAX_MOUNTS: u64 = 16 * 1024 * 1024;
+/// The kind of an overlay (statfs(2)).
+const OVERLAY: i64 = 0x794c_7630;
 /// Attempts to see a change time move. A tick of the clock of an older kernel takes four milliseconds at most.
 const ATTEMPTS: u32 = 1_000_000;
 
@@ -58,6 +60,18 @@ pub fn open_real(path: &Path) -> std::result::Result<OwnedFd, Failure> {
         openat(&parent, name, flags | OFlags::NOFOLLOW, Mode::empty())
     })();
     opened.map_err(while_doing(format!("open {}", path.display())))
+}
+
+/// When a directory was created, in seconds and nanoseconds. Tells it from a later one to which the file system has given
+/// the same inode number. `None` if the file system does not know. An overlay gives another time once it has copied a
+/// directory, so it does not count.
+pub fn born(directory: &OwnedFd) -> Option<(i64, u32)> {
+    if fstatfs(directory).ok()?.f_type as i64 == OVERLAY {
+        return None;
+    }
+    let found = statx(directory, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?;
+    let is_known = StatxFlags::from_bits_retain(found.stx_mask).contains(StatxFlags::BTIME);
+    is_known.then_some((found.stx_btime.tv_sec, found.stx_btime.tv_nsec))
 }
 
 /// An overlay would show the empty directory beneath a mount.
@@ -155,6 +169,29 @@ mod tests {
         let list = b"36 35 98:0 / /a\\040b\\134c rw - ext4 /dev/x rw\n37 35 0:5 / / rw - proc proc rw\n";
         let points: Vec<_> = mount_points(list).collect();
         assert_eq!(points, [PathBuf::from("/a b\\c"), PathBuf::from("/")]);
+    }
+
+    #[test]
+    fn only_another_directory_was_created_at_another_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let open = |name: &str| crate::testing::open(&directory.path().join(name));
+        fs::create_dir(directory.path().join("one")).unwrap();
+        let first = open("one");
+        moment(&first, &first).unwrap();
+        fs::create_dir(directory.path().join("two")).unwrap();
+        let before = born(&first);
+        fs::write(directory.path().join("one/file"), "").unwrap();
+        fs::rename(directory.path().join("one"), directory.path().join("moved")).unwrap();
+        assert_eq!(born(&open("moved")), before);
+        assert!(before.is_none() || born(&open("two")) > before);
+    }
+
+    #[test]
+    fn an_overlay_does_not_know_when_a_directory_was_created() {
+        let name = "opening::tests::an_overlay_does_not_know_when_a_directory_was_created";
+        crate::testing::in_namespaces(name, |workspace| {
+            assert_eq!(born(&workspace.mount(1).merged), None);
+        });
     }
 
     #[test]

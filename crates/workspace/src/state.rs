@@ -31,6 +31,8 @@ pub struct About {
     pub path: Vec<u8>,
     /// Its device and inode.
     pub identity: (u64, u64),
+    /// See [`crate::opening::born`].
+    pub born: Option<(i64, u32)>,
     /// Who mounts: the kernel marks layers in another way for each.
     pub mounter: Mounter,
     /// The user who mounts.
