@@ -1261,7 +1261,7 @@ export interface WorkspaceOptions {
 export interface NamedWorkspace {
   /** Its name. */
   id: string
-  /** Its directory; null if the note about it is damaged. */
+  /** Its directory; null if the note about it is damaged, or of another version of nacre. */
   path: string | null
   /** Whether a sandbox has it open. */
   inUse: boolean

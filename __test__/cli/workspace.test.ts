@@ -1,6 +1,7 @@
 /** `nacre workspace`: what `nacre try` has kept is listed, shown, committed and discarded. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
 import { expect, it } from 'vitest'
 import { type Cli, withCli } from '../helpers/cli.js'
@@ -48,6 +49,22 @@ it('discards the changes, and removes a workspace', () =>
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining(id)])
     expect(existsSync(path.join(cwd, 'bytes'))).toBe(false)
     await cli.nacre('workspace', 'rm', (await kept(cli)).id)
+  }))
+
+it('says why it cannot show a workspace of another version, and removes it', () =>
+  withCli(async (cli) => {
+    const { id } = await kept(cli)
+    const about = path.join(os.tmpdir(), `nacre-${process.getuid?.()}/workspaces/id-${id}/about`)
+    writeFileSync(about, readFileSync(about, 'latin1').replace(/ \d+\n/, ' 99\n'), 'latin1')
+    expect((await cli.nacre('workspace', 'ls')).stdout).toMatch(
+      new RegExp(`^${id} .* kept  \\(cannot be read\\)$`, 'm'),
+    )
+    for (const verb of ['diff', 'commit', 'discard']) {
+      const refused = await cli.nacre('workspace', verb, id)
+      expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('another version of nacre')])
+    }
+    expect((await cli.nacre('workspace', 'rm', id)).code).toBe(0)
+    expect((await cli.nacre('workspace', 'ls')).stdout).not.toContain(id)
   }))
 
 it('keeps the workspace after a conflict', () =>

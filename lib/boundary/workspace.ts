@@ -15,7 +15,7 @@ export interface NativeWorkspaceConfig {
 /** A workspace whose layers are kept. */
 export interface NativeNamed {
   name: string
-  /** Absent if the note about it is damaged. */
+  /** Absent if the note about it is damaged, or of another version. */
   path?: string
   inUse: boolean
   /** Seconds since 1970. */

@@ -76,10 +76,16 @@ async function listWorkspaces(): Promise<NamedWorkspace[]> {
   return await sandbox.workspace.list()
 }
 
-/** The directory of a workspace. Rejects with FILE_NOT_FOUND. */
+/** The directory of a workspace. Rejects with FILE_NOT_FOUND, and with WORKSPACE_LOST if that is not known. */
 export async function directoryOf(id: string): Promise<string> {
   const found = (await listWorkspaces()).find((one) => one.id === id)
   if (found?.path != null) return found.path
+  if (found !== undefined)
+    throw engineError(
+      'WORKSPACE_LOST',
+      `the workspace '${id}' cannot be read: it is damaged, or of another version of nacre. Open it with that version, or ` +
+        `remove it with nacre workspace rm ${id}`,
+    )
   throw engineError('FILE_NOT_FOUND', `there is no workspace '${id}'; nacre workspace ls lists them`)
 }
 
@@ -107,5 +113,5 @@ function selected(paths: string[]): { paths?: string[] } {
 }
 
 function describe({ id, path, inUse, usedAt }: NamedWorkspace): string {
-  return [id, usedAt, inUse ? 'in use' : 'kept', printable(path ?? '(damaged)')].join('  ')
+  return [id, usedAt, inUse ? 'in use' : 'kept', printable(path ?? '(cannot be read)')].join('  ')
 }

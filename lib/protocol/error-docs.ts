@@ -105,8 +105,9 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     fix: "Create it with `workspace: 'copy-on-write'`.",
   },
   WORKSPACE_UNSUPPORTED: {
-    cause: 'This machine or this directory allows no copy-on-write workspace.',
-    fix: 'The message names the reason. Run `npx nacre doctor`, or choose another directory.',
+    cause:
+      'This machine or this directory allows no copy-on-write workspace, or another version of nacre has made the named one.',
+    fix: 'The message names the reason. Run `npx nacre doctor`, choose another directory, or use the other version.',
   },
   IS_A_DIRECTORY: {
     cause: 'The path names a directory, and the call needs a file.',

@@ -23,7 +23,7 @@ pub struct NativeWorkspaceConfig {
 pub struct NativeNamed {
     /// Its name.
     pub name: String,
-    /// The real directory; absent if the note about it is damaged.
+    /// The real directory; absent if the note about it is damaged, or of another version.
     pub path: Option<String>,
     /// Whether a sandbox has it open.
     pub in_use: bool,

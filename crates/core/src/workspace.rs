@@ -49,7 +49,7 @@ pub struct Options {
 pub struct Named {
     /// Its name.
     pub id: String,
-    /// The real directory; `None` if the note about it is damaged.
+    /// The real directory; `None` if the note about it is damaged, or of another version.
     pub path: Option<PathBuf>,
     /// Whether a sandbox has it open.
     pub in_use: bool,

@@ -107,7 +107,7 @@ pub struct Opening {
 pub struct Named {
     /// Its name.
     pub id: String,
-    /// The real directory; `None` if the note about it is damaged.
+    /// The real directory; `None` if the note about it is damaged, or of another version.
     pub path: Option<Vec<u8>>,
     /// Whether a keeper has it open.
     pub in_use: bool,

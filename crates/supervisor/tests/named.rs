@@ -360,6 +360,48 @@ fn damaged_stores_are_lost() {
 }
 
 #[test]
+fn stores_of_another_version_are_refused_until_they_are_deleted() {
+    in_tiers("stores_of_another_version_are_refused_until_they_are_deleted", || {
+        let place = Place::new();
+        let raise = |name: &str| {
+            let mut bytes = fs::read(place.stored(name)).unwrap();
+            let end = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+            let line = String::from_utf8(bytes[..end].to_vec()).unwrap();
+            let version: u32 = line.strip_prefix("nacre workspace ").unwrap().parse().unwrap();
+            bytes.splice(..end, format!("nacre workspace {}", version + 99).into_bytes());
+            fs::write(place.stored(name), bytes).unwrap();
+        };
+        for name in ["about", "known"] {
+            let open = place.open();
+            open.write("a", "changed");
+            open.close();
+            raise(name);
+            for _ in 0..2 {
+                let error = place.try_open().err().unwrap();
+                assert_eq!(error.code, Code::WorkspaceUnsupported, "{error}");
+                assert!(error.message.ends_with("open it with that version to commit its changes, or delete it"));
+            }
+            assert_eq!(fs::read_to_string(place.stored("upper/a")).unwrap(), "changed");
+            let listed: Vec<_> = place.list().into_iter().map(|named| (named.id, named.path.is_some())).collect();
+            assert_eq!(listed, [("x".into(), name != "about")]);
+            place.delete("x").unwrap();
+            assert_eq!(place.list(), []);
+        }
+        // A commit of another version that has not ended is left to it.
+        let open = place.open();
+        open.close();
+        fs::write(place.stored("journal"), "nacre workspace 99\nsteps").unwrap();
+        for error in [place.try_open().err().unwrap(), place.delete("x").unwrap_err()] {
+            assert_eq!(error.code, Code::WorkspaceUnsupported, "{error}");
+            assert!(error.message.ends_with("open it with that version first"), "{error}");
+        }
+        assert!(place.stored("journal").exists());
+        fs::remove_file(place.stored("journal")).unwrap();
+        place.delete("x").unwrap();
+    });
+}
+
+#[test]
 fn a_named_workspace_belongs_to_its_directory() {
     in_tiers("a_named_workspace_belongs_to_its_directory", || {
         let place = Place::new();

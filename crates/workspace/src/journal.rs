@@ -2,10 +2,10 @@
 
 use crate::failure::{Trouble, at};
 use crate::known::{Notes, Staged};
+use crate::sealed;
 use crate::staging::{self, Staging, write_all};
 use crate::steps::{Place, Reason, Step, is_conflict};
 use crate::tree::{Tree, open_file, status};
-use nacre_protocol::message;
 use rustix::fs::{AtFlags, Mode, OFlags, fstat, fsync, openat, renameat, syncfs, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
@@ -58,7 +58,7 @@ impl Journal {
     /// Reads the journal of a store, if there is one.
     ///
     /// # Errors
-    /// Those of the system calls; `EBADMSG` for a file that is no journal.
+    /// Those of the system calls; [`sealed::FOREIGN`]; `EBADMSG` for a file that is damaged.
     pub fn read(store: &OwnedFd) -> Result<Option<Self>> {
         if !exists(store)? {
             return Ok(None);
@@ -66,7 +66,7 @@ impl Journal {
         let mut bytes = Vec::new();
         let read = File::from(open_file(store, NAME.as_bytes())?).take(MAX_BYTES).read_to_end(&mut bytes);
         read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
-        message::decode(&bytes).map(Some).map_err(|_| Errno::BADMSG)
+        sealed::unseal(&bytes).map(Some)
     }
 
     /// Writes it, in the place of an earlier one.
@@ -74,7 +74,7 @@ impl Journal {
     /// # Errors
     /// Those of the system calls; `EFBIG` for more steps than a journal can have.
     pub fn write(&self, store: &OwnedFd) -> Result<()> {
-        let bytes = message::encode(self).map_err(|_| Errno::NOMEM)?;
+        let bytes = sealed::seal(self)?;
         if bytes.len() as u64 > MAX_BYTES {
             return Err(Errno::FBIG);
         }

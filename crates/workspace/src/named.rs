@@ -10,6 +10,9 @@
 //! - `journal`: a commit that has not ended,
 //! - `nacre.lock`: locked while a keeper uses the store.
 //!
+//! `about`, `known` and `journal` begin with the version of their format. A store of another version is neither changed nor
+//! swept.
+//!
 //! A new store is made under another name and renamed at the end, so what is missing in a named store is damage.
 
 use crate::failure::{Failure, while_doing};
@@ -22,7 +25,7 @@ use crate::overlay::Mounter;
 use crate::state::{self, About};
 use crate::store::{Store, Stores};
 use crate::tree::{Tree, names, open_directory, status};
-use crate::{recovery, sweep};
+use crate::{recovery, sealed, sweep};
 use nacre_protocol::workspace::{self, Storage};
 use rustix::fs::{fstat, renameat, syncfs};
 use rustix::io::{Errno, Result};
@@ -102,7 +105,8 @@ impl From<Errno> for Obstacle {
 /// Opens a named workspace again, or creates it.
 ///
 /// # Errors
-/// [`Failure::InUse`], [`Failure::Lost`], and those of [`Store::create`].
+/// [`Failure::InUse`], [`Failure::Lost`], [`Failure::Unsupported`] for a store of another version of nacre, and those of
+/// [`Store::create`].
 pub fn open(wanted: &Wanted<'_>) -> std::result::Result<Named, Failure> {
     let name = name_of(wanted.id)?;
     let doing = || format!("open the workspace '{}'", wanted.id);
@@ -155,7 +159,8 @@ fn describe(stores: &OwnedFd, name: &[u8]) -> Option<workspace::Named> {
 /// Deletes a named workspace.
 ///
 /// # Errors
-/// [`Failure::Missing`], [`Failure::InUse`], and [`Failure::System`] if a commit that was interrupted cannot be completed.
+/// [`Failure::Missing`], [`Failure::InUse`], and [`Failure::System`] or [`Failure::Unsupported`] if a commit that was
+/// interrupted cannot be completed.
 pub fn delete(stores: &Path, id: &str) -> std::result::Result<(), Failure> {
     let name = name_of(id)?;
     let doing = || format!("delete the workspace '{id}'");
@@ -317,6 +322,7 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
     });
     match completed {
         Err(Errno::BADMSG) => return Err(Failure::Lost("its file 'journal' is damaged".into())),
+        Err(sealed::FOREIGN) => return Err(recovery::foreign()),
         completed => completed.map_err(while_doing(format!("{}: complete its last commit", doing())))?,
     }
     let (known, history) = (state::read_known(&directory)?, History::expect(&directory)?);

@@ -4,6 +4,7 @@ use crate::failure::{Failure, while_doing};
 use crate::history::History;
 use crate::journal::{self, Direction, Journal};
 use crate::layers;
+use crate::sealed;
 use crate::settle;
 use crate::state::{self, About};
 use crate::tree::Tree;
@@ -17,15 +18,25 @@ use std::os::fd::OwnedFd;
 ///
 /// # Errors
 /// [`Failure::System`] if it cannot be completed now. It can be tried again. [`Failure::Missing`] if its real directory no
-/// longer exists at its path.
+/// longer exists at its path, and [`Failure::Unsupported`] if only another version of nacre can.
 pub fn recover(store: &OwnedFd) -> std::result::Result<bool, Failure> {
     let doing = "complete a commit that was interrupted";
-    let Some(journal) = Journal::read(store).map_err(while_doing(doing))? else { return Ok(false) };
+    let journal = Journal::read(store).map_err(|errno| match errno {
+        sealed::FOREIGN => foreign(),
+        errno => while_doing(doing)(errno),
+    })?;
+    let Some(journal) = journal else { return Ok(false) };
     let place = String::from_utf8_lossy(&journal.path).into_owned();
     let doing = format!("{doing}, in {place}");
     let base = open_base(&journal).map_err(while_doing(&*doing))?.ok_or(Failure::Missing)?;
     complete(store, journal, &Tree::new(base)).map_err(while_doing(doing))?;
     Ok(true)
+}
+
+/// Only the version of nacre that has begun a commit can complete it.
+pub fn foreign() -> Failure {
+    let reason = "another version of nacre has not completed a commit of it: open it with that version first";
+    Failure::Unsupported(reason.into())
 }
 
 /// The real directory of a commit. `None` if it no longer exists at its path.

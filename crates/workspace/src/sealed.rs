@@ -1,4 +1,5 @@
-//! Small files of a store that are replaced as a whole, and whose damage is noticed.
+//! Files of a store whose damage is noticed, and whose format has a version: a store may outlive its nacre. Small ones are
+//! replaced as a whole.
 
 use crate::staging::write_all;
 use crate::tree::{file_type, open_file};
@@ -11,15 +12,49 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 
-/// The version of all files. Another one is damage: a store is not moved between versions.
+/// The first line of all files, with the version of their format. Raise it with every change of what the files contain.
 const VERSION: &[u8] = b"nacre workspace 1\n";
+/// The part of the first line that is the same in all versions.
+const TITLE: &[u8] = b"nacre workspace ";
 /// Bytes of the checksum, which follows the version and covers the rest.
 const SUM_BYTES: usize = 20;
+/// The error for a file in the format of another version. It is not damaged, but cannot be read.
+pub const FOREIGN: Errno = Errno::PROTONOSUPPORT;
+
+/// A content as the bytes of a file.
+///
+/// # Errors
+/// `ENOMEM` if it cannot be encoded.
+pub fn seal<T: Serialize>(content: &T) -> Result<Vec<u8>> {
+    let content = message::encode(content).map_err(|_| Errno::NOMEM)?;
+    Ok([VERSION, &Sha1::digest(&content)[..], &content].concat())
+}
+
+/// The content of a file.
+///
+/// # Errors
+/// [`FOREIGN`]; `EBADMSG` for a file that is damaged.
+pub fn unseal<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    let Some(rest) = bytes.strip_prefix(VERSION) else {
+        return Err(if is_foreign(bytes) { FOREIGN } else { Errno::BADMSG });
+    };
+    let (sum, content) = rest.split_at_checked(SUM_BYTES).ok_or(Errno::BADMSG)?;
+    if Sha1::digest(content)[..] != *sum {
+        return Err(Errno::BADMSG);
+    }
+    message::decode(content).map_err(|_| Errno::BADMSG)
+}
+
+fn is_foreign(bytes: &[u8]) -> bool {
+    let rest = bytes.strip_prefix(TITLE).unwrap_or_default();
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    digits > 0 && rest.get(digits) == Some(&b'\n')
+}
 
 /// Reads a file. `None` if there is none.
 ///
 /// # Errors
-/// Those of the system calls; `EBADMSG` for a file that is damaged, or longer than `max_bytes`.
+/// Those of the system calls; [`FOREIGN`]; `EBADMSG` for a file that is damaged, or longer than `max_bytes`.
 pub fn read<T: DeserializeOwned>(store: &OwnedFd, name: &str, max_bytes: u64) -> Result<Option<T>> {
     let file = match open_file(store, name.as_bytes()) {
         Err(Errno::NOENT) => return Ok(None),
@@ -35,12 +70,7 @@ pub fn read<T: DeserializeOwned>(store: &OwnedFd, name: &str, max_bytes: u64) ->
     if bytes.len() as u64 > max_bytes {
         return Err(Errno::BADMSG);
     }
-    let rest = bytes.strip_prefix(VERSION).and_then(|rest| rest.split_at_checked(SUM_BYTES));
-    let (sum, content) = rest.ok_or(Errno::BADMSG)?;
-    if Sha1::digest(content)[..] != *sum {
-        return Err(Errno::BADMSG);
-    }
-    message::decode(content).map(Some).map_err(|_| Errno::BADMSG)
+    unseal(&bytes).map(Some)
 }
 
 /// Writes a file, in the place of an earlier one. The disk need not have it afterwards.
@@ -48,9 +78,7 @@ pub fn read<T: DeserializeOwned>(store: &OwnedFd, name: &str, max_bytes: u64) ->
 /// # Errors
 /// Those of the system calls; the earlier file stays. `EFBIG` if it would have more than `max_bytes`.
 pub fn write<T: Serialize>(store: &OwnedFd, name: &str, content: &T, max_bytes: u64) -> Result<()> {
-    let content = message::encode(content).map_err(|_| Errno::NOMEM)?;
-    let sum = Sha1::digest(&content);
-    let bytes = [VERSION, &sum[..], &content].concat();
+    let bytes = seal(content)?;
     if bytes.len() as u64 > max_bytes {
         return Err(Errno::FBIG);
     }
@@ -83,7 +111,10 @@ mod tests {
             let mut damaged = whole.clone();
             damaged[at] ^= 1;
             fs::write(&path, damaged).unwrap();
-            assert_eq!(read(1000), Err(Errno::BADMSG), "byte {at}");
+            // 1 has become 0.
+            let is_version = at == TITLE.len();
+            let error = if is_version { FOREIGN } else { Errno::BADMSG };
+            assert_eq!(read(1000), Err(error), "byte {at}");
             fs::write(&path, &whole[..at]).unwrap();
             assert_eq!(read(1000), Err(Errno::BADMSG), "cut at {at}");
         }

@@ -55,7 +55,7 @@ impl About {
     /// Reads it. `None` if the store has none.
     ///
     /// # Errors
-    /// Those of the system calls; `EBADMSG` if it is damaged.
+    /// Those of the system calls; [`sealed::FOREIGN`]; `EBADMSG` if it is damaged.
     pub fn read(store: &OwnedFd) -> Result<Option<Self>> {
         sealed::read(store, ABOUT, MAX_ABOUT_BYTES)
     }
@@ -63,7 +63,7 @@ impl About {
     /// Reads that of a named store.
     ///
     /// # Errors
-    /// [`Failure::Lost`] if it is missing or damaged.
+    /// [`Failure::Lost`] if it is missing or damaged, and [`Failure::Unsupported`] if another version of nacre has written it.
     pub fn expect(store: &OwnedFd) -> std::result::Result<Self, Failure> {
         expected(Self::read(store), ABOUT)
     }
@@ -80,7 +80,7 @@ pub fn write_known(store: &OwnedFd, known: &Known) -> Result<()> {
 /// Reads what commits have made.
 ///
 /// # Errors
-/// [`Failure::Lost`] if it is missing or damaged.
+/// As for [`About::expect`].
 pub fn read_known(store: &OwnedFd) -> std::result::Result<Known, Failure> {
     expected(sealed::read(store, KNOWN, MAX_KNOWN_BYTES), KNOWN)
 }
@@ -94,6 +94,11 @@ pub fn expected<T>(read: Result<Option<T>>, name: &str) -> std::result::Result<T
         Ok(Some(content)) => Ok(content),
         Ok(None) => Err(Failure::Lost(format!("its file '{name}' is missing"))),
         Err(Errno::BADMSG) => Err(Failure::Lost(format!("its file '{name}' is damaged"))),
+        Err(sealed::FOREIGN) => Err(Failure::Unsupported(
+            "another version of nacre has made its layers, in a format that this one does not read: open it with that \
+             version to commit its changes, or delete it"
+                .into(),
+        )),
         Err(errno) => Err(Failure::System(errno, format!("read the file '{name}' of the workspace"))),
     }
 }
