@@ -1,7 +1,11 @@
 /**
  * Tests random operations on several concurrent sessions against a model of the expected state.
  *
- *   node scripts/fuzz.mjs [--seed N] [--seconds N] [--operations N] [--mode default|subreaper] [--keep-going]
+ *   node scripts/fuzz.mjs [--seed N] [--seconds N] [--operations N] [--mode default|subreaper] [--kind KIND]
+ *                         [--keep-going]
+ *
+ * --kind keeps only this kind of operations, like `workspace`. Without copy-on-write workspaces on this machine, that kind
+ * is left out.
  *
  * Needs a debug build (`node scripts/setup.mjs --debug`). A round is a sandbox with three sessions and some dozens of
  * operations. The seed comes from --seed or NACRE_SEED; without either it is fresh. Round N of seed S is the same in every
@@ -12,8 +16,8 @@ import { parseArgs } from 'node:util'
 
 process.env.NACRE_NATIVE ??= 'debug'
 const { createRandom } = await import('./fuzz/random.mjs')
-const { makeOperations } = await import('./fuzz/operations.mjs')
-const { MODES, runRound, warmUp } = await import('./fuzz/round.mjs')
+const { KINDS, makeOperations } = await import('./fuzz/operations.mjs')
+const { hasWorkspaces, MODES, runRound, warmUp } = await import('./fuzz/round.mjs')
 const { shorten, show } = await import('./fuzz/shorten.mjs')
 
 const SESSIONS = 3
@@ -25,6 +29,7 @@ const { values } = parseArgs({
     seconds: { type: 'string', default: '60' },
     operations: { type: 'string' },
     mode: { type: 'string' },
+    kind: { type: 'string' },
     'keep-going': { type: 'boolean', default: false },
   },
 })
@@ -33,10 +38,14 @@ const deadline = performance.now() + toNumber('seconds', values.seconds) * 1000
 const most =
   values.operations === undefined ? Number.POSITIVE_INFINITY : toNumber('operations', values.operations)
 if (values.mode !== undefined && MODES[values.mode] === undefined) usage(`unknown mode: ${values.mode}`)
+if (values.kind !== undefined && !KINDS.includes(values.kind)) usage(`unknown kind: ${values.kind}`)
 const modes = values.mode === undefined ? Object.keys(MODES) : [values.mode]
 
 console.log(`seed ${seed}`)
 await warmUp()
+const offered = hasWorkspaces() ? KINDS : KINDS.filter((kind) => kind !== 'workspace')
+const kinds = offered.filter((kind) => kind === (values.kind ?? kind))
+if (kinds.length === 0) usage('this machine has no copy-on-write workspaces')
 let done = 0
 let deviations = 0
 let rounds = 0
@@ -46,7 +55,7 @@ while (performance.now() < deadline && done < most) {
   const round = {
     mode,
     sessions: SESSIONS,
-    operations: makeOperations(random, Math.min(PER_ROUND, most - done), SESSIONS, mode),
+    operations: makeOperations(random, Math.min(PER_ROUND, most - done), SESSIONS, { mode, kinds }),
   }
   const deviation = await runRound(round)
   rounds++

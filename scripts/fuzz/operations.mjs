@@ -2,6 +2,7 @@
 import { ENDINGS, ENDLESS, FATAL, OPEN, SCRIPTS } from './endings.mjs'
 import { fragment } from './fragments.mjs'
 import { NAMES } from './state.mjs'
+import { workspaceOperation } from './workspace.mjs'
 
 /** How often each kind of operation is chosen. */
 const WEIGHTS = {
@@ -29,20 +30,25 @@ const WEIGHTS = {
   killSupervisor: 3,
   stop: 3,
   recreate: 2,
+  workspace: 4,
 }
 
 /**
  * Creates a list of operations for this many sessions. Without cgroups, a process with its own session (setsid) cannot be
- * found once the supervisor has been killed, so such processes are left out.
+ * found once the supervisor has been killed, so such processes are left out. `kinds` says which ones there are.
  */
-export function makeOperations(random, count, sessions, mode) {
-  const operations = anyOperations(random, count, sessions)
+export function makeOperations(random, count, sessions, { mode, kinds }) {
+  const operations = anyOperations(random, count, sessions, kinds)
   return mode === 'subreaper' ? operations.filter(({ how }) => how !== 'setsid') : operations
 }
 
-function anyOperations(random, count, sessions) {
+/** The kinds of operations. */
+export const KINDS = Object.keys(WEIGHTS)
+
+function anyOperations(random, count, sessions, kinds) {
+  const weights = Object.fromEntries(kinds.map((kind) => [kind, WEIGHTS[kind]]))
   return Array.from({ length: count }, () => {
-    const kind = random.weighted(WEIGHTS)
+    const kind = random.weighted(weights)
     return { session: random.below(sessions), kind, ...generators[kind](random) }
   })
 }
@@ -151,4 +157,5 @@ const generators = {
     after: moment(random),
     awaited: random.chance(0.5),
   }),
+  workspace: workspaceOperation,
 }

@@ -5,6 +5,7 @@ import { describe, must, probe, run, scoped, within } from './call.mjs'
 import { kills } from './kills.mjs'
 import { commandText, Deviation, evaluate, SHOW, setExported, shown, unique } from './model.mjs'
 import { probeText } from './state.mjs'
+import { workspace } from './workspace.mjs'
 
 /** Carries out one operation. Throws a Deviation. */
 export async function perform(subject, operation) {
@@ -48,6 +49,7 @@ async function startProcess({ session, model }, command, options) {
 
 const performers = {
   probe,
+  workspace,
   command: undisturbed,
   end: undisturbed,
 

@@ -27,6 +27,11 @@ export async function warmUp() {
   rmSync(directory, { recursive: true, force: true })
 }
 
+/** Whether copy-on-write workspaces work on this machine. */
+export function hasWorkspaces() {
+  return new Sandbox().capabilities().workspace.copyOnWrite
+}
+
 /** Runs a round. Returns the deviation, with the index of its operation, or undefined. */
 export async function runRound({ mode, sessions, operations }) {
   const tag = `nacre-fuzz-${process.pid}-${++rounds}`
@@ -36,11 +41,10 @@ export async function runRound({ mode, sessions, operations }) {
   mkdirSync(path.join(root, 'd1/d 2'), { recursive: true })
   mkdirSync(path.join(root, 'd3'))
   const before = takeInventory()
-  const sandbox = inMode(MODES[mode], () => {
-    const env = { ...environment, NACRE_FUZZ: tag }
-    return new Sandbox({ cwd: root, stateDir, extendEnv: false, env })
-  })
-  const subjects = Array.from({ length: sessions }, (_, number) => createSubject(sandbox, root, number))
+  const env = { ...environment, NACRE_FUZZ: tag }
+  const sandbox = inMode(MODES[mode], () => new Sandbox({ cwd: root, stateDir, extendEnv: false, env }))
+  const place = { sandbox, root, env }
+  const subjects = Array.from({ length: sessions }, (_, number) => createSubject(place, number))
   let deviation
   try {
     await Promise.all(subjects.map((subject) => subject.open()))
@@ -64,10 +68,11 @@ export async function runRound({ mode, sessions, operations }) {
   return deviation && { ...deviation, message: deviation.message.replaceAll(root, 'ROOT') }
 }
 
-function createSubject(sandbox, root, number) {
+function createSubject({ sandbox, root, env }, number) {
   return {
     sandbox,
     root,
+    env,
     model: new Model(root),
     session: undefined,
     /** The pid of the shell, once a command has run. */

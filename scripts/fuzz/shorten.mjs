@@ -1,4 +1,4 @@
-/** Shortens a list of operations with a deviation to a shorter list with the same deviation. */
+/** Shortens a list of operations with a deviation to a shorter list with the same deviation, and then the lists in them. */
 import { commandText } from './model.mjs'
 import { runRound } from './round.mjs'
 
@@ -8,35 +8,50 @@ const ATTEMPTS = 3
 /** Removes operations as long as the deviation remains. Timing can hide it, so each list is tried several times. */
 export async function shorten(round, deviation) {
   const deadline = performance.now() + MOST_MS
-  let best = { ...round, operations: relevant(round, deviation) }
+  let operations = relevant(round, deviation)
   let found = deviation
-  let reproduced = false
-  const fails = async (operations) => {
+  const fails = async (fewer) => {
     for (let attempt = 0; attempt < ATTEMPTS && performance.now() < deadline; attempt++) {
-      const again = await runRound({ ...round, operations })
+      const again = await runRound({ ...round, operations: fewer })
       if (again !== undefined && kindOf(again) === kindOf(deviation)) return again
     }
     return undefined
   }
-  const first = await fails(best.operations)
-  if (first === undefined) return { round: best, deviation: found, reproduced }
-  reproduced = true
-  for (let size = Math.ceil(best.operations.length / 2); size >= 1 && performance.now() < deadline; ) {
-    let removed = false
-    for (let at = 0; at < best.operations.length && performance.now() < deadline; ) {
-      const operations = best.operations.toSpliced(at, size)
-      const again = await fails(operations)
-      if (again === undefined) at += size
-      else {
-        best = { ...best, operations }
-        found = again
-        removed = true
+  /** Shortens one list; `within` makes the operations that contain another one in its place. */
+  const shortenList = async (list, within) => {
+    for (let size = Math.ceil(list.length / 2); size >= 1 && performance.now() < deadline; ) {
+      let removed = false
+      for (let at = 0; at < list.length && performance.now() < deadline; ) {
+        const shorter = list.toSpliced(at, size)
+        const again = await fails(within(shorter))
+        if (again === undefined) at += size
+        else {
+          list = shorter
+          operations = within(shorter)
+          found = again
+          removed = true
+        }
       }
+      if (size === 1 && !removed) break
+      size = size === 1 ? 1 : Math.ceil(size / 2)
     }
-    if (size === 1 && !removed) break
-    size = size === 1 ? 1 : Math.ceil(size / 2)
   }
-  return { round: best, deviation: found, reproduced }
+  const reproduced = (await fails(operations)) !== undefined
+  if (reproduced) {
+    await shortenList(operations, (fewer) => fewer)
+    for (const [at, { kind, furnish, steps }] of operations.entries()) {
+      if (kind !== 'workspace') continue
+      const change = (parts) => operations.with(at, { ...operations[at], ...parts })
+      await shortenList(steps, (fewer) => change({ steps: fewer }))
+      await shortenList(furnish, (fewer) => change({ furnish: fewer }))
+      for (const [number, { script }] of operations[at].steps.entries())
+        await shortenList(script, (fewer) => {
+          const { steps } = operations[at]
+          return change({ steps: steps.with(number, { ...steps[number], script: fewer }) })
+        })
+    }
+  }
+  return { round: { ...round, operations }, deviation: found, reproduced }
 }
 
 /** The operations of the deviating session, up to the deviation; all operations if the session is unknown. */

@@ -1,0 +1,290 @@
+/**
+ * A copy-on-write workspace with random changes, in its own sandbox: a pause would wait for the commands of other sessions.
+ * What its calls report and do is compared with the real directory and with what programs see.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Sandbox } from 'nacre'
+import { must, within } from './call.mjs'
+import { readTree } from './tree.mjs'
+
+const DIRECTORIES = ['a', 'b', 'd e', 'a/b', 'b/a', 'd e/a']
+const NAMES = [
+  'a',
+  'b',
+  'c',
+  'd e',
+  'é',
+  '-x',
+  "q'uote",
+  'tab\tname',
+  'new\nline',
+  '$var',
+  'back\\slash',
+  '.hidden',
+]
+const MODES = ['700', '755', '711', '2755', '1777']
+
+const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`
+
+/** A line that may fail, and does no harm outside. */
+function line(random) {
+  const place = () => `./${random.chance(0.5) ? '' : `${random.pick(DIRECTORIES)}/`}${random.pick(NAMES)}`
+  const [one, other] = [quoted(place()), quoted(place())]
+  return random.pick([
+    () => `echo ${random.below(5)} > ${one}`,
+    () => `echo more >> ${one}`,
+    () => `printf no-newline > ${one}`,
+    () => `truncate -s ${random.below(9)} ${one}`,
+    () => `seq ${random.below(900)} | tac > ${one}`,
+    () => `printf '\\0%s' ${random.below(100)} > ${one}`,
+    () => `touch ${one}`,
+    () => `mkdir ${one}`,
+    () => `mkdir -p ${one}/x/y`,
+    () => `mkdir -p ${quoted(random.pick(DIRECTORIES))}`,
+    () => `rm -rf ${one}`,
+    () => `rm ${one}`,
+    () => `rmdir ${one}`,
+    () => `mv ${one} ${other}`,
+    () => `mv -T ${one} ${other}`,
+    () => `cp -a ${one} ${other}`,
+    () => `ln ${one} ${other}`,
+    () => `ln -s ${quoted(`to-${random.pick(NAMES)}`)} ${one}`,
+    // Under a name of its own: what opens one waits.
+    () => `mkfifo ${quoted(`${random.pick(DIRECTORIES)}/fifo`)}`,
+    () => `chmod ${random.pick(MODES)} ${one}`,
+    () => `[ -f ${one} ] && chmod ${random.pick(['600', '644'])} ${one}`,
+    () => `rm -rf ${one} && mkdir ${one} && echo in > ${one}/${quoted(random.pick(NAMES))}`,
+    () => `[ -d ${one} ] && rm -rf ${one} && echo now-a-file > ${one}`,
+    () => `[ -f ${one} ] && rm ${one} && mkdir ${one} && echo x > ${one}/f`,
+  ])()
+}
+
+const script = (random, least, most) => random.list(least, most, () => line(random))
+
+/** What a step does once its changes are checked. `which` chooses one of them. */
+const ENDS = { nothing: 2, commit: 2, commitOne: 2, discard: 1, discardOne: 2, conflict: 2, reopen: 2 }
+
+/** Creates the operation, as plain data. */
+export const workspaceOperation = (random) => ({
+  furnish: script(random, 0, 25),
+  steps: random.list(1, 6, () => ({
+    script: script(random, 3, 17),
+    patch: random.chance(0.5),
+    end: random.weighted(ENDS),
+    which: random.below(1000),
+  })),
+})
+
+/** Carries it out. Throws a Deviation. */
+export async function workspace({ root, env }, { furnish, steps }) {
+  const place = mkdtempSync(path.join(path.dirname(root), 'workspace-'))
+  const subject = new Subject(place, env)
+  try {
+    run(furnish, subject.directory)
+    for (const step of steps) await subject.step(step)
+    await subject.destroy()
+    await subject.sandbox.workspace.delete()
+    subject.sandbox = undefined
+  } finally {
+    await subject.destroy()
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+const textOf = (lines) => [...lines.map((line) => `{ ${line}; } 2>/dev/null`), 'true'].join('\n')
+
+function run(lines, directory) {
+  execFileSync('bash', ['-c', textOf(lines)], { cwd: directory, stdio: 'ignore' })
+}
+
+class Subject {
+  sandbox
+  #place
+  #env
+  /** The entries that programs see. */
+  #seen = {}
+  #changes = []
+
+  constructor(place, env) {
+    this.#place = place
+    this.#env = env
+    mkdirSync(this.directory)
+  }
+
+  get directory() {
+    return path.join(this.#place, 'real')
+  }
+
+  async step({ script, patch, end, which }) {
+    this.sandbox ??= this.#open()
+    const before = readTree(this.directory)
+    await this.#exec(['bash', '-c', textOf(script)])
+    await this.#look()
+    this.#mustEqual(readTree(this.directory), before, 'a change is real before a commit')
+    this.#changes = await this.#call('changes')
+    const listed = this.#changes.map((change) => change.path)
+    const differing = differences(before, this.#seen)
+    must(
+      JSON.stringify(listed.toSorted()) === JSON.stringify(differing.toSorted()),
+      `changes() lists ${JSON.stringify(listed)} instead of ${JSON.stringify(differing)}`,
+    )
+    if (patch) await this.#checkPatch(before)
+    if (this.#changes.length > 0) await this[end](this.#changes[which % this.#changes.length])
+  }
+
+  async destroy() {
+    if (this.sandbox !== undefined) await within(this.sandbox.destroy(), 'destroy')
+  }
+
+  nothing() {}
+
+  async commit() {
+    await this.#commit({})
+    this.#mustEqual(readTree(this.directory), this.#seen, 'a commit makes something else real')
+    await this.#mustHaveNoChanges('a commit')
+  }
+
+  async commitOne(change) {
+    await this.#commit({ paths: [change.pathBytes] })
+    const seen = this.#seen
+    await this.#look()
+    this.#mustEqual(this.#seen, seen, `the commit of ${change.path} changes what programs see`)
+    this.#mustBeSettled(change, 'commit')
+  }
+
+  async discard() {
+    await this.#call('discard')
+    await this.#look()
+    this.#mustEqual(this.#seen, readTree(this.directory), 'a discard leaves a difference')
+    await this.#mustHaveNoChanges('a discard')
+  }
+
+  async discardOne(change) {
+    await this.#call('discard', { paths: [change.pathBytes] })
+    await this.#look()
+    this.#mustBeSettled(change, 'discard')
+  }
+
+  /** Another program changes a file that was changed here. */
+  async conflict({ path: name, kind, type }) {
+    if (kind !== 'file' || type !== 'modified') return
+    const other = path.join(this.#place, 'other')
+    writeFileSync(other, 'theirs')
+    renameSync(other, path.join(this.directory, name))
+    const before = readTree(this.directory)
+    const refused = await this.sandbox.workspace.commit({ sync: false }).catch((error) => error)
+    must(
+      refused.code === 'WORKSPACE_CONFLICT' && refused.paths.includes(name),
+      `a commit of ${name}, which others have changed: ${refused.code ?? JSON.stringify(refused)} ${refused.paths}`,
+    )
+    this.#mustEqual(readTree(this.directory), before, 'a commit with a conflict changes the real directory')
+    await this.#commit({ force: true })
+    this.#mustEqual(readTree(this.directory), this.#seen, 'a forced commit makes something else real')
+  }
+
+  /** The layers are closed, and opened by another sandbox. */
+  async reopen() {
+    await this.destroy()
+    this.sandbox = this.#open()
+    const seen = this.#seen
+    await this.#look()
+    this.#mustEqual(this.#seen, seen, 'the reopened workspace differs')
+  }
+
+  #open() {
+    const stateDir = path.join(this.#place, 'state')
+    const workspace = { mode: 'copy-on-write', id: 'fuzz' }
+    return new Sandbox({ cwd: this.directory, stateDir, workspace, extendEnv: false, env: this.#env })
+  }
+
+  async #exec(command) {
+    return await within(this.sandbox.exec(command, { check: true }), JSON.stringify(command).slice(0, 400))
+  }
+
+  /** Reads what programs see. */
+  async #look() {
+    const program = fileURLToPath(import.meta.resolve('./tree.mjs'))
+    const { stdout } = await this.#exec([process.execPath, program, this.directory])
+    this.#seen = JSON.parse(stdout)
+  }
+
+  async #call(name, options) {
+    const call = this.sandbox.workspace[name](options).catch((error) => {
+      must(
+        false,
+        `${name} ${JSON.stringify(options) ?? ''}: ${error.code} ${error.message} ${error.paths ?? ''}`,
+      )
+    })
+    return await within(call, name)
+  }
+
+  async #commit(options) {
+    const { skipped } = await this.#call('commit', { sync: false, ...options })
+    must(skipped.length === 0, `a commit skips ${JSON.stringify(skipped)}`)
+  }
+
+  async #checkPatch(before) {
+    const patch = await this.#call('diff')
+    if (this.#changes.some((change) => stopsGit(change, before))) return
+    const copy = path.join(this.#place, 'copy')
+    execFileSync('cp', ['-a', this.directory, copy])
+    if (patch.length > 0) {
+      const options = { cwd: copy, input: patch, stdio: ['pipe', 'ignore', 'pipe'] }
+      // Not those of a repository above.
+      const env = { ...process.env, GIT_DIR: '/nonexistent' }
+      try {
+        execFileSync('git', ['apply', '--whitespace=nowarn', '-'], { ...options, env })
+      } catch (error) {
+        must(false, `git refuses the patch: ${error.stderr}${Buffer.from(patch)}`.slice(0, 1000))
+      }
+    }
+    this.#mustEqual(inPatch(readTree(copy)), inPatch(this.#seen), 'the patch makes something else')
+    rmSync(copy, { recursive: true })
+  }
+
+  #mustBeSettled({ path: name }, what) {
+    const isWithin = (other) => other === name || other.startsWith(`${name}/`)
+    const left = differences(readTree(this.directory), this.#seen).filter(isWithin)
+    must(left.length === 0, `the ${what} of ${name} leaves ${JSON.stringify(left)}`)
+  }
+
+  async #mustHaveNoChanges(after) {
+    const left = await this.#call('changes')
+    must(left.length === 0, `changes after ${after}: ${JSON.stringify(left)}`)
+  }
+
+  #mustEqual(found, wanted, complaint) {
+    const shown = differences(found, wanted).map((name) => [name, found[name], wanted[name]])
+    must(shown.length === 0, `${complaint}: ${JSON.stringify(shown).slice(0, 2000)}`)
+  }
+}
+
+/** The paths of the entries that differ. */
+function differences(one, other) {
+  const names = Object.keys({ ...one, ...other })
+  return names.filter((name) => one[name] !== other[name])
+}
+
+/**
+ * Whether git cannot put a change in its place: what is there has no form in a patch, so git leaves it. That is a FIFO, or a
+ * directory with a FIFO or an empty directory below it.
+ */
+function stopsGit({ path: name, type, before }, tree) {
+  if (type !== 'replaced') return false
+  if (before.kind !== 'directory') return before.kind === 'fifo'
+  const below = (place) => Object.keys(tree).filter((other) => other.startsWith(`${place}/`))
+  const isForgotten = (place) =>
+    tree[place].startsWith('other') || (tree[place].startsWith('directory') && below(place).length === 0)
+  return below(name).some(isForgotten)
+}
+
+/** What a patch of git has a form for: files with their executable bit, and links. Not directories, FIFOs and other modes. */
+function inPatch(tree) {
+  const entries = Object.entries(tree).filter(([, text]) => /^(file|link) /.test(text))
+  const plain = (text) =>
+    text.replace(/^file (\d+)/, (_, mode) => (Number.parseInt(mode, 8) & 0o100 ? 'program' : 'file'))
+  return Object.fromEntries(entries.map(([name, text]) => [name, plain(text)]))
+}
