@@ -21,6 +21,7 @@ export const tables = {
   http: byName,
   stall,
   isolation,
+  workspace,
 }
 
 function latency(results) {
@@ -59,6 +60,16 @@ function isolation(results) {
     ),
   )
   return table(['what', 'by', 'median ms', 'p99 ms', 'to none'], lines)
+}
+
+function workspace(results) {
+  const lines = Object.values(results).flatMap((measured) =>
+    Object.entries(measured).flatMap(([what, summaries]) => {
+      const [base] = Object.values(summaries)
+      return Object.entries(summaries).map(([name, summary]) => [what, name, ...times(summary, base)])
+    }),
+  )
+  return table(['what', 'by', 'median ms', 'p99 ms', 'min ms', 'to the first'], lines)
 }
 
 function paced(results) {

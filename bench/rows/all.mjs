@@ -18,6 +18,7 @@ import * as sessions from './sessions.mjs'
 import * as stall from './stall.mjs'
 import * as start from './start.mjs'
 import * as stream from './stream.mjs'
+import * as workspace from './workspace.mjs'
 
 export const rows = {
   latency,
@@ -39,4 +40,5 @@ export const rows = {
   http,
   stall,
   isolation,
+  workspace,
 }
