@@ -1312,6 +1312,8 @@ export interface WorkspaceChangesOptions {
    * Default: all.
    */
   paths?: (string | Uint8Array)[]
+  /** Aborting rejects the call with an `AbortError`. */
+  signal?: AbortSignal
 }
 /** Options of {@link Workspace.diff}. */
 export interface WorkspaceDiffOptions extends WorkspaceChangesOptions {
@@ -1324,9 +1326,20 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
   force?: boolean
   /** Whether to wait until the disk has everything. Default: true. */
   sync?: boolean
+  /**
+   * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having applied nothing. A
+   * commit that has begun goes on, and the abort has no effect.
+   */
+  signal?: AbortSignal
 }
 /** Options of {@link Workspace.discard}. */
-export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {}
+export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
+  /**
+   * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having discarded nothing. A
+   * discard that has begun goes on, and the abort has no effect.
+   */
+  signal?: AbortSignal
+}
 /** What {@link Workspace.commit} did. */
 export interface Commit {
   /** The number of changes that the real directory has now. */

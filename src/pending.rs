@@ -68,13 +68,22 @@ pub struct Wait {
 impl Wait {
     /// Awaits a future, unless the call is abandoned first.
     pub async fn run<T>(self, future: impl Future<Output = T>) -> Option<T> {
-        let result = tokio::select! {
+        tokio::select! {
             biased;
             result = future => Some(result),
-            _ = self.given_up => None,
-        };
+            () = self.given_up() => None,
+        }
+    }
+
+    /// Resolves when the call is abandoned.
+    pub async fn given_up(mut self) {
+        let _ = (&mut self.given_up).await;
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
         self.waits.abandon(self.id);
-        result
     }
 }
 

@@ -11,12 +11,13 @@ use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
 use nacre_core::sandbox::Rollback;
-use nacre_core::workspace::{Commit, Named, Workspace};
+use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Point, Skipped};
 use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 type Answer = std::result::Result<NativeEvent, Error>;
 
@@ -26,9 +27,10 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn workspace_changes(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
         let paths = copied(paths);
-        self.on_workspace(id, |workspace| {
-            let changes = workspace.changes(paths)?.into_iter().map(shown).collect();
-            Ok(NativeEvent { workspace_changes: Some(changes), ..NativeEvent::default() })
+        self.compare(id, |workspace, stop| {
+            let changes = workspace.changes(paths, stop)?;
+            let workspace_changes = changes.map(|changes| changes.into_iter().map(shown).collect());
+            Ok(NativeEvent { workspace_changes, ..NativeEvent::default() })
         })
     }
 
@@ -36,9 +38,11 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn workspace_diff(&self, id: u32, paths: Option<Vec<Uint8Array>>, max_bytes: f64) -> Result<()> {
         let paths = copied(paths);
-        self.on_workspace(id, move |workspace| {
+        self.compare(id, move |workspace, stop| {
             let mut patch = Vec::new();
-            let mut file = workspace.diff(paths, max_bytes as u64)?;
+            let Some(mut file) = workspace.diff(paths, max_bytes as u64, stop)? else {
+                return Ok(NativeEvent::default());
+            };
             file.read_to_end(&mut patch).map_err(|error| {
                 Error::new(Code::EngineError, format!("the patch of the workspace cannot be read: {error}"))
             })?;
@@ -46,25 +50,27 @@ impl NativeSandbox {
         })
     }
 
-    /// Applies changes to the real directory.
+    /// Applies changes to the real directory. Its wait for a pause can be abandoned.
     #[napi(catch_unwind)]
     pub fn workspace_commit(&self, id: u32, paths: Option<Vec<Uint8Array>>, force: bool, sync: bool) -> Result<()> {
-        let committing = self.sandbox.commit(copied(paths), force, sync);
+        let committing = self.sandbox.commit(copied(paths), force, sync, self.waits.open(id).given_up());
         self.answer(id, async move {
-            let Commit { applied, skipped } = committing.await?;
-            let skipped =
-                skipped.into_iter().map(|Skipped { path, reason }| NativeSkipped { path: Piece(path), reason });
-            let commit = NativeCommit { applied: applied as f64, skipped: skipped.collect() };
-            Ok(NativeEvent { commit: Some(commit), ..NativeEvent::default() })
+            let commit = committing.await?.map(|Commit { applied, skipped }| {
+                let skipped =
+                    skipped.into_iter().map(|Skipped { path, reason }| NativeSkipped { path: Piece(path), reason });
+                NativeCommit { applied: applied as f64, skipped: skipped.collect() }
+            });
+            Ok(NativeEvent { commit, ..NativeEvent::default() })
         })
     }
 
-    /// Restores the real versions of changed paths.
+    /// Restores the real versions of changed paths. Its wait for a pause can be abandoned.
     #[napi(catch_unwind)]
     pub fn workspace_discard(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
-        let discarding = self.sandbox.discard(copied(paths));
+        let discarding = self.sandbox.discard(copied(paths), self.waits.open(id).given_up());
         self.answer(id, async move {
-            Ok(NativeEvent { discarded: Some(discarding.await? as f64), ..NativeEvent::default() })
+            let discarded = discarding.await?.map(|count| count as f64);
+            Ok(NativeEvent { discarded, ..NativeEvent::default() })
         })
     }
 
@@ -94,14 +100,14 @@ impl NativeSandbox {
         )
     }
 
-    /// Keeps the files and the state of every session.
+    /// Keeps the files and the state of every session. Its wait for a pause can be abandoned.
     #[napi(catch_unwind)]
     pub fn checkpoint(&self, id: u32, name: Option<String>) -> Result<()> {
-        let making = self.sandbox.checkpoint(name);
-        self.answer(
-            id,
-            async move { Ok(NativeEvent { points: Some(vec![kept(making.await?)]), ..NativeEvent::default() }) },
-        )
+        let making = self.sandbox.checkpoint(name, self.waits.open(id).given_up());
+        self.answer(id, async move {
+            let points = making.await?.map(|point| vec![kept(point)]);
+            Ok(NativeEvent { points, ..NativeEvent::default() })
+        })
     }
 
     /// Lists the checkpoints.
@@ -150,6 +156,22 @@ impl NativeSandbox {
     fn on_workspace(&self, id: u32, ask: impl FnOnce(&Workspace) -> Answer + Send + 'static) -> Result<()> {
         let sandbox = self.sandbox.clone();
         self.answer(id, blocking(move || ask(&*sandbox.workspace()?)))
+    }
+
+    /// Makes a comparison, which stops when the call is abandoned, on a thread that may block.
+    fn compare(&self, id: u32, ask: impl FnOnce(&Workspace, &Stop) -> Answer + Send + 'static) -> Result<()> {
+        let (sandbox, wait) = (self.sandbox.clone(), self.waits.open(id));
+        self.answer(id, async move {
+            let (workspace, stop) = (sandbox.workspace()?, Stop::default());
+            let compared = wait.run({
+                let (workspace, stop) = (Arc::clone(&workspace), stop.clone());
+                blocking(move || ask(&workspace, &stop))
+            });
+            compared.await.unwrap_or_else(|| {
+                workspace.stop(&stop);
+                Ok(NativeEvent::default())
+            })
+        })
     }
 
     fn answer(&self, id: u32, answer: impl Future<Output = Answer> + Send + 'static) -> Result<()> {

@@ -111,7 +111,10 @@ describe('a checkpoint', () => {
       await sandbox.exec('(setsid sleep 1000 &) ; until grep -q x a; do :; done')
       const running = rejectionOf(sandbox.exec('echo running >> a; sleep 1000'))
       const waiting = rejectionOf(sandbox.exec('echo waiting >> a'))
-      await until(async () => String(await sandbox.files.read('a')).includes('running'), () => 'no output of the command')
+      await until(
+        async () => String(await sandbox.files.read('a')).includes('running'),
+        () => 'no output of the command',
+      )
       const rolling = sandbox.rollback(point)
       const read = sandbox.files.read('a')
       expect((await rolling).endedProcesses).toEqual(['writer'])
@@ -171,7 +174,10 @@ describe('a checkpoint', () => {
       await sandbox.exec('rm big')
       expect((await sandbox.workspace.usage()).bytes).toBeGreaterThan(2 << 20)
       await sandbox.deleteCheckpoint(point)
-      await until(async () => (await sandbox.workspace.usage()).bytes < 1 << 20, () => 'its layer is still there')
+      await until(
+        async () => (await sandbox.workspace.usage()).bytes < 1 << 20,
+        () => 'its layer is still there',
+      )
       expect(await rejectionOf(sandbox.deleteCheckpoint(point))).toMatchObject({
         code: 'CHECKPOINT_NOT_FOUND',
       })

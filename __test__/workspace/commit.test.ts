@@ -14,6 +14,7 @@ import { Sandbox, type SandboxError, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { type Mode, modes, plain, withSandboxIn } from '../helpers/modes.js'
+import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -268,6 +269,86 @@ describe('a commit', () => {
       await written
       expect(await sandbox.workspace.commit()).toMatchObject({ applied: 1 })
       expect(readFileSync(path.join(directory, 'streamed'), 'utf8')).toBe('halfwhole')
+    }),
+  )
+})
+
+describe('an AbortSignal', () => {
+  const calls = ['changes', 'diff', 'commit', 'discard'] as const
+
+  it(
+    'that is aborted before a call keeps it from being made',
+    inWorkspace(async ({ sandbox, directory }) => {
+      await sandbox.exec(CHANGE)
+      const before = await sandbox.workspace.changes()
+      for (const call of calls)
+        expect(
+          await rejectionOf(sandbox.workspace[call]({ signal: AbortSignal.abort('why') })),
+        ).toMatchObject({
+          ...{ name: 'AbortError', code: 'ABORT_ERR', cause: 'why' },
+        })
+      expect(existsSync(path.join(directory, 'deep'))).toBe(false)
+      expect(await sandbox.workspace.changes()).toEqual(before)
+      for (const call of calls)
+        expect(await rejectionOf(sandbox.workspace[call]({ signal: {} } as never))).toBeInstanceOf(TypeError)
+    }),
+  )
+
+  it(
+    'ends the wait for running commands, and everything goes on',
+    inWorkspace(async ({ sandbox, directory }) => {
+      const running = sandbox.exec('echo changed > a; until [ -e ../go ]; do sleep 0.01; done; echo end')
+      const other = await sandbox.createSession()
+      for (const call of ['commit', 'discard'] as const) {
+        const controller = new AbortController()
+        const ended = rejectionOf(sandbox.workspace[call]({ signal: controller.signal }))
+        // It waits for the call, which waits for the command.
+        const behind = other.exec('echo behind')
+        controller.abort()
+        expect(await ended).toMatchObject({ name: 'AbortError', message: `the ${call} was aborted` })
+        expect((await behind).stdout).toBe('behind\n')
+      }
+      writeFileSync(path.join(directory, '../go'), '')
+      expect((await running).stdout).toBe('end\n')
+      expect(readFileSync(path.join(directory, 'a'), 'utf8')).toBe('one\n')
+      expect(await sandbox.workspace.commit()).toMatchObject({ applied: 1 })
+    }),
+  )
+
+  it(
+    'does not end a commit that has begun',
+    inWorkspace(async ({ sandbox, directory }) => {
+      await sandbox.exec('for i in {1..500}; do echo $i > new-$i; done')
+      const controller = new AbortController()
+      const committed = sandbox.workspace.commit({ sync: false, signal: controller.signal })
+      await until(
+        () => readdirSync(directory).some((name) => /^(\.nacre-commit|new)-/.test(name)) || undefined,
+        () => 'the commit does not begin',
+      )
+      controller.abort()
+      expect(await committed).toEqual({ applied: 500, skipped: [] })
+    }),
+  )
+
+  it(
+    'stops a comparison, and the next one is whole',
+    inWorkspace(async ({ sandbox }) => {
+      await sandbox.exec(CHANGE)
+      const before = await sandbox.workspace.changes()
+      const below = proc.descendants(process.pid)
+      const keeper = below.find(({ pid }) => proc.commandLine(pid).includes('--workspace'))?.pid
+      if (keeper === undefined) throw new Error('the keeper of the workspace is not there')
+      for (const call of ['changes', 'diff'] as const) {
+        const controller = new AbortController()
+        expect(proc.signal(keeper, 'SIGSTOP')).toBe(true)
+        const ended = rejectionOf(sandbox.workspace[call]({ signal: controller.signal }))
+        const behind = rejectionOf(sandbox.workspace.diff({ signal: controller.signal }))
+        controller.abort()
+        for (const error of [await ended, await behind])
+          expect(error).toMatchObject({ name: 'AbortError', message: 'the comparison was aborted' })
+        proc.signal(keeper, 'SIGCONT')
+        expect(await sandbox.workspace.changes()).toEqual(before)
+      }
     }),
   )
 })

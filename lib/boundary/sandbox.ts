@@ -122,8 +122,8 @@ export interface NativeSandbox {
   /** Ends with `done` and `usage`. */
   workspaceUsage(id: number): void
   /**
-   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess or readLog, which then ends with an empty
-   * `done`.
+   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, readLog, workspaceChanges or workspaceDiff, or
+   * the wait of workspaceCommit or workspaceDiscard for running commands. The call then ends with an empty `done`.
    */
   abandon(id: number): void
   destroy(id: number): void

@@ -9,27 +9,31 @@ import type {
 import { table } from '../schema/kind.js'
 import { displayName } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
+import { abortSignal } from '../schema/signals.js'
 import { flag } from '../schema/values.js'
 import { workspacePaths } from '../schema/workspace.js'
 
 /** Of `workspace.changes`. */
-export const workspaceChangesOptions = table<WorkspaceChangesOptions>()({ paths: workspacePaths })
+export const workspaceChangesOptions = table<WorkspaceChangesOptions>()({
+  paths: workspacePaths,
+  signal: abortSignal,
+})
 
 /** Of `workspace.diff`. */
 export const workspaceDiffOptions = table<WorkspaceDiffOptions>()({
-  paths: workspacePaths,
+  ...workspaceChangesOptions,
   maxBytes: { ...count(1, 1 << 30), default: 256 << 20 },
 })
 
 /** Of `workspace.commit`. */
 export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
-  paths: workspacePaths,
+  ...workspaceChangesOptions,
   force: { ...flag, default: false },
   sync: { ...flag, default: true },
 })
 
 /** Of `workspace.discard`. */
-export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ paths: workspacePaths })
+export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ ...workspaceChangesOptions })
 
 /** Of `checkpoint`. */
-export const checkpointOptions = table<CheckpointOptions>()({ name: displayName })
+export const checkpointOptions = table<CheckpointOptions>()({ name: displayName, signal: abortSignal })

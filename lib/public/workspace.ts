@@ -82,6 +82,8 @@ export interface WorkspaceChangesOptions {
    * Default: all.
    */
   paths?: (string | Uint8Array)[]
+  /** Aborting rejects the call with an `AbortError`. */
+  signal?: AbortSignal
 }
 
 /** Options of {@link Workspace.diff}. */
@@ -96,10 +98,21 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
   force?: boolean
   /** Whether to wait until the disk has everything. Default: true. */
   sync?: boolean
+  /**
+   * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having applied nothing. A
+   * commit that has begun goes on, and the abort has no effect.
+   */
+  signal?: AbortSignal
 }
 
 /** Options of {@link Workspace.discard}. */
-export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {}
+export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
+  /**
+   * Aborting ends the wait for running commands: the call rejects with an `AbortError`, having discarded nothing. A
+   * discard that has begun goes on, and the abort has no effect.
+   */
+  signal?: AbortSignal
+}
 
 /** What {@link Workspace.commit} did. */
 export interface Commit {

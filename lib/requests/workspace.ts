@@ -9,28 +9,32 @@ import {
 import type { CheckedPath } from '../schema/paths.js'
 import { describe, quote, readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 
-/** Relative to the workspace; '.' is the workspace itself. Null: all. */
-type Paths = Uint8Array[] | null
-
-/** `root` is the absolute path of the workspace, here and below. */
-export function planChanges(options: unknown, root: string): { paths: Paths } {
-  const { paths } = readOptions(workspaceChangesOptions, options, 'workspace.changes')
-  return { paths: below(root, paths) }
+/** What all calls take. */
+interface CallPlan {
+  /** Relative to the workspace; '.' is the workspace itself. Null: all. */
+  paths: Uint8Array[] | null
+  signal: AbortSignal | undefined
 }
 
-export function planDiff(options: unknown, root: string): { paths: Paths; maxBytes: number } {
+/** `root` is the absolute path of the workspace, here and below. */
+export function planChanges(options: unknown, root: string): CallPlan {
+  const { paths, signal } = readOptions(workspaceChangesOptions, options, 'workspace.changes')
+  return { paths: below(root, paths), signal }
+}
+
+export function planDiff(options: unknown, root: string): CallPlan & { maxBytes: number } {
   const values = readWithDefaults(workspaceDiffOptions, options, 'workspace.diff')
   return { ...values, paths: below(root, values.paths) }
 }
 
-export function planCommit(options: unknown, root: string): { paths: Paths; force: boolean; sync: boolean } {
+export function planCommit(options: unknown, root: string): CallPlan & { force: boolean; sync: boolean } {
   const values = readWithDefaults(workspaceCommitOptions, options, 'workspace.commit')
   return { ...values, paths: below(root, values.paths) }
 }
 
-export function planDiscard(options: unknown, root: string): { paths: Paths } {
-  const { paths } = readOptions(workspaceDiscardOptions, options, 'workspace.discard')
-  return { paths: below(root, paths) }
+export function planDiscard(options: unknown, root: string): CallPlan {
+  const { paths, signal } = readOptions(workspaceDiscardOptions, options, 'workspace.discard')
+  return { paths: below(root, paths), signal }
 }
 
 /** The number of a checkpoint, given by itself or by its id. */
@@ -51,7 +55,7 @@ export function readCheckpoint(point: unknown): number {
   throw new SandboxError('CHECKPOINT_NOT_FOUND', `there is no checkpoint ${quote(id)}`)
 }
 
-function below(root: string, paths: CheckedPath[] | undefined): Paths {
+function below(root: string, paths: CheckedPath[] | undefined): CallPlan['paths'] {
   return paths?.map((path) => relative(path, root)) ?? null
 }
 

@@ -17,7 +17,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The directory of all layers, in the state directory.
@@ -77,6 +77,16 @@ pub struct Commit {
     pub skipped: Vec<Skipped>,
 }
 
+/// Stops a comparison, before or while it is made: see [`Workspace::stop`].
+#[derive(Clone, Debug, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Workspace {
@@ -90,6 +100,8 @@ pub struct Workspace {
     /// The socket for copies of the mount: a session need not wait for a comparison.
     shares: Mutex<Option<OwnedFd>>,
     keeper: Mutex<State>,
+    /// Stops the comparison that the keeper makes.
+    comparing: Mutex<Option<Stop>>,
     /// Whether the request that is being answered is a commit.
     is_committing: AtomicBool,
 }
@@ -123,6 +135,7 @@ impl Workspace {
             socket: Mutex::default(),
             shares: Mutex::default(),
             keeper: Mutex::default(),
+            comparing: Mutex::default(),
             is_committing: AtomicBool::new(false),
         }
     }
@@ -148,13 +161,13 @@ impl Workspace {
         Ok((confinement::Workspace { path: self.options.path.clone(), store: self.stores.clone() }, mount))
     }
 
-    /// The changed paths: those selected, and everything below them; all by default.
+    /// The changed paths: those selected, and everything below them; all by default. `None` if that is stopped.
     ///
     /// # Errors
     /// As for [`Workspace::share`], and `ENGINE_ERROR` if the directories cannot be compared.
-    pub fn changes(&self, paths: Option<Vec<Vec<u8>>>) -> Result<Vec<Change>, Error> {
-        let (_, file) = self.request(&Request::Changes { paths })?;
-        read_list(file)
+    pub fn changes(&self, paths: Option<Vec<Vec<u8>>>, stop: &Stop) -> Result<Option<Vec<Change>>, Error> {
+        let answer = self.compare(&Request::Changes { paths }, stop)?;
+        answer.map(|(_, file)| read_list(file)).transpose()
     }
 
     /// Applies changes to the real directory: those of the selected paths and below; all by default. `force` overwrites
@@ -202,9 +215,22 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::changes`], and `FILE_TOO_LARGE` if the patch has more than `max_bytes`, or a file more than
     /// 512 MiB.
-    pub fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64) -> Result<File, Error> {
-        let (_, file) = self.request(&Request::Diff { paths, max_bytes })?;
-        file.map(File::from).ok_or_else(|| failed("the patch is missing"))
+    pub fn diff(&self, paths: Option<Vec<Vec<u8>>>, max_bytes: u64, stop: &Stop) -> Result<Option<File>, Error> {
+        let answer = self.compare(&Request::Diff { paths, max_bytes }, stop)?;
+        let file = |(_, file): (Reply, Option<OwnedFd>)| file.map(File::from);
+        answer.map(|answer| file(answer).ok_or_else(|| failed("the patch is missing"))).transpose()
+    }
+
+    /// Stops the comparison that was given this, now or once it begins. Does not wait.
+    pub fn stop(&self, stop: &Stop) {
+        stop.0.store(true, Ordering::Relaxed);
+        let comparing = lock(&self.comparing);
+        if comparing.as_ref().is_some_and(|comparing| Arc::ptr_eq(&comparing.0, &stop.0))
+            && let State::Running(Running { socket, .. }) = &*lock(&self.keeper)
+        {
+            // A keeper that has ended compares nothing.
+            let _ = protocol::send(socket.as_fd(), &Request::Stop, None);
+        }
     }
 
     /// What the layers take.
@@ -321,6 +347,32 @@ impl Workspace {
         answer
     }
 
+    /// Makes a comparison. `None` if it is stopped.
+    fn compare(&self, request: &Request, stop: &Stop) -> Result<Option<(Reply, Option<OwnedFd>)>, Error> {
+        let mut socket = lock(&self.socket);
+        let answer = self.opened(&mut socket).and_then(|socket| {
+            {
+                // It is sent before what stops it, and never after.
+                let mut comparing = lock(&self.comparing);
+                if stop.is_requested() {
+                    return Ok(None);
+                }
+                if let Some(refused) = self.unless_ended(post(socket, request, None))? {
+                    return Err(refused);
+                }
+                *comparing = Some(stop.clone());
+            }
+            let answer = self.unless_ended(receive(socket, self.id()));
+            *lock(&self.comparing) = None;
+            match answer.and_then(|answer| answer) {
+                Err(_) if stop.is_requested() => Ok(None),
+                answer => answer.map(Some),
+            }
+        });
+        self.release(&mut socket);
+        answer
+    }
+
     /// Closes a socket that a call has used while the workspace was being closed.
     fn release(&self, socket: &mut Option<OwnedFd>) {
         if self.is_closed() {
@@ -366,9 +418,13 @@ impl Workspace {
         request: &Request,
         file: Option<OwnedFd>,
     ) -> Result<(Reply, Option<OwnedFd>), Error> {
-        exchange(socket, request, file, self.id()).unwrap_or_else(|error| {
+        self.unless_ended(exchange(socket, request, file, self.id()))?
+    }
+
+    fn unless_ended<T>(&self, exchanged: io::Result<T>) -> Result<T, Error> {
+        exchanged.map_err(|error| {
             let ended = || failed(&format!("the keeper of the workspace has ended: {error}"));
-            Err(if self.is_closed() { Error::sandbox_destroyed() } else { ended() })
+            if self.is_closed() { Error::sandbox_destroyed() } else { ended() }
         })
     }
 
@@ -538,13 +594,25 @@ fn exchange(
     file: Option<OwnedFd>,
     id: Option<&str>,
 ) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
-    if let Err(error) = protocol::send(keeper.as_fd(), request, file.as_ref().map(AsFd::as_fd)) {
-        if error.kind() != io::ErrorKind::InvalidInput {
-            return Err(error);
-        }
-        let limit = protocol::MAX_REQUEST_BYTES / (1024 * 1024);
-        return Ok(Err(failed(&format!("the paths of the call have more than {limit} MiB"))));
+    match post(keeper, request, file)? {
+        Some(refused) => Ok(Err(refused)),
+        None => receive(keeper, id),
     }
+}
+
+/// Sends a request. The error in it: the request is too long.
+fn post(keeper: &OwnedFd, request: &Request, file: Option<OwnedFd>) -> io::Result<Option<Error>> {
+    match protocol::send(keeper.as_fd(), request, file.as_ref().map(AsFd::as_fd)) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            let limit = protocol::MAX_REQUEST_BYTES / (1024 * 1024);
+            Ok(Some(failed(&format!("the paths of the call have more than {limit} MiB"))))
+        }
+        sent => sent.map(|()| None),
+    }
+}
+
+/// Waits for the answer to a request. The outer error: the keeper has ended.
+fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(Reply, Option<OwnedFd>), Error>> {
     let answer = message::receive(keeper.as_fd())?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (reply, descriptors): (Reply, Vec<OwnedFd>) = answer;
     Ok(match reply {

@@ -12,6 +12,7 @@ use nacre_core::user::UserSpec;
 use nacre_core::workspace::Commit;
 use nacre_protocol::confinement::Rules;
 use std::fs::{self, Permissions};
+use std::future::pending;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -137,7 +138,7 @@ impl Place {
     }
 
     fn commit(&self) -> Receiver<Result<Commit, Error>> {
-        start(self.sandbox.commit(None, false, false))
+        start(never_given_up(self.sandbox.commit(None, false, false, pending())))
     }
 
     fn pause(&self) -> Pause {
@@ -205,6 +206,10 @@ fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T
     wait(&start(future))
 }
 
+async fn never_given_up<T>(call: impl Future<Output = Result<Option<T>, Error>>) -> Result<T, Error> {
+    call.await.map(|done| done.expect("nothing gives it up"))
+}
+
 fn is_pending<T>(result: &Receiver<T>) -> bool {
     matches!(result.try_recv(), Err(TryRecvError::Empty))
 }
@@ -249,7 +254,7 @@ fn a_commit_waits_for_the_running_command_and_goes_before_the_next() {
     assert_eq!(place.real("file").unwrap(), "two\n");
     assert!(wait(&running).is_ok());
     assert_eq!(wait(&next).unwrap().stdout, b"three\n");
-    assert_eq!(run(place.sandbox.discard(None)).unwrap(), 1);
+    assert_eq!(run(never_given_up(place.sandbox.discard(None, pending()))).unwrap(), 1);
     assert_eq!(place.exec("cat file"), "two");
 }
 
@@ -406,6 +411,25 @@ fn a_pause_that_is_given_up_ends() {
 }
 
 #[test]
+fn a_commit_whose_wait_is_given_up_applies_nothing() {
+    let place = Place::new();
+    let fifo = place.fifo();
+    let running = place.start_exec(&format!("echo one > file; read < {}", fifo.display()));
+    let (give_up, given_up) = tokio::sync::oneshot::channel::<()>();
+    let commit = start(place.sandbox.commit(None, false, false, async { drop(given_up.await) }));
+    let next = place.start_exec("echo next");
+    let go = fs::OpenOptions::new().write(true).open(&fifo).unwrap();
+    assert!(is_pending(&commit) && is_pending(&next));
+    drop(give_up);
+    assert_eq!(wait(&commit).unwrap(), None);
+    drop(go);
+    assert!(wait(&running).is_ok());
+    assert_eq!(wait(&next).unwrap().stdout, b"next\n");
+    assert_eq!(place.real("file"), None);
+    assert_eq!(wait(&place.commit()).unwrap().applied, 1);
+}
+
+#[test]
 fn two_commits_take_turns_in_every_session() {
     let place = Place::new();
     for id in ["a", "b"] {
@@ -466,6 +490,7 @@ fn a_session_that_ends_while_it_is_held_delays_no_freeze() {
         limits: Default::default(),
         user: None,
         isolate: None,
+        saved: None,
         log: Default::default(),
     })
     .unwrap();

@@ -128,8 +128,8 @@ pub struct Point {
     pub sessions: Vec<String>,
 }
 
-/// What the host asks the keeper of a workspace. Each request but [`Request::Close`] is answered by one [`Reply`], in
-/// order.
+/// What the host asks the keeper of a workspace. Each request but [`Request::Stop`] and [`Request::Close`] is answered by
+/// one [`Reply`], in order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Request {
     /// List the named workspaces, without opening one. Answered by [`Reply::Done`] with a file: a list of [`Named`].
@@ -197,6 +197,9 @@ pub enum Request {
     },
     /// Use the mount that was prepared last, and drop the present one: all programs have ended. Answered by [`Reply::Done`].
     Switch,
+    /// Stop the [`Request::Changes`] or [`Request::Diff`] that is being answered: it fails with `ECANCELED`, unless it has
+    /// ended. Not answered itself.
+    Stop,
     /// The request is in the file in memory that travels with this message, because it is too long for one.
     InFile,
     /// Close the workspace: all programs have ended. Can be sent while another request is being answered. A commit that has

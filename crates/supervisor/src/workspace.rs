@@ -18,12 +18,15 @@ pub fn run(host: i32) -> ! {
         }
     };
     let mut keeper = Keeper::default();
-    // The host sends nothing while it waits for an answer, except that the workspace is to be closed.
+    // The host sends nothing while it waits for an answer, except that the workspace is to be closed, or a comparison to be
+    // stopped.
     let is_leaving = || wait(&setting, PollTimeout::ZERO) != Ready::Nothing;
     let is_orderly = loop {
         let (reply, descriptor) = match next(&setting) {
             Ok(Some((Request::Close, _))) => break true,
             Ok(None) => break false,
+            // What it was to stop has just been answered.
+            Ok(Some((Request::Stop, _))) => continue,
             Ok(Some((request @ Request::Open(_), _))) => open(&mut keeper, request, &is_leaving),
             Ok(Some((request, file))) => keeper.answer(request, file, &is_leaving),
             Err(error) => (refusal(&error), None),

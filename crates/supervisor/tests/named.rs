@@ -1,7 +1,7 @@
 //! Named workspaces and workspaces in memory, with real keepers: what is left after each kind of end.
 
 use nacre_core::error::{Code, Error};
-use nacre_core::workspace::{self, Named, Options, Workspace};
+use nacre_core::workspace::{self, Named, Options, Stop, Workspace};
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -137,7 +137,7 @@ impl Open {
     }
 
     fn changes(&self) -> Vec<String> {
-        let changes = self.workspace.changes(None).unwrap();
+        let changes = self.workspace.changes(None, &Stop::default()).unwrap().unwrap();
         let text = |change: &nacre_protocol::workspace::Change| {
             format!("{:?} {}", change.difference, String::from_utf8_lossy(&change.path))
         };
@@ -242,7 +242,7 @@ fn a_named_workspace_survives_its_keeper() {
         first.write("new", "new");
         let [keeper] = children()[..] else { panic!("{:?}", children()) };
         kill(keeper);
-        assert_eq!(first.workspace.changes(None).unwrap_err().code, Code::EngineError);
+        assert_eq!(first.workspace.changes(None, &Stop::default()).unwrap_err().code, Code::EngineError);
         // Its programs still run.
         let error = place.try_open().err().unwrap();
         assert_eq!(error.code, Code::WorkspaceInUse, "{error}");
@@ -568,7 +568,7 @@ fn a_workspace_in_memory_is_limited_and_leaves_nothing() {
         assert_eq!(fs::read(open.at("large")).unwrap(), vec![b'x'; 3 << 20]);
         // What needs no space of the workspace works.
         assert_eq!(open.changes(), ["Modified a", "Created full"]);
-        assert!(open.workspace.diff(None, 1 << 30).unwrap().metadata().unwrap().len() > 100);
+        assert!(open.workspace.diff(None, 1 << 30, &Stop::default()).unwrap().unwrap().metadata().unwrap().len() > 100);
         assert_eq!(open.workspace.commit(Some(vec![b"a".to_vec()]), false, true).unwrap().applied, 1);
         assert_eq!(fs::read_to_string(place.real("a")).unwrap(), "changed");
         assert!(open.workspace.usage().unwrap().bytes <= 4 << 20);

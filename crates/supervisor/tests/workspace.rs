@@ -82,7 +82,7 @@ impl Drop for Keeper {
 }
 
 fn ask(socket: &OwnedFd, request: &Request) -> (Reply, Option<OwnedFd>) {
-    nacre_protocol::workspace::send(socket.as_fd(), request).unwrap();
+    nacre_protocol::workspace::send(socket.as_fd(), request, None).unwrap();
     answer(socket)
 }
 
@@ -182,7 +182,7 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
     let commit = Request::Commit { paths: None, force: false, sync: false };
     assert_eq!(ask(keeper.socket(), &commit).0, Reply::Committed { applied: 8 });
     let changes = Request::Changes { paths: None };
-    nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes).unwrap();
+    nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes, None).unwrap();
     let begun = std::time::Instant::now();
     let (reply, mount) = ask(&keeper.shares, &Request::Share);
     assert!(reply == Reply::Done && mount.is_some());
@@ -191,9 +191,32 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
     let compared = begun.elapsed();
     assert!(shared < compared / 2, "{shared:?} {compared:?}");
     drop(mount);
-    nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes).unwrap();
+    nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes, None).unwrap();
     keeper.ends = None;
     assert!(keeper.process.wait().unwrap().success());
+}
+
+#[test]
+fn a_comparison_can_be_stopped_and_nothing_else() {
+    let keeper = Keeper::open();
+    fs::write(keeper.at("new"), "").unwrap();
+    let send = |request: &Request| nacre_protocol::workspace::send(keeper.socket().as_fd(), request, None).unwrap();
+    let signal = |signal| {
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(keeper.process.id() as i32), signal).unwrap();
+    };
+    let stoppable = [Request::Changes { paths: None }, Request::Diff { paths: None, max_bytes: 1 << 20 }];
+    for request in &stoppable {
+        // So that it sees both at once.
+        signal(nix::sys::signal::SIGSTOP);
+        send(request);
+        send(&Request::Stop);
+        signal(nix::sys::signal::SIGCONT);
+        assert!(matches!(answer(keeper.socket()).0, Reply::Failed { errno: libc::ECANCELED, .. }), "{request:?}");
+        // It has ended, so this stops nothing.
+        send(&Request::Stop);
+        assert_eq!(ask(keeper.socket(), request).0, Reply::Done);
+    }
+    keeper.close();
 }
 
 #[test]

@@ -81,8 +81,8 @@ impl Sharer {
 }
 
 impl Keeper {
-    /// Answers a request. `is_leaving` says whether the host has ended, or waits for the end of the keeper: a commit that has
-    /// changed nothing yet is cancelled then.
+    /// Answers a request. `is_leaving` says whether the host has ended, waits for the end of the keeper, or has stopped a
+    /// comparison: a commit that has changed nothing yet is cancelled then.
     pub fn answer(
         &mut self,
         request: Request,
@@ -233,7 +233,7 @@ impl Open {
         // A comparison can take long. It must not go on when nobody waits for it any more.
         let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
         match request {
-            Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Close => {
+            Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Stop | Request::Close => {
                 Err(Failure::System(Errno::ALREADY, "open an open workspace".into()))
             }
             Request::Share => Err(Failure::System(Errno::INVAL, "share the workspace here".into())),

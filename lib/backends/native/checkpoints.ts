@@ -5,7 +5,7 @@ import { checkpointOptions } from '../../protocol/workspace-options.js'
 import type { Checkpoint, CheckpointOptions, Rollback } from '../../public/index.js'
 import { readCheckpoint } from '../../requests/workspace.js'
 import { readOptions } from '../../schema/read.js'
-import { type Engine, returned } from './engine.js'
+import { abortable, type Engine, returned, type Send } from './engine.js'
 
 export class NativeCheckpoints {
   readonly #engine: Engine
@@ -15,9 +15,9 @@ export class NativeCheckpoints {
   }
 
   async make(options?: CheckpointOptions): Promise<Checkpoint> {
-    const { name = null } = readOptions(checkpointOptions, options, 'checkpoint')
-    const { points } = await this.#engine.call((native, id) => native.checkpoint(id, name))
-    return first(points)
+    const { name = null, signal } = readOptions(checkpointOptions, options, 'checkpoint')
+    const send: Send = (native, id) => native.checkpoint(id, name)
+    return first(await abortable(this.#engine, 'the checkpoint', signal, send, ({ points }) => points))
   }
 
   async list(): Promise<Checkpoint[]> {

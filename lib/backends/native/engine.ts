@@ -3,7 +3,8 @@
  */
 
 import { loadAddon } from '../../addon/load.js'
-import { engineError, meaningOf, SandboxError } from '../../base/errors.js'
+import { onAbort, refuseAborted } from '../../base/abort.js'
+import { AbortError, engineError, meaningOf, SandboxError } from '../../base/errors.js'
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from '../../boundary/index.js'
 import type { Logger } from '../../public/index.js'
 import { CallTable, isLast } from './call-table.js'
@@ -53,11 +54,17 @@ export class Engine {
     return this.#send(this.#native ?? this.#living(), send, listener, () => {})
   }
 
-  /** Sends a call that ends with `done`, and resolves with that event. Rejects with the engine's error. */
-  async call(send: Send): Promise<NativeEvent> {
+  /**
+   * Sends a call that ends with `done`, and resolves with that event. An abort abandons it, if the call allows that. Rejects
+   * with the engine's error.
+   */
+  async call(send: Send, signal?: AbortSignal): Promise<NativeEvent> {
+    let ignore = () => {}
     const event = await new Promise<NativeEvent>((resolve) => {
-      this.begin(send, resolve)
+      const { native, id } = this.begin(send, resolve)
+      ignore = onAbort(signal, () => native.abandon(id))
     })
+    ignore()
     if (event.kind === 'error') throw failureOf(event)
     return event
   }
@@ -196,6 +203,20 @@ function ofTheEnd(event: NativeEvent): NativeEvent {
 function refused(cause: unknown): SandboxError {
   const message = cause instanceof Error ? cause.message : String(cause)
   return new SandboxError('ENGINE_ERROR', message, { cause })
+}
+
+/** Makes a call that an abort can end. `take` finds the result in its last event: there is none after an abort in time. */
+export async function abortable<T>(
+  engine: Engine,
+  subject: string,
+  signal: AbortSignal | undefined,
+  send: Send,
+  take: (event: NativeEvent) => T | undefined,
+): Promise<T> {
+  refuseAborted(signal, subject)
+  const value = take(await engine.call(send, signal))
+  if (value === undefined && signal?.aborted) throw new AbortError(signal.reason, undefined, subject)
+  return returned(value)
 }
 
 /** What a call returns. */

@@ -14,7 +14,7 @@ import type {
 } from '../../public/index.js'
 import { planChanges, planCommit, planDiff, planDiscard } from '../../requests/workspace.js'
 import { readId } from '../../schema/names.js'
-import { Engine, returned, type Send } from './engine.js'
+import { abortable, Engine, returned, type Send } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
@@ -33,28 +33,43 @@ export class NativeWorkspace implements Workspace {
   }
 
   async changes(options?: WorkspaceChangesOptions): Promise<Change[]> {
-    const { paths } = planChanges(options, this.#root())
-    const { workspaceChanges } = await this.#engine.call((native, id) => native.workspaceChanges(id, paths))
-    return returned(workspaceChanges).map(publicChange)
+    const { paths, signal } = planChanges(options, this.#root())
+    const send: Send = (native, id) => native.workspaceChanges(id, paths)
+    const changes = await abortable(
+      this.#engine,
+      'the comparison',
+      signal,
+      send,
+      (event) => event.workspaceChanges,
+    )
+    return changes.map(publicChange)
   }
 
   async diff(options?: WorkspaceDiffOptions): Promise<Uint8Array> {
-    const { paths, maxBytes } = planDiff(options, this.#root())
-    const { data } = await this.#engine.call((native, id) => native.workspaceDiff(id, paths, maxBytes))
-    return returned(data)
+    const { paths, signal, maxBytes } = planDiff(options, this.#root())
+    const send: Send = (native, id) => native.workspaceDiff(id, paths, maxBytes)
+    return await abortable(this.#engine, 'the comparison', signal, send, ({ data }) => data)
   }
 
   async commit(options?: WorkspaceCommitOptions): Promise<Commit> {
-    const { paths, force, sync } = planCommit(options, this.#root())
-    const { commit } = await this.#engine.call((native, id) => native.workspaceCommit(id, paths, force, sync))
-    const { applied, skipped } = returned(commit)
+    const { paths, signal, force, sync } = planCommit(options, this.#root())
+    const send: Send = (native, id) => native.workspaceCommit(id, paths, force, sync)
+    const { applied, skipped } = await abortable(
+      this.#engine,
+      'the commit',
+      signal,
+      send,
+      ({ commit }) => commit,
+    )
     return { applied, skipped: skipped.map(({ path, reason }) => ({ path: decoder.decode(path), reason })) }
   }
 
   async discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }> {
-    const { paths } = planDiscard(options, this.#root())
-    const { discarded } = await this.#engine.call((native, id) => native.workspaceDiscard(id, paths))
-    return { discarded: returned(discarded) }
+    const { paths, signal } = planDiscard(options, this.#root())
+    const send: Send = (native, id) => native.workspaceDiscard(id, paths)
+    return {
+      discarded: await abortable(this.#engine, 'the discard', signal, send, ({ discarded }) => discarded),
+    }
   }
 
   async usage(): Promise<WorkspaceUsage> {

@@ -43,15 +43,19 @@ struct KeptSession {
 
 impl Sandbox {
     /// Keeps the files and the state of every session, under a name if one is given. Waits as [`Sandbox::pause`] does.
+    /// `None`, with nothing kept, if `given_up` resolves before the pause is in effect.
     ///
     /// # Errors
     /// Those of [`Sandbox::pause`] and [`Workspace::checkpoint`]; `ENGINE_ERROR` if a shell does not write its state down.
-    pub fn checkpoint(&self, name: Option<String>) -> impl Future<Output = Result<Point, Error>> + Send + use<> {
-        let begun = self.workspace().map(|workspace| (workspace, self.pause()));
+    pub fn checkpoint<G: Future<Output = ()> + Send>(
+        &self,
+        name: Option<String>,
+        given_up: G,
+    ) -> impl Future<Output = Result<Option<Point>, Error>> + Send + use<G> {
+        let pausing = self.pause_for_workspace(given_up);
         let sandbox = self.clone();
         async move {
-            let (workspace, pausing) = begun?;
-            let pause = pausing.await?;
+            let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
             let sessions = sandbox.save(&pause).await?;
             let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
             let text = message::encode(&Kept { version: VERSION.into(), sessions });
@@ -60,7 +64,7 @@ impl Sandbox {
             })?;
             blocking(move || {
                 let _pause = pause;
-                workspace.checkpoint(name, ids, &text)
+                workspace.checkpoint(name, ids, &text).map(Some)
             })
             .await
         }

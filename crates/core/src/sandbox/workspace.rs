@@ -1,6 +1,6 @@
 //! Calls on the copy-on-write workspace for which the sandbox pauses.
 
-use super::Sandbox;
+use super::{Pause, Sandbox};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::workspace::{self, Commit, Named, Workspace};
@@ -40,42 +40,69 @@ impl Sandbox {
         directory.unwrap_or_else(|| workspace::stores(&self.inner.config.state_dir))
     }
 
-    /// Applies changes to the real directory during a pause; see [`Workspace::commit`].
+    /// Applies changes to the real directory during a pause; see [`Workspace::commit`]. `None`, with nothing applied, if
+    /// `given_up` resolves before the pause is in effect.
     ///
     /// # Errors
     /// Those of [`Workspace::commit`] and [`Sandbox::pause`].
-    pub fn commit(
+    pub fn commit<G: Future<Output = ()> + Send>(
         &self,
         paths: Option<Vec<Vec<u8>>>,
         force: bool,
         sync: bool,
-    ) -> impl Future<Output = Result<Commit, Error>> + Send + use<> {
-        self.while_paused(move |workspace| workspace.commit(paths, force, sync))
+        given_up: G,
+    ) -> impl Future<Output = Result<Option<Commit>, Error>> + Send + use<G> {
+        self.while_paused(given_up, move |workspace| workspace.commit(paths, force, sync))
     }
 
-    /// Restores the real versions of changed paths during a pause; see [`Workspace::discard`].
+    /// Restores the real versions of changed paths during a pause; see [`Workspace::discard`]. `None`, with nothing
+    /// restored, if `given_up` resolves before the pause is in effect.
     ///
     /// # Errors
     /// Those of [`Workspace::discard`] and [`Sandbox::pause`].
-    pub fn discard(&self, paths: Option<Vec<Vec<u8>>>) -> impl Future<Output = Result<u64, Error>> + Send + use<> {
-        self.while_paused(move |workspace| workspace.discard(paths))
+    pub fn discard<G: Future<Output = ()> + Send>(
+        &self,
+        paths: Option<Vec<Vec<u8>>>,
+        given_up: G,
+    ) -> impl Future<Output = Result<Option<u64>, Error>> + Send + use<G> {
+        self.while_paused(given_up, move |workspace| workspace.discard(paths))
     }
 
-    /// Makes a call on the workspace during a pause. If the future is dropped during the call, the pause still lasts
-    /// until the call has ended.
-    fn while_paused<T: Send + 'static, F>(&self, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F>
+    /// Makes a call on the workspace during a pause, unless the wait for the pause is given up. If the future is dropped
+    /// during the call, the pause still lasts until the call has ended.
+    fn while_paused<T: Send + 'static, G, F>(
+        &self,
+        given_up: G,
+        call: F,
+    ) -> impl Future<Output = Result<Option<T>, Error>> + Send + use<T, G, F>
     where
+        G: Future<Output = ()> + Send,
         F: FnOnce(&Workspace) -> Result<T, Error> + Send + 'static,
     {
+        let pausing = self.pause_for_workspace(given_up);
+        async move {
+            let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
+            blocking(move || {
+                let _pause = pause;
+                call(&workspace).map(Some)
+            })
+            .await
+        }
+    }
+
+    /// Pauses for a call on the workspace, unless the wait is given up.
+    pub(super) fn pause_for_workspace<G: Future<Output = ()> + Send>(
+        &self,
+        given_up: G,
+    ) -> impl Future<Output = Result<Option<(Arc<Workspace>, Pause)>, Error>> + Send + use<G> {
         let begun = self.workspace().map(|workspace| (workspace, self.pause()));
         async move {
             let (workspace, pausing) = begun?;
-            let pause = pausing.await?;
-            blocking(move || {
-                let _pause = pause;
-                call(&workspace)
-            })
-            .await
+            tokio::select! {
+                biased;
+                () = given_up => Ok(None),
+                pause = pausing => Ok(Some((workspace, pause?))),
+            }
         }
     }
 }

@@ -248,6 +248,7 @@ impl Session {
 mod tests {
     use super::*;
     use crate::session::Config;
+    use crate::session::fate::Fate;
     use tokio::sync::mpsc;
 
     fn session(uses_builtin: bool) -> Session {
@@ -263,9 +264,10 @@ mod tests {
             limits: Default::default(),
             user: None,
             isolate: None,
+            saved: None,
             log: Default::default(),
         };
-        Session::new(config, mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
+        Session::new(config, Fate::default(), mpsc::unbounded_channel().0, mpsc::unbounded_channel().0)
     }
 
     #[tokio::test]
