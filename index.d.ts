@@ -15,6 +15,8 @@
 export interface CheckpointOptions {
   /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
   name?: string
+  /** Ends the wait for running commands: the call rejects with an AbortError, and nothing is kept. Default: none. */
+  signal?: AbortSignal
 }
 /** A moment to which a sandbox can be rolled back. */
 export interface Checkpoint {
