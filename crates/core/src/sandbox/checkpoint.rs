@@ -4,10 +4,10 @@
 //! another one with the saved state in its place: nothing of the old ones is left. The new ones are held until the files
 //! have changed.
 
-use super::{NewSession, Open, Pause, Sandbox, Sessions};
+use super::{NewSession, Open, Pause, Sandbox};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
-use crate::session::Saved;
+use crate::session::{Handle, Saved};
 use crate::workspace::Workspace;
 use nacre_protocol::message;
 use nacre_protocol::workspace::Point;
@@ -26,6 +26,15 @@ pub struct Rollback {
     pub ended_processes: Vec<String>,
     /// The ids of the sessions that were created after the checkpoint, and have ended.
     pub ended_sessions: Vec<String>,
+}
+
+/// A rollback whose sessions have been replaced.
+struct Replaced {
+    /// Holds the new sessions.
+    pause: Pause,
+    rollback: Rollback,
+    /// The old sessions, with their numbers among those that are closing.
+    old: Vec<(u64, Handle)>,
 }
 
 /// The sessions of a checkpoint.
@@ -115,8 +124,9 @@ impl Sandbox {
             };
             blocking(prepare).await?
         };
-        let (pause, rollback, closing) = self.replace_sessions(point, kept)?;
-        for (closed, filed) in closing {
+        let Replaced { pause, rollback, old } = self.replace_sessions(point, kept)?;
+        let closing: Vec<_> = old.into_iter().map(|(filed, handle)| (filed, handle.roll_back())).collect();
+        for (filed, closed) in closing {
             closed.await;
             self.lock().closing.remove(&filed);
         }
@@ -135,12 +145,8 @@ impl Sandbox {
         Ok(rollback)
     }
 
-    /// Puts other sessions in the place of all present ones, and holds them. Begins to close the old ones.
-    fn replace_sessions(
-        &self,
-        point: Point,
-        kept: Vec<KeptSession>,
-    ) -> Result<(Pause, Rollback, Vec<(impl Future<Output = ()> + Send + use<>, u64)>), Error> {
+    /// Puts other sessions in the place of all present ones, and holds them.
+    fn replace_sessions(&self, point: Point, kept: Vec<KeptSession>) -> Result<Replaced, Error> {
         let shared = self.shared()?;
         let mut sessions = self.lock();
         sessions.check()?;
@@ -155,15 +161,11 @@ impl Sandbox {
         let ended_processes = self.inner.processes.living();
         self.inner.processes.end_with(None);
         let old: Vec<_> = sessions.open.drain().collect();
-        let number = sessions.begin_pause();
+        let file = |(id, Open { handle, .. }): (String, Open)| (sessions.start_closing(id, handle.clone()), handle);
+        let old = old.into_iter().map(file).collect();
+        let pause = Pause::of_new_sessions(self, sessions.begin_pause());
         new.into_iter().for_each(|(handle, new)| sessions.open(handle, new));
-        let close = |(id, Open { handle, .. }): (String, Open), sessions: &mut Sessions| {
-            let closed = handle.roll_back();
-            (closed, sessions.start_closing(id, handle))
-        };
-        let closing = old.into_iter().map(|open| close(open, &mut sessions)).collect();
-        drop(sessions);
-        Ok((Pause::of_new_sessions(self, number), Rollback { point, ended_processes, ended_sessions }, closing))
+        Ok(Replaced { pause, rollback: Rollback { point, ended_processes, ended_sessions }, old })
     }
 }
 
