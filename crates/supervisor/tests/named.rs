@@ -348,13 +348,15 @@ fn damaged_stores_are_lost() {
         damage("known", &cut, "its file 'known' is damaged");
         damage("known", &missing, "its file 'known' is missing");
         damage("journal", &garbage, "its file 'journal' is damaged");
-        damage("upper", &no_directory, "its layer 'upper' is missing");
-        damage("work", &no_directory, "its layer 'work' is missing");
+        damage("layers", &garbage, "its file 'layers' is damaged");
+        damage("layers", &missing, "its file 'layers' is missing");
+        damage("layer-1", &no_directory, "one of its layers is missing");
+        damage("layer-1/upper", &no_directory, "one of its layers is missing");
         let link = |path: &Path| {
             fs::rename(path, path.with_extension("away")).unwrap();
             std::os::unix::fs::symlink("/etc", path).unwrap();
         };
-        damage("upper", &link, "its layer 'upper' is missing");
+        damage("layer-1/upper", &link, "one of its layers is missing");
         assert_eq!(fs::read_to_string(place.real("a")).unwrap(), "a");
     });
 }
@@ -371,7 +373,7 @@ fn stores_of_another_version_are_refused_until_they_are_deleted() {
             bytes.splice(..end, format!("nacre workspace {}", version + 99).into_bytes());
             fs::write(place.stored(name), bytes).unwrap();
         };
-        for name in ["about", "known"] {
+        for name in ["about", "known", "layers"] {
             let open = place.open();
             open.write("a", "changed");
             open.close();
@@ -381,7 +383,7 @@ fn stores_of_another_version_are_refused_until_they_are_deleted() {
                 assert_eq!(error.code, Code::WorkspaceUnsupported, "{error}");
                 assert!(error.message.ends_with("open it with that version to commit its changes, or delete it"));
             }
-            assert_eq!(fs::read_to_string(place.stored("upper/a")).unwrap(), "changed");
+            assert_eq!(fs::read_to_string(place.stored("layer-1/upper/a")).unwrap(), "changed");
             let listed: Vec<_> = place.list().into_iter().map(|named| (named.id, named.path.is_some())).collect();
             assert_eq!(listed, [("x".into(), name != "about")]);
             place.delete("x").unwrap();

@@ -66,14 +66,16 @@ pub struct Sharer {
 impl Sharer {
     /// Answers [`Request::Share`].
     pub fn answer(&self) -> (Reply, Option<OwnedFd>) {
-        let failed = |errno| match fstat(&self.base) {
-            Ok(found) if found.st_nlink == 0 => {
-                Failure::System(Errno::NOENT, format!("use the workspace: its directory {} was deleted", self.path))
-            }
-            _ => Failure::System(errno, "copy the mount of the workspace".into()),
+        let copied = match fstat(&self.base) {
+            // A session could not mount it there.
+            Ok(found) if found.st_nlink == 0 => Err(Failure::System(
+                Errno::NOENT,
+                format!("use the workspace: its directory {} was deleted", self.path),
+            )),
+            _ => overlay::copy(self.mount.lock().unwrap_or_else(PoisonError::into_inner).root())
+                .map_err(while_doing("copy the mount of the workspace")),
         };
-        let copied = overlay::copy(self.mount.lock().unwrap_or_else(PoisonError::into_inner).root());
-        match copied.map_err(failed) {
+        match copied {
             Ok(copy) => (Reply::Done, Some(copy)),
             Err(failure) => (failure.into(), None),
         }

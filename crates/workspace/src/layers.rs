@@ -25,15 +25,13 @@ pub type Number = u64;
 /// Some layers of a mount: the oldest first.
 pub type Stack = Vec<Number>;
 
-/// Creates an empty layer above `below`, with everything that a mount needs.
+/// Creates an empty layer above `below`.
 ///
 /// # Errors
 /// Those of the system calls. Nothing is left then.
 pub fn create(place: &OwnedFd, below: &OwnedFd) -> Result<Number> {
     make(place, |directory| {
-        for name in [UPPER, WORK, MOUNT] {
-            mkdirat(directory, name, Mode::RWXU)?;
-        }
+        mkdirat(directory, UPPER, Mode::RWXU)?;
         // The root of the mount is that of the upper layer.
         let metadata = Metadata::of(below, b".")?;
         match metadata.apply(directory, UPPER, None) {
@@ -70,7 +68,7 @@ pub fn duplicate(place: &OwnedFd, layer: Number, interrupt: &dyn Fn() -> Result<
     })
 }
 
-/// Mounts a stack over the directory of its last layer, which receives the writes.
+/// Mounts a stack in the directory of its last layer, which receives the writes.
 ///
 /// # Errors
 /// Those of [`overlay::attach`].
@@ -78,6 +76,12 @@ pub fn mount(place: &OwnedFd, stack: &[Number], base: &OwnedFd, mounter: Mounter
     let (live, sealed) = stack.split_last().ok_or(Errno::INVAL)?;
     let sealed = sealed.iter().rev().map(|layer| upper(place, *layer)).collect::<Result<Vec<_>>>()?;
     let directory = open_directory(place, &name(*live))?;
+    for name in [WORK, MOUNT] {
+        match mkdirat(&directory, name, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
+    }
     // What the kernel keeps there says that the layers may be torn. They are not, because the machine has not restarted.
     let work = open_directory(&directory, WORK)?;
     removal::empty(&work)?;
