@@ -205,6 +205,88 @@ describe('a checkpoint', () => {
     ),
   )
 
+  it(
+    'stays whole while others are deleted',
+    inWorkspace(async (workplace) => {
+      const { sandbox } = workplace
+      for (let round = 0; round < 8; round++) {
+        await sandbox.exec(
+          `mkdir d-${round}; for i in {1..300}; do echo ${round} > d-${round}/$i; done; echo ${round} > a`,
+        )
+        const points = [await sandbox.checkpoint(), await sandbox.checkpoint(), await sandbox.checkpoint()]
+        const before = await seen(workplace)
+        await sandbox.exec('rm -rf d-*; echo ruined > a')
+        const deleted = points.slice(1).map((point) => sandbox.deleteCheckpoint(point))
+        await Promise.all([sandbox.rollback(points[0] ?? ''), ...deleted])
+        expect(await seen(workplace)).toBe(before)
+        await sandbox.deleteCheckpoint(points[0] ?? '')
+        expect(await seen(workplace)).toBe(before)
+      }
+    }),
+  )
+
+  it(
+    'fails if a rollback comes first, like a commit',
+    inWorkspace(async ({ sandbox, directory }) => {
+      await sandbox.exec('x=1')
+      const point = await sandbox.checkpoint()
+      const running = rejectionOf(sandbox.exec('echo began > b; sleep 1000'))
+      await until(
+        () => sandbox.files.exists('b'),
+        () => 'the command does not begin',
+      )
+      const waiting = [
+        sandbox.checkpoint(),
+        sandbox.workspace.commit(),
+        sandbox.createSession({ id: 'other' }),
+      ]
+      const outcomes = Promise.all(waiting.map((call) => rejectionOf(call as Promise<unknown>)))
+      await sandbox.rollback(point)
+      const rolledBack = { code: 'ROLLED_BACK' }
+      expect(await outcomes).toMatchObject([rolledBack, rolledBack, rolledBack])
+      expect(await running).toMatchObject(rolledBack)
+      expect((await sandbox.exec('echo $x; ls')).stdout).toBe('1\na\ngone\nold\n')
+      expect(await sandbox.checkpoints()).toEqual([point])
+      expect(existsSync(path.join(directory, 'b'))).toBe(false)
+    }),
+  )
+
+  it(
+    'brings back a session that is being created or deleted at that moment',
+    inWorkspace(async ({ sandbox }) => {
+      const other = await sandbox.createSession({ id: 'other' })
+      await other.exec('own=1')
+      const point = await sandbox.checkpoint()
+      await other.startProcess("trap '' TERM; while :; do echo x >> a; done", { processId: 'stubborn' })
+      const deleted = sandbox.deleteSession('other')
+      await sandbox.rollback(point)
+      const size = (await sandbox.exec('wc -c < a')).stdout
+      await deleted
+      expect((await sandbox.exec('wc -c < a')).stdout).toBe(size)
+      expect((await (await sandbox.getSession('other'))?.exec('echo $own'))?.stdout).toBe('1\n')
+    }),
+  )
+
+  it(
+    'has a limit, which says so when one is made',
+    inWorkspace(async ({ sandbox }) => {
+      let point = await sandbox.checkpoint()
+      const refused = await (async () => {
+        for (let round = 0; round < 300; round++) {
+          await sandbox.rollback(point)
+          const next = await sandbox.checkpoint().catch((error) => error)
+          if (next instanceof Error) return next
+          await sandbox.deleteCheckpoint(point)
+          point = next
+        }
+      })()
+      expect(refused).toMatchObject({ code: 'CHECKPOINT_LIMIT' })
+      await sandbox.rollback(point)
+      expect((await sandbox.exec('cat a')).stdout).toBe('a\n')
+      expect((await sandbox.workspace.usage()).layers).toBeLessThan(210)
+    }),
+  )
+
   it('needs a workspace and a checkpoint', () =>
     withSandbox(async ({ sandbox, directory }) => {
       for (const call of [

@@ -115,6 +115,24 @@ describe('a workspace with a name', () => {
       })
     }))
 
+  it('does not bring back isolation that was checked against other rules', () =>
+    withPlace(async ({ named }) => {
+      const [loose, strict] = ['workspace+network', 'workspace'] as const
+      await within({ ...named('rules'), isolation: loose }, async (sandbox) => {
+        await sandbox.createSession({ id: 'own', isolation: loose })
+        await sandbox.checkpoint()
+        await sandbox.deleteSession('own')
+        await sandbox.checkpoint()
+      })
+      await within({ ...named('rules'), isolation: strict }, async (sandbox) => {
+        const [first, second] = await sandbox.checkpoints()
+        const refused = await rejectionOf(sandbox.rollback(first ?? ''))
+        expect(refused).toMatchObject({ code: 'WORKSPACE_UNSUPPORTED' })
+        expect((refused as Error).message).toContain("session 'own'")
+        await sandbox.rollback(second ?? '')
+      })
+    }))
+
   it('belongs to one sandbox at a time, is listed, and can be deleted', () =>
     withPlace(async ({ cwd, stateDir, named }) => {
       const other = new Sandbox({ stateDir })

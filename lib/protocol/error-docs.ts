@@ -70,8 +70,9 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     fix: 'The message names the rule and the reason. Run `npx nacre doctor`, change the rule, or set `bestEffort`.',
   },
   CHECKPOINT_LIMIT: {
-    cause: 'The workspace has 200 layers: rollbacks were made on one another.',
-    fix: 'Commit or discard everything, or create a new sandbox.',
+    cause:
+      'About 200 rollbacks and checkpoints were made on one another, and the kernel cannot mount more layers.',
+    fix: 'Roll back to an earlier checkpoint, or commit and create a new sandbox.',
   },
   CHECKPOINT_NOT_FOUND: {
     cause: 'The checkpoint was deleted, or it is from before a commit.',
@@ -79,7 +80,7 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
   },
   ROLLED_BACK: {
     cause: '`sandbox.rollback` was called while the call ran or waited.',
-    fix: 'Nothing of the call is left. Make it again if it is still wanted.',
+    fix: 'Nothing of the call is left in the sandbox. Make it again if it is still wanted.',
   },
   WORKSPACE_BUSY: {
     cause:

@@ -274,8 +274,9 @@ export declare class Sandbox {
    * aliases, options and traps. Waits for the running commands of all sessions, and stops background processes for the
    * moment; new commands wait. Do not await it while reading the stream of a command.
    *
-   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, and with WORKSPACE_BUSY if background
-   * processes run that cannot be stopped, because there is no control group.
+   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, with CHECKPOINT_LIMIT after about 200 rollbacks
+   * on one another, with ROLLED_BACK if a rollback comes first, and with WORKSPACE_BUSY if background processes run that cannot
+   * be stopped, because there is no control group.
    */
   checkpoint(options?: CheckpointOptions): Promise<Checkpoint>
 
@@ -290,7 +291,8 @@ export declare class Sandbox {
    * later end, and deleted ones return. Durable jobs go on. The commands that run or wait reject with ROLLED_BACK; file calls
    * wait. Later checkpoints stay, so a rollback can be taken back by a checkpoint made before it.
    *
-   * Rejects with CHECKPOINT_NOT_FOUND, CHECKPOINT_LIMIT, NO_SPACE and WORKSPACE_NOT_ENABLED: nothing has happened then.
+   * Rejects with CHECKPOINT_NOT_FOUND, NO_SPACE and WORKSPACE_NOT_ENABLED; for a checkpoint of another version of nacre with
+   * WORKSPACE_LOST, and of a sandbox with other isolation with WORKSPACE_UNSUPPORTED. Nothing has happened then.
    */
   rollback(point: Checkpoint | string): Promise<Rollback>
 

@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 /// The rules of a session: what its programs may read, write, reach and see.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Isolation {
     /// The rules. Paths are absolute, without links.
     pub rules: Rules,

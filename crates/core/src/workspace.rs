@@ -247,7 +247,7 @@ impl Workspace {
     /// Keeps the present files as a checkpoint, with a text about the sandbox. No program may write to them meanwhile.
     ///
     /// # Errors
-    /// As for [`Workspace::changes`], and `NO_SPACE`.
+    /// As for [`Workspace::changes`], `NO_SPACE` and `CHECKPOINT_LIMIT`.
     pub fn checkpoint(&self, name: Option<String>, sessions: Vec<String>, text: &[u8]) -> Result<Point, Error> {
         let file = sys::memory_file().and_then(|file| sys::replace_contents(&file, text).map(|()| file));
         let file = file.map_err(|error| failed(&format!("the state of the shells cannot be kept: {error}")))?;
@@ -283,7 +283,7 @@ impl Workspace {
     /// Mounts the files of a checkpoint, beside the present ones. Returns it with its text.
     ///
     /// # Errors
-    /// As for [`Workspace::delete_checkpoint`], and `CHECKPOINT_LIMIT`.
+    /// As for [`Workspace::delete_checkpoint`].
     pub fn prepare(&self, number: u64) -> Result<(Point, Vec<u8>), Error> {
         match self.request(&Request::Prepare { number })? {
             (Reply::Kept(point), text) => Ok((point, read_all(text)?)),
@@ -628,6 +628,10 @@ fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(Reply, Opti
             Err(Error::new(Code::WorkspaceLost, message))
         }
         Reply::Missing => Err(missing(id)),
+        Reply::TooManyLayers => {
+            let message = "the workspace has too many layers, from rollbacks on one another: roll back to an earlier checkpoint, or commit and create a new sandbox";
+            Err(Error::new(Code::CheckpointLimit, message))
+        }
         Reply::TooLarge(limit) => {
             Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
         }
@@ -636,7 +640,6 @@ fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(Reply, Opti
                 // The host has closed the workspace.
                 libc::ECANCELED => return Ok(Err(Error::sandbox_destroyed())),
                 libc::ENOSPC | libc::EDQUOT => Code::NoSpace,
-                libc::ENFILE => Code::CheckpointLimit,
                 libc::EACCES | libc::EPERM => Code::PermissionDenied,
                 _ => Code::EngineError,
             };

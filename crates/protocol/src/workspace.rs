@@ -250,6 +250,8 @@ pub enum Reply {
     Lost(String),
     /// There is no workspace of this name.
     Missing,
+    /// The workspace has so many layers that a checkpoint could not be mounted.
+    TooManyLayers,
     /// The patch or one of its files is too large: one clause that says which limit it exceeds.
     TooLarge(String),
     /// A system call failed.

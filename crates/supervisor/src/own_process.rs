@@ -18,7 +18,7 @@ const ALONE: &str = "NACRE_TEST_ALONE";
 /// Maximum wait for a condition.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// Maximum run time of the second copy.
-const WATCHDOG: Duration = Duration::from_secs(60);
+const WATCHDOG: Duration = Duration::from_secs(300);
 
 /// Runs the calling test in its own process. `test` must be a closure written inside the test function.
 pub fn in_own_process<F: FnOnce()>(test: F) {

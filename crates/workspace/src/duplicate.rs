@@ -18,15 +18,17 @@ pub fn duplicate(from: &Tree, to: &Tree, interrupt: &dyn Fn() -> Result<()>) -> 
     // Files with several names, by inode number: the path of their copy.
     let mut linked: HashMap<u64, Vec<u8>> = HashMap::new();
     // Copying into a directory needs the right to write there, and changes its times. So these are applied at the end.
-    let mut directories = Vec::new();
-    let mut pending = vec![Vec::new()];
-    while let Some(path) = pending.pop() {
+    let mut directories: Vec<Directory> = Vec::new();
+    let mut pending = vec![(None, Vec::new())];
+    while let Some((parent, name)) = pending.pop() {
         interrupt()?;
+        let path = path_of(&directories, parent, &name);
         let source = sources.directory(&path)?.ok_or(Errno::STALE)?;
         let target = targets.directory(&path)?.ok_or(Errno::STALE)?;
+        let own = Some(directories.len());
+        directories.push(Directory { parent, name, metadata: Metadata::with_marks(&source, b".")? });
         for name in names(&source)? {
             let found = status(Some(&source), &name)?.ok_or(Errno::STALE)?;
-            let below = join(&path, &name);
             match linked.get(&found.st_ino).filter(|_| has_other_names(&found)) {
                 Some(other) => link(&targets, other, &target, &name)?,
                 None => {
@@ -34,23 +36,42 @@ pub fn duplicate(from: &Tree, to: &Tree, interrupt: &dyn Fn() -> Result<()>) -> 
                     let entry = Source { directory: &source, name: &name, content: None, interrupt };
                     entry.copy_with(metadata, &target, &name)?;
                     if has_other_names(&found) {
-                        linked.insert(found.st_ino, below.clone());
+                        linked.insert(found.st_ino, join(&path, &name));
                     }
                 }
             }
             if file_type(&found) == FileType::Directory {
-                pending.push(below);
+                pending.push((own, name));
             }
         }
-        directories.push((path, Metadata::with_marks(&source, b".")?));
     }
-    for (path, metadata) in directories.into_iter().rev() {
-        let directory = targets.directory(&path)?.ok_or(Errno::STALE)?;
+    while let Some(Directory { parent, name, metadata }) = directories.pop() {
+        interrupt()?;
+        let directory = targets.directory(&path_of(&directories, parent, &name))?.ok_or(Errno::STALE)?;
         if !metadata.apply(&directory, b".", None)? {
             return Err(Errno::STALE);
         }
     }
     Ok(())
+}
+
+/// A directory that was copied. Each is after the one that it is in.
+struct Directory {
+    parent: Option<usize>,
+    name: Vec<u8>,
+    metadata: Metadata,
+}
+
+/// The path of a directory. It is not kept: the paths of a deep tree would take much memory.
+fn path_of(directories: &[Directory], mut parent: Option<usize>, name: &[u8]) -> Vec<u8> {
+    let mut names = vec![name];
+    while let Some(above) = parent.and_then(|at| directories.get(at)) {
+        names.push(&above.name);
+        parent = above.parent;
+    }
+    names.reverse();
+    // The root has no name.
+    names[1..].join(&b'/')
 }
 
 fn link(targets: &Walk<'_>, other: &[u8], target: &OwnedFd, name: &[u8]) -> Result<()> {
@@ -61,7 +82,8 @@ fn link(targets: &Walk<'_>, other: &[u8], target: &OwnedFd, name: &[u8]) -> Resu
 
 #[cfg(test)]
 mod tests {
-    use crate::layers;
+    use super::*;
+    use crate::layers::{self, Layers};
     use crate::testing::{self, differing, open, snapshot, write};
     use std::fs;
     use std::os::fd::AsFd;
@@ -90,22 +112,21 @@ mod tests {
             }
             fs::create_dir(workspace.directory.path().join("place")).unwrap();
             let (place, base) = (readable(&workspace.directory.path().join("place")), open(&workspace.path()));
-            let first = layers::create(&place, &base).unwrap();
+            let store = Layers::at(place.try_clone().unwrap()).unwrap();
+            let first = store.create(&base).unwrap();
             let merged = workspace.mount_stack(&place, &[first], &base);
             let changed = Command::new("sh").args(["-c", EVERYTHING]).current_dir(workspace.path()).status().unwrap();
             assert!(changed.success());
             let before = snapshot(&merged);
             assert!(before.len() > 12);
-            let copy = layers::duplicate(&place, first, &|| Ok(())).unwrap();
+            let copy = store.duplicate(first, &|| Ok(())).unwrap();
             // The next writes change only the original.
             write(at("new/file"), "later");
             write(at("later"), "");
             drop(merged);
             workspace.unmount();
-            let top = layers::create(
-                &place,
-                &layers::top(&place, &[copy], &crate::Tree::new(base.try_clone().unwrap())).unwrap(),
-            );
+            let below = layers::top(&place, &[copy], &Tree::new(base.try_clone().unwrap())).unwrap();
+            let top = store.create(&below);
             let merged = workspace.mount_stack(&place, &[copy, top.unwrap()], &base);
             assert_eq!(differing(&before, &snapshot(&merged)), [""; 0]);
             let (one, two) = (fs::metadata(at("new/file")).unwrap(), fs::metadata(at("new/s\nme")).unwrap());
@@ -121,7 +142,8 @@ mod tests {
     fn a_copy_that_is_interrupted_leaves_nothing() {
         testing::in_namespaces("duplicate::tests::a_copy_that_is_interrupted_leaves_nothing", |workspace| {
             let (place, base) = (readable(workspace.directory.path()), open(&workspace.path()));
-            let first = layers::create(&place, &base).unwrap();
+            let store = Layers::at(place.try_clone().unwrap()).unwrap();
+            let first = store.create(&base).unwrap();
             let upper = workspace.directory.path().join(format!("layer-{first}/upper"));
             fs::create_dir_all(upper.join("x/y")).unwrap();
             let left = std::cell::Cell::new(2);
@@ -129,7 +151,7 @@ mod tests {
                 0 => Err(rustix::io::Errno::CANCELED),
                 _ => Ok(()),
             };
-            assert_eq!(layers::duplicate(&place, first, &interrupt), Err(rustix::io::Errno::CANCELED));
+            assert_eq!(store.duplicate(first, &interrupt), Err(rustix::io::Errno::CANCELED));
             let names: Vec<_> =
                 fs::read_dir(workspace.directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
             assert_eq!(names.iter().filter(|name| name.to_string_lossy().starts_with("layer-")).count(), 1);

@@ -3,18 +3,21 @@
 
 use crate::failure::Failure;
 use crate::layers::Stack;
-use crate::tree::open_file;
+use crate::tree::{names, open_file};
 use crate::{sealed, state};
 use nacre_protocol::workspace::Point;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Seek;
 use std::os::fd::OwnedFd;
 
 /// The file of a named workspace.
 const NAME: &str = "layers";
+/// What the names of texts begin with.
+const TEXT: &[u8] = b"text-";
 /// Maximum bytes of it.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -81,6 +84,18 @@ impl History {
         point
     }
 
+    /// Removes the texts of other checkpoints.
+    ///
+    /// # Errors
+    /// Those of the system calls, if the texts cannot be listed.
+    pub fn keep_only_texts(&self, place: &OwnedFd) -> Result<()> {
+        let kept: HashSet<Vec<u8>> = self.points.iter().map(|moment| text_name(moment.point.number)).collect();
+        for name in names(place)?.into_iter().filter(|name| is_text(name) && !kept.contains(name)) {
+            let _ = unlinkat(place, &name[..], AtFlags::empty());
+        }
+        Ok(())
+    }
+
     /// Every stack that is needed.
     pub fn stacks(&self) -> impl Iterator<Item = &Stack> {
         self.points.iter().map(|moment| &moment.stack).chain([&self.stack])
@@ -94,11 +109,11 @@ impl History {
 pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd) -> Result<()> {
     let name = text_name(number);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let mut to = File::from(openat(place, &name, flags, Mode::RUSR | Mode::WUSR)?);
+    let mut to = File::from(openat(place, &name[..], flags, Mode::RUSR | Mode::WUSR)?);
     let mut text = File::from(text);
     let copied = text.rewind().and_then(|()| std::io::copy(&mut text, &mut to));
     copied.map(drop).map_err(|error| {
-        let _ = unlinkat(place, &name, AtFlags::empty());
+        let _ = unlinkat(place, &name[..], AtFlags::empty());
         Errno::from_io_error(&error).unwrap_or(Errno::IO)
     })
 }
@@ -108,14 +123,14 @@ pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd) -> Result<()> {
 /// # Errors
 /// Those of openat(2).
 pub fn read_text(place: &OwnedFd, number: u64) -> Result<OwnedFd> {
-    open_file(place, text_name(number).as_bytes())
+    open_file(place, &text_name(number))
 }
 
-/// Removes the text of a checkpoint.
-pub fn remove_text(place: &OwnedFd, number: u64) {
-    let _ = unlinkat(place, text_name(number), AtFlags::empty());
+/// Whether a name is that of a text.
+pub fn is_text(name: &[u8]) -> bool {
+    name.starts_with(TEXT)
 }
 
-fn text_name(number: u64) -> String {
-    format!("text-{number}")
+fn text_name(number: u64) -> Vec<u8> {
+    [TEXT, number.to_string().as_bytes()].concat()
 }

@@ -126,6 +126,11 @@ impl Journal {
         Ok(Ok(skipped))
     }
 
+    /// Whether its steps are, or will be, in the real directory.
+    pub fn is_applied(&self) -> bool {
+        self.direction == Direction::Forward && !self.steps.is_empty()
+    }
+
     /// Ends the commit: removes the staging directory with the old contents, and then the journal.
     ///
     /// # Errors

@@ -3,9 +3,10 @@
 //! It is a process of its own, because the real directory may not respond, and may belong to a program that wants to
 //! harm the host.
 
+use crate::checkpoints::Checkpoints;
 use crate::failure::{Failure, while_doing};
-use crate::history::{self, History};
-use crate::journal::{self, Direction, Journal};
+use crate::history::History;
+use crate::journal::{self, Journal};
 use crate::named::{self, Named, Wanted};
 use crate::opening;
 use crate::overlay::{self, Mount, Mounter};
@@ -14,7 +15,7 @@ use crate::store::{Store, Stores};
 use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Opening, Point, Reply, Request, Skipped, Storage};
+use nacre_protocol::workspace::{Opening, Reply, Request, Skipped, Storage};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -42,9 +43,7 @@ struct Open {
     path: Vec<u8>,
     base: Tree,
     mount: Shared,
-    /// A mount of a checkpoint, and its layers.
-    prepared: Option<(Mount, layers::Stack)>,
-    history: History,
+    checkpoints: Checkpoints,
     store: Store,
     is_named: bool,
     /// The name of its staging directories.
@@ -126,10 +125,10 @@ impl Keeper {
         let Some(mut open) = self.0 else { return };
         // A commit that could be neither applied nor undone is tried once more.
         let _ = open.complete();
-        let Open { mount, prepared, mut store, is_named, .. } = open;
+        let Open { mount, checkpoints, mut store, is_named, .. } = open;
         // What is mounted would be in the way of the removal. The thread that shares the mount may still hold it.
         mount.lock().unwrap_or_else(PoisonError::into_inner).detach();
-        drop(prepared);
+        drop(checkpoints);
         if !is_named {
             store.remove();
         } else if is_orderly {
@@ -165,63 +164,27 @@ fn open(opening: Opening) -> Result<Open, Failure> {
             };
             let Named { store, about, known, history, .. } = named;
             let (base, staging) = (Tree::new(real), staging::name(about.unique.as_bytes()));
-            let (prepared, opened) = (None, about.opened);
-            Ok(Open {
-                mounter,
-                path: name,
-                base,
-                mount,
-                prepared,
-                history,
-                store,
-                is_named: true,
-                staging,
-                opened,
-                known,
-            })
+            let (checkpoints, opened) = (Checkpoints::new(history, true), about.opened);
+            Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: true, staging, opened, known })
         }
         (None, storage) => {
             let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
             let mounted = opening::moment(&real, store.directory()).and_then(|opened| {
-                let first = layers::create(store.place(), &real).map_err(while_doing("create a layer"))?;
+                let first = store.layers().create(&real).map_err(while_doing("create a layer"))?;
                 let history = History::new(vec![first]);
                 Ok((opened, attach(&real, &store, &history, mounter)?, history))
             });
             let (opened, mount, history) = mounted.inspect_err(|_| store.remove())?;
             let (base, staging, known) = (Tree::new(real), staging::name(unique.as_bytes()), Known::default());
-            let prepared = None;
-            Ok(Open {
-                mounter,
-                path: name,
-                base,
-                mount,
-                prepared,
-                history,
-                store,
-                is_named: false,
-                staging,
-                opened,
-                known,
-            })
+            let checkpoints = Checkpoints::new(history, false);
+            Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: false, staging, opened, known })
         }
     }
 }
 
-/// Deletes all checkpoints, in the named store too, if there is one.
-fn end_checkpoints(history: &mut History, place: &OwnedFd, store: Option<&OwnedFd>) -> rustix::io::Result<()> {
-    if history.points.is_empty() {
-        return Ok(());
-    }
-    let texts: Vec<u64> = history.points.drain(..).map(|moment| moment.point.number).collect();
-    store.map_or(Ok(()), |store| history.write(store))?;
-    texts.into_iter().for_each(|number| history::remove_text(place, number));
-    let _ = layers::keep_only(place, history.stacks());
-    Ok(())
-}
-
 /// Mounts the present layers.
 fn attach(base: &OwnedFd, store: &Store, history: &History, mounter: Mounter) -> Result<Shared, Failure> {
-    let mount = layers::mount(store.place(), &history.stack, base, mounter).map_err(opening::cannot_mount)?;
+    let mount = layers::mount(store.layers().place(), &history.stack, base, mounter).map_err(opening::cannot_mount)?;
     Ok(Arc::new(Mutex::new(mount)))
 }
 
@@ -245,15 +208,16 @@ impl Open {
             Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }, is_leaving),
             Request::Discard { paths } => self.discard(paths, interrupt),
             Request::Usage => {
-                let used = layers::usage(self.store.place(), interrupt).map_err(while_doing("measure the layers"))?;
+                let used =
+                    layers::usage(self.store.layers().place(), interrupt).map_err(while_doing("measure the layers"))?;
                 let layers::Usage { bytes, files, layers } = used;
                 Ok((Reply::Used { bytes, files, layers }, None))
             }
-            Request::Checkpoint(point) => self.checkpoint(point, file, interrupt),
-            Request::Checkpoints => {
-                let points: Vec<_> = self.history.points.iter().map(|moment| &moment.point).collect();
-                Ok((Reply::Done, Some(listed(&points)?)))
+            Request::Checkpoint(point) => {
+                let point = self.checkpoints.make(&self.store, point, file, interrupt)?;
+                Ok((Reply::Kept(point), None))
             }
+            Request::Checkpoints => Ok((Reply::Done, Some(listed(&self.checkpoints.points())?))),
             Request::DeleteCheckpoint { number } => self.delete_checkpoint(number),
             Request::Prepare { number } => self.prepare(number),
             Request::Switch => self.switch(),
@@ -295,8 +259,10 @@ impl Open {
         options: commit::Options,
         is_leaving: &dyn Fn() -> bool,
     ) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        // It would be completed here in any case, but its checkpoints would stay.
+        self.complete().map_err(while_doing("complete the last commit of the workspace"))?;
         let (merged, layers) = self.trees().map_err(while_doing("open the layers of the workspace"))?;
-        let (directory, place, is_named) = (self.store.directory(), self.store.place(), self.is_named);
+        let (directory, is_named) = (self.store.directory(), self.is_named);
         let commit = commit::Commit {
             merged: &merged,
             base: &self.base,
@@ -310,18 +276,16 @@ impl Open {
             staging: &self.staging,
             interrupt: &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) },
         };
-        // The checkpoints are from before it: what they show as changed would be compared with another directory.
+        // The checkpoints are from before it: they would be compared with another directory.
         let is_undone = Cell::new(false);
-        let history = &mut self.history;
+        let checkpoints = &mut self.checkpoints;
         let reached = |point| match point {
             commit::Point::Begun | commit::Point::Staged if is_leaving() => Err(Errno::CANCELED),
             commit::Point::Reversed => {
                 is_undone.set(true);
                 Ok(())
             }
-            commit::Point::Settled if !is_undone.get() => {
-                end_checkpoints(history, place, is_named.then_some(directory))
-            }
+            commit::Point::Settled if !is_undone.get() => checkpoints.end(&self.store),
             _ => Ok(()),
         };
         Ok(match commit.run(options, reached)? {
@@ -353,101 +317,35 @@ impl Open {
     fn complete(&mut self) -> rustix::io::Result<()> {
         let directory = self.store.directory();
         let Some(journal) = Journal::read(directory)? else { return Ok(()) };
-        let layers = layers::trees(self.store.place(), &self.history.stack)?;
-        let named = self.is_named.then_some(directory);
+        let layers = layers::trees(self.store.layers().place(), self.checkpoints.stack())?;
+        let is_applied = journal.is_applied();
         journal::complete(directory, journal, &self.base, |journal| {
             settle::settle(journal, &self.base, &layers, self.mounter.marks(), &mut self.known)?;
-            named.map_or(Ok(()), |store| state::write_known(store, &self.known))?;
-            match journal.direction {
-                Direction::Forward => end_checkpoints(&mut self.history, self.store.place(), named),
-                Direction::Back => Ok(()),
+            if self.is_named {
+                state::write_known(directory, &self.known)?;
             }
+            if is_applied { self.checkpoints.end(&self.store) } else { Ok(()) }
         })
     }
 
-    /// Keeps the present files as a checkpoint.
-    fn checkpoint(
-        &mut self,
-        point: Point,
-        text: Option<OwnedFd>,
-        interrupt: &Interrupt<'_>,
-    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
-        let doing = "make a checkpoint of the workspace";
-        let place = self.store.place();
-        let made = (|| {
-            let (live, sealed) = self.history.stack.split_last().ok_or(Errno::INVAL)?;
-            let copy = layers::duplicate(place, *live, interrupt)?;
-            let mut history = self.history.clone();
-            let point = history.add(point, [sealed, &[copy]].concat());
-            let kept = text.ok_or(Errno::INVAL).and_then(|text| history::write_text(place, point.number, text));
-            let kept = kept.and_then(|()| if self.is_named { history.write(self.store.directory()) } else { Ok(()) });
-            match kept {
-                Ok(()) => Ok((point, history)),
-                Err(errno) => {
-                    history::remove_text(place, point.number);
-                    let _ = layers::keep_only(place, self.history.stacks());
-                    Err(errno)
-                }
-            }
-        })();
-        let (point, history) = made.map_err(while_doing(doing))?;
-        self.history = history;
-        Ok((Reply::Kept(point), None))
-    }
-
     fn delete_checkpoint(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {
-        if self.history.find(number).is_none() {
-            return Ok((Reply::NoCheckpoint, None));
-        }
-        let mut history = self.history.clone();
-        history.points.retain(|moment| moment.point.number != number);
-        self.keep(history).map_err(while_doing("delete a checkpoint of the workspace"))?;
-        history::remove_text(self.store.place(), number);
-        Ok((Reply::Done, None))
+        let deleted = self.checkpoints.delete(&self.store, number);
+        let is_deleted = deleted.map_err(while_doing("delete a checkpoint of the workspace"))?;
+        Ok((if is_deleted { Reply::Done } else { Reply::NoCheckpoint }, None))
     }
 
-    /// Mounts the files of a checkpoint. Nothing else changes.
     fn prepare(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {
-        let Some(moment) = self.history.find(number) else { return Ok((Reply::NoCheckpoint, None)) };
-        let doing = "mount a checkpoint of the workspace";
-        let place = self.store.place();
-        self.prepared = None;
-        let point = moment.point.clone();
-        let prepared = (|| {
-            let text = history::read_text(place, number)?;
-            let mut stack = moment.stack.clone();
-            stack.push(layers::create(place, &layers::top(place, &stack, &self.base)?)?);
-            let base = self.base.directory(b"")?.ok_or(Errno::STALE)?;
-            Ok((text, layers::mount(place, &stack, &base, self.mounter)?, stack))
-        })();
-        let (text, mount, stack) = prepared.map_err(while_doing(doing))?;
-        self.prepared = Some((mount, stack));
-        Ok((Reply::Kept(point), Some(text)))
+        let prepared = self.checkpoints.prepare(&self.store, &self.base, self.mounter, number);
+        Ok(match prepared.map_err(while_doing("mount a checkpoint of the workspace"))? {
+            Some((point, text)) => (Reply::Kept(point), Some(text)),
+            None => (Reply::NoCheckpoint, None),
+        })
     }
 
     fn switch(&mut self) -> Result<(Reply, Option<OwnedFd>), Failure> {
-        let doing = "use the mount of a checkpoint";
-        let (mount, stack) = self.prepared.take().ok_or_else(|| Failure::System(Errno::INVAL, doing.into()))?;
-        let mut history = self.history.clone();
-        history.stack = stack;
-        // Nothing must fail after the change.
-        if self.is_named {
-            history.write(self.store.directory()).map_err(while_doing(doing))?;
-        }
+        let mount = self.checkpoints.switch(&self.store).map_err(while_doing("use the mount of a checkpoint"))?;
         *self.mount.lock().unwrap_or_else(PoisonError::into_inner) = mount;
-        self.history = history;
-        let _ = layers::keep_only(self.store.place(), self.history.stacks());
         Ok((Reply::Done, None))
-    }
-
-    /// Replaces the history, and removes the layers that it does not need.
-    fn keep(&mut self, history: History) -> rustix::io::Result<()> {
-        if self.is_named {
-            history.write(self.store.directory())?;
-        }
-        self.history = history;
-        let _ = layers::keep_only(self.store.place(), self.history.stacks());
-        Ok(())
     }
 
     /// What programs see, and the layers.
@@ -455,7 +353,7 @@ impl Open {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
         let merged = openat(mount.root(), ".", flags, Mode::empty())?;
-        Ok((Tree::new(merged), layers::trees(self.store.place(), &self.history.stack)?))
+        Ok((Tree::new(merged), layers::trees(self.store.layers().place(), self.checkpoints.stack())?))
     }
 
     fn sides<'a>(&'a self, merged: &'a Tree, layers: &'a [Tree], interrupt: &'a Interrupt<'a>) -> Sides<'a> {

@@ -4,6 +4,7 @@
 //! it, and `mount`, over which it is mounted. All others are sealed: nothing changes in them.
 
 use crate::duplicate;
+use crate::history;
 use crate::metadata::Metadata;
 use crate::overlay::{self, Mount, Mounter};
 use crate::removal;
@@ -11,6 +12,7 @@ use crate::tree::{Tree, file_type, join, names, open_directory, status};
 use crate::walk::Walk;
 use rustix::fs::{AtFlags, FileType, Mode, mkdirat, unlinkat};
 use rustix::io::{Errno, Result};
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -25,24 +27,92 @@ pub type Number = u64;
 /// Some layers of a mount: the oldest first.
 pub type Stack = Vec<Number>;
 
-/// Creates an empty layer above `below`.
-///
-/// # Errors
-/// Those of the system calls. Nothing is left then.
-pub fn create(place: &OwnedFd, below: &OwnedFd) -> Result<Number> {
-    make(place, |directory| {
-        mkdirat(directory, UPPER, Mode::RWXU)?;
-        // The root of the mount is that of the upper layer.
-        let metadata = Metadata::of(below, b".")?;
-        match metadata.apply(directory, UPPER, None) {
-            // Only root can give a file away.
-            Err(Errno::PERM) => {
-                let own = status(Some(directory), UPPER)?.ok_or(Errno::STALE)?;
-                metadata.owned_like(&own).apply(directory, UPPER, None).map(drop)
-            }
-            applied => applied.map(drop),
+/// The layers of a store.
+pub struct Layers {
+    place: OwnedFd,
+    /// The last number. None is used again: the removal of a layer may still be running.
+    last: Cell<Number>,
+}
+
+impl Layers {
+    /// Those in a directory.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn at(place: OwnedFd) -> Result<Self> {
+        let last = all(&place)?.into_iter().max().unwrap_or(0);
+        Ok(Self { place, last: Cell::new(last) })
+    }
+
+    /// The directory.
+    pub fn place(&self) -> &OwnedFd {
+        &self.place
+    }
+
+    /// Creates an empty layer above `below`.
+    ///
+    /// # Errors
+    /// Those of the system calls. Nothing is left then.
+    pub fn create(&self, below: &OwnedFd) -> Result<Number> {
+        self.make(|directory| create(directory, below))
+    }
+
+    /// Copies a layer into a sealed one.
+    ///
+    /// # Errors
+    /// Those of the system calls. Nothing is left then.
+    pub fn duplicate(&self, layer: Number, interrupt: &dyn Fn() -> Result<()>) -> Result<Number> {
+        let from = tree(&self.place, layer)?;
+        self.make(|directory| {
+            mkdirat(directory, UPPER, Mode::RWXU)?;
+            duplicate::duplicate(&from, &Tree::new(open_directory(directory, UPPER)?), interrupt)
+        })
+    }
+
+    /// Makes a layer with the next number.
+    fn make(&self, fill: impl FnOnce(&OwnedFd) -> Result<()>) -> Result<Number> {
+        let number = self.last.get() + 1;
+        self.last.set(number);
+        mkdirat(&self.place, name(number), Mode::RWXU)?;
+        let filled = open_directory(&self.place, &name(number)).and_then(|directory| fill(&directory));
+        filled.map(|()| number).inspect_err(|_| {
+            let _ = remove(&self.place, number);
+        })
+    }
+
+    /// Removes every layer that is in none of these stacks, in the background. What fails is left to the next call.
+    ///
+    /// # Errors
+    /// Those of the system calls, if the layers cannot be listed.
+    pub fn keep_only<'a>(&self, stacks: impl IntoIterator<Item = &'a Stack>) -> Result<()> {
+        let kept: HashSet<Number> = stacks.into_iter().flatten().copied().collect();
+        let unused: Vec<Number> = all(&self.place)?.into_iter().filter(|layer| !kept.contains(layer)).collect();
+        if unused.is_empty() {
+            return Ok(());
         }
-    })
+        let place = open_directory(&self.place, b".")?;
+        let removal = move || {
+            for layer in unused {
+                let _ = remove(&place, layer);
+            }
+        };
+        let _ = std::thread::Builder::new().name("layers".into()).spawn(removal);
+        Ok(())
+    }
+}
+
+fn create(directory: &OwnedFd, below: &OwnedFd) -> Result<()> {
+    mkdirat(directory, UPPER, Mode::RWXU)?;
+    // The root of the mount is that of the upper layer.
+    let metadata = Metadata::of(below, b".")?;
+    match metadata.apply(directory, UPPER, None) {
+        // Only root can give a file away.
+        Err(Errno::PERM) => {
+            let own = status(Some(directory), UPPER)?.ok_or(Errno::STALE)?;
+            metadata.owned_like(&own).apply(directory, UPPER, None).map(drop)
+        }
+        applied => applied.map(drop),
+    }
 }
 
 /// The root of the uppermost layer of a stack; of `base` for an empty one.
@@ -54,18 +124,6 @@ pub fn top(place: &OwnedFd, stack: &[Number], base: &Tree) -> Result<OwnedFd> {
         Some(layer) => upper(place, *layer),
         None => base.directory(b"")?.ok_or(Errno::STALE),
     }
-}
-
-/// Copies a layer into a sealed one.
-///
-/// # Errors
-/// Those of the system calls. Nothing is left then.
-pub fn duplicate(place: &OwnedFd, layer: Number, interrupt: &dyn Fn() -> Result<()>) -> Result<Number> {
-    let from = tree(place, layer)?;
-    make(place, |directory| {
-        mkdirat(directory, UPPER, Mode::RWXU)?;
-        duplicate::duplicate(&from, &Tree::new(open_directory(directory, UPPER)?), interrupt)
-    })
 }
 
 /// Mounts a stack in the directory of its last layer, which receives the writes.
@@ -111,7 +169,7 @@ pub fn are_in_use(place: &OwnedFd, stack: &[Number], mounter: Mounter) -> bool {
 
 /// What all layers take together.
 pub struct Usage {
-    /// Allocated bytes.
+    /// Allocated bytes, with the texts of checkpoints.
     pub bytes: u64,
     /// Entries. A file with several names counts once for each of them.
     pub files: u64,
@@ -126,6 +184,9 @@ pub struct Usage {
 pub fn usage(place: &OwnedFd, interrupt: &dyn Fn() -> Result<()>) -> Result<Usage> {
     let mut found = Usage { bytes: 0, files: 0, layers: 0 };
     let mut linked = HashSet::new();
+    for name in names(place)?.iter().filter(|name| history::is_text(name)) {
+        found.bytes += status(Some(place), name)?.map_or(0, |text| text.st_blocks as u64 * 512);
+    }
     for layer in all(place)? {
         let tree = match tree(place, layer) {
             // It is being removed.
@@ -153,46 +214,12 @@ pub fn usage(place: &OwnedFd, interrupt: &dyn Fn() -> Result<()>) -> Result<Usag
     Ok(found)
 }
 
-/// Removes every layer that is in none of these stacks, in the background. What fails is left to the next call.
-///
-/// # Errors
-/// Those of the system calls, if the layers cannot be listed.
-pub fn keep_only<'a>(place: &OwnedFd, stacks: impl IntoIterator<Item = &'a Stack>) -> Result<()> {
-    let kept: HashSet<Number> = stacks.into_iter().flatten().copied().collect();
-    let unused: Vec<Number> = all(place)?.into_iter().filter(|layer| !kept.contains(layer)).collect();
-    if unused.is_empty() {
-        return Ok(());
-    }
-    let place = open_directory(place, b".")?;
-    let removal = move || {
-        for layer in unused {
-            let _ = remove(&place, layer);
-        }
-    };
-    let _ = std::thread::Builder::new().name("layers".into()).spawn(removal);
-    Ok(())
-}
-
 fn remove(place: &OwnedFd, layer: Number) -> Result<()> {
     if let Some(directory) = removal::remove_or_open(place, &name(layer))? {
         removal::empty(&directory)?;
         unlinkat(place, &name(layer)[..], AtFlags::REMOVEDIR)?;
     }
     Ok(())
-}
-
-/// Makes a layer with the next number.
-fn make(place: &OwnedFd, fill: impl FnOnce(&OwnedFd) -> Result<()>) -> Result<Number> {
-    let number = all(place)?.into_iter().max().unwrap_or(0) + 1;
-    mkdirat(place, name(number), Mode::RWXU)?;
-    let filled = open_directory(place, &name(number)).and_then(|directory| fill(&directory));
-    match filled {
-        Ok(()) => Ok(number),
-        Err(errno) => {
-            let _ = remove(place, number);
-            Err(errno)
-        }
-    }
 }
 
 fn all(place: &OwnedFd) -> Result<Vec<Number>> {

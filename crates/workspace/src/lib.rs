@@ -11,6 +11,7 @@
 //! is a regular file.
 
 pub mod changes;
+mod checkpoints;
 mod commit;
 mod conflicts;
 pub mod diff;

@@ -254,7 +254,7 @@ fn create(wanted: &Wanted<'_>, name: &[u8]) -> std::result::Result<Option<Named>
             };
             about.write(store.directory())?;
             state::write_known(store.directory(), &Known::default())?;
-            let history = History::new(vec![layers::create(store.place(), base)?]);
+            let history = History::new(vec![store.layers().create(base)?]);
             history.write(store.directory())?;
             state::mark_open(store.directory())?;
             Ok((about, history))
@@ -327,9 +327,10 @@ fn resume(wanted: &Wanted<'_>, held: Held) -> std::result::Result<Named, Failure
     }
     let (known, history) = (state::read_known(&directory)?, History::expect(&directory)?);
     state::mark_open(&directory).map_err(while_doing(doing()))?;
+    let store = Store::open(&wanted.stores, parent, name, directory, lock).map_err(while_doing(doing()))?;
     // What a keeper that died had not removed.
-    let _ = layers::keep_only(&directory, history.stacks());
-    let store = Store::open(&wanted.stores, parent, name, directory, lock);
+    let _ = store.layers().keep_only(history.stacks());
+    let _ = history.keep_only_texts(store.layers().place());
     Ok(Named { store, about, known, history, is_new: false })
 }
 

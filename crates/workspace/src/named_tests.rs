@@ -36,8 +36,8 @@ fn open_unmounted(workspace: &Workspace) -> std::result::Result<(Named, OwnedFd)
 impl Opened {
     fn new(workspace: &Workspace) -> Self {
         let (named, real) = open_unmounted(workspace).unwrap();
-        let merged = workspace.mount_stack(named.store.place(), &named.history.stack, &real);
-        let layers = layers::trees(named.store.place(), &named.history.stack).unwrap();
+        let merged = workspace.mount_stack(named.store.layers().place(), &named.history.stack, &real);
+        let layers = layers::trees(named.store.layers().place(), &named.history.stack).unwrap();
         Self { named, path: workspace.path(), merged, base: real, layers }
     }
 
@@ -67,6 +67,15 @@ impl Opened {
             staging: &staging::name(about.unique.as_bytes()),
         };
         commit.run(Options { paths: None, force: false, sync: false }, reached)
+    }
+
+    fn keep_a_checkpoint(&mut self) {
+        let Named { store, history, .. } = &mut self.named;
+        let point = workspace::Point { number: 0, name: None, created_at: 0, sessions: Vec::new() };
+        let stack = history.stack.clone();
+        history.points.clear();
+        history.add(point, stack);
+        history.write(store.directory()).unwrap();
     }
 
     fn changes(&self) -> usize {
@@ -138,6 +147,8 @@ fn kill_everywhere(workspace: &Workspace, fails: bool) {
         let code = in_process(|| {
             let mut opened = Opened::new(&workspace);
             change(&workspace);
+            opened.keep_a_checkpoint();
+            let (store, stack) = (stores_of(&workspace).join("id-x"), opened.named.history.stack.clone());
             let (mut count, mut code, mut is_failing) = (0, 1, fails);
             let done = opened.commit(|reached| {
                 code = match reached {
@@ -145,6 +156,11 @@ fn kill_everywhere(workspace: &Workspace, fails: bool) {
                     Point::Reversed => 4,
                     _ => code,
                 };
+                // As the keeper does.
+                if reached == Point::Settled && code == 2 {
+                    History::new(stack.clone())
+                        .write(&open_directory(rustix::fs::CWD, store.as_os_str().as_bytes())?)?;
+                }
                 if count == point {
                     // SAFETY: ends the process.
                     unsafe { libc::_exit(code) }
@@ -174,6 +190,12 @@ fn kill_everywhere(workspace: &Workspace, fails: bool) {
             _ => false,
         };
         assert_eq!(opened.changes(), if is_committed { 0 } else { 10 }, "after point {point}");
+        // A commit that was completed here ends the checkpoints, and one that has applied nothing leaves them.
+        let points = opened.named.history.points.len();
+        assert!(
+            if code == 2 { points == 0 } else { is_committed || points == 1 },
+            "{points} after point {point} with {code}"
+        );
         if is_committed {
             change_again(&workspace);
         }
@@ -231,7 +253,7 @@ fn the_layers_of_a_mount_are_in_use() {
     in_namespaces("the_layers_of_a_mount_are_in_use", |workspace| {
         let opened = Opened::new(&workspace);
         let stack = opened.named.history.stack.clone();
-        let is_in_use = || layers::are_in_use(opened.named.store.place(), &stack, workspace.mounter);
+        let is_in_use = || layers::are_in_use(opened.named.store.layers().place(), &stack, workspace.mounter);
         assert!(is_in_use());
         let copy = overlay::copy(&opened.merged).unwrap();
         let Opened { merged, base, .. } = &opened;
@@ -242,12 +264,12 @@ fn the_layers_of_a_mount_are_in_use() {
         let Opened { named, merged, base, .. } = opened;
         drop(merged);
         let end = Instant::now() + Duration::from_secs(10);
-        while layers::are_in_use(named.store.place(), &stack, workspace.mounter) {
+        while layers::are_in_use(named.store.layers().place(), &stack, workspace.mounter) {
             assert!(Instant::now() < end);
             std::thread::sleep(LOOK_EVERY);
         }
         // Nothing was mounted or written.
-        let upper = layers::top(named.store.place(), &stack, &Tree::new(base)).unwrap();
+        let upper = layers::top(named.store.layers().place(), &stack, &Tree::new(base)).unwrap();
         assert_eq!(names(&upper).unwrap(), [b""; 0]);
     });
 }

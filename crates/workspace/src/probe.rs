@@ -34,6 +34,7 @@ fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
             reason
         }
         Failure::Missing => "it is missing".into(),
+        Failure::TooManyLayers => "there are too many layers".into(),
     });
     place.remove();
     found
@@ -43,8 +44,8 @@ fn try_out(place: &Place) -> std::result::Result<(bool, bool), Failure> {
     let mounter = opening::enter_namespaces()?;
     let real = opening::open_real(&place.path.join("real"))?;
     let store = Store::create(&Stores { path: &place.path, are_temporary: false }, b"store", Storage::Disk)?;
-    let layer = layers::create(store.place(), &real).map_err(while_doing("create a layer"))?;
-    let mount = layers::mount(store.place(), &[layer], &real, mounter).map_err(opening::cannot_mount)?;
+    let layer = store.layers().create(&real).map_err(while_doing("create a layer"))?;
+    let mount = layers::mount(store.layers().place(), &[layer], &real, mounter).map_err(opening::cannot_mount)?;
     let renames = renameat(mount.root(), "directory", mount.root(), "renamed").is_ok();
     Ok((renames, clones(store.directory()).unwrap_or(false)))
 }

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::history::History;
-use crate::journal::{self, Direction, Journal};
+use crate::journal::{self, Journal};
 use crate::layers;
 use crate::sealed;
 use crate::settle;
@@ -73,7 +73,8 @@ pub fn complete(store: &OwnedFd, journal: Journal, base: &Tree) -> Result<()> {
         settle::settle(journal, base, &layers, about.mounter.marks(), &mut known)?;
         state::write_known(store, &known)?;
         // Its checkpoints are from before the commit.
-        if journal.direction == Direction::Forward {
+        // Otherwise nothing has been applied.
+        if journal.is_applied() {
             history.points.clear();
         }
         history.write(store)

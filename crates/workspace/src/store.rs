@@ -2,6 +2,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::journal;
+use crate::layers::Layers;
 use crate::overlay::{self, Mount};
 use crate::sweep::{self, Abandoned};
 use crate::tree::open_directory;
@@ -74,8 +75,9 @@ pub struct Store {
     temporary: Option<PathBuf>,
     name: Vec<u8>,
     directory: OwnedFd,
-    /// The file system in memory that contains the layers, and not the directory of the store.
+    /// A file system in memory with the layers, which are otherwise in the directory of the store.
     memory: Option<Mount>,
+    layers: Layers,
     /// Says to other processes that the store is in use.
     _lock: OwnedFd,
 }
@@ -88,13 +90,15 @@ impl Store {
     pub fn create(stores: &Stores<'_>, name: &[u8], storage: Storage) -> std::result::Result<Self, Failure> {
         let doing = || format!("create the layers of the workspace in {}", stores.path.display());
         let (parent, directory, lock) = make(stores, name).map_err(while_doing(doing()))?;
-        let mut store = Self::open(stores, parent, name.to_vec(), directory, lock);
+        let mut store = Self::open(stores, parent, name.to_vec(), directory, lock).map_err(while_doing(doing()))?;
         let prepared = (|| {
             if let Storage::Memory { max_bytes } = storage {
                 mkdirat(&store.directory, MEMORY, Mode::RWXU)?;
-                store.memory = Some(overlay::attach_memory(&store.directory, MEMORY.as_bytes(), max_bytes)?);
+                let memory = overlay::attach_memory(&store.directory, MEMORY.as_bytes(), max_bytes)?;
+                store.layers = Layers::at(memory.root().try_clone().map_err(|_| Errno::MFILE)?)?;
+                store.memory = Some(memory);
             }
-            Ok::<_, Errno>(fstatfs(store.place())?.f_type as i64)
+            Ok::<_, Errno>(fstatfs(store.layers.place())?.f_type as i64)
         })();
         let kind = prepared.map_err(while_doing(doing())).inspect_err(|_| store.remove())?;
         if let Some((_, name)) = UNFIT.iter().find(|(number, _)| *number == kind) {
@@ -108,9 +112,19 @@ impl Store {
     }
 
     /// The store in a directory that this process has locked.
-    pub fn open(stores: &Stores<'_>, parent: OwnedFd, name: Vec<u8>, directory: OwnedFd, lock: OwnedFd) -> Self {
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn open(
+        stores: &Stores<'_>,
+        parent: OwnedFd,
+        name: Vec<u8>,
+        directory: OwnedFd,
+        lock: OwnedFd,
+    ) -> Result<Self> {
         let temporary = stores.are_temporary.then(|| stores.path.to_path_buf());
-        Self { parent, temporary, name, directory, memory: None, _lock: lock }
+        let layers = Layers::at(directory.try_clone().map_err(|_| Errno::MFILE)?)?;
+        Ok(Self { parent, temporary, name, directory, memory: None, layers, _lock: lock })
     }
 
     /// Its directory on disk.
@@ -118,9 +132,9 @@ impl Store {
         &self.directory
     }
 
-    /// The directory that contains the layers.
-    pub fn place(&self) -> &OwnedFd {
-        self.memory.as_ref().map_or(&self.directory, Mount::root)
+    /// Its layers.
+    pub fn layers(&self) -> &Layers {
+        &self.layers
     }
 
     /// Gives it another name, which is free.

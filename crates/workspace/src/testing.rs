@@ -108,6 +108,8 @@ impl Workspace {
                 .unwrap()
         };
         let (live, sealed) = stack.split_last().unwrap();
+        let live_directory = open_directory(place, format!("layer-{live}").as_bytes()).unwrap();
+        let _ = rustix::fs::mkdirat(&live_directory, "work", rustix::fs::Mode::RWXU);
         let sealed: Vec<_> = sealed.iter().rev().map(|number| of(*number, "upper")).collect();
         let (upper, work) = (of(*live, "upper"), of(*live, "work"));
         crate::removal::empty(&work).unwrap();

@@ -7,12 +7,14 @@
 use super::{NewSession, Open, Pause, Sandbox};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
+use crate::isolation::Isolation;
 use crate::session::{Handle, Saved};
 use crate::workspace::Workspace;
 use nacre_protocol::message;
 use nacre_protocol::workspace::Point;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The version of the state of shells. Another one can read neither its form nor what a shell has written.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -41,6 +43,8 @@ struct Replaced {
 #[derive(Serialize, Deserialize)]
 struct Kept {
     version: String,
+    /// That of the sandbox. The isolation of its sessions is at least as strict.
+    isolation: Option<Isolation>,
     sessions: Vec<KeptSession>,
 }
 
@@ -66,8 +70,13 @@ impl Sandbox {
         async move {
             let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
             let sessions = sandbox.save(&pause).await?;
+            sandbox.deleted_sessions_end().await;
             let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
-            let text = message::encode(&Kept { version: VERSION.into(), sessions });
+            let text = message::encode(&Kept {
+                version: VERSION.into(),
+                isolation: sandbox.inner.config.isolation.clone(),
+                sessions,
+            });
             let text = text.map_err(|error| {
                 Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
             })?;
@@ -117,10 +126,10 @@ impl Sandbox {
 
     async fn roll_back_alone(&self, workspace: Arc<Workspace>, number: u64) -> Result<Rollback, Error> {
         let (point, kept) = {
-            let workspace = Arc::clone(&workspace);
+            let (workspace, isolation) = (Arc::clone(&workspace), self.inner.config.isolation.clone());
             let prepare = move || {
                 let (point, text) = workspace.prepare(number)?;
-                Ok((point, read(&text)?))
+                Ok((point, read(&text, isolation.as_ref())?))
             };
             blocking(prepare).await?
         };
@@ -130,6 +139,7 @@ impl Sandbox {
             closed.await;
             self.lock().closing.remove(&filed);
         }
+        self.deleted_sessions_end().await;
         blocking(move || {
             let _pause = pause;
             workspace.switch()
@@ -143,6 +153,16 @@ impl Sandbox {
             ..error
         })?;
         Ok(rollback)
+    }
+
+    /// Waits until nothing is left of the sessions that are being deleted: their programs may write.
+    async fn deleted_sessions_end(&self) {
+        let is_a_callers = |(id, _): &&(String, Handle)| !id.is_empty();
+        let closing: Vec<_> =
+            self.lock().closing.values().filter(is_a_callers).map(|(_, handle)| handle.close(Duration::ZERO)).collect();
+        for closed in closing {
+            closed.await;
+        }
     }
 
     /// Puts other sessions in the place of all present ones, and holds them.
@@ -169,12 +189,22 @@ impl Sandbox {
     }
 }
 
-fn read(text: &[u8]) -> Result<Vec<KeptSession>, Error> {
-    match message::decode::<Kept>(text) {
-        Ok(kept) if kept.version == VERSION => Ok(kept.sessions),
-        _ => {
-            let message = "the checkpoint cannot be read: another version of nacre has made it, or its file is damaged";
-            Err(Error::new(Code::WorkspaceLost, message))
+/// Reads the text of a checkpoint for a sandbox with this isolation.
+fn read(text: &[u8], isolation: Option<&Isolation>) -> Result<Vec<KeptSession>, Error> {
+    let Some(kept) = message::decode::<Kept>(text).ok().filter(|kept| kept.version == VERSION) else {
+        let message = "the checkpoint cannot be read: another version of nacre has made it, or its file is damaged";
+        return Err(Error::new(Code::WorkspaceLost, message));
+    };
+    let own = kept.sessions.iter().find(|session| session.new.isolation.is_some());
+    match own.filter(|_| kept.isolation.as_ref() != isolation) {
+        None => Ok(kept.sessions),
+        // It may be weaker than the present one of the sandbox.
+        Some(session) => {
+            let message = format!(
+                "session '{}' of the checkpoint has an isolation of its own, and the sandbox had another one then: create it with the same isolation",
+                session.new.id
+            );
+            Err(Error::new(Code::WorkspaceUnsupported, message))
         }
     }
 }

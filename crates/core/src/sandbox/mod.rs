@@ -137,14 +137,14 @@ impl Sandbox {
     /// Creates a session and starts its shell. This and the following calls take effect immediately, not when their
     /// future is first polled, so they keep their order with [`Sandbox::exec`].
     pub fn create_session(&self, new: NewSession) -> impl Future<Output = Result<(), Error>> + Send + use<> {
-        let id = new.id.clone();
         let added = self.add(new).map(|handle| (handle.open(), handle));
         let sandbox = self.clone();
         async move {
             let (opening, handle) = added?;
             let opened = opening.await;
             if opened.is_err() {
-                sandbox.lock().open.remove(&id);
+                // A rollback may have put another one in its place.
+                sandbox.lock().open.retain(|_, open| !open.handle.is(&handle));
                 handle.close(Duration::ZERO).await;
             }
             opened.map(drop)

@@ -65,15 +65,18 @@ impl Pause {
     }
 
     async fn take_effect(&mut self) -> Result<(), Error> {
+        let mut ended = Vec::new();
         let mut held = Vec::new();
         for mut hold in std::mem::take(&mut self.holds) {
-            // A session that ends needs no hold.
-            if hold.granted().await {
-                held.push(hold);
-            }
+            let is_granted = hold.granted().await;
+            if is_granted { &mut held } else { &mut ended }.push(hold);
         }
         self.holds = held;
         self.files = Some(Arc::clone(&self.sandbox.inner.files).write_owned().await);
+        // The caller means what was there before. A session that ends otherwise needs no hold.
+        if self.holds.iter().chain(&ended).any(Hold::is_rolled_back) {
+            return Err(Error::new(Code::RolledBack, "the sandbox was rolled back during the call"));
+        }
         let freezing: Vec<_> = self.holds.iter().map(Hold::freeze).collect();
         let mut busy = Vec::new();
         for frozen in freezing {

@@ -16,6 +16,11 @@ impl Fate {
         self.is_rolled_back.store(true, Ordering::Relaxed);
     }
 
+    /// Whether it is that of the same session.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.is_rolled_back, &other.is_rolled_back)
+    }
+
     /// Whether a rollback ends it.
     pub(super) fn is_rolled_back(&self) -> bool {
         self.is_rolled_back.load(Ordering::Relaxed)

@@ -59,6 +59,11 @@ impl Hold {
 }
 
 impl Hold {
+    /// Whether a rollback has ended the session.
+    pub fn is_rolled_back(&self) -> bool {
+        self.session.fate.is_rolled_back()
+    }
+
     /// The id of the session.
     pub fn session(&self) -> &str {
         &self.session.id

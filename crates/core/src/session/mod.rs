@@ -276,6 +276,11 @@ impl Handle {
         WeakHandle { id: self.id.clone(), fate: self.fate.clone(), mailbox: self.mailbox.downgrade() }
     }
 
+    /// Whether it is the same session.
+    pub fn is(&self, other: &Self) -> bool {
+        self.fate.is(&other.fate)
+    }
+
     /// Whether [`Handle::roll_back`] has ended it.
     pub fn is_rolled_back(&self) -> bool {
         self.fate.is_rolled_back()

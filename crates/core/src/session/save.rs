@@ -24,6 +24,8 @@ use tokio::time::timeout;
 
 /// How long saving the state may make no progress. A usual state takes 1 ms, one of 100,000 variables 0.1 s.
 pub(super) const SAVING: Duration = Duration::from_secs(2);
+/// Maximum bytes of a state: programs can write it in the name of their shell.
+const MAX_STATE_BYTES: usize = 64 << 20;
 /// Least room for each read of the state, in bytes.
 const PART: usize = 64 * 1024;
 
@@ -117,7 +119,10 @@ impl Session {
 }
 
 fn unsaved(session: &str) -> Error {
-    Error::new(Code::EngineError, format!("the shell of session '{session}' does not write its state down"))
+    Error::new(
+        Code::EngineError,
+        format!("the shell of session '{session}' does not write its state down, or it has more than 64 MiB"),
+    )
 }
 
 /// A state that a fork is writing down.
@@ -140,13 +145,16 @@ pub(super) fn ask(shell: &Channel, id: u64, fork_key: u64) -> io::Result<Asked> 
 }
 
 impl Asked {
-    /// The state. `None` if the process dies or makes no progress.
+    /// The state. `None` if the process dies or makes no progress, or if the state has more than 64 MiB.
     pub(super) async fn read(self) -> Option<Vec<u8>> {
         let mut state = Vec::new();
         loop {
             state.reserve(PART);
             if timeout(SAVING, sys::read_next(&self.reader, &mut state, usize::MAX)).await.ok()?.ok()? == 0 {
                 return is_whole(&state).then_some(state);
+            }
+            if state.len() > MAX_STATE_BYTES {
+                return None;
             }
         }
     }

@@ -1,0 +1,152 @@
+//! The present layers of an open workspace, and its checkpoints.
+
+use crate::failure::{Failure, while_doing};
+use crate::history::{self, History};
+use crate::layers::{self, Stack};
+use crate::overlay::{self, Mount, Mounter};
+use crate::store::Store;
+use crate::tree::Tree;
+use nacre_protocol::workspace::Point;
+use rustix::io::{Errno, Result};
+use std::os::fd::OwnedFd;
+
+/// See the module.
+pub struct Checkpoints {
+    history: History,
+    /// The mount of a checkpoint, and its layers.
+    prepared: Option<(Mount, Stack)>,
+    /// Whether the store keeps what changes.
+    is_named: bool,
+}
+
+impl Checkpoints {
+    /// Those of a workspace that is being opened.
+    pub fn new(history: History, is_named: bool) -> Self {
+        Self { history, prepared: None, is_named }
+    }
+
+    /// The present layers.
+    pub fn stack(&self) -> &Stack {
+        &self.history.stack
+    }
+
+    /// The checkpoints, the oldest first.
+    pub fn points(&self) -> Vec<&Point> {
+        self.history.points.iter().map(|moment| &moment.point).collect()
+    }
+
+    /// Keeps the present files with a text. Nothing writes to them.
+    ///
+    /// # Errors
+    /// [`Failure::TooManyLayers`] if the checkpoint could not be mounted, and [`Failure::System`]. Nothing is kept then.
+    pub fn make(
+        &mut self,
+        store: &Store,
+        point: Point,
+        text: Option<OwnedFd>,
+        interrupt: &dyn Fn() -> Result<()>,
+    ) -> std::result::Result<Point, Failure> {
+        if self.stack().len() >= overlay::MAX_LOWERS {
+            return Err(Failure::TooManyLayers);
+        }
+        let made = (|| {
+            let (live, sealed) = self.stack().split_last().ok_or(Errno::INVAL)?;
+            let copy = store.layers().duplicate(*live, interrupt)?;
+            let mut history = self.history.clone();
+            let point = history.add(point, [sealed, &[copy]].concat());
+            history::write_text(store.layers().place(), point.number, text.ok_or(Errno::INVAL)?)?;
+            self.keep(store, history)?;
+            Ok(point)
+        })();
+        made.map_err(|errno| {
+            self.tidy(store);
+            while_doing("make a checkpoint of the workspace")(errno)
+        })
+    }
+
+    /// Deletes a checkpoint. False if there is none of this number.
+    ///
+    /// # Errors
+    /// Those of the system calls; it stays then.
+    pub fn delete(&mut self, store: &Store, number: u64) -> Result<bool> {
+        if self.history.find(number).is_none() {
+            return Ok(false);
+        }
+        let mut history = self.history.clone();
+        history.points.retain(|moment| moment.point.number != number);
+        self.keep(store, history).map(|()| true)
+    }
+
+    /// Deletes all checkpoints.
+    ///
+    /// # Errors
+    /// Those of the system calls; they stay then.
+    pub fn end(&mut self, store: &Store) -> Result<()> {
+        if self.history.points.is_empty() {
+            return Ok(());
+        }
+        let mut history = self.history.clone();
+        history.points.clear();
+        self.keep(store, history)
+    }
+
+    /// Mounts the files of a checkpoint. Nothing else changes. Returns the checkpoint and its text; `None` if there is none
+    /// of this number.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn prepare(
+        &mut self,
+        store: &Store,
+        base: &Tree,
+        mounter: Mounter,
+        number: u64,
+    ) -> Result<Option<(Point, OwnedFd)>> {
+        self.prepared = None;
+        let Some(moment) = self.history.find(number) else { return Ok(None) };
+        let place = store.layers().place();
+        let point = moment.point.clone();
+        let prepared = (|| {
+            let text = history::read_text(place, number)?;
+            let mut stack = moment.stack.clone();
+            stack.push(store.layers().create(&layers::top(place, &stack, base)?)?);
+            let root = base.directory(b"")?.ok_or(Errno::STALE)?;
+            Ok((text, layers::mount(place, &stack, &root, mounter)?, stack))
+        })();
+        let prepared = prepared.map(|(text, mount, stack)| {
+            self.prepared = Some((mount, stack));
+            Some((point, text))
+        });
+        // What an earlier rollback has prepared, or this one in vain.
+        self.tidy(store);
+        prepared
+    }
+
+    /// Uses what was prepared. Returns its mount.
+    ///
+    /// # Errors
+    /// Those of the system calls. The present layers stay then.
+    pub fn switch(&mut self, store: &Store) -> Result<Mount> {
+        let (mount, stack) = self.prepared.take().ok_or(Errno::INVAL)?;
+        let mut history = self.history.clone();
+        history.stack = stack;
+        self.keep(store, history).map(|()| mount)
+    }
+
+    /// Replaces the history, in a named store too.
+    fn keep(&mut self, store: &Store, history: History) -> Result<()> {
+        if self.is_named {
+            history.write(store.directory())?;
+        }
+        self.history = history;
+        self.tidy(store);
+        Ok(())
+    }
+
+    /// Removes the layers and texts that nothing needs. What fails is left to the next call.
+    fn tidy(&self, store: &Store) {
+        let prepared = self.prepared.iter().map(|(_, stack)| stack);
+        let _ = store.layers().keep_only(self.history.stacks().chain(prepared));
+        let _ = self.history.keep_only_texts(store.layers().place());
+    }
+}
