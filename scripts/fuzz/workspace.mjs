@@ -65,12 +65,15 @@ function line(random) {
 const script = (random, least, most) => random.list(least, most, () => line(random))
 
 /** What a step does once its changes are checked. `which` chooses one of them. */
-const ENDS = { nothing: 2, commit: 2, commitOne: 2, discard: 1, discardOne: 2, conflict: 2, reopen: 2 }
+const ENDS = {
+  ...{ nothing: 2, commit: 2, commitOne: 2, discard: 1, discardOne: 2, conflict: 2, reopen: 2 },
+  ...{ checkpoint: 4, rollback: 4, forget: 1 },
+}
 
 /** Creates the operation, as plain data. */
 export const workspaceOperation = (random) => ({
   furnish: script(random, 0, 25),
-  steps: random.list(1, 6, () => ({
+  steps: random.list(1, 8, () => ({
     script: script(random, 3, 17),
     patch: random.chance(0.5),
     end: random.weighted(ENDS),
@@ -107,6 +110,8 @@ class Subject {
   /** The entries that programs see. */
   #seen = {}
   #changes = []
+  /** The checkpoints, each with what programs saw. */
+  #points = []
 
   constructor(place, env) {
     this.#place = place
@@ -132,7 +137,13 @@ class Subject {
       `changes() lists ${JSON.stringify(listed)} instead of ${JSON.stringify(differing)}`,
     )
     if (patch) await this.#checkPatch(before)
-    if (this.#changes.length > 0) await this[end](this.#changes[which % this.#changes.length])
+    if (this.#changes.length > 0) await this[end](this.#changes[which % this.#changes.length], which)
+    const points = await within(this.sandbox.checkpoints(), 'checkpoints')
+    const ids = this.#points.map(({ id }) => id)
+    must(
+      points.map(({ id }) => id).join() === ids.join(),
+      `checkpoints ${JSON.stringify(points)} instead of ${ids}`,
+    )
   }
 
   async destroy() {
@@ -194,6 +205,28 @@ class Subject {
     this.#mustEqual(this.#seen, seen, 'the reopened workspace differs')
   }
 
+  async checkpoint() {
+    await this.#exec(['true'])
+    const { id } = await within(this.sandbox.checkpoint(), 'checkpoint')
+    this.#points.push({ id, seen: this.#seen })
+    const seen = this.#seen
+    await this.#look()
+    this.#mustEqual(this.#seen, seen, 'a checkpoint changes what programs see')
+  }
+
+  async rollback(_change, which) {
+    const point = this.#points[which % this.#points.length]
+    if (point === undefined) return
+    await within(this.sandbox.rollback(point.id), 'rollback')
+    await this.#look()
+    this.#mustEqual(this.#seen, point.seen, `after the rollback to ${point.id}, programs see something else`)
+  }
+
+  async forget(_change, which) {
+    const [point] = this.#points.splice(which % Math.max(this.#points.length, 1), 1)
+    if (point !== undefined) await within(this.sandbox.deleteCheckpoint(point.id), 'deleteCheckpoint')
+  }
+
   #open() {
     const stateDir = path.join(this.#place, 'state')
     const workspace = { mode: 'copy-on-write', id: 'fuzz' }
@@ -222,7 +255,8 @@ class Subject {
   }
 
   async #commit(options) {
-    const { skipped } = await this.#call('commit', { sync: false, ...options })
+    const { applied, skipped } = await this.#call('commit', { sync: false, ...options })
+    if (applied > 0) this.#points = []
     must(skipped.length === 0, `a commit skips ${JSON.stringify(skipped)}`)
   }
 
