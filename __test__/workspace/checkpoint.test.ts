@@ -115,10 +115,22 @@ describe('a checkpoint', () => {
         async () => String(await sandbox.files.read('a')).includes('running'),
         () => 'no output of the command',
       )
+      const watch = sandbox.files.watch('.')[Symbol.asyncIterator]()
+      await watch.next()
+      const watching = rejectionOf(
+        (async () => {
+          while (!(await watch.next()).done);
+        })(),
+      )
       const rolling = sandbox.rollback(point)
       const read = sandbox.files.read('a')
       expect((await rolling).endedProcesses).toEqual(['writer'])
-      expect([await running, await waiting]).toMatchObject([{ code: 'ROLLED_BACK' }, { code: 'ROLLED_BACK' }])
+      const rolledBack = { code: 'ROLLED_BACK' }
+      expect([await running, await waiting, await watching]).toMatchObject([
+        rolledBack,
+        rolledBack,
+        rolledBack,
+      ])
       expect(await read).toBe('kept\n')
       expect(await service.wait()).toMatchObject({ signal: 'SIGKILL' })
       expect((await sandbox.exec('cat a')).stdout).toBe('kept\n')

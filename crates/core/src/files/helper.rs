@@ -9,8 +9,8 @@ use std::convert::Infallible;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The host's end of the helper's socket. The helper exits when the last owner drops it.
 pub struct Helper {
@@ -18,7 +18,8 @@ pub struct Helper {
     /// For requests; every reply arrives on the connection of its call.
     link: Link<Infallible>,
     places: Places,
-    is_closing: AtomicBool,
+    /// The error of the calls that the end of the session cuts off, once it ends.
+    ending: OnceLock<Error>,
     is_gone: AtomicBool,
 }
 
@@ -26,13 +27,13 @@ impl Helper {
     /// Creates the socket for a new helper. Returns the helper's end as well.
     pub fn open(session: &str) -> io::Result<(Self, OwnedFd)> {
         let (link, theirs) = Link::pair()?;
-        let (is_closing, is_gone) = (AtomicBool::new(false), AtomicBool::new(false));
-        Ok((Self { session: session.into(), link, places: Places::default(), is_closing, is_gone }, theirs))
+        let (ending, is_gone) = (OnceLock::new(), AtomicBool::new(false));
+        Ok((Self { session: session.into(), link, places: Places::default(), ending, is_gone }, theirs))
     }
 
-    /// Records that the session ends: calls that this interrupts fail with `SESSION_DESTROYED`.
-    pub fn close(&self) {
-        self.is_closing.store(true, Ordering::Relaxed);
+    /// Records that the session ends, and the error of the calls that this cuts off.
+    pub fn close(&self, error: Error) {
+        let _ = self.ending.set(error);
     }
 
     /// Whether the helper is known to have ended.
@@ -43,8 +44,8 @@ impl Helper {
     /// The error for a call whose connection was closed.
     fn lost(&self) -> Error {
         self.is_gone.store(true, Ordering::Relaxed);
-        if self.is_closing.load(Ordering::Relaxed) {
-            return Error::session_destroyed(&self.session);
+        if let Some(error) = self.ending.get() {
+            return error.clone();
         }
         let message = format!("the files helper of session '{}' ended during the call", self.session);
         Error::new(Code::EngineError, message)

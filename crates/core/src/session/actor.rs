@@ -195,7 +195,7 @@ impl Session {
     pub(super) fn close(&mut self, grace: Duration, reply: Option<oneshot::Sender<()>>) {
         let (_, replies) = self.closing.get_or_insert((grace, Vec::new()));
         replies.extend(reply);
-        self.files.close();
+        self.files.close(self.ended_error());
         self.holds.close();
         self.saving = None;
         self.events.push_back(Event::Close);

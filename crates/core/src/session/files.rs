@@ -24,9 +24,9 @@ pub(super) struct Files {
 
 impl Files {
     /// Refuses later requests.
-    pub(super) fn close(&self) {
+    pub(super) fn close(&self, error: Error) {
         if let Some(helper) = &self.helper {
-            helper.close();
+            helper.close(error);
         }
     }
 }
