@@ -299,6 +299,18 @@ describe('a checkpoint', () => {
     }),
   )
 
+  for (let round = 0; round < 5; round++)
+    it(
+      `leaves nothing if the sandbox is destroyed right after a rollback, round ${round}`,
+      inWorkspace(async ({ sandbox }) => {
+        await sandbox.exec('mkdir d; for i in {1..200}; do echo > d/$i; done')
+        const point = await sandbox.checkpoint()
+        await sandbox.exec('mkdir e; for i in {1..200}; do echo > e/$i; done')
+        await sandbox.checkpoint()
+        await sandbox.rollback(point)
+      }),
+    )
+
   it('needs a workspace and a checkpoint', () =>
     withSandbox(async ({ sandbox, directory }) => {
       for (const call of [

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::history::{self, History};
-use crate::layers::{self, Stack};
+use crate::layers::{self, Stack, Usage};
 use crate::overlay::{self, Mount, Mounter};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -33,6 +33,16 @@ impl Checkpoints {
     /// The checkpoints, the oldest first.
     pub fn points(&self) -> Vec<&Point> {
         self.history.points.iter().map(|moment| &moment.point).collect()
+    }
+
+    /// Measures all layers and texts. `interrupt` fails once nobody waits for the result.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn usage(store: &Store, interrupt: &dyn Fn() -> Result<()>) -> Result<Usage> {
+        let place = store.layers().place();
+        let used = layers::usage(place, interrupt)?;
+        Ok(Usage { bytes: used.bytes + history::text_bytes(place)?, ..used })
     }
 
     /// Keeps the present files with a text. Nothing writes to them.

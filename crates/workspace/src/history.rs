@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::layers::Stack;
-use crate::tree::{names, open_file};
+use crate::tree::{names, open_file, status};
 use crate::{sealed, state};
 use nacre_protocol::workspace::Point;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
@@ -90,7 +90,7 @@ impl History {
     /// Those of the system calls, if the texts cannot be listed.
     pub fn keep_only_texts(&self, place: &OwnedFd) -> Result<()> {
         let kept: HashSet<Vec<u8>> = self.points.iter().map(|moment| text_name(moment.point.number)).collect();
-        for name in names(place)?.into_iter().filter(|name| is_text(name) && !kept.contains(name)) {
+        for name in names(place)?.into_iter().filter(|name| name.starts_with(TEXT) && !kept.contains(name)) {
             let _ = unlinkat(place, &name[..], AtFlags::empty());
         }
         Ok(())
@@ -126,9 +126,16 @@ pub fn read_text(place: &OwnedFd, number: u64) -> Result<OwnedFd> {
     open_file(place, &text_name(number))
 }
 
-/// Whether a name is that of a text.
-pub fn is_text(name: &[u8]) -> bool {
-    name.starts_with(TEXT)
+/// The allocated bytes of all texts.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn text_bytes(place: &OwnedFd) -> Result<u64> {
+    let mut bytes = 0;
+    for name in names(place)?.iter().filter(|name| name.starts_with(TEXT)) {
+        bytes += status(Some(place), name)?.map_or(0, |text| text.st_blocks as u64 * 512);
+    }
+    Ok(bytes)
 }
 
 fn text_name(number: u64) -> Vec<u8> {

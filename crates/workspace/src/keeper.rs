@@ -129,6 +129,7 @@ impl Keeper {
         // What is mounted would be in the way of the removal. The thread that shares the mount may still hold it.
         mount.lock().unwrap_or_else(PoisonError::into_inner).detach();
         drop(checkpoints);
+        store.layers().settle();
         if !is_named {
             store.remove();
         } else if is_orderly {
@@ -208,8 +209,7 @@ impl Open {
             Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }, is_leaving),
             Request::Discard { paths } => self.discard(paths, interrupt),
             Request::Usage => {
-                let used =
-                    layers::usage(self.store.layers().place(), interrupt).map_err(while_doing("measure the layers"))?;
+                let used = Checkpoints::usage(&self.store, interrupt).map_err(while_doing("measure the layers"))?;
                 let layers::Usage { bytes, files, layers } = used;
                 Ok((Reply::Used { bytes, files, layers }, None))
             }

@@ -4,7 +4,6 @@
 //! it, and `mount`, over which it is mounted. All others are sealed: nothing changes in them.
 
 use crate::duplicate;
-use crate::history;
 use crate::metadata::Metadata;
 use crate::overlay::{self, Mount, Mounter};
 use crate::removal;
@@ -12,9 +11,10 @@ use crate::tree::{Tree, file_type, join, names, open_directory, status};
 use crate::walk::Walk;
 use rustix::fs::{AtFlags, FileType, Mode, mkdirat, unlinkat};
 use rustix::io::{Errno, Result};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
+use std::thread::JoinHandle;
 
 const PREFIX: &[u8] = b"layer-";
 const UPPER: &[u8] = b"upper";
@@ -32,6 +32,8 @@ pub struct Layers {
     place: OwnedFd,
     /// The last number. None is used again: the removal of a layer may still be running.
     last: Cell<Number>,
+    /// Threads that remove layers.
+    removals: RefCell<Vec<JoinHandle<()>>>,
 }
 
 impl Layers {
@@ -41,7 +43,7 @@ impl Layers {
     /// Those of the system calls.
     pub fn at(place: OwnedFd) -> Result<Self> {
         let last = all(&place)?.into_iter().max().unwrap_or(0);
-        Ok(Self { place, last: Cell::new(last) })
+        Ok(Self { place, last: Cell::new(last), removals: RefCell::default() })
     }
 
     /// The directory.
@@ -96,8 +98,17 @@ impl Layers {
                 let _ = remove(&place, layer);
             }
         };
-        let _ = std::thread::Builder::new().name("layers".into()).spawn(removal);
+        let mut removals = self.removals.borrow_mut();
+        removals.retain(|removal| !removal.is_finished());
+        removals.extend(std::thread::Builder::new().name("layers".into()).spawn(removal));
         Ok(())
+    }
+
+    /// Waits for the layers that are being removed: another removal would stumble over this one.
+    pub fn settle(&self) {
+        for removal in self.removals.take() {
+            let _ = removal.join();
+        }
     }
 }
 
@@ -169,7 +180,7 @@ pub fn are_in_use(place: &OwnedFd, stack: &[Number], mounter: Mounter) -> bool {
 
 /// What all layers take together.
 pub struct Usage {
-    /// Allocated bytes, with the texts of checkpoints.
+    /// Allocated bytes.
     pub bytes: u64,
     /// Entries. A file with several names counts once for each of them.
     pub files: u64,
@@ -184,9 +195,6 @@ pub struct Usage {
 pub fn usage(place: &OwnedFd, interrupt: &dyn Fn() -> Result<()>) -> Result<Usage> {
     let mut found = Usage { bytes: 0, files: 0, layers: 0 };
     let mut linked = HashSet::new();
-    for name in names(place)?.iter().filter(|name| history::is_text(name)) {
-        found.bytes += status(Some(place), name)?.map_or(0, |text| text.st_blocks as u64 * 512);
-    }
     for layer in all(place)? {
         let tree = match tree(place, layer) {
             // It is being removed.
