@@ -30,6 +30,8 @@ export class Connection {
   readonly #route: Route
   readonly #pin: InstancePin
   readonly #persistent: PersistentCalls | undefined
+  /** Calls with a number, which can be cancelled without breaking their connections. */
+  readonly #numbered: PersistentCalls
   readonly #lossError: LossError
   #isClosed = false
   #lost: LostSandbox['reason'] | undefined
@@ -40,16 +42,16 @@ export class Connection {
     this.#route = plan.route
     this.#pin = new InstancePin(plan.route)
     this.#lossError = lossError
-    if (plan.resume)
-      this.#persistent = new PersistentCalls({
-        reconnectTimeout: plan.reconnectTimeout,
-        sandbox: plan.route.name,
-        once: (endpoint, details) => this.#once(endpoint, details),
-        isThere: (limit) => this.#isThere(limit),
-        events: (request) => this.#events(request),
-        check: () => this.check(),
-        final: (error) => this.final(error),
-      })
+    this.#numbered = new PersistentCalls({
+      reconnectTimeout: plan.resume ? plan.reconnectTimeout : 0,
+      sandbox: plan.route.name,
+      once: (endpoint, details) => this.#once(endpoint, details),
+      isThere: (limit) => this.#isThere(limit),
+      events: (request) => this.#events(request),
+      check: () => this.check(),
+      final: (error) => this.final(error),
+    })
+    if (plan.resume) this.#persistent = this.#numbered
   }
 
   /** Whether calls survive broken connections. */
@@ -84,7 +86,7 @@ export class Connection {
     if (this.#isClosed) return
     this.#isClosed = true
     this.#stop()
-    if (this.#lost === undefined && !isServerGone) await this.#persistent?.close().catch(() => {})
+    if (this.#lost === undefined && !isServerGone) await this.#numbered.close().catch(() => {})
   }
 
   /** Ends all pending requests: the sandbox is lost. Later ones fail in the same way. */
@@ -126,8 +128,8 @@ export class Connection {
     const request = requestTo(endpoint, details)
     const json = await this.#withLimits(request, async (limits) => {
       const attempt = (single: Request) => this.#attempt(single, limits)
-      if (this.#persistent === undefined) return repeated(request, limits, attempt)
-      return this.#persistent.call(request, limits, attempt)
+      const calls = request.cancel === undefined ? this.#persistent : this.#numbered
+      return calls?.call(request, limits, attempt) ?? repeated(request, limits, attempt)
     })
     return endpoint.reply.decode(json, request.encoding)
   }
@@ -139,7 +141,7 @@ export class Connection {
   }
 
   async #withLimits<T>(request: Request, perform: (limits: CallLimits) => Promise<T>): Promise<T> {
-    refuseAborted(request.signal, request.subject)
+    refuseAborted(request.cancel ?? request.signal, request.subject)
     const limits = this.#limits(request.signal, request.waits ? 0 : this.#plan.requestTimeout)
     try {
       return await perform(limits)

@@ -4,7 +4,7 @@
  * Every request that changes something has the number of its call, so the server joins a repetition to the call that it
  * has begun. Requests that only read are repeated as they are.
  */
-import { abortable } from '../../base/abort.js'
+import { abortable, onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
@@ -20,6 +20,8 @@ import type { ServerEvent } from './sse.js'
 const KEEP_MARGIN_MS = 10_000
 /** Milliseconds in which the server must answer when the time is up. */
 const LAST_LOOK_MS = 2000
+/** Milliseconds in which the server must answer when a call is cancelled. */
+const CANCEL_MS = 2000
 /** Milliseconds for the last request of a client. */
 const FAREWELL_MS = 2000
 
@@ -71,17 +73,24 @@ export class PersistentCalls {
     const persistence = this.#persistence()
     const call = new Call(this.#caller, request.method === 'GET' || request.content !== undefined)
     const onOpen = () => persistence.contact()
+    const { cancel, subject } = request
+    const ignore = onAbort(cancel, () => {
+      if (call.ticket !== undefined) this.#cancel(call.ticket).catch(() => limits.stop())
+    })
     try {
       for (;;) {
         try {
-          const reply = await attempt({
-            ...request,
-            headers: await call.headers(request, limits.signal),
-            onOpen,
-          })
+          const isNew = call.ticket === undefined
+          const headers = await call.headers(request, cancel ?? limits.signal)
+          if (isNew) refuseAborted(cancel)
+          const reply = await attempt({ ...request, headers, onOpen })
           call.isAnswered = true
           return reply
         } catch (caught) {
+          if (cancel?.aborted && call.isCancelled(caught)) {
+            call.isAnswered = true
+            throw new AbortError(cancel.reason, undefined, subject)
+          }
           const isEnd = caught instanceof AbortError && !limits.signal.aborted
           const error = isEnd ? endOfServer(request, caught) : caught
           if (call.mayRenew(error)) continue
@@ -90,6 +99,7 @@ export class PersistentCalls {
         }
       }
     } finally {
+      ignore()
       this.#settle(call)
     }
   }
@@ -155,7 +165,8 @@ export class PersistentCalls {
   }
 
   async #cancel({ callerId, number }: Ticket): Promise<void> {
-    await this.#attempts.once(endpoints.cancelCall, { params: { callerId, number } })
+    const signal = AbortSignal.timeout(CANCEL_MS)
+    await this.#attempts.once(endpoints.cancelCall, { params: { callerId, number }, signal })
   }
 }
 
@@ -163,7 +174,9 @@ export class PersistentCalls {
 class Call {
   readonly #caller: Caller
   readonly #isRead: boolean
+  /** Of this ticket. */
   #requests = 0
+  #isRenewed = false
   ticket: Ticket | undefined
   isAnswered = false
 
@@ -185,10 +198,17 @@ class Call {
 
   /** Whether the call can begin again as another caller's: the server has refused the only request of this ticket. */
   mayRenew(error: unknown): boolean {
-    if (refusalCode(error) !== 'CALLER_NOT_FOUND' || this.#requests !== 1) return false
+    if (refusalCode(error) !== 'CALLER_NOT_FOUND' || this.#requests !== 1 || this.#isRenewed) return false
     this.#caller.forget(this.ticket?.callerId)
     this.ticket = undefined
+    this.#requests = 0
+    this.#isRenewed = true
     return true
+  }
+
+  /** Whether an error tells that the call was cancelled in time: it has ended, or its only request arrived later. */
+  isCancelled(error: unknown): boolean {
+    return error instanceof AbortError || (refusalCode(error) === 'CALL_FORGOTTEN' && this.#requests === 1)
   }
 }
 

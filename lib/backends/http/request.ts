@@ -14,6 +14,11 @@ export interface Request extends Asked {
   waits?: boolean
   /** A POST that may be repeated. GET and DELETE always may. */
   isIdempotent?: boolean
+  /**
+   * Instead of `signal`: its abort cancels the call on the server, and the reply tells whether that was in time. Otherwise
+   * the call has the reply that it would have without the abort.
+   */
+  cancel?: AbortSignal | undefined
   /** Sent although the client has been closed. */
   isFarewell?: boolean
   /** Breaks the connection, instead of the limits of the call. */
