@@ -69,14 +69,16 @@ export type RemoteJobs = Omit<Jobs, 'root'>
  * Callbacks and the signal of a service apply to its restarts too. Its callbacks begin when it is ready, and exceptions
  * of `onStart` after a restart go to `onError`. Input above 1 MiB reaches only the first process of a service.
  *
+ * `workspace` and the checkpoints are those of the server's sandbox, which all of its clients share. Aborting `commit`,
+ * `discard` or `checkpoint` asks the server to cancel it, and the call settles as a local one: if it has begun, it resolves.
+ * If the connection breaks before the reply, it rejects with CONNECTION_FAILED, and may have been done. With a `signal`, it
+ * waits on the server for 10 s after this program has ended, and without one not at all. After `destroy`, all calls of
+ * `workspace` reject with SANDBOX_DESTROYED.
+ *
  * `destroy` kills the processes and deletes the sessions that this object started, and ends its requests. It affects
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.
  */
-export interface SandboxClient
-  extends Omit<
-    Sandbox,
-    'capabilities' | 'checkpoint' | 'checkpoints' | 'deleteCheckpoint' | 'jobs' | 'rollback' | 'workspace'
-  > {
+export interface SandboxClient extends Omit<Sandbox, 'capabilities' | 'jobs'> {
   readonly jobs: RemoteJobs
   /** The capabilities of the server's machine. */
   capabilities(): Promise<Capabilities>

@@ -47,6 +47,9 @@ function objectOf(fields: Record<string, AnyField>, random: Random, encoding: En
     )
     if (isMixed) json.all = json.stdout
   }
+  // The server sends the bytes of a change only if the text does not have all of them.
+  if ('pathBytes' in fields && json.pathBase64 === toBase64(Buffer.from(String(json.path))))
+    delete json.pathBase64
   return json
 }
 

@@ -65,23 +65,6 @@ describe('a copy-on-write workspace', () => {
       ))
 
   it(
-    'describes each change',
-    inWorkspace(async ({ sandbox }) => {
-      await sandbox.exec('printf longer > a; chmod 640 sub/b; ln -s a link; mkdir -m 1777 dir; mkfifo fifo')
-      const [a, dir, fifo, link, b] = await sandbox.workspace.changes()
-      const was = { kind: 'file', size: 4, mode: 0o644 }
-      expect(a).toEqual({
-        ...{ path: 'a', pathBytes: Buffer.from('a'), type: 'modified', kind: 'file' },
-        ...{ size: 6, mode: 0o644, before: was },
-      })
-      expect(dir).toMatchObject({ type: 'created', kind: 'directory', size: 0, mode: 0o1777, before: null })
-      expect(fifo).toMatchObject({ type: 'created', kind: 'fifo' })
-      expect(link).toMatchObject({ type: 'created', kind: 'symlink', size: 1 })
-      expect(b).toMatchObject({ path: 'sub/b', type: 'metadata', size: 4, mode: 0o640, before: was })
-    }),
-  )
-
-  it(
     'is one for all sessions, processes, terminals and files',
     inWorkspace(async ({ sandbox }) => {
       await sandbox.exec(CHANGE)
@@ -179,23 +162,6 @@ describe('a copy-on-write workspace', () => {
     }),
   )
 
-  it(
-    'takes paths as text and bytes, absolute and with dots, and refuses those outside',
-    inWorkspace(async ({ sandbox, directory }) => {
-      await sandbox.exec(`${CHANGE}; touch $'odd\\xff'`)
-      const of = async (...paths: (string | Uint8Array)[]) =>
-        listed(await sandbox.workspace.changes({ paths }))
-      expect(await of('./sub/../a', `${directory}/sub`)).toEqual(['modified a', 'deleted sub/b'])
-      expect(await of('.')).toHaveLength(4)
-      expect(await of(Buffer.from('odd\xff', 'latin1'))).toEqual(['created odd\ufffd'])
-      expect(await of('nothing')).toEqual([])
-      for (const outside of ['..', '/etc', `${directory}x`, 'sub/../../x'])
-        expect(await rejectionOf(of(outside))).toMatchObject({ code: 'INVALID_PATH' })
-      for (const paths of [[], 'a', [1], null])
-        expect(await rejectionOf(sandbox.workspace.changes({ paths } as never))).toBeInstanceOf(TypeError)
-    }),
-  )
-
   it('is refused where it cannot be, before anything runs', () => {
     const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-workspace-'))
     try {
@@ -226,12 +192,6 @@ describe('a copy-on-write workspace', () => {
       })
     }),
   )
-
-  it('is not there by default', () =>
-    withSandbox(async ({ sandbox }) => {
-      for (const call of [sandbox.workspace.info(), sandbox.workspace.changes(), sandbox.workspace.usage()])
-        expect(await rejectionOf(call)).toMatchObject({ code: 'WORKSPACE_NOT_ENABLED' })
-    }))
 
   it('leaves nothing behind when its host is killed', async () => {
     const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-workspace-'))

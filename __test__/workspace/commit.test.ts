@@ -14,7 +14,6 @@ import { Sandbox, type SandboxError, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { type Mode, modes, plain, withSandboxIn } from '../helpers/modes.js'
-import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -79,24 +78,6 @@ describe('workspace.diff', () => {
       }
     }),
   )
-
-  it(
-    'takes paths and a limit, and is empty without changes',
-    inWorkspace(async ({ sandbox }) => {
-      expect(await sandbox.workspace.diff()).toHaveLength(0)
-      await sandbox.exec(CHANGE)
-      const patch = Buffer.from(await sandbox.workspace.diff({ paths: ['sub'] })).toString()
-      expect(patch.match(/^diff --git/gm)).toHaveLength(1)
-      expect(patch).toContain('deleted file mode 100644\n')
-      const refused = rejectionOf(sandbox.workspace.diff({ maxBytes: patch.length - 1, paths: ['sub'] }))
-      expect(await refused).toMatchObject({ code: 'FILE_TOO_LARGE' })
-      expect(await sandbox.workspace.diff({ maxBytes: patch.length, paths: ['sub'] })).toHaveLength(
-        patch.length,
-      )
-      for (const maxBytes of [0, 1.5, 2 ** 31, '1'])
-        expect(await rejectionOf(sandbox.workspace.diff({ maxBytes } as never))).toBeInstanceOf(TypeError)
-    }),
-  )
 })
 
 describe('workspace.commit', () => {
@@ -124,74 +105,6 @@ describe('workspace.commit', () => {
         },
         { options: copyOnWrite },
       ))
-
-  it(
-    'applies only the given paths',
-    inWorkspace(async ({ sandbox, directory }) => {
-      await sandbox.exec(CHANGE)
-      const before = tree(directory)
-      const refused = await rejectionOf(sandbox.workspace.commit({ paths: ['a', 'nothing'] }))
-      expect(refused).toMatchObject({ code: 'FILE_NOT_FOUND', path: 'nothing' })
-      expect(tree(directory)).toEqual(before)
-      expect(await sandbox.workspace.commit({ paths: [Buffer.from('deep/er'), `${directory}/a`] })).toEqual({
-        ...{ applied: 4, skipped: [] },
-      })
-      expect(Object.keys(tree(directory))).toEqual([
-        'a',
-        'deep',
-        'deep/er',
-        'deep/er/binary',
-        'sub',
-        'sub/b',
-        'tool',
-      ])
-      const left = (await sandbox.workspace.changes()).map(({ path }) => path)
-      expect(left).toEqual(['deep/link', 'deep/text', 'sub', 'sub/b', 'tool'])
-    }),
-  )
-
-  it(
-    'applies nothing where other programs have changed the same paths, unless forced',
-    inWorkspace(async ({ sandbox, directory }) => {
-      await sandbox.exec('echo mine > a; echo mine > new; echo mine > free; rm sub/b')
-      writeFileSync(path.join(directory, 'a'), 'theirs\n')
-      writeFileSync(path.join(directory, 'new'), 'theirs\n')
-      writeFileSync(path.join(directory, 'sub/b'), 'theirs\n')
-      const before = tree(directory)
-      const refused = await rejectionOf(sandbox.workspace.commit())
-      expect(refused).toMatchObject({ code: 'WORKSPACE_CONFLICT', paths: ['a', 'new', 'sub/b'] })
-      expect(tree(directory)).toEqual(before)
-      expect(await sandbox.workspace.commit({ paths: ['free'], sync: false })).toMatchObject({ applied: 1 })
-      expect(await sandbox.workspace.discard({ paths: ['sub'] })).toEqual({ discarded: 1 })
-      expect(await sandbox.workspace.commit({ force: true })).toMatchObject({ applied: 2 })
-      expect(tree(directory)).toMatchObject({ a: '420 mine\n', new: '420 mine\n', 'sub/b': '420 theirs\n' })
-    }),
-  )
-
-  it(
-    'skips what cannot be copied, and names it',
-    inWorkspace(async ({ sandbox, directory }) => {
-      const listen = `require('net').createServer().listen('socket', () => process.kill(process.pid, 'SIGKILL'))`
-      await sandbox.exec(['node', '-e', listen])
-      await sandbox.exec('mkfifo fifo')
-      expect(await sandbox.workspace.commit()).toEqual({
-        ...{ applied: 1, skipped: [{ path: 'socket', reason: 'a socket cannot be committed' }] },
-      })
-      expect(statSync(path.join(directory, 'fifo')).isFIFO()).toBe(true)
-      expect(existsSync(path.join(directory, 'socket'))).toBe(false)
-    }),
-  )
-
-  it(
-    'refuses bad options by name',
-    inWorkspace(async ({ sandbox }) => {
-      for (const bad of [{ force: 1 }, { sync: 'no' }, { path: 'a' }, { paths: [] }])
-        expect(await rejectionOf(sandbox.workspace.commit(bad as never))).toBeInstanceOf(TypeError)
-      expect(await rejectionOf(sandbox.workspace.commit({ paths: ['/etc'] }))).toMatchObject({
-        code: 'INVALID_PATH',
-      })
-    }),
-  )
 })
 
 describe('a commit', () => {
@@ -269,86 +182,6 @@ describe('a commit', () => {
       await written
       expect(await sandbox.workspace.commit()).toMatchObject({ applied: 1 })
       expect(readFileSync(path.join(directory, 'streamed'), 'utf8')).toBe('halfwhole')
-    }),
-  )
-})
-
-describe('an AbortSignal', () => {
-  const calls = ['changes', 'diff', 'commit', 'discard'] as const
-
-  it(
-    'that is aborted before a call keeps it from being made',
-    inWorkspace(async ({ sandbox, directory }) => {
-      await sandbox.exec(CHANGE)
-      const before = await sandbox.workspace.changes()
-      for (const call of calls)
-        expect(
-          await rejectionOf(sandbox.workspace[call]({ signal: AbortSignal.abort('why') })),
-        ).toMatchObject({
-          ...{ name: 'AbortError', code: 'ABORT_ERR', cause: 'why' },
-        })
-      expect(existsSync(path.join(directory, 'deep'))).toBe(false)
-      expect(await sandbox.workspace.changes()).toEqual(before)
-      for (const call of calls)
-        expect(await rejectionOf(sandbox.workspace[call]({ signal: {} } as never))).toBeInstanceOf(TypeError)
-    }),
-  )
-
-  it(
-    'ends the wait for running commands, and everything goes on',
-    inWorkspace(async ({ sandbox, directory }) => {
-      const running = sandbox.exec('echo changed > a; until [ -e ../go ]; do sleep 0.01; done; echo end')
-      const other = await sandbox.createSession()
-      for (const call of ['commit', 'discard'] as const) {
-        const controller = new AbortController()
-        const ended = rejectionOf(sandbox.workspace[call]({ signal: controller.signal }))
-        // It waits for the call, which waits for the command.
-        const behind = other.exec('echo behind')
-        controller.abort()
-        expect(await ended).toMatchObject({ name: 'AbortError', message: `the ${call} was aborted` })
-        expect((await behind).stdout).toBe('behind\n')
-      }
-      writeFileSync(path.join(directory, '../go'), '')
-      expect((await running).stdout).toBe('end\n')
-      expect(readFileSync(path.join(directory, 'a'), 'utf8')).toBe('one\n')
-      expect(await sandbox.workspace.commit()).toMatchObject({ applied: 1 })
-    }),
-  )
-
-  it(
-    'does not end a commit that has begun',
-    inWorkspace(async ({ sandbox, directory }) => {
-      await sandbox.exec('for i in {1..500}; do echo $i > new-$i; done')
-      const controller = new AbortController()
-      const committed = sandbox.workspace.commit({ sync: false, signal: controller.signal })
-      await until(
-        () => readdirSync(directory).some((name) => /^(\.nacre-commit|new)-/.test(name)) || undefined,
-        () => 'the commit does not begin',
-      )
-      controller.abort()
-      expect(await committed).toEqual({ applied: 500, skipped: [] })
-    }),
-  )
-
-  it(
-    'stops a comparison, and the next one is whole',
-    inWorkspace(async ({ sandbox }) => {
-      await sandbox.exec(CHANGE)
-      const before = await sandbox.workspace.changes()
-      const below = proc.descendants(process.pid)
-      const keeper = below.find(({ pid }) => proc.commandLine(pid).includes('--workspace'))?.pid
-      if (keeper === undefined) throw new Error('the keeper of the workspace is not there')
-      for (const call of ['changes', 'diff'] as const) {
-        const controller = new AbortController()
-        expect(proc.signal(keeper, 'SIGSTOP')).toBe(true)
-        const ended = rejectionOf(sandbox.workspace[call]({ signal: controller.signal }))
-        const behind = rejectionOf(sandbox.workspace.diff({ signal: controller.signal }))
-        controller.abort()
-        for (const error of [await ended, await behind])
-          expect(error).toMatchObject({ name: 'AbortError', message: 'the comparison was aborted' })
-        proc.signal(keeper, 'SIGCONT')
-        expect(await sandbox.workspace.changes()).toEqual(before)
-      }
     }),
   )
 })

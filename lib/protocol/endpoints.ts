@@ -73,6 +73,21 @@ export const uploadPart = endpoint('PUT', '/v1/uploads/{uploadId}', replies.empt
 export const endUpload = endpoint('POST', '/v1/uploads/{uploadId}/end', replies.fileInfo, 'waits')
 export const cancelUpload = endpoint('DELETE', '/v1/uploads/{uploadId}', replies.empty)
 
+const workspace = '/v1/workspace'
+export const workspaceInfo = endpoint('GET', workspace, replies.workspaceInfo)
+export const workspaceChanges = endpoint('POST', `${workspace}/changes`, replies.changes, 'waits')
+export const commit = endpoint('POST', `${workspace}/commit`, replies.commit, 'waits')
+export const discard = endpoint('POST', `${workspace}/discard`, replies.discard, 'waits')
+export const workspaceUsage = endpoint('GET', `${workspace}/usage`, replies.workspaceUsage, 'waits')
+export const listWorkspaces = endpoint('GET', '/v1/workspaces', replies.namedWorkspaces)
+export const deleteWorkspace = endpoint('DELETE', '/v1/workspaces/{workspaceId}', replies.empty, 'waits')
+
+export const makeCheckpoint = endpoint('POST', '/v1/checkpoints', replies.checkpoint, 'waits')
+export const listCheckpoints = endpoint('GET', '/v1/checkpoints', replies.checkpoints, 'waits')
+const checkpoint = '/v1/checkpoints/{checkpointId}'
+export const deleteCheckpoint = endpoint('DELETE', checkpoint, replies.empty, 'waits')
+export const rollBack = endpoint('POST', `${checkpoint}/rollback`, replies.rollback, 'waits')
+
 export const startJob = endpoint('POST', '/v1/jobs', replies.jobHandle)
 export const listJobs = endpoint('GET', '/v1/jobs', replies.jobs)
 export const getJob = endpoint('GET', '/v1/jobs/{jobId}', replies.jobHandle)

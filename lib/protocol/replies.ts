@@ -2,7 +2,9 @@
  * The replies below `/v1`, and the events that have public values: one table each, for the server and the client. A new
  * member of a result needs its line here.
  */
+import { fromBase64 } from '../base/base64.js'
 import type * as api from '../public/index.js'
+import { isText } from '../schema/paths.js'
 import { PROCESS_STATUSES } from '../schema/process.js'
 import {
   boolean,
@@ -187,6 +189,63 @@ export const fileEvent = reply<api.FileEvent>({
   oldPath: optional(text),
   pathBytes: { ...optional(bytes), name: 'pathBase64' },
   oldPathBytes: { ...optional(bytes), name: 'oldPathBase64' },
+})
+
+export const workspaceInfo = reply<{ path: string; id: string | null }>({ path: text, id: orNull(text) })
+
+const entryKind = wordOf('file', 'directory', 'symlink', 'fifo', 'socket', 'device')
+const entry = { kind: entryKind, size: number, mode: number }
+const encoder = new TextEncoder()
+
+const change = reply<api.Change>(
+  {
+    path: text,
+    pathBytes: {
+      ...bytes,
+      name: 'pathBase64',
+      description: 'Omitted if `path` is the whole name.',
+      isOptional: true,
+      isSent: ({ path, pathBytes }: api.Change) => !isText({ bytes: pathBytes, shown: path }),
+      decode: (json, _encoding, { path }: api.Change) =>
+        json === undefined ? encoder.encode(path) : fromBase64(json),
+    },
+    type: wordOf('created', 'modified', 'deleted', 'replaced', 'metadata'),
+    ...entry,
+    before: orNull(reply(entry)),
+  },
+  'Change',
+)
+
+export const changes = reply({ changes: list(change) })
+
+export const commit = reply<api.Commit>({
+  applied: number,
+  skipped: list(reply({ path: text, reason: text })),
+})
+
+export const discard = reply({ discarded: number })
+export const workspaceUsage = reply<api.WorkspaceUsage>({ bytes: number, files: number, layers: number })
+
+export const namedWorkspaces = reply({
+  workspaces: list(
+    reply<api.NamedWorkspace>(
+      { id: text, path: orNull(text), inUse: boolean, usedAt: text },
+      'NamedWorkspace',
+    ),
+  ),
+})
+
+export const checkpoint = reply<api.Checkpoint>(
+  { id: text, name: orNull(text), createdAt: text, sessions: list(text) },
+  'Checkpoint',
+)
+
+export const checkpoints = reply({ checkpoints: list(checkpoint) })
+
+export const rollback = reply<api.Rollback>({
+  checkpoint,
+  endedProcesses: list(text),
+  endedSessions: list(text),
 })
 
 export const jobStatus = reply<api.JobStatus>(

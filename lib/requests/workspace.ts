@@ -1,40 +1,52 @@
-/** Checks the arguments of workspace calls. */
+/** Checks the arguments of workspace and checkpoint calls. */
 import { OptionError, SandboxError } from '../base/errors.js'
 import {
+  checkpointOptions,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
   workspaceDiscardOptions,
 } from '../protocol/workspace-options.js'
+import type { OptionValues } from '../schema/kind.js'
 import type { CheckedPath } from '../schema/paths.js'
 import { describe, quote, readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 
-/** What all calls take. */
-interface CallPlan {
-  /** Relative to the workspace; '.' is the workspace itself. Null: all. */
-  paths: Uint8Array[] | null
-  signal: AbortSignal | undefined
+/** What all calls with changes take. */
+export interface ChangesPlan {
+  /** As the caller gave them: the backend knows the directory that they are relative to. */
+  paths?: CheckedPath[] | undefined
+  signal?: AbortSignal | undefined
 }
 
-/** `root` is the absolute path of the workspace, here and below. */
-export function planChanges(options: unknown, root: string): CallPlan {
-  const { paths, signal } = readOptions(workspaceChangesOptions, options, 'workspace.changes')
-  return { paths: below(root, paths), signal }
+export interface DiffPlan extends ChangesPlan {
+  maxBytes: number
 }
 
-export function planDiff(options: unknown, root: string): CallPlan & { maxBytes: number } {
-  const values = readWithDefaults(workspaceDiffOptions, options, 'workspace.diff')
-  return { ...values, paths: below(root, values.paths) }
+export interface CommitPlan extends ChangesPlan {
+  force: boolean
+  sync: boolean
 }
 
-export function planCommit(options: unknown, root: string): CallPlan & { force: boolean; sync: boolean } {
-  const values = readWithDefaults(workspaceCommitOptions, options, 'workspace.commit')
-  return { ...values, paths: below(root, values.paths) }
+export type CheckpointPlan = OptionValues<typeof checkpointOptions>
+
+export function planChanges(options: unknown): ChangesPlan {
+  return readOptions(workspaceChangesOptions, options, 'workspace.changes')
 }
 
-export function planDiscard(options: unknown, root: string): CallPlan {
-  const { paths, signal } = readOptions(workspaceDiscardOptions, options, 'workspace.discard')
-  return { paths: below(root, paths), signal }
+export function planDiff(options: unknown): DiffPlan {
+  return readWithDefaults(workspaceDiffOptions, options, 'workspace.diff')
+}
+
+export function planCommit(options: unknown): CommitPlan {
+  return readWithDefaults(workspaceCommitOptions, options, 'workspace.commit')
+}
+
+export function planDiscard(options: unknown): ChangesPlan {
+  return readOptions(workspaceDiscardOptions, options, 'workspace.discard')
+}
+
+export function planCheckpoint(options: unknown): CheckpointPlan {
+  return readOptions(checkpointOptions, options, 'checkpoint')
 }
 
 /** The number of a checkpoint, given by itself or by its id. */
@@ -53,31 +65,4 @@ export function readCheckpoint(point: unknown): number {
   )
   if (/^[1-9][0-9]{0,14}$/.test(id)) return Number(id)
   throw new SandboxError('CHECKPOINT_NOT_FOUND', `there is no checkpoint ${quote(id)}`)
-}
-
-function below(root: string, paths: CheckedPath[] | undefined): CallPlan['paths'] {
-  return paths?.map((path) => relative(path, root)) ?? null
-}
-
-/** A path without `.` and `..`, by its names alone: it names an entry of the workspace, and no link is followed. */
-function relative({ bytes, shown }: CheckedPath, root: string): Uint8Array {
-  const names: string[] = []
-  const rootNames = namesOf(Buffer.from(root))
-  const isAbsolute = bytes[0] === SLASH
-  for (const name of isAbsolute ? namesOf(bytes) : [...rootNames, ...namesOf(bytes)]) {
-    if (name === '..') names.pop()
-    else if (name !== '.') names.push(name)
-  }
-  if (rootNames.some((name, at) => names[at] !== name)) {
-    const message = `the path ${JSON.stringify(shown)} is outside the workspace ${root}`
-    throw new SandboxError('INVALID_PATH', message, { path: shown })
-  }
-  return Buffer.from(names.slice(rootNames.length).join('/') || '.', 'latin1')
-}
-
-const SLASH = 47
-
-/** The names of a path, each byte a character. */
-function namesOf(path: Uint8Array): string[] {
-  return Buffer.from(path).toString('latin1').split('/').filter(Boolean)
 }

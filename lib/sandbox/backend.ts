@@ -8,6 +8,9 @@ import type { WaitLimits } from '../base/waiting.js'
 import type { sessionOptions } from '../protocol/session-options.js'
 import type {
   Capabilities,
+  Change,
+  Checkpoint,
+  Commit,
   Encoding,
   FileEvent,
   FileInfo,
@@ -19,13 +22,16 @@ import type {
   LogEvent,
   Logger,
   LogMatch,
+  NamedWorkspace,
   Output,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
+  Rollback,
   ServiceFailure,
   ServiceHealth,
+  WorkspaceUsage,
 } from '../public/index.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type {
@@ -40,6 +46,7 @@ import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs
 import type { ProcessRequest } from '../requests/process.js'
 import type { ServiceRequest } from '../requests/service.js'
 import type { LogPlan, PortPlan } from '../requests/waits.js'
+import type { ChangesPlan, CheckpointPlan, CommitPlan, DiffPlan } from '../requests/workspace.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
 import type { EnvLists } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
@@ -48,6 +55,8 @@ import type { CheckedPath } from '../schema/paths.js'
 export interface Backend {
   readonly logger: Logger | undefined
   readonly jobs: JobsBackend
+  readonly workspace: WorkspaceBackend
+  readonly checkpoints: CheckpointsBackend
   /** Runs a command. Commands of one session run in the order of the calls. */
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result>
   /** Runs a command and reports its output as it arrives. If the command cannot start, the outcome rejects. */
@@ -151,4 +160,26 @@ export interface JobsBackend {
   attach(jobId: string): Promise<JobHandle | null>
   list(): Promise<JobInfo[]>
   remove(jobId: string): Promise<void>
+}
+
+/** The copy-on-write workspace. */
+export interface WorkspaceBackend {
+  /** Works without a living sandbox. */
+  info(): Promise<{ path: string; id: string | null }>
+  changes(plan: ChangesPlan): Promise<Change[]>
+  diff(plan: DiffPlan): Promise<Uint8Array>
+  commit(plan: CommitPlan): Promise<Commit>
+  discard(plan: ChangesPlan): Promise<{ discarded: number }>
+  usage(): Promise<WorkspaceUsage>
+  /** The named workspaces in the same directory. */
+  list(): Promise<NamedWorkspace[]>
+  delete(id: string): Promise<void>
+}
+
+/** The checkpoints of the workspace and the sessions, by their numbers. */
+export interface CheckpointsBackend {
+  make(plan: CheckpointPlan): Promise<Checkpoint>
+  list(): Promise<Checkpoint[]>
+  delete(number: number): Promise<void>
+  rollBack(number: number): Promise<Rollback>
 }

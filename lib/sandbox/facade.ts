@@ -7,6 +7,8 @@ import { calledBy } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import type {
+  Checkpoint,
+  CheckpointOptions,
   Command,
   Encoding,
   EnvChanges,
@@ -18,6 +20,7 @@ import type {
   ProcessFilter,
   ProcessLogs,
   Session as PublicSession,
+  Rollback,
   Sandbox,
   Service,
   ServiceOptions,
@@ -27,6 +30,7 @@ import type {
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'
+import { planCheckpoint, readCheckpoint } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import { readOptions, refusal } from '../schema/read.js'
 import type { Backend } from './backend.js'
@@ -34,6 +38,7 @@ import { Files } from './files.js'
 import { processOf } from './process.js'
 import { Runner, setEnv, startWith } from './runner.js'
 import { Session } from './session.js'
+import { Workspace } from './workspace.js'
 
 /** The backend of each sandbox. */
 const backends = new WeakMap<object, Backend>()
@@ -62,15 +67,9 @@ function methods(): (keyof SandboxFacade)[] {
   return names.filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]
 }
 
-export class SandboxFacade
-  extends Runner
-  implements
-    Omit<
-      Sandbox,
-      'capabilities' | 'checkpoint' | 'checkpoints' | 'deleteCheckpoint' | 'jobs' | 'rollback' | 'workspace'
-    >
-{
+export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs'> {
   readonly files: Files
+  readonly workspace: Workspace
   readonly #backend: Backend
 
   constructor(backend: Backend) {
@@ -78,6 +77,7 @@ export class SandboxFacade
     this.#backend = backend
     backends.set(this, backend)
     this.files = new Files(backend.files(DEFAULT_SESSION))
+    this.workspace = new Workspace(backend.workspace)
   }
 
   async startService(command: Command, options: ServiceOptions): Promise<Service> {
@@ -150,6 +150,22 @@ export class SandboxFacade
 
   async deleteSession(id: string): Promise<void> {
     await this.#backend.deleteSession(readId(id))
+  }
+
+  async checkpoint(options?: CheckpointOptions): Promise<Checkpoint> {
+    return calledBy(this.checkpoint, this.#backend.checkpoints.make(planCheckpoint(options)))
+  }
+
+  async checkpoints(): Promise<Checkpoint[]> {
+    return calledBy(this.checkpoints, this.#backend.checkpoints.list())
+  }
+
+  async deleteCheckpoint(point: Checkpoint | string): Promise<void> {
+    return calledBy(this.deleteCheckpoint, this.#backend.checkpoints.delete(readCheckpoint(point)))
+  }
+
+  async rollback(point: Checkpoint | string): Promise<Rollback> {
+    return calledBy(this.rollback, this.#backend.checkpoints.rollBack(readCheckpoint(point)))
   }
 
   destroy(): Promise<void> {

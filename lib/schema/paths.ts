@@ -2,6 +2,7 @@
  * Kinds of paths. The engine finds out whether a path exists, when it uses it.
  */
 import { OptionError, SandboxError } from '../base/errors.js'
+import { encodeBytes, type WireData } from './command.js'
 import { mapped, orUrl, pattern } from './constructors.js'
 import type { Kind } from './kind.js'
 import { refusal } from './read.js'
@@ -65,6 +66,17 @@ function checked(bytes: Uint8Array, shown: string): CheckedPath {
   if (bytes.length === 0) throw invalid(shown, 'is empty')
   if (bytes.includes(0)) throw invalid(shown, 'has a NUL character')
   return { bytes, shown }
+}
+
+/** Whether the text has all of the path. */
+export function isText({ bytes, shown }: CheckedPath): boolean {
+  const encoded = encoder.encode(shown)
+  return encoded.length === bytes.length && encoded.every((byte, index) => byte === bytes[index])
+}
+
+/** A path in JSON. */
+export function encodePath(path: CheckedPath): WireData {
+  return isText(path) ? path.shown : encodeBytes(path.bytes)
 }
 
 function invalid(path: string, what: string): SandboxError {

@@ -1,10 +1,11 @@
 /** The kinds of a copy-on-write workspace. */
 import type { SandboxOptions, WorkspaceOptions } from '../public/index.js'
+import { base64, dataSchema, type WireData } from './command.js'
 import { either, mapped, object, oneOf } from './constructors.js'
-import { type Kind, type OptionValues, table } from './kind.js'
+import { type FromBase64, type Kind, type OptionValues, table } from './kind.js'
 import { identifier } from './names.js'
 import { count } from './numbers.js'
-import { type CheckedPath, checkPath, directory } from './paths.js'
+import { type CheckedPath, checkPath, directory, encodePath } from './paths.js'
 import { refusal } from './read.js'
 
 const MODES = ['direct', 'copy-on-write'] as const
@@ -38,6 +39,15 @@ export const workspacePaths: Kind<(string | Uint8Array)[], CheckedPath[]> = {
     if (!Array.isArray(value) || value.length === 0)
       throw refusal(name, 'must be a list of paths, not empty', value)
     return value.map((path, at) => checkPath(path, `${name}[${at}]`))
+  },
+  json: {
+    schema: { items: { schema: dataSchema } },
+    rule: 'must be a list of paths, each as text or bytes like {"base64": "/w=="}',
+    encode: (paths: CheckedPath[]) => paths.map(encodePath),
+    decode: (json: WireData[], fromBase64: FromBase64) =>
+      json.map((path, at) =>
+        typeof path === 'string' ? path : fromBase64(base64.read(path.base64, `[${at}].base64`)),
+      ),
   },
   bounds: 'a list of paths, not empty',
 }

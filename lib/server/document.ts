@@ -70,7 +70,7 @@ export function documentOf(routes: readonly TaggedRoute[]): object {
 
 /** `schemas`: the components, to which those of the route are added. */
 function operationOf(route: TaggedRoute, schemas: Record<string, object>): object {
-  const { summary, tag, path, query, body, upload, isOpen, reply, method, errors = [] } = route
+  const { summary, tag, path, query, body, upload, isOpen, method, errors = [] } = route
   const parameters = [
     ...parametersOf('path', paramsOf(path), schemas),
     ...parametersOf('query', query, schemas),
@@ -89,7 +89,7 @@ function operationOf(route: TaggedRoute, schemas: Record<string, object>): objec
     ...(parameters.length > 0 && { parameters }),
     ...(content && { requestBody: { required: true, content } }),
     responses: {
-      ...successOf(reply, json),
+      ...successOf(route, json),
       // Statuses that clients handle apart from other errors: another call has the number, and the server takes no call now.
       ...(method !== 'GET' && { 422: refusal('CALL_MISMATCH', ...unprocessed) }),
       503: refusal('OVERLOADED', 'SHUTTING_DOWN', 'ABORT_ERR'),
@@ -98,15 +98,17 @@ function operationOf(route: TaggedRoute, schemas: Record<string, object>): objec
   }
 }
 
-function successOf(reply: AnyRoute['reply'], json: (typed: Typed) => object): object {
+function successOf({ reply, method }: AnyRoute, json: (typed: Typed) => object): object {
   if (reply === 'socket') return { 101: { description: 'a WebSocket' } }
   if (reply === 'events')
     return { 200: { description: 'events', content: { 'text/event-stream': { schema: EVENTS } } } }
   if (reply === 'text')
     return { 200: { description: 'the reply', content: { 'text/plain': { schema: { type: 'string' } } } } }
   if (reply !== 'bytes') return { 200: { description: 'the reply', content: json(reply) } }
+  const whole = { 200: { description: 'the bytes', content: BYTES } }
+  if (method !== 'GET') return whole
   return {
-    200: { description: 'the bytes', content: BYTES },
+    ...whole,
     206: { description: 'the range of bytes', content: BYTES },
     416: { description: 'no such range' },
   }

@@ -105,9 +105,13 @@ const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
   INVALID_OPTION: { code: 'VALIDATION_FAILED', status: 400 },
   ISOLATION_UNSUPPORTED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
   LIMIT_UNSUPPORTED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  ROLLED_BACK: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
   SANDBOX_DESTROYED: { code: 'INTERNAL_ERROR', status: 500 },
   SPAWN_FAILED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
   STATE_DIR_UNAVAILABLE: { code: 'INTERNAL_ERROR', status: 500 },
+  WORKSPACE_IN_USE: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  WORKSPACE_LOST: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  WORKSPACE_UNSUPPORTED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
 }
 
 /** Their messages can name files of this machine, so only the logger receives them. */
@@ -204,6 +208,7 @@ function own(error: SandboxFailure): Description {
       ...(result && { result: encodeReply(replies.execResult, result) }),
       ...(logTail !== undefined && { logTail }),
       ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
+      ...(error instanceof SandboxError && error.paths !== undefined && { paths: error.paths }),
       ...(shortMessage !== error.message && { shortMessage }),
     },
   }

@@ -47,6 +47,8 @@ export function cursorOf(lastEventId: string): number {
 const inPaths = {
   sessionId: identifier,
   jobId: identifier,
+  workspaceId: identifier,
+  checkpointId: anyText,
   processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
   runId: anyText,
   uploadId: anyText,

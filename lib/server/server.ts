@@ -33,6 +33,7 @@ import { trackSending, whenSent } from './sent.js'
 import { addSystem } from './system.js'
 import { Uploads } from './uploads.js'
 import { addCallers } from './v1/callers.js'
+import { addCheckpoints } from './v1/checkpoints.js'
 import { addExec } from './v1/exec.js'
 import { addFileContent } from './v1/file-content.js'
 import { addFiles } from './v1/files.js'
@@ -43,6 +44,7 @@ import { addV1Processes } from './v1/processes.js'
 import { addV1Sessions } from './v1/sessions.js'
 import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
+import { addWorkspace } from './v1/workspace.js'
 
 /** See public/server.ts. */
 export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): PublicServer {
@@ -80,6 +82,7 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
   add('sessions', addV1Sessions)
   add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
   add('files', addFiles, addFileContent)
+  add('workspace', addWorkspace, addCheckpoints)
   add('jobs', addJobs)
   add('server', addSystem, addCallers)
   add('files', addUploads)

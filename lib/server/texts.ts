@@ -5,6 +5,13 @@ import { jobCancelOptions, jobStartOptions } from '../protocol/job-options.js'
 import { killOptions, processOptions, serviceOptions } from '../protocol/process-options.js'
 import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../protocol/wait-options.js'
+import {
+  checkpointOptions,
+  workspaceChangesOptions,
+  workspaceCommitOptions,
+  workspaceDiffOptions,
+  workspaceDiscardOptions,
+} from '../protocol/workspace-options.js'
 import { statusOptions } from '../schema/http.js'
 import { filesystemOptions, isolationOptions, networkOptions } from '../schema/isolation.js'
 import type { OptionTable } from '../schema/kind.js'
@@ -218,6 +225,43 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
       graceMs:
         "Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. Default: the sandbox's.",
+    },
+  ],
+  [
+    checkpointOptions,
+    { name: 'A label for people: 1 to 256 characters. Others may have the same. Default: none.' },
+  ],
+  [
+    workspaceChangesOptions,
+    {
+      paths:
+        'Only these paths and everything below them; relative to the workspace, or absolute inside it. Links are not followed. Default: all.',
+    },
+  ],
+  [
+    workspaceDiffOptions,
+    {
+      paths:
+        'Only these paths and everything below them; relative to the workspace, or absolute inside it. Links are not followed. Default: all.',
+      maxBytes:
+        'Maximum bytes of the patch, 1 to 1073741824. Beyond it: FILE_TOO_LARGE. Default: 268435456 (256 MiB).',
+    },
+  ],
+  [
+    workspaceCommitOptions,
+    {
+      paths:
+        'Only these paths and everything below them; relative to the workspace, or absolute inside it. Links are not followed. Default: all.',
+      force:
+        'Whether to overwrite what other programs have changed in the real directory meanwhile. Default: false.',
+      sync: 'Whether to wait until the disk has everything. Default: true.',
+    },
+  ],
+  [
+    workspaceDiscardOptions,
+    {
+      paths:
+        'Only these paths and everything below them; relative to the workspace, or absolute inside it. Links are not followed. Default: all.',
     },
   ],
 ])

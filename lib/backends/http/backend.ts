@@ -16,6 +16,7 @@ import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { Begun } from './begun.js'
+import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import { HttpJobs } from './jobs.js'
@@ -26,6 +27,7 @@ import { RemoteRun, SILENT } from './remote-run.js'
 import type { Details } from './request.js'
 import { HttpService } from './service.js'
 import { Turns } from './session-order.js'
+import { HttpWorkspace } from './workspace.js'
 
 /** Why a sandbox is lost, for messages. */
 const CAUSES: Record<LostSandbox['reason'], string> = {
@@ -38,6 +40,8 @@ const CAUSES: Record<LostSandbox['reason'], string> = {
 export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
   readonly jobs: HttpJobs
+  readonly workspace: HttpWorkspace
+  readonly checkpoints: HttpCheckpoints
   readonly #connection: Connection
   readonly #name: string
   /** What this client has started there. */
@@ -51,6 +55,8 @@ export class HttpBackend implements Backend {
     this.#connection = new Connection(plan, (reason) => this.lossError(reason))
     this.#begun = new Begun(this.#connection)
     this.jobs = new HttpJobs(this.#connection)
+    this.workspace = new HttpWorkspace(this.#connection)
+    this.checkpoints = new HttpCheckpoints(this.#connection, this.#turns)
   }
 
   /** Sends one request, unless a callback, a signal or input needs the live run. */
@@ -256,7 +262,7 @@ export class HttpBackend implements Backend {
       if (turn.begins !== undefined) await turn.begins
       return await this.#connection.call(endpoint, details)
     } catch (error) {
-      if (isCode(error, 'SESSION_DESTROYED')) turn.destroy()
+      if (isCode(error, 'SESSION_DESTROYED', 'ROLLED_BACK')) turn.destroy(error)
       throw error
     } finally {
       turn.end()

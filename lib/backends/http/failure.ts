@@ -16,6 +16,7 @@ export interface Envelope {
     logTail?: string
     shortMessage?: string
     path?: string
+    paths?: string[]
   }
   httpStatus: number
 }
@@ -65,6 +66,7 @@ export function errorOf(
         shortMessage,
         logTail: context.logTail,
         path: context.path,
+        paths: context.paths,
       })
     default:
       if (code === 'VALIDATION_FAILED') return new OptionError('INVALID_OPTION', message)

@@ -13,8 +13,8 @@ import type {
   FileWritePlan,
 } from '../../requests/files.js'
 import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
-import { encodeBytes, type WireData } from '../../schema/command.js'
-import type { CheckedPath } from '../../schema/paths.js'
+import { type CheckedPath, encodePath, isText } from '../../schema/paths.js'
+import { Bytes } from './collected.js'
 import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { FileWatch } from './file-watch.js'
@@ -64,7 +64,7 @@ export class HttpFiles implements FilesBackend {
     // One request could be cut, and could not be repeated.
     const isLong = !(data instanceof Uint8Array) || append || data.length > PART_BYTES
     if (this.#connection.resumes && isLong) {
-      const target = { path: wireOf(path), mode, append: append || undefined }
+      const target = { path: encodePath(path), mode, append: append || undefined }
       const chunks = chunksOf(data instanceof Uint8Array ? [data] : data)
       return await uploadInParts(this.#connection, this.#params.sessionId, target, chunks, signal)
     }
@@ -97,11 +97,11 @@ export class HttpFiles implements FilesBackend {
   }
 
   async act(action: FileAction): Promise<void> {
-    const path = wireOf(action.path)
+    const path = encodePath(action.path)
     const body = {
       ...(action.kind === 'mkdir' || action.kind === 'remove'
         ? { path }
-        : { from: path, to: wireOf(action.to) }),
+        : { from: path, to: encodePath(action.to) }),
       ...((action.kind === 'copy' || action.kind === 'remove') && { recursive: action.recursive }),
     }
     await this.#connection.call(ACTIONS[action.kind], { params: this.#params, body })
@@ -149,31 +149,6 @@ class Source implements FileSource {
   }
 }
 
-class Bytes {
-  #all: Uint8Array<ArrayBuffer>
-  #length = 0
-
-  /** `expected` is what the server announces; 0 when it does not. */
-  constructor(expected: number) {
-    this.#all = new Uint8Array(expected)
-  }
-
-  add(piece: Uint8Array): void {
-    const length = this.#length + piece.length
-    if (length > this.#all.length) {
-      const larger = new Uint8Array(Math.max(length, 2 * this.#all.length))
-      larger.set(this.#all)
-      this.#all = larger
-    }
-    this.#all.set(piece, this.#length)
-    this.#length = length
-  }
-
-  whole(): Uint8Array {
-    return this.#length === this.#all.length ? this.#all : this.#all.slice(0, this.#length)
-  }
-}
-
 class Text {
   readonly #decoder = new PieceDecoder()
   #text = ''
@@ -188,19 +163,9 @@ class Text {
 }
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
-const encoder = new TextEncoder()
-
-function isText({ bytes, shown }: CheckedPath): boolean {
-  const encoded = encoder.encode(shown)
-  return encoded.length === bytes.length && encoded.every((byte, index) => byte === bytes[index])
-}
 
 function queryOf(path: CheckedPath): Record<string, string> {
   return isText(path) ? { path: decoder.decode(path.bytes) } : { pathBase64: toBase64(path.bytes) }
-}
-
-function wireOf(path: CheckedPath): WireData {
-  return isText(path) ? path.shown : encodeBytes(path.bytes)
 }
 
 function tooLarge({ shown }: CheckedPath, maxBytes: number): SandboxError {

@@ -135,7 +135,7 @@ export class RemoteRun implements StreamRun {
       this.#isSent = true
       return await this.#follow()
     } catch (error) {
-      if (isCode(error, 'SESSION_DESTROYED')) this.#turn.destroy()
+      if (isCode(error, 'SESSION_DESTROYED', 'ROLLED_BACK')) this.#turn.destroy(error)
       if (!this.#cut.signal.aborted) throw error
       if (this.#thrown !== undefined) throw this.#thrown.value
       throw signal?.aborted ? new AbortError(signal.reason) : error

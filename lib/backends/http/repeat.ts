@@ -25,9 +25,11 @@ export function mayPass(error: unknown): boolean {
   return typeof status !== 'number' || UNAVAILABLE.has(status)
 }
 
+const GONE = ['SESSION_NOT_FOUND', 'JOB_NOT_FOUND', 'CHECKPOINT_NOT_FOUND', 'FILE_NOT_FOUND'] as const
+
 /** Whether a repeated DELETE found nothing, because an earlier attempt has succeeded. */
 function isDeleted({ method }: Request, error: unknown): boolean {
-  return method === 'DELETE' && isCode(error, 'SESSION_NOT_FOUND', 'JOB_NOT_FOUND')
+  return method === 'DELETE' && isCode(error, ...GONE)
 }
 
 /** Makes a call, and repeats it after a temporary failure if that is safe. `attempt` sends its request once. */

@@ -5,22 +5,22 @@
  * the server has the one before: when it has announced the run, or has replied. Sessions do not wait for each other.
  *
  * A deleted session takes its waiting calls with it. They are rejected before the deletion is sent, so none of them can
- * arrive later and run in the next session of that id.
+ * arrive later and run in the next session of that id. A rollback does the same with the waiting calls of all sessions.
  */
 import { orAborted } from '../../base/abort.js'
-import { engineError } from '../../base/errors.js'
+import { engineError, type SandboxError } from '../../base/errors.js'
 
 /** A call's place in the order. */
 export interface Turn {
   /**
    * Resolves when it is this call's turn; undefined when there is nothing to wait for. Rejects with SESSION_DESTROYED when
-   * the session is deleted first.
+   * the session is deleted first, and with ROLLED_BACK after a rollback.
    */
   begins: Promise<void> | undefined
   /** Lets the next call be sent: the server has this one, or never will. May be called twice, and before the turn. */
   end: () => void
-  /** Rejects the calls that wait: the server reports that the session has been deleted. */
-  destroy: () => void
+  /** Rejects the calls that wait, with the code of this error: the session has been deleted, or the sandbox rolled back. */
+  destroy: (reason: SandboxError) => void
 }
 
 /** The calls on a session from its creation to its deletion. */
@@ -45,26 +45,35 @@ export class Turns {
       if (queue.last === last && this.#queues.get(sessionId) === queue) this.#queues.delete(sessionId)
     })
     queue.last = last
-    const destroy = () => this.#destroy(sessionId, queue)
-    return { begins: before && turnOf(before, queue.destroyed.signal, sessionId), end, destroy }
+    const destroy = (reason: SandboxError) => this.#destroy(sessionId, queue, reason)
+    return { begins: before && turnOf(before, queue.destroyed.signal), end, destroy }
   }
 
   /** Rejects the calls that wait for this session. Later ones wait for the end of the returned turn. */
   replace(sessionId: string): Turn {
     const queue = this.#queues.get(sessionId)
-    if (queue !== undefined) this.#destroy(sessionId, queue)
+    const deleted = () => engineError('SESSION_DESTROYED', `session '${sessionId}' was deleted`)
+    if (queue !== undefined) this.#destroy(sessionId, queue, deleted())
     return this.take(sessionId)
   }
 
-  #destroy(sessionId: string, queue: Queue): void {
+  /** Rejects the calls that wait for any session, with the code of this error. */
+  destroyAll(reason: SandboxError): void {
+    for (const [sessionId, queue] of [...this.#queues]) this.#destroy(sessionId, queue, reason)
+  }
+
+  #destroy(sessionId: string, queue: Queue, reason: SandboxError): void {
     if (this.#queues.get(sessionId) === queue) this.#queues.delete(sessionId)
-    queue.destroyed.abort()
+    queue.destroyed.abort(reason)
   }
 }
 
-function turnOf(before: Promise<void>, destroyed: AbortSignal, sessionId: string): Promise<void> {
+function turnOf(before: Promise<void>, destroyed: AbortSignal): Promise<void> {
   const begins = orAborted(before, destroyed).then(() => {
-    if (destroyed.aborted) throw engineError('SESSION_DESTROYED', `session '${sessionId}' was deleted`)
+    if (!destroyed.aborted) return
+    // Each call locates its own error.
+    const { code, message } = destroyed.reason as SandboxError
+    throw engineError(code, message)
   })
   begins.catch(() => {})
   return begins

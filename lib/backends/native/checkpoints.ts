@@ -1,22 +1,20 @@
 /** The checkpoints of a sandbox in this process. */
 import { engineError } from '../../base/errors.js'
 import type { NativePoint } from '../../boundary/index.js'
-import { checkpointOptions } from '../../protocol/workspace-options.js'
-import type { Checkpoint, CheckpointOptions, Rollback } from '../../public/index.js'
-import { readCheckpoint } from '../../requests/workspace.js'
-import { readOptions } from '../../schema/read.js'
+import type { Checkpoint, Rollback } from '../../public/index.js'
+import type { CheckpointPlan } from '../../requests/workspace.js'
+import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine, returned, type Send } from './engine.js'
 
-export class NativeCheckpoints {
+export class NativeCheckpoints implements CheckpointsBackend {
   readonly #engine: Engine
 
   constructor(engine: Engine) {
     this.#engine = engine
   }
 
-  async make(options?: CheckpointOptions): Promise<Checkpoint> {
-    const { name = null, signal } = readOptions(checkpointOptions, options, 'checkpoint')
-    const send: Send = (native, id) => native.checkpoint(id, name)
+  async make({ name, signal }: CheckpointPlan): Promise<Checkpoint> {
+    const send: Send = (native, id) => native.checkpoint(id, name ?? null)
     return first(await abortable(this.#engine, 'the checkpoint', signal, send, ({ points }) => points))
   }
 
@@ -25,13 +23,11 @@ export class NativeCheckpoints {
     return returned(points).map(publicCheckpoint)
   }
 
-  async delete(point: Checkpoint | string): Promise<void> {
-    const number = readCheckpoint(point)
+  async delete(number: number): Promise<void> {
     await this.#engine.call((native, id) => native.deleteCheckpoint(id, number))
   }
 
-  async rollBack(point: Checkpoint | string): Promise<Rollback> {
-    const number = readCheckpoint(point)
+  async rollBack(number: number): Promise<Rollback> {
     const { points, rollback } = await this.#engine.call((native, id) => native.rollBack(id, number))
     return { checkpoint: first(points), ...returned(rollback) }
   }

@@ -1,25 +1,16 @@
 /** The copy-on-write workspace of a sandbox in this process. */
-import { engineError, OptionError } from '../../base/errors.js'
+import { engineError } from '../../base/errors.js'
 import type { NativeChange, NativeEvent } from '../../boundary/index.js'
-import type {
-  Change,
-  Commit,
-  NamedWorkspace,
-  Workspace,
-  WorkspaceChangesOptions,
-  WorkspaceCommitOptions,
-  WorkspaceDiffOptions,
-  WorkspaceDiscardOptions,
-  WorkspaceUsage,
-} from '../../public/index.js'
-import { planChanges, planCommit, planDiff, planDiscard } from '../../requests/workspace.js'
-import { readId } from '../../schema/names.js'
+import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../public/index.js'
+import type { ChangesPlan, CommitPlan, DiffPlan } from '../../requests/workspace.js'
+import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import { abortable, Engine, returned, type Send } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
+import { pathsBelow } from './plan/workspace-paths.js'
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
-export class NativeWorkspace implements Workspace {
+export class NativeWorkspace implements WorkspaceBackend {
   readonly #engine: Engine
   readonly #config: SandboxConfig
 
@@ -32,9 +23,9 @@ export class NativeWorkspace implements Workspace {
     return { path: this.#root(), id: this.#config.workspace?.id ?? null }
   }
 
-  async changes(options?: WorkspaceChangesOptions): Promise<Change[]> {
-    const { paths, signal } = planChanges(options, this.#root())
-    const send: Send = (native, id) => native.workspaceChanges(id, paths)
+  async changes({ paths, signal }: ChangesPlan): Promise<Change[]> {
+    const selected = pathsBelow(this.#root(), paths)
+    const send: Send = (native, id) => native.workspaceChanges(id, selected)
     const changes = await abortable(
       this.#engine,
       'the comparison',
@@ -45,15 +36,15 @@ export class NativeWorkspace implements Workspace {
     return changes.map(publicChange)
   }
 
-  async diff(options?: WorkspaceDiffOptions): Promise<Uint8Array> {
-    const { paths, signal, maxBytes } = planDiff(options, this.#root())
-    const send: Send = (native, id) => native.workspaceDiff(id, paths, maxBytes)
+  async diff({ paths, signal, maxBytes }: DiffPlan): Promise<Uint8Array> {
+    const selected = pathsBelow(this.#root(), paths)
+    const send: Send = (native, id) => native.workspaceDiff(id, selected, maxBytes)
     return await abortable(this.#engine, 'the comparison', signal, send, ({ data }) => data)
   }
 
-  async commit(options?: WorkspaceCommitOptions): Promise<Commit> {
-    const { paths, signal, force, sync } = planCommit(options, this.#root())
-    const send: Send = (native, id) => native.workspaceCommit(id, paths, force, sync)
+  async commit({ paths, signal, force, sync }: CommitPlan): Promise<Commit> {
+    const selected = pathsBelow(this.#root(), paths)
+    const send: Send = (native, id) => native.workspaceCommit(id, selected, force, sync)
     const { applied, skipped } = await abortable(
       this.#engine,
       'the commit',
@@ -64,9 +55,9 @@ export class NativeWorkspace implements Workspace {
     return { applied, skipped: skipped.map(({ path, reason }) => ({ path: decoder.decode(path), reason })) }
   }
 
-  async discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }> {
-    const { paths, signal } = planDiscard(options, this.#root())
-    const send: Send = (native, id) => native.workspaceDiscard(id, paths)
+  async discard({ paths, signal }: ChangesPlan): Promise<{ discarded: number }> {
+    const selected = pathsBelow(this.#root(), paths)
+    const send: Send = (native, id) => native.workspaceDiscard(id, selected)
     return {
       discarded: await abortable(this.#engine, 'the discard', signal, send, ({ discarded }) => discarded),
     }
@@ -85,11 +76,8 @@ export class NativeWorkspace implements Workspace {
     }))
   }
 
-  async delete(id?: string): Promise<void> {
-    const name = id === undefined ? this.#config.workspace?.id : readId(id)
-    if (name === undefined)
-      throw new OptionError('INVALID_ID', 'workspace.delete needs an id: this workspace has none')
-    await this.#apart((native, call) => native.deleteWorkspace(call, this.#directory(), name))
+  async delete(id: string): Promise<void> {
+    await this.#apart((native, call) => native.deleteWorkspace(call, this.#directory(), id))
   }
 
   /** Makes a call that needs no living sandbox. */

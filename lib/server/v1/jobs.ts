@@ -25,7 +25,13 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     ...endpoints.startJob,
     summary: 'Starts a job.',
     body: shape(described(jobStartOptions), ['command']),
-    errors: ['JOB_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'LIMIT_UNSUPPORTED', 'SPAWN_FAILED'],
+    errors: [
+      'JOB_ALREADY_EXISTS',
+      'CWD_NOT_FOUND',
+      'LIMIT_UNSUPPORTED',
+      'WORKSPACE_UNSUPPORTED',
+      'SPAWN_FAILED',
+    ],
     handle: async ({ body }) => jobs.start(planJobStart(body)),
   })
   define({

@@ -54,6 +54,7 @@ const errors = [
   'SESSION_NOT_FOUND',
   'CWD_NOT_FOUND',
   'LIMIT_UNSUPPORTED',
+  'ROLLED_BACK',
   'SPAWN_FAILED',
 ]
 

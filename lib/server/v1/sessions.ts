@@ -63,7 +63,7 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     ...endpoints.setEnv,
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
-    errors: ['SESSION_NOT_FOUND', 'INVALID_ENV_NAME'],
+    errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME'],
     handle: async ({ body: { vars, sessionId = DEFAULT_SESSION } }) => setEnv(backend, sessionId, vars),
   })
 }

@@ -1,0 +1,41 @@
+/** The checkpoints of the server's sandbox. */
+import { engineError } from '../../base/errors.js'
+import { encodeOptions } from '../../protocol/codec.js'
+import * as endpoints from '../../protocol/endpoints.js'
+import { checkpointOptions } from '../../protocol/workspace-options.js'
+import type { Checkpoint, Rollback } from '../../public/index.js'
+import type { CheckpointPlan } from '../../requests/workspace.js'
+import type { CheckpointsBackend } from '../../sandbox/backend.js'
+import type { Connection } from './connection.js'
+import type { Turns } from './session-order.js'
+
+export class HttpCheckpoints implements CheckpointsBackend {
+  readonly #connection: Connection
+  readonly #turns: Turns
+
+  constructor(connection: Connection, turns: Turns) {
+    this.#connection = connection
+    this.#turns = turns
+  }
+
+  make(plan: CheckpointPlan): Promise<Checkpoint> {
+    const body = encodeOptions(checkpointOptions, plan)
+    const request = { body, cancel: plan.signal, subject: 'the checkpoint' }
+    return this.#connection.call(endpoints.makeCheckpoint, request)
+  }
+
+  async list(): Promise<Checkpoint[]> {
+    return (await this.#connection.call(endpoints.listCheckpoints)).checkpoints
+  }
+
+  async delete(number: number): Promise<void> {
+    await this.#connection.call(endpoints.deleteCheckpoint, { params: { checkpointId: number } })
+  }
+
+  /** Rejects the commands that wait in this client, as the server rejects those that it has. */
+  async rollBack(number: number): Promise<Rollback> {
+    const done = await this.#connection.call(endpoints.rollBack, { params: { checkpointId: number } })
+    this.#turns.destroyAll(engineError('ROLLED_BACK', undefined))
+    return done
+  }
+}

@@ -1,0 +1,69 @@
+/** The public object for a copy-on-write workspace: checks arguments and calls the backend. */
+import { calledBy } from '../base/call-site.js'
+import { isCode, OptionError } from '../base/errors.js'
+import type {
+  Change,
+  Commit,
+  NamedWorkspace,
+  Workspace as PublicWorkspace,
+  WorkspaceChangesOptions,
+  WorkspaceCommitOptions,
+  WorkspaceDiffOptions,
+  WorkspaceDiscardOptions,
+  WorkspaceUsage,
+} from '../public/index.js'
+import { planChanges, planCommit, planDiff, planDiscard } from '../requests/workspace.js'
+import { readId } from '../schema/names.js'
+import type { WorkspaceBackend } from './backend.js'
+
+export class Workspace implements PublicWorkspace {
+  readonly #backend: WorkspaceBackend
+
+  constructor(backend: WorkspaceBackend) {
+    this.#backend = backend
+  }
+
+  async info(): Promise<{ path: string; id: string | null }> {
+    return calledBy(this.info, this.#backend.info())
+  }
+
+  async changes(options?: WorkspaceChangesOptions): Promise<Change[]> {
+    return calledBy(this.changes, this.#backend.changes(planChanges(options)))
+  }
+
+  async diff(options?: WorkspaceDiffOptions): Promise<Uint8Array> {
+    return calledBy(this.diff, this.#backend.diff(planDiff(options)))
+  }
+
+  async commit(options?: WorkspaceCommitOptions): Promise<Commit> {
+    return calledBy(this.commit, this.#backend.commit(planCommit(options)))
+  }
+
+  async discard(options?: WorkspaceDiscardOptions): Promise<{ discarded: number }> {
+    return calledBy(this.discard, this.#backend.discard(planDiscard(options)))
+  }
+
+  async usage(): Promise<WorkspaceUsage> {
+    return calledBy(this.usage, this.#backend.usage())
+  }
+
+  async list(): Promise<NamedWorkspace[]> {
+    return calledBy(this.list, this.#backend.list())
+  }
+
+  async delete(id?: string): Promise<void> {
+    const name = id === undefined ? this.#ownId() : Promise.resolve(readId(id))
+    return calledBy(
+      this.delete,
+      name.then((known) => this.#backend.delete(known)),
+    )
+  }
+
+  async #ownId(): Promise<string> {
+    const info = await this.#backend.info().catch((error) => {
+      if (!isCode(error, 'WORKSPACE_NOT_ENABLED')) throw error
+    })
+    if (info?.id != null) return info.id
+    throw new OptionError('INVALID_ID', 'workspace.delete needs an id: this workspace has none')
+  }
+}
