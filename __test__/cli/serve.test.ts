@@ -1,6 +1,6 @@
 /** `nacre serve`, in a process of its own. */
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -46,6 +46,43 @@ describe('nacre serve', () => {
       }
     })
   }
+
+  it('keeps changes with --copy-on-write until a client commits them', async () => {
+    const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
+    const cwd = path.join(base, 'real')
+    mkdirSync(cwd)
+    /** Serves for a moment. */
+    const serving = async (args: string[], test: (client: SandboxClient) => Promise<void>) => {
+      const host = nacreIn({ TMPDIR: base }, 'serve', '--port', '0', '--cwd', cwd, ...args)
+      try {
+        await host.printed('nacre listens on http://127.0.0.1:')
+        await test(new SandboxClient({ url: /http:\S+/.exec(host.output())?.[0] ?? '' }))
+      } finally {
+        host.child.kill('SIGTERM')
+        await host.ended()
+      }
+    }
+    try {
+      await serving(['--copy-on-write'], async (client) => {
+        await client.exec('echo lost > lost')
+        expect(await client.workspace.info()).toEqual({ path: cwd, id: null })
+      })
+      await serving(['--copy-on-write', 'task-7'], async (client) => {
+        await client.exec('echo kept > kept')
+      })
+      expect(readdirSync(cwd)).toEqual([])
+      await serving(['--copy-on-write', 'task-7'], async (client) => {
+        expect(await client.workspace.info()).toEqual({ path: cwd, id: 'task-7' })
+        expect(await client.workspace.commit()).toMatchObject({ applied: 1 })
+      })
+      expect(readdirSync(cwd)).toEqual(['kept'])
+      await serving([], (client) => client.workspace.delete('task-7'))
+      const host = nacre('serve', '--port', '0', '--cwd', cwd, '--copy-on-write', '')
+      expect(await host.ended()).toBe(2)
+    } finally {
+      rmSync(base, { recursive: true })
+    }
+  })
 
   it('reports the problem, and does not start', async () => {
     const taken = createServer().listen(0, '127.0.0.1')

@@ -3,6 +3,7 @@
  */
 import { type Command, InvalidArgumentError } from 'commander'
 import { OptionError } from '../base/errors.js'
+import type { SandboxOptions } from '../public/index.js'
 import type { SandboxdOptions, ServingSandboxd } from '../public/server.js'
 import type { Preset } from '../schema/isolation-rules.js'
 import { checkSandbox } from './check-sandbox.js'
@@ -18,6 +19,7 @@ interface Options {
   cwd?: string
   jobsRoot?: string
   isolation?: Preset
+  copyOnWrite?: true | string
   sandboxd?: boolean
   grpcPort?: number
   restPort?: number
@@ -46,6 +48,10 @@ export function addServe(program: Command): void {
     )
     .option('--jobs-root <directory>', 'the directory of durable jobs')
     .addOption(isolationOption())
+    .option(
+      '--copy-on-write [id]',
+      'keep changes of --cwd in a private layer until a client commits them; with an id, also after the end of the server',
+    )
     .option(
       '--sandboxd',
       "also serve the runtime API of Kubernetes' agent-sandbox, which has no authentication",
@@ -76,12 +82,20 @@ export function addServe(program: Command): void {
   withExamples(serve, [
     ['nacre serve', 'listens on http://127.0.0.1:4747, for every user of this machine'],
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
+    ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
     ['nacre serve --host 0.0.0.0 --token-file token', 'accepts other machines that send the token'],
   ])
 }
 
-async function run({ cwd, jobsRoot, isolation, allowOrigin, ...options }: Options): Promise<void> {
+async function run({
+  cwd,
+  jobsRoot,
+  isolation,
+  copyOnWrite,
+  allowOrigin,
+  ...options
+}: Options): Promise<void> {
   const { host, port, tokenFile } = options
   const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }, { isLoopback }] = await Promise.all([
@@ -94,7 +108,8 @@ async function run({ cwd, jobsRoot, isolation, allowOrigin, ...options }: Option
       'INVALID_OPTION',
       `--host ${host} can be reached from other machines: give --token-file`,
     )
-  const sandbox = new Sandbox({ cwd, jobsRoot, isolation, logger: stderrLogger })
+  const workspace = workspaceOf(copyOnWrite)
+  const sandbox = new Sandbox({ cwd, jobsRoot, isolation, workspace, logger: stderrLogger })
   try {
     await checkSandbox(sandbox)
     const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
@@ -105,6 +120,11 @@ async function run({ cwd, jobsRoot, isolation, allowOrigin, ...options }: Option
     await sandbox.destroy()
     throw error
   }
+}
+
+/** `--copy-on-write`, with the name of the workspace or without one. */
+function workspaceOf(given: true | string | undefined): SandboxOptions['workspace'] {
+  return typeof given === 'string' ? { mode: 'copy-on-write', id: given } : given && 'copy-on-write'
 }
 
 /** The options of sandboxd. Throws OptionError when they are given without it. */
