@@ -47,6 +47,8 @@ async function tampered(place: JobPlace, name: Name, put: (file: string) => void
   const { jobs, root } = place
   const { jobId } = await jobs.start({ command: 'echo own' })
   await jobs.wait(jobId)
+  // Its guard ends a moment later. Without a readable exit, a job with a guard is running.
+  await untilGone(place, jobId)
   const file = path.join(root, jobId, name)
   rmSync(file)
   put(file)
