@@ -3,40 +3,15 @@ import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import { type ClientOptions, SandboxClient } from 'nacre/client'
+import { SandboxClient } from 'nacre/client'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type FailingProxy, type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
-import { type HttpPlace, withServer } from '../helpers/http.js'
+import { type Fate, failingProxy, linesOf } from '../helpers/failing-proxy.js'
+import { withServer } from '../helpers/http.js'
 import { inTime } from '../helpers/in-time.js'
+import { withProxy } from '../helpers/proxied-client.js'
 import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
-
-interface Place extends HttpPlace {
-  proxy: FailingProxy
-  client: SandboxClient
-}
-
-/** A client whose requests go through a proxy that can fail them. */
-function withProxy(
-  test: (place: Place) => Promise<void>,
-  options: Partial<ClientOptions> = {},
-  { token, keepAlive }: { token?: string; keepAlive?: boolean } = {},
-): Promise<void> {
-  return withServer(
-    async (place) => {
-      const proxy = await failingProxy(place.serving.port, keepAlive)
-      const client = new SandboxClient({ url: proxy.url, ...options })
-      try {
-        await test({ ...place, proxy, client })
-      } finally {
-        await client.destroy()
-        await proxy.close()
-      }
-    },
-    token === undefined ? {} : { token },
-  )
-}
 
 const token = 'a-token-for-tests'
 

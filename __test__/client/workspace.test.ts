@@ -5,36 +5,19 @@ import type { SandboxError } from 'nacre'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { type FailingProxy, failingProxy, linesOf } from '../helpers/failing-proxy.js'
-import { type HttpPlace, withServer } from '../helpers/http.js'
+import { linesOf } from '../helpers/failing-proxy.js'
+import { withServer } from '../helpers/http.js'
+import { type ProxiedPlace, withProxy } from '../helpers/proxied-client.js'
 import { active } from '../helpers/terminal.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
-interface Place extends HttpPlace {
-  proxy: FailingProxy
-  client: SandboxClient
-}
-
-/** A client of a server with a workspace, through a proxy. */
+/** A client of a server with a workspace. */
 function withWorkspace(
-  test: (place: Place) => Promise<void>,
+  test: (place: ProxiedPlace) => Promise<void>,
   options: Partial<ClientOptions> = {},
 ): Promise<void> {
-  return withServer(
-    async (place) => {
-      const proxy = await failingProxy(place.serving.port)
-      const client = new SandboxClient({ url: proxy.url, ...options })
-      try {
-        await test({ ...place, proxy, client })
-      } finally {
-        await client.destroy()
-        await proxy.close()
-      }
-    },
-    {},
-    { options: { workspace: 'copy-on-write' } },
-  )
+  return withProxy(test, options, { options: { workspace: 'copy-on-write' } })
 }
 
 /** Resolves when the server has so many requests besides the question. */

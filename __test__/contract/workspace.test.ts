@@ -1,16 +1,9 @@
 /** Copy-on-write workspaces are the same here and over HTTP. */
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Change } from 'nacre'
 import { describe, expect } from 'vitest'
+import { CHANGE, prepare, tree } from '../helpers/changes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -25,33 +18,7 @@ function holds(name: string, test: (place: ContractPlace) => Promise<void>): voi
   itHolds(name, prepared, { options: { workspace: 'copy-on-write' } })
 }
 
-function prepare({ directory }: ContractPlace): void {
-  mkdirSync(path.join(directory, 'sub'))
-  writeFileSync(path.join(directory, 'a'), 'one\n')
-  writeFileSync(path.join(directory, 'sub/b'), 'two\n')
-  writeFileSync(path.join(directory, 'tool'), '#!/bin/sh\n')
-}
-
-const CHANGE = `echo changed > a; rm -r sub; chmod +x tool; mkdir -p deep/er; ln -s ../a deep/link
-  head -c 3000 /dev/urandom > deep/er/binary; printf 'no newline' > deep/text`
 const listed = (changes: Change[]) => changes.map(({ type, path }) => `${type} ${path}`)
-
-/** The content, the target or the kind of everything below a directory, with its mode. */
-function tree(directory: string): Record<string, unknown> {
-  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()
-  const entries = names.map((name) => [name, entryAt(path.join(directory, name))])
-  return Object.fromEntries(entries)
-}
-
-function entryAt(file: string): unknown {
-  const stat = statSync(file, { throwIfNoEntry: false })
-  try {
-    return `-> ${readlinkSync(file)}`
-  } catch {
-    if (stat?.isDirectory() === true) return 'directory'
-    return `${(stat?.mode ?? 0) & 0o777} ${readFileSync(file, 'latin1')}`
-  }
-}
 
 describe('a workspace', () => {
   holds('describes each change', async ({ sandbox }) => {

@@ -1,17 +1,10 @@
 /** The changes of a copy-on-write workspace become a patch, become real, or are taken back. */
 import { execFileSync } from 'node:child_process'
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox, type SandboxError, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { CHANGE, prepare, tree } from '../helpers/changes.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { type Mode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -33,34 +26,8 @@ function inWorkspace(test: (workplace: Workplace) => Promise<void>): () => Promi
     )
 }
 
-function prepare({ directory }: Workplace): void {
-  mkdirSync(path.join(directory, 'sub'))
-  writeFileSync(path.join(directory, 'a'), 'one\n')
-  writeFileSync(path.join(directory, 'sub/b'), 'two\n')
-  writeFileSync(path.join(directory, 'tool'), '#!/bin/sh\n')
-}
-
-const CHANGE = `echo changed > a; rm -r sub; chmod +x tool; mkdir -p deep/er; ln -s ../a deep/link
-  head -c 3000 /dev/urandom > deep/er/binary; printf 'no newline' > deep/text`
 /** All changes but the directories, which a patch does not name. */
 const CHANGED = ['a', 'deep/er/binary', 'deep/link', 'deep/text', 'sub/b', 'tool']
-
-/** The content, the target or the kind of everything below a directory, with its mode. */
-function tree(directory: string): Record<string, unknown> {
-  const names = readdirSync(directory, { recursive: true, encoding: 'utf8' }).sort()
-  const entries = names.map((name) => [name, entryAt(path.join(directory, name))])
-  return Object.fromEntries(entries)
-}
-
-function entryAt(file: string): unknown {
-  const stat = statSync(file, { throwIfNoEntry: false })
-  try {
-    return `-> ${readlinkSync(file)}`
-  } catch {
-    if (stat?.isDirectory() === true) return 'directory'
-    return `${(stat?.mode ?? 0) & 0o777} ${readFileSync(file, 'latin1')}`
-  }
-}
 
 describe('workspace.diff', () => {
   it(

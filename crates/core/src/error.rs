@@ -166,6 +166,11 @@ impl Error {
         Self::new(Code::SessionDestroyed, format!("session '{id}' was deleted"))
     }
 
+    /// The error for a rollback during the call.
+    pub fn rolled_back() -> Self {
+        Self::new(Code::RolledBack, "the sandbox was rolled back during the call")
+    }
+
     /// The error for a directory in which nothing can run. The directory is not looked at: that can block.
     pub fn cwd(directory: &Path, errno: i32) -> Self {
         let reason = match errno {

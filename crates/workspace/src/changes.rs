@@ -38,7 +38,7 @@ pub struct Sides<'a> {
     pub opened: (i64, i64),
     /// What commits of the workspace have made of the real directory since then.
     pub known: &'a Known,
-    /// Fails once nobody waits for the result. Called now and then.
+    /// Fails once the caller has gone. Called now and then.
     pub interrupt: &'a dyn Fn() -> Result<()>,
 }
 

@@ -35,7 +35,7 @@ impl Checkpoints {
         self.history.points.iter().map(|moment| &moment.point).collect()
     }
 
-    /// Measures all layers and texts. `interrupt` fails once nobody waits for the result.
+    /// Measures all layers and texts. `interrupt` fails once the caller has gone.
     ///
     /// # Errors
     /// Those of the system calls.

@@ -16,9 +16,8 @@ mod lines;
 mod version;
 
 use crate::Tree;
-use crate::failure::{Failure, shown, while_doing};
+use crate::failure::{Failure, errno_of, shown, while_doing};
 use nacre_protocol::workspace::Change;
-use rustix::io::Errno;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 pub use version::MAX_FILE_BYTES;
@@ -27,7 +26,7 @@ use version::Version;
 /// The id of a version that does not exist.
 const NO_ID: version::Id = [0; 20];
 
-/// Writes a patch for changed paths, from the real directory to what programs see. `interrupt` fails once nobody waits for it.
+/// Writes a patch for changed paths, from the real directory to what programs see. `interrupt` fails once the caller has gone.
 ///
 /// # Errors
 /// [`Failure::TooLarge`] if the patch has more than `max_bytes`, or a file more than [`MAX_FILE_BYTES`]; `EAGAIN` if a
@@ -247,7 +246,7 @@ impl<W> Limited<W> {
         if error.kind() == io::ErrorKind::FileTooLarge {
             return Failure::TooLarge(format!("it has more than {} bytes", self.max_bytes));
         }
-        let errno = error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error);
+        let errno = errno_of(error);
         Failure::System(errno, "write the patch".into())
     }
 }

@@ -1,6 +1,7 @@
 use super::*;
 use crate::selection::Selection;
 use crate::testing::{self, Mounted, Workspace};
+use rustix::io::Errno;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -55,6 +55,11 @@ impl From<Errno> for Trouble {
     }
 }
 
+/// The number of an error of the standard library; `EIO` if it has none.
+pub fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
 /// Adds the path to the error of a system call.
 pub fn at(path: &[u8]) -> impl FnOnce(Errno) -> Trouble {
     move |errno| Trouble { errno, path: Some(path.to_vec()) }

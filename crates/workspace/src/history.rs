@@ -1,13 +1,13 @@
 //! The present layers of a workspace, and its checkpoints: the layers of earlier moments, each with a text about the
 //! sandbox at that moment, which only the host understands.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, errno_of};
 use crate::layers::Stack;
 use crate::tree::{names, open_file, status};
 use crate::{sealed, state};
 use nacre_protocol::workspace::Point;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
-use rustix::io::{Errno, Result};
+use rustix::io::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs::File;
@@ -114,7 +114,7 @@ pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd) -> Result<()> {
     let copied = text.rewind().and_then(|()| std::io::copy(&mut text, &mut to));
     copied.map(drop).map_err(|error| {
         let _ = unlinkat(place, &name[..], AtFlags::empty());
-        Errno::from_io_error(&error).unwrap_or(Errno::IO)
+        errno_of(&error)
     })
 }
 

@@ -1,6 +1,6 @@
 //! The journal of a commit: what it is about to do, on disk, so that it can be completed after a crash.
 
-use crate::failure::{Trouble, at};
+use crate::failure::{Trouble, at, errno_of};
 use crate::known::{Notes, Staged};
 use crate::sealed;
 use crate::staging::{self, Staging, write_all};
@@ -65,7 +65,7 @@ impl Journal {
         }
         let mut bytes = Vec::new();
         let read = File::from(open_file(store, NAME.as_bytes())?).take(MAX_BYTES).read_to_end(&mut bytes);
-        read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+        read.map_err(|error| errno_of(&error))?;
         sealed::unseal(&bytes).map(Some)
     }
 
@@ -182,7 +182,7 @@ pub fn complete(
     // The staging directory outlives the steps. If another program has removed it, nothing can be done.
     let staging = journal.made.map(|made| Staging::open(base, &journal.staging, made)).transpose()?.flatten();
     let Some(staging) = staging else { return remove(store) };
-    // Nobody waits for the result, so as much as possible is done.
+    // No caller can be told of a failure, so as much as possible is done.
     let run = journal.run(&Place { base, staging: staging.directory() }, false, || Ok(()));
     let _ = run.map_err(|trouble| trouble.errno)?;
     settle(&journal)?;

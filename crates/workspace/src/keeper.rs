@@ -25,7 +25,7 @@ use std::io::{BufWriter, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// See [`Sides::interrupt`].
 type Interrupt<'a> = dyn Fn() -> rustix::io::Result<()> + 'a;
@@ -55,6 +55,10 @@ struct Open {
 /// The mount that sessions use.
 type Shared = Arc<Mutex<Mount>>;
 
+fn locked(mount: &Shared) -> MutexGuard<'_, Mount> {
+    mount.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Hands out copies of the mount.
 pub struct Sharer {
     mount: Shared,
@@ -71,8 +75,7 @@ impl Sharer {
                 Errno::NOENT,
                 format!("use the workspace: its directory {} was deleted", self.path),
             )),
-            _ => overlay::copy(self.mount.lock().unwrap_or_else(PoisonError::into_inner).root())
-                .map_err(while_doing("copy the mount of the workspace")),
+            _ => overlay::copy(locked(&self.mount).root()).map_err(while_doing("copy the mount of the workspace")),
         };
         match copied {
             Ok(copy) => (Reply::Done, Some(copy)),
@@ -127,7 +130,7 @@ impl Keeper {
         let _ = open.complete();
         let Open { mount, checkpoints, mut store, is_named, .. } = open;
         // What is mounted would be in the way of the removal. The thread that shares the mount may still hold it.
-        mount.lock().unwrap_or_else(PoisonError::into_inner).detach();
+        locked(&mount).detach();
         drop(checkpoints);
         store.layers().settle();
         if !is_named {
@@ -196,7 +199,7 @@ impl Open {
         file: Option<OwnedFd>,
         is_leaving: &dyn Fn() -> bool,
     ) -> Result<(Reply, Option<OwnedFd>), Failure> {
-        // A comparison can take long. It must not go on when nobody waits for it any more.
+        // A comparison can take long, and stops when its caller has gone.
         let interrupt: &Interrupt<'_> = &|| if is_leaving() { Err(Errno::CANCELED) } else { Ok(()) };
         match request {
             Request::Open(_) | Request::List { .. } | Request::Delete { .. } | Request::Stop | Request::Close => {
@@ -344,14 +347,14 @@ impl Open {
 
     fn switch(&mut self) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let mount = self.checkpoints.switch(&self.store).map_err(while_doing("use the mount of a checkpoint"))?;
-        *self.mount.lock().unwrap_or_else(PoisonError::into_inner) = mount;
+        *locked(&self.mount) = mount;
         Ok((Reply::Done, None))
     }
 
     /// What programs see, and the layers.
     fn trees(&self) -> rustix::io::Result<(Tree, Vec<Tree>)> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
+        let mount = locked(&self.mount);
         let merged = openat(mount.root(), ".", flags, Mode::empty())?;
         Ok((Tree::new(merged), layers::trees(self.store.layers().place(), self.checkpoints.stack())?))
     }

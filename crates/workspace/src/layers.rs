@@ -9,7 +9,7 @@ use crate::overlay::{self, Mount, Mounter};
 use crate::removal;
 use crate::tree::{Tree, file_type, join, names, open_directory, status};
 use crate::walk::Walk;
-use rustix::fs::{AtFlags, FileType, Mode, mkdirat, unlinkat};
+use rustix::fs::{FileType, Mode, mkdirat};
 use rustix::io::{Errno, Result};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -78,7 +78,7 @@ impl Layers {
         mkdirat(&self.place, name(number), Mode::RWXU)?;
         let filled = open_directory(&self.place, &name(number)).and_then(|directory| fill(&directory));
         filled.map(|()| number).inspect_err(|_| {
-            let _ = remove(&self.place, number);
+            let _ = removal::remove(&self.place, &name(number));
         })
     }
 
@@ -95,7 +95,7 @@ impl Layers {
         let place = open_directory(&self.place, b".")?;
         let removal = move || {
             for layer in unused {
-                let _ = remove(&place, layer);
+                let _ = removal::remove(&place, &name(layer));
             }
         };
         let mut removals = self.removals.borrow_mut();
@@ -188,7 +188,7 @@ pub struct Usage {
     pub layers: u64,
 }
 
-/// Measures all layers. `interrupt` fails once nobody waits for the result.
+/// Measures all layers. `interrupt` fails once the caller has gone.
 ///
 /// # Errors
 /// Those of the system calls.
@@ -220,14 +220,6 @@ pub fn usage(place: &OwnedFd, interrupt: &dyn Fn() -> Result<()>) -> Result<Usag
         }
     }
     Ok(found)
-}
-
-fn remove(place: &OwnedFd, layer: Number) -> Result<()> {
-    if let Some(directory) = removal::remove_or_open(place, &name(layer))? {
-        removal::empty(&directory)?;
-        unlinkat(place, &name(layer)[..], AtFlags::REMOVEDIR)?;
-    }
-    Ok(())
 }
 
 fn all(place: &OwnedFd) -> Result<Vec<Number>> {

@@ -1,6 +1,6 @@
 //! The conditions for a workspace, and the namespaces of its keeper.
 
-use crate::failure::{Failure, while_doing};
+use crate::failure::{Failure, errno_of, while_doing};
 use crate::overlay::Mounter;
 use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, StatxFlags, fstat, fstatfs, ftruncate, openat, openat2, statx};
 use rustix::io::{Errno, Result};
@@ -154,10 +154,6 @@ pub fn cannot_mount(errno: Errno) -> Failure {
         }
         _ => Failure::System(errno, "mount the workspace".into()),
     }
-}
-
-fn errno_of(error: &io::Error) -> Errno {
-    error.raw_os_error().map_or(Errno::IO, Errno::from_raw_os_error)
 }
 
 #[cfg(test)]

@@ -29,6 +29,18 @@ pub fn empty(directory: &OwnedFd) -> Result<()> {
     }
 }
 
+/// Removes an entry, with everything in it.
+///
+/// # Errors
+/// Those of the system calls. What is left can be removed later.
+pub fn remove(directory: &OwnedFd, name: &[u8]) -> Result<()> {
+    if let Some(below) = remove_or_open(directory, name)? {
+        empty(&below)?;
+        unlinkat(directory, name, AtFlags::REMOVEDIR)?;
+    }
+    Ok(())
+}
+
 /// Removes an entry; opens it if it is a directory, which its owner may write to then.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! Files of a store whose damage is noticed, and whose format has a version: a store may outlive its nacre. Small ones are
 //! replaced as a whole.
 
+use crate::failure::errno_of;
 use crate::staging::write_all;
 use crate::tree::{file_type, open_file};
 use nacre_protocol::message;
@@ -66,7 +67,7 @@ pub fn read<T: DeserializeOwned>(store: &OwnedFd, name: &str, max_bytes: u64) ->
     }
     let mut bytes = Vec::new();
     let read = File::from(file).take(max_bytes + 1).read_to_end(&mut bytes);
-    read.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))?;
+    read.map_err(|error| errno_of(&error))?;
     if bytes.len() as u64 > max_bytes {
         return Err(Errno::BADMSG);
     }

@@ -97,7 +97,7 @@ impl Staging {
     }
 }
 
-/// Removes a directory that was left behind in what programs see, whoever has made it.
+/// Removes a directory of this name that was left behind in what programs see. A program may have made it.
 ///
 /// # Errors
 /// Those of the system calls.
@@ -145,7 +145,7 @@ pub struct Source<'a> {
     pub name: &'a [u8],
     /// Another file with the same content, whose file system can clone it.
     pub content: Option<OwnedFd>,
-    /// Fails once nobody waits for the result. Called now and then.
+    /// Fails once the caller has gone. Called now and then.
     pub interrupt: &'a dyn Fn() -> Result<()>,
 }
 

@@ -1,6 +1,6 @@
 //! What a named workspace must remember while it is closed, as files in its store.
 
-use crate::failure::Failure;
+use crate::failure::{Failure, errno_of};
 use crate::known::Known;
 use crate::overlay::Mounter;
 use crate::sealed;
@@ -146,8 +146,4 @@ fn read_id(file: File) -> Result<Vec<u8>> {
     let mut id = Vec::new();
     file.take(MAX_BOOT_ID_BYTES).read_to_end(&mut id).map_err(|error| errno_of(&error))?;
     Ok(id)
-}
-
-fn errno_of(error: &std::io::Error) -> Errno {
-    Errno::from_io_error(error).unwrap_or(Errno::IO)
 }

@@ -109,10 +109,7 @@ pub fn remove_all(parent: &OwnedFd, stores: Vec<Abandoned>) {
 /// Those of the system calls.
 pub fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd) -> Result<()> {
     for inner in names(directory)?.iter().filter(|inner| *inner != LOCK.as_bytes()) {
-        if let Some(below) = removal::remove_or_open(directory, inner)? {
-            removal::empty(&below)?;
-            unlinkat(directory, &inner[..], AtFlags::REMOVEDIR)?;
-        }
+        removal::remove(directory, inner)?;
     }
     removal::empty(directory)?;
     unlinkat(parent, name, AtFlags::REMOVEDIR)

@@ -75,7 +75,7 @@ impl Pause {
         self.files = Some(Arc::clone(&self.sandbox.inner.files).write_owned().await);
         // The caller means what was there before. A session that ends otherwise needs no hold.
         if self.holds.iter().chain(&ended).any(Hold::is_rolled_back) {
-            return Err(Error::new(Code::RolledBack, "the sandbox was rolled back during the call"));
+            return Err(Error::rolled_back());
         }
         let freezing: Vec<_> = self.holds.iter().map(Hold::freeze).collect();
         let mut busy = Vec::new();

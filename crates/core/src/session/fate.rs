@@ -1,6 +1,6 @@
 //! Why a session has ended, for the errors of its calls.
 
-use crate::error::{Code, Error};
+use crate::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -29,7 +29,7 @@ impl Fate {
     /// The error of a call that its end has cut off.
     pub(super) fn error(&self, session: &str) -> Error {
         if self.is_rolled_back() {
-            return Error::new(Code::RolledBack, "the sandbox was rolled back during the call");
+            return Error::rolled_back();
         }
         Error::session_destroyed(session)
     }
