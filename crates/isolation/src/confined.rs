@@ -3,7 +3,9 @@
 use crate::broker::{self, Broker, Inside, Policy, Reconnect};
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
-use crate::{landlock, paths, privileges, temporary};
+use crate::paths::{self, Device, Found};
+use crate::remount::{self, Problem};
+use crate::{landlock, privileges, temporary};
 use nacre_containment::fork::fork;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::socket;
@@ -17,6 +19,8 @@ pub struct Confined {
     filter: Program,
     /// The open directory of [`Confinement::own`]: the user of the programs may not be able to open it.
     own: Option<OwnedFd>,
+    /// The file system of the workspace.
+    layered: Option<Device>,
     /// The broker of connections, if the confinement needs one.
     broker: Option<Broker>,
 }
@@ -39,10 +43,25 @@ impl Confined {
         if confinement.namespaces.is_none() {
             temporary::make(&confinement.temporary, owner)?;
         }
+        let layered = workspace.map(Found::of).transpose()?.map(|found| found.device);
         let handles = namespaces::create(&confinement, group, guards, workspace)?;
         let filter = filter::program(&confinement, fork_key);
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
-        Ok(Self { confinement, handles, filter, own, broker: None })
+        Ok(Self { confinement, handles, filter, own, layered, broker: None })
+    }
+
+    /// Replaces the mount of the workspace; see [`remount`](crate::remount).
+    ///
+    /// # Errors
+    /// Those of [`remount::remount`].
+    pub fn remount(&mut self, mount: &OwnedFd) -> Result<(), Problem> {
+        let (Some(handles), Some(old)) = (&self.handles, self.layered) else {
+            return Err(Problem::Unchanged(io::Error::other("it has no workspace")));
+        };
+        let new = Found::of(mount).map_err(Problem::Unchanged)?.device;
+        remount::remount(handles, mount, old)?;
+        self.layered = Some(new);
+        Ok(())
     }
 
     /// The init of the pid namespace, a child of this process.

@@ -83,7 +83,7 @@ fn files(
         created = allow(created, &path, read)?;
     }
     for path in rules.write.iter().chain([&confinement.temporary]) {
-        created = allow(created, path, all)?;
+        created = allow(created, lasting(confinement, path), all)?;
     }
     if let Some(own) = own {
         created = created.add_rule(PathBeneath::new(own, read))?;
@@ -99,6 +99,13 @@ fn files(
         created = allow(created, Path::new("/dev/pts"), device | AccessFs::ReadDir)?;
     }
     allow_device(created, "ptmx", device)
+}
+
+/// The path for the rule about a tree. A rule belongs to a file, and a workspace may get another mount, with other files. So
+/// it is about the directory that contains the workspace: there, the view keeps everything else from being written to.
+fn lasting<'a>(confinement: &'a Confinement, path: &'a Path) -> &'a Path {
+    let workspace = confinement.workspace.as_ref().filter(|workspace| path.starts_with(&workspace.path));
+    workspace.and_then(|workspace| workspace.path.parent()).unwrap_or(path)
 }
 
 /// Adds a rule for a device, which may be a link on the machine.

@@ -24,5 +24,6 @@ pub mod network;
 pub mod offer;
 mod paths;
 pub mod privileges;
+pub mod remount;
 pub mod temporary;
 pub mod view;

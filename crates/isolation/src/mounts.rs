@@ -3,7 +3,7 @@
 //! A process that controls a directory can replace part of a path with a link at any time. So sources and targets are
 //! opened once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
-use crate::paths::{open_path, owned};
+use crate::paths::{Device, Found, open_path, owned};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
 use nacre_protocol::confinement::{Confinement, Workspace};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Where the new root is assembled. It exists everywhere, and no source lies in it, since all sources are already
 /// open.
-const STAGE: &str = "/proc";
+pub(crate) const STAGE: &str = "/proc";
 
 const CLONE_TREE: libc::c_uint = 1;
 const TREE_CLOEXEC: libc::c_uint = libc::O_CLOEXEC as libc::c_uint;
@@ -27,7 +27,7 @@ const FROM_EMPTY_PATH: libc::c_uint = 0x4;
 const TO_EMPTY_PATH: libc::c_uint = 0x40;
 
 /// Adds the failed step to an error.
-fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Error {
+pub(crate) fn at(path: &Path, doing: &str) -> impl FnOnce(io::Error) -> io::Error {
     let text = format!("cannot {doing} {}", path.display());
     move |error| io::Error::new(error.kind(), format!("{text}: {error}"))
 }
@@ -37,9 +37,18 @@ fn done(result: libc::c_long) -> io::Result<()> {
 }
 
 /// Copies the mounts at and below a path, without attaching them.
-fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
+    open_tree(path, RECURSIVE)
+}
+
+/// Copies the mount at a path, without those below it.
+pub(crate) fn clone_one(path: &Path) -> io::Result<OwnedFd> {
+    open_tree(path, 0)
+}
+
+fn open_tree(path: &Path, flags: libc::c_uint) -> io::Result<OwnedFd> {
     let opened = open_path(path)?;
-    let flags = CLONE_TREE | TREE_CLOEXEC | RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
+    let flags = flags | CLONE_TREE | TREE_CLOEXEC | libc::AT_EMPTY_PATH as libc::c_uint;
     // SAFETY: the empty path is static.
     owned(unsafe { libc::syscall(libc::SYS_open_tree, opened.as_raw_fd(), c"".as_ptr(), flags) })
 }
@@ -68,7 +77,13 @@ fn read_only(directory: i32, path: &CString, flags: libc::c_uint) -> io::Result<
     })
 }
 
-fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
+/// Makes an unattached copy read-only.
+pub(crate) fn read_only_tree(tree: &OwnedFd) -> io::Result<()> {
+    read_only(tree.as_raw_fd(), &CString::from(c""), RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint)
+}
+
+/// Attaches a copy at a path.
+pub(crate) fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
     let target = open_path(target)?;
     let flags = FROM_EMPTY_PATH | TO_EMPTY_PATH;
     // SAFETY: the empty paths are static.
@@ -99,7 +114,7 @@ fn empty_files(count: usize) -> io::Result<Vec<OwnedFd>> {
     File::create_new(&path)?;
     let files = (0..count).map(|_| {
         let file = clone_tree(&path)?;
-        read_only(file.as_raw_fd(), &CString::from(c""), libc::AT_EMPTY_PATH as libc::c_uint)?;
+        read_only_tree(&file)?;
         Ok(file)
     });
     let files = files.collect::<io::Result<_>>()?;
@@ -139,30 +154,47 @@ impl Sources {
 pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Result<()> {
     let view = view(confinement);
     let nothing = None::<&str>;
+    let mut layered = None;
     // Later mounts of the machine would appear in the view, and be writable.
     mount(nothing, "/", nothing, MsFlags::MS_REC | MsFlags::MS_PRIVATE, nothing)?;
     if let Some(Workspace { path, .. }) = &confinement.workspace {
         // Before the rules, which then apply to it as to the real directory.
         let mount = workspace.ok_or_else(|| io::Error::other("the mount of the workspace is missing"))?;
         attach(mount, path).map_err(at(path, "mount the workspace at"))?;
+        layered = Some((path.as_path(), Found::of(mount)?.device));
     }
+    let uncover = |root: &Path, path: &Path| match layered {
+        Some((workspace, device)) if workspace.starts_with(path) => uncover(&inside(root, workspace), device),
+        _ => Ok(()),
+    };
     let sources = Sources::open(&view)?;
     let root = if view.only.is_some() { Path::new(STAGE) } else { Path::new("/") };
     if view.only.is_some() {
         tmpfs(root, "mode=755")?;
         for (path, source) in &sources.only {
+            uncover(root, path)?;
             bind_into_root(root, path, source)?;
         }
     } else if view.access == Access::Read {
         read_only(libc::AT_FDCWD, &CString::from(c"/"), RECURSIVE).map_err(at(root, "protect"))?;
     }
     for (step, tree) in view.steps.iter().zip(&sources.trees) {
+        uncover(root, step.place())?;
         take(step, tree.as_ref(), &sources.devices, root)?;
     }
     make_directory(&inside(root, &confinement.cwd));
     if view.only.is_some() {
         read_only(libc::AT_FDCWD, &c_path(root)?, 0).map_err(at(root, "protect"))?;
         change_root(root)?;
+    }
+    Ok(())
+}
+
+/// Detaches the workspace where a mount is about to cover it: nothing could reach it there, to replace it by another one.
+fn uncover(place: &Path, device: Device) -> io::Result<()> {
+    let is_there = || open_path(place).and_then(|opened| Found::of(&opened)).is_ok_and(|found| found.device == device);
+    while is_there() {
+        umount2(place, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW)?;
     }
     Ok(())
 }
@@ -192,8 +224,7 @@ fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: 
 fn bind(tree: Option<&OwnedFd>, target: &Path, access: Access) -> io::Result<()> {
     let Some(tree) = tree else { return Ok(()) };
     if access == Access::Read {
-        let flags = RECURSIVE | libc::AT_EMPTY_PATH as libc::c_uint;
-        read_only(tree.as_raw_fd(), &CString::from(c""), flags)?;
+        read_only_tree(tree)?;
     }
     make_target(target, tree);
     attach(tree, target)
@@ -213,7 +244,7 @@ fn bind_into_root(root: &Path, path: &Path, source: &Source) -> io::Result<()> {
 }
 
 /// The path of a view's file while the view is being assembled.
-fn inside(root: &Path, path: &Path) -> PathBuf {
+pub(crate) fn inside(root: &Path, path: &Path) -> PathBuf {
     root.join(path.strip_prefix("/").unwrap_or(path))
 }
 

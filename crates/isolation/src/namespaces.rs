@@ -82,6 +82,8 @@ pub fn create(
         let kept = socket::receive(theirs.as_fd(), &mut [0; 1]);
         if sent.is_ok() && message.is_empty() && wanted.processes && kept.is_ok_and(|length| length > 0) {
             drop(listener);
+            // The workspace's mount, too, which it would keep alive.
+            close_others(&[theirs.as_raw_fd()], &guards);
             init::run(guards, theirs);
         }
         std::process::exit(0);
@@ -131,7 +133,7 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
 }
 
 /// Waits until a message or the end of the child is there to be received.
-fn await_message(ours: &OwnedFd) -> io::Result<()> {
+pub(crate) fn await_message(ours: &OwnedFd) -> io::Result<()> {
     let end = Instant::now() + SETUP;
     loop {
         let left = end.saturating_duration_since(Instant::now());
@@ -181,6 +183,17 @@ impl Handles {
     /// Enters all namespaces. A pid namespace only applies to the next child.
     pub fn enter(&self) -> io::Result<()> {
         for (namespace, flag) in &self.entries {
+            // SAFETY: a descriptor and a number.
+            if unsafe { libc::setns(namespace.as_raw_fd(), *flag) } != 0 {
+                return Err(io::Error::last_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Enters the mount namespace alone. The user namespace has been entered before.
+    pub(crate) fn enter_mounts(&self) -> io::Result<()> {
+        for (namespace, flag) in self.entries.iter().filter(|(_, flag)| *flag == libc::CLONE_NEWNS) {
             // SAFETY: a descriptor and a number.
             if unsafe { libc::setns(namespace.as_raw_fd(), *flag) } != 0 {
                 return Err(io::Error::last_os_error());

@@ -76,6 +76,17 @@ pub enum Step {
     Show(PathBuf, PathBuf),
 }
 
+impl Step {
+    /// What it covers.
+    pub fn place(&self) -> &Path {
+        match self {
+            Self::Scratch(path) | Self::Bind(path, _) | Self::Hide(path) | Self::Show(_, path) => path,
+            Self::Devices => Path::new("/dev"),
+            Self::Processes => Path::new("/proc"),
+        }
+    }
+}
+
 /// The view of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct View {

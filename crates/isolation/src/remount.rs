@@ -1,0 +1,182 @@
+//! Replaces the mount of a session's workspace, while the session lives on.
+//!
+//! What is mounted at and below the workspace is made again over the new mount. So the rules hold as before: they are
+//! copied, not decided again. This happens in a copy of the session's namespace, where no program sees it, and whatever
+//! fails there changes nothing. Only then the old mounts are detached and the new ones attached.
+
+use crate::mounts::{self, STAGE};
+use crate::namespaces::{Handles, await_message};
+use crate::paths::{Device, Found, open_path};
+use nacre_containment::fork::fork;
+use nacre_protocol::socket;
+use nix::mount::{MntFlags, umount2};
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+/// Why a mount was not replaced.
+#[derive(Debug)]
+pub enum Problem {
+    /// Nothing has changed.
+    Unchanged(io::Error),
+    /// The old mount may be detached, and rules with it. No program must run in the session any more.
+    Broken,
+}
+
+/// Longest text of a problem.
+const MESSAGE_BYTES: usize = 1024;
+
+/// Replaces the mounts of a file system, in the namespaces of a session, by those of `workspace`, in a short-lived child.
+///
+/// # Errors
+/// See [`Problem`].
+pub fn remount(handles: &Handles, workspace: &OwnedFd, old: Device) -> Result<(), Problem> {
+    let (ours, theirs) = socket::pair().map_err(Problem::Unchanged)?;
+    let (child, _) = fork(0, None).map_err(Problem::Unchanged)?;
+    if child == 0 {
+        drop(ours);
+        let report = match assemble(handles, workspace, old) {
+            Err(error) => format!("={error}"),
+            Ok(assembled) => match assembled.iter().try_for_each(|(place, tree)| replace(place, tree)) {
+                Ok(()) => "=".into(),
+                Err(_) => String::new(),
+            },
+        };
+        let _ = socket::send(theirs.as_fd(), report.as_bytes(), &[]);
+        // SAFETY: exits without running destructors, which belong to the parent.
+        unsafe { libc::_exit(0) };
+    }
+    drop(theirs);
+    let mut buffer = [0; MESSAGE_BYTES];
+    let received = await_message(&ours).and_then(|()| socket::receive(ours.as_fd(), &mut buffer));
+    // SAFETY: this process's own child, which has not been reaped. It has done everything, or must not go on.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    if received.is_ok() {
+        let _ = nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(child), None);
+    }
+    let text = received.ok().and_then(|length| buffer.get(..length)).map(String::from_utf8_lossy);
+    match text.as_deref().and_then(|text| text.strip_prefix('=')) {
+        Some("") => Ok(()),
+        Some(problem) => Err(Problem::Unchanged(io::Error::other(problem.to_string()))),
+        None => Err(Problem::Broken),
+    }
+}
+
+/// The mounts of the workspace with those below them, in the session's namespace: where they are, and unattached copies over
+/// the new mount.
+fn assemble(handles: &Handles, workspace: &OwnedFd, old: Device) -> io::Result<Vec<(PathBuf, OwnedFd)>> {
+    // Opened before the namespace is entered: that may have another `/proc`, or none.
+    let own = File::open("/proc/self")?;
+    handles.enter()?;
+    let mounted = kept(&list(&own)?, old);
+    nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)?;
+    let stage = Path::new(STAGE);
+    mounts::attach(workspace, stage)?;
+    let copied: Vec<OwnedFd> = mounted.iter().map(|mount| copy(mount, old)).collect::<io::Result<_>>()?;
+    detach(stage)?;
+    let is_inner = |mount: &Mounted| mounted.iter().any(|outer| outer.id == mount.parent);
+    let outer: Vec<&Mounted> = mounted.iter().filter(|mount| !is_inner(mount)).collect();
+    outer.iter().try_for_each(|mount| detach(&mount.place))?;
+    for (mount, tree) in mounted.iter().zip(&copied) {
+        mounts::attach(tree, &mount.place).map_err(mounts::at(&mount.place, "mount"))?;
+    }
+    let assembled = outer.iter().map(|mount| Ok((mount.place.clone(), mounts::clone_tree(&mount.place)?)));
+    let assembled = assembled.collect::<io::Result<_>>()?;
+    handles.enter_mounts()?;
+    Ok(assembled)
+}
+
+fn replace(place: &Path, tree: &OwnedFd) -> io::Result<()> {
+    detach(place)?;
+    mounts::attach(tree, place)
+}
+
+/// Detaches a mount with everything below it.
+fn detach(place: &Path) -> io::Result<()> {
+    // Only the last name is looked up there: see [`crate::mounts`].
+    let (Some(parent), Some(name)) = (place.parent(), place.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    nix::unistd::fchdir(open_path(parent)?)?;
+    umount2(name, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW)?;
+    std::env::set_current_dir("/")
+}
+
+/// A copy of a mount, without those below it. That of the workspace shows the new one, which is at the stage.
+fn copy(mount: &Mounted, old: Device) -> io::Result<OwnedFd> {
+    if mount.device != old {
+        return mounts::clone_one(&mount.place).map_err(mounts::at(&mount.place, "copy"));
+    }
+    let source = mounts::inside(Path::new(STAGE), &mount.root);
+    let tree = mounts::clone_one(&source).map_err(mounts::at(&mount.place, "find the new version of"))?;
+    if mount.is_read_only {
+        mounts::read_only_tree(&tree)?;
+    }
+    Ok(tree)
+}
+
+/// A line of `/proc/self/mountinfo`.
+#[derive(Clone)]
+struct Mounted {
+    id: u64,
+    parent: u64,
+    device: Device,
+    /// The path of its root in its file system.
+    root: PathBuf,
+    /// Where it is mounted.
+    place: PathBuf,
+    is_read_only: bool,
+}
+
+impl Mounted {
+    /// Whether its path leads to it.
+    fn is_visible(&self) -> bool {
+        open_path(&self.place).and_then(|opened| Found::of(&opened)).is_ok_and(|found| found.mount == self.id)
+    }
+}
+
+fn list(own: &File) -> io::Result<Vec<Mounted>> {
+    let mut bytes = Vec::new();
+    let opened = nix::fcntl::openat(own, "mountinfo", nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
+    File::from(opened).read_to_end(&mut bytes)?;
+    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| mounted(line).ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
+}
+
+fn mounted(line: &[u8]) -> Option<Mounted> {
+    let mut words = line.split(|byte| *byte == b' ');
+    let mut number = || str::from_utf8(words.next()?).ok()?.parse().ok();
+    let (id, parent) = (number()?, number()?);
+    let (major, minor) = str::from_utf8(words.next()?).ok()?.split_once(':')?;
+    let device = (major.parse().ok()?, minor.parse().ok()?);
+    let (root, place) = (unescaped(words.next()?), unescaped(words.next()?));
+    let is_read_only = words.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
+    Some(Mounted { id, parent, device, root, place, is_read_only })
+}
+
+/// Decodes the octal escapes of mountinfo (`\040` for a blank).
+fn unescaped(word: &[u8]) -> PathBuf {
+    let mut plain = Vec::new();
+    let mut rest = word;
+    while let Some((first, after)) = rest.split_first() {
+        let digits = after.get(..3).filter(|_| *first == b'\\').and_then(|digits| str::from_utf8(digits).ok());
+        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
+        plain.push(code.unwrap_or(*first));
+        rest = if code.is_some() { &after[3..] } else { after };
+    }
+    OsString::from_vec(plain).into()
+}
+
+/// The mounts of a file system and those below them, outer ones first. Without what another mount covers: nothing can
+/// reach that.
+fn kept(all: &[Mounted], device: Device) -> Vec<Mounted> {
+    let mut visible: Vec<&Mounted> = all.iter().filter(|mount| mount.is_visible()).collect();
+    visible.sort_by(|a, b| a.place.cmp(&b.place));
+    let mut ids = HashSet::new();
+    visible.retain(|mount| (mount.device == device || ids.contains(&mount.parent)) && ids.insert(mount.id));
+    visible.into_iter().cloned().collect()
+}
