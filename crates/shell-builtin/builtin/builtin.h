@@ -183,6 +183,10 @@ int save_directory(void);
 void restore_directory(void);
 void forget_directory(void);
 
+/* Notes the directory, sends a byte, and waits for the end of the socket. If the directory's mount has been detached
+ * meanwhile, enters the directory of the same name. */
+void reenter_directory(int socket);
+
 /* ---- variable.c ---- */
 
 /* Finds the variable itself: a nameref is not followed. */

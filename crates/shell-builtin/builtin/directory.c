@@ -3,14 +3,20 @@
  *
  * A descriptor keeps the session's directory, so the return works even if the directory has been renamed or removed.
  * bash's name for it is a separate string, which is restored unchanged.
+ *
+ * When another mount replaces the one with the session's directory, the shell enters the directory anew. bash's name for it
+ * stays valid, and so do its variables and its directory stack.
  */
 #include "builtin.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static int saved_fd = -1;
@@ -101,4 +107,18 @@ int change_directory(const char *path) {
   xfree(logical);
   errno = reason;
   return changed;
+}
+
+/* The kernel's name for the directory: "(unreachable)" precedes it if the mount has been detached. Returns 0 if it has none:
+ * it has been removed, or the name is too long. The C library's function would look for another name. */
+static int kernel_name(char name[PATH_MAX]) {
+  return syscall(SYS_getcwd, name, PATH_MAX) > 0;
+}
+
+void reenter_directory(int socket) {
+  char before[PATH_MAX], after[PATH_MAX], byte = 0;
+  int is_named = kernel_name(before) && *before == '/';
+  ssize_t received = send(socket, &byte, 1, MSG_NOSIGNAL);
+  while (received > 0 || (received < 0 && errno == EINTR)) received = recv(socket, &byte, 1, 0);
+  if (is_named && kernel_name(after) && *after != '/') (void)!chdir(before);
 }

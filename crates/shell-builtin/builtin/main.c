@@ -176,6 +176,10 @@ static void serve(struct message *message) {
       release_payload(message);
       close_descriptors(message);
       break;
+    case REENTER:
+      reenter_directory(message->count > 0 ? message->descriptors[0] : -1);
+      close_descriptors(message);
+      break;
     default: /* a newer host's: the reply it waits for never comes, and it sees the end of the channel */
       _exit(1);
   }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum request_kind { RUN = 1, FORK = 2, PROMOTE = 3, LISTENER = 4, RESTORE = 5 };
+enum request_kind { RUN = 1, FORK = 2, PROMOTE = 3, LISTENER = 4, RESTORE = 5, REENTER = 6 };
 
 enum request_flag {
   PAYLOAD_IN_FILE = 1 << 0, /* the payload is in a file, the last descriptor */

@@ -3,7 +3,7 @@
 mod host;
 
 use host::{Session, process};
-use nacre_protocol::shell::RequestFlags;
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use std::os::fd::AsFd;
 
 #[test]
@@ -94,4 +94,18 @@ fn an_unusable_cgroup_does_not_prevent_a_fork() {
     let (_, group) = process::seqpacket_pair();
     let standby = session.fork(false, RequestFlags::STANDBY | RequestFlags::GROUP, &[group.as_fd()]);
     standby.end();
+}
+
+#[test]
+fn a_shell_waits_for_another_mount_and_stays_in_its_directory_without_one() {
+    let mut session = Session::start();
+    session.run("mkdir d; cd d; ulimit -S -n 4");
+    let (ours, theirs) = process::seqpacket_pair();
+    session.shell.send(&Request::new(RequestKind::Reenter, 0), &[theirs.as_fd()]);
+    drop(theirs);
+    // It is ready.
+    nacre_protocol::socket::receive(ours.as_fd(), &mut [0; 1]).unwrap();
+    drop(ours);
+    let own = session.path().canonicalize().unwrap().join("d").display().to_string();
+    assert_eq!(session.output("ulimit -n; ulimit -S -n 64; /bin/pwd; pwd"), format!("4\n{own}\n{own}\n"));
 }

@@ -48,6 +48,9 @@ pub enum RequestKind {
     Listener = 4,
     /// Restore a checkpoint, the text, in a shell that has not run anything yet. The request's id becomes `$?`.
     Restore = 5,
+    /// Another mount is about to replace that of the workspace. Sends a byte on the socket that travels with the request,
+    /// waits for the socket's end, and enters its directory again if its mount has been detached. Not answered.
+    Reenter = 6,
 }
 
 bitflags! {
