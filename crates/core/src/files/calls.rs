@@ -83,11 +83,15 @@ impl Access {
 
     /// Starts a watch.
     pub async fn watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Watcher> {
-        let Some(connection) = self.call(Call::Watch { path: path.clone(), recursive }).await? else {
-            return Ok(None);
-        };
+        let remounts = self.helper.remounts();
+        let connection = self.start_watch(path.clone(), recursive).await?;
+        Ok(connection.map(|connection| Watcher::new(self.clone(), path, recursive, connection, remounts)))
+    }
+
+    pub(super) async fn start_watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Connection> {
+        let Some(connection) = self.call(Call::Watch { path, recursive }).await? else { return Ok(None) };
         match connection.reply().await? {
-            (Reply::Done, _) => Ok(Some(Watcher::new(connection, path))),
+            (Reply::Done, _) => Ok(Some(connection)),
             _ => Err(connection.confused()),
         }
     }

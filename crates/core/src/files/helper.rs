@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use tokio::sync::watch;
 
 /// The host's end of the helper's socket. The helper exits when the last owner drops it.
 pub struct Helper {
@@ -18,6 +19,10 @@ pub struct Helper {
     /// For requests; every reply arrives on the connection of its call.
     link: Link<Infallible>,
     places: Places,
+    /// Shared by the connections of the files that are being written.
+    writes: Arc<()>,
+    /// How often another mount has replaced that of the workspace.
+    remounts: watch::Sender<u64>,
     /// The error of the calls that the end of the session cuts off, once it ends.
     ending: OnceLock<Error>,
     is_gone: AtomicBool,
@@ -28,12 +33,28 @@ impl Helper {
     pub fn open(session: &str) -> io::Result<(Self, OwnedFd)> {
         let (link, theirs) = Link::pair()?;
         let (ending, is_gone) = (OnceLock::new(), AtomicBool::new(false));
-        Ok((Self { session: session.into(), link, places: Places::default(), ending, is_gone }, theirs))
+        let (places, writes, remounts) = (Places::default(), Arc::default(), watch::Sender::new(0));
+        Ok((Self { session: session.into(), link, places, writes, remounts, ending, is_gone }, theirs))
     }
 
     /// Records that the session ends, and the error of the calls that this cuts off.
     pub fn close(&self, error: Error) {
         let _ = self.ending.set(error);
+    }
+
+    /// Whether a caller is writing a file.
+    pub fn is_writing(&self) -> bool {
+        Arc::strong_count(&self.writes) > 1
+    }
+
+    /// Records that another mount has replaced that of the workspace.
+    pub fn remounted(&self) {
+        self.remounts.send_modify(|count| *count += 1);
+    }
+
+    /// Changes with each [`Helper::remounted`].
+    pub(super) fn remounts(&self) -> watch::Receiver<u64> {
+        self.remounts.subscribe()
     }
 
     /// Whether the helper is known to have ended.
@@ -42,7 +63,7 @@ impl Helper {
     }
 
     /// The error for a call whose connection was closed.
-    fn lost(&self) -> Error {
+    pub(super) fn lost(&self) -> Error {
         self.is_gone.store(true, Ordering::Relaxed);
         if let Some(error) = self.ending.get() {
             return error.clone();
@@ -77,6 +98,7 @@ impl Access {
             Call::Watch { .. } | Call::Write { .. } => Some(places.take().await?),
             _ => None,
         };
+        let write = matches!(call, Call::Write { .. }).then(|| Arc::clone(&self.helper.writes));
         let cwd = self.cwd.as_os_str().as_encoded_bytes().to_vec();
         let request = Request { cwd, call, is_rooted: self.is_rooted };
         let opened = Link::pair().and_then(|(ours, theirs)| Ok((ours, Message::of(&request, vec![theirs.into()])?)));
@@ -85,7 +107,7 @@ impl Access {
         link.post(message);
         link.flush().await;
         let helper = Arc::clone(&self.helper);
-        Ok((!link.has_lost()).then_some(Connection { link: connection, helper, _place: place }))
+        Ok((!link.has_lost()).then_some(Connection { link: connection, helper, _place: place, _write: write }))
     }
 }
 
@@ -95,6 +117,8 @@ pub struct Connection {
     helper: Arc<Helper>,
     /// The place of a watch or write in the helper.
     _place: Option<Place>,
+    /// See [`Helper::is_writing`].
+    _write: Option<Arc<()>>,
 }
 
 impl Connection {

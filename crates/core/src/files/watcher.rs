@@ -1,9 +1,13 @@
 //! A running watch. Dropping it ends the watch.
+//!
+//! It watches files, not paths. So when another mount replaces that of the workspace, it is started again, and reports an
+//! overflow.
 
-use super::helper::Connection;
+use super::helper::{Access, Connection};
 use super::placed::joined;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use nacre_protocol::files::{Change, Event, Reply};
+use tokio::sync::{Mutex, watch};
 
 /// A change of a path.
 pub struct Seen {
@@ -17,21 +21,54 @@ pub struct Seen {
 
 /// See the module.
 pub struct Watcher {
-    connection: Connection,
+    access: Access,
     path: Vec<u8>,
+    recursive: bool,
+    running: Mutex<Running>,
+}
+
+struct Running {
+    /// `None` while it is to be started again.
+    connection: Option<Connection>,
+    remounts: watch::Receiver<u64>,
 }
 
 impl Watcher {
-    pub(super) fn new(connection: Connection, path: Vec<u8>) -> Self {
-        Self { connection, path }
+    pub(super) fn new(
+        access: Access,
+        path: Vec<u8>,
+        recursive: bool,
+        connection: Connection,
+        remounts: watch::Receiver<u64>,
+    ) -> Self {
+        let running = Mutex::new(Running { connection: Some(connection), remounts });
+        Self { access, path, recursive, running }
     }
 
     /// Waits for the next changes. Empty when the watched file no longer exists. Cancel-safe.
     pub async fn next(&self) -> Result<Vec<Seen>, Error> {
-        match self.connection.reply().await? {
-            (Reply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),
-            (Reply::Done, _) => Ok(Vec::new()),
-            _ => Err(self.connection.confused()),
+        let mut running = self.running.lock().await;
+        let Running { connection, remounts } = &mut *running;
+        if let Some(living) = connection {
+            tokio::select! {
+                biased;
+                reply = living.reply() => return match reply? {
+                    (Reply::Events(events), _) => Ok(events.into_iter().map(|event| self.seen(event)).collect()),
+                    (Reply::Done, _) => Ok(Vec::new()),
+                    _ => Err(living.confused()),
+                },
+                Ok(()) = remounts.changed() => {}
+            }
+        }
+        // Ends the old watch first, which gives its place back.
+        *connection = None;
+        match self.access.start_watch(self.path.clone(), self.recursive).await {
+            Err(error) if error.code == Code::FileNotFound => Ok(Vec::new()),
+            started => {
+                let started = started?;
+                *connection = Some(started.ok_or_else(|| self.access.helper.lost())?);
+                Ok(vec![Seen { change: Change::Overflow, path: self.path.clone(), old_path: None }])
+            }
         }
     }
 
