@@ -1,230 +1,22 @@
 //! A pause of a sandbox, and the commit and discard that need one: with real shells, programs and workspaces.
 
+mod place;
+
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
-use nacre_core::error::{Code, Error};
-use nacre_core::exec::{Command, ExecRequest, Input, KillPolicy, Outcome, OutputStream, Sink, SureSink};
-use nacre_core::isolation::Isolation;
-use nacre_core::process::{NewProcess, Process, Reason};
-use nacre_core::sandbox::{Config, NewSession, Pause, Sandbox};
-use nacre_core::session::{self, Handle};
-use nacre_core::user::UserSpec;
-use nacre_core::workspace::Commit;
-use nacre_protocol::confinement::Rules;
-use std::fs::{self, Permissions};
+use nacre_core::error::Code;
+use nacre_core::exec::KillPolicy;
+use nacre_core::process::{Process, Reason};
+use nacre_core::sandbox::NewSession;
+use nacre_core::session::Frozen;
+use place::{
+    KILL, Kind, Place, is_pending, is_running, never_given_up, pid_of, request, run, spawn_session, start, until, wait,
+};
+use std::fs;
 use std::future::pending;
-use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
-
-/// Maximum wait for anything.
-const PATIENCE: Duration = Duration::from_secs(60);
-const KILL: KillPolicy = KillPolicy { signal: libc::SIGTERM, grace: Duration::from_secs(30) };
-
-/// A sandbox with a copy-on-write workspace.
-struct Place {
-    sandbox: Sandbox,
-    directory: TempDir,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Kind {
-    without_groups: bool,
-    without_builtin: bool,
-    /// Programs have a pid namespace.
-    is_isolated: bool,
-    is_another_user: bool,
-}
-
-impl Place {
-    fn new() -> Self {
-        Self::of(Kind::default())
-    }
-
-    fn of(kind: Kind) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let real = directory.path().join("real");
-        fs::create_dir(&real).unwrap();
-        if kind.is_another_user {
-            fs::set_permissions(directory.path(), Permissions::from_mode(0o711)).unwrap();
-        }
-        let rules = Rules { own_processes: true, ..Rules::default() };
-        let sandbox = Sandbox::new(Config {
-            cwd: real.clone(),
-            env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
-            shell: None,
-            supervisor: supervisor(),
-            survive_exit: true,
-            state_dir: directory.path().join("state"),
-            jobs_root: directory.path().join("jobs"),
-            force_plain: kind.without_builtin,
-            force_subreaper: kind.without_groups,
-            limits: Default::default(),
-            user: kind.is_another_user.then_some(UserSpec::Ids { uid: 54_321, gid: 54_321 }),
-            isolation: kind.is_isolated.then(|| Isolation { rules, allow: Vec::new() }),
-            workspace: Some(nacre_core::workspace::Options { path: real, ..Default::default() }),
-            own_variables: Vec::new(),
-            log: Default::default(),
-        });
-        Self { sandbox, directory }
-    }
-
-    /// `None` if this machine has no control groups.
-    fn with_groups() -> Option<Self> {
-        Self::of(Kind::default()).if_it_has_groups()
-    }
-
-    fn if_it_has_groups(self) -> Option<Self> {
-        self.sandbox.capabilities().group_parent.is_some().then_some(self)
-    }
-
-    /// A file of the real directory.
-    fn real(&self, name: &str) -> Option<String> {
-        fs::read_to_string(self.directory.path().join("real").join(name)).ok()
-    }
-
-    /// A FIFO outside of the workspace.
-    fn fifo(&self) -> PathBuf {
-        let path = self.directory.path().join("fifo");
-        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        path
-    }
-
-    fn start_exec_in(&self, session: &str, text: &str) -> Receiver<Result<Outcome, Error>> {
-        let (sender, result) = channel();
-        self.sandbox.exec(session, request(text, sender));
-        result
-    }
-
-    fn start_exec(&self, text: &str) -> Receiver<Result<Outcome, Error>> {
-        self.start_exec_in("default", text)
-    }
-
-    /// The output of a command.
-    fn exec(&self, text: &str) -> String {
-        let outcome = wait(&self.start_exec(text)).unwrap();
-        String::from_utf8(outcome.stdout).unwrap().trim_end().into()
-    }
-
-    fn start_process(&self, id: &str, text: &str) -> Receiver<Result<Arc<Process>, Error>> {
-        let (sender, started) = channel();
-        let new = NewProcess {
-            id: id.into(),
-            shown: text.into(),
-            command: Command::Text(text.into()),
-            cwd: None,
-            env: Vec::new(),
-            timeout: None,
-            kill: KILL,
-            input: Input::None,
-            writer: None,
-            merge_output: false,
-            terminal: None,
-            log_limit: 1 << 20,
-            window: None,
-            wanted_limits: Default::default(),
-            limits: Default::default(),
-            auto_cleanup: false,
-        };
-        self.sandbox.start_process("default", new, move |started| drop(sender.send(started)));
-        started
-    }
-
-    fn process(&self, text: &str) -> Arc<Process> {
-        wait(&self.start_process("process", text)).unwrap()
-    }
-
-    fn commit(&self) -> Receiver<Result<Commit, Error>> {
-        start(never_given_up(self.sandbox.commit(None, false, false, pending())))
-    }
-
-    fn pause(&self) -> Pause {
-        run(self.sandbox.pause()).unwrap()
-    }
-
-    fn destroy(&self) {
-        run(self.sandbox.destroy(KILL.grace));
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.destroy();
-    }
-}
-
-/// The supervisor that was built with the tests of the whole workspace.
-fn supervisor() -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    let path = own.ancestors().nth(2).unwrap().join("nacre-supervisor");
-    assert!(path.exists(), "build it: cargo build -p nacre-supervisor");
-    path
-}
-
-struct End(std::sync::mpsc::Sender<Result<Outcome, Error>>);
-
-impl Sink for End {
-    fn started(&mut self, _: i32) {}
-    fn output(&mut self, _: OutputStream, _: Vec<u8>) {}
-    fn finished(self: Box<Self>, result: Result<Outcome, Error>) {
-        let _ = self.0.send(result);
-    }
-}
-
-fn request(text: &str, end: std::sync::mpsc::Sender<Result<Outcome, Error>>) -> ExecRequest {
-    ExecRequest {
-        id: 0,
-        command: Command::Text(text.into()),
-        cwd: None,
-        env: Vec::new(),
-        timeout: None,
-        kill: KILL,
-        max_buffer: 1 << 20,
-        output_limit: None,
-        input: Input::None,
-        merge_output: false,
-        live: None,
-        sink: SureSink::new(End(end)),
-    }
-}
-
-/// Runs a future on the engine's thread.
-fn start<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> Receiver<T> {
-    let (sender, result) = channel();
-    nacre_core::runtime::spawn(async move { drop(sender.send(future.await)) }).unwrap();
-    result
-}
-
-fn wait<T>(result: &Receiver<T>) -> T {
-    result.recv_timeout(PATIENCE).expect("nothing happens")
-}
-
-fn run<T: Send + 'static>(future: impl Future<Output = T> + Send + 'static) -> T {
-    wait(&start(future))
-}
-
-async fn never_given_up<T>(call: impl Future<Output = Result<Option<T>, Error>>) -> Result<T, Error> {
-    call.await.map(|done| done.expect("nothing gives it up"))
-}
-
-fn is_pending<T>(result: &Receiver<T>) -> bool {
-    matches!(result.try_recv(), Err(TryRecvError::Empty))
-}
-
-fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let give_up = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < give_up, "timed out waiting until {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
-fn pid_of(process: &Process) -> Pid {
-    process.life().birth.unwrap().pid
-}
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// Whether a process lives and uses the processor. A busy loop uses a tick each 10 ms.
 fn is_active(pid: Pid) -> bool {
@@ -232,10 +24,6 @@ fn is_active(pid: Pid) -> bool {
     let before = ticks();
     std::thread::sleep(Duration::from_millis(50));
     before.is_some() && ticks() != before
-}
-
-fn is_running(pid: Pid) -> bool {
-    Stat::read(pid).is_some_and(|stat| stat.is_running())
 }
 
 #[test]
@@ -478,29 +266,14 @@ fn a_session_that_is_deleted_does_not_delay_a_commit() {
 #[test]
 fn a_session_that_ends_while_it_is_held_delays_no_freeze() {
     let (sender, started) = channel();
-    let session = Handle::spawn(session::Config {
-        id: "ends".into(),
-        cwd: "/".into(),
-        env: vec![("PATH".into(), std::env::var_os("PATH").unwrap())],
-        shell: "/bin/bash".into(),
-        supervisor: supervisor(),
-        survive_exit: true,
-        uses_builtin: true,
-        group: None,
-        limits: Default::default(),
-        user: None,
-        isolate: None,
-        saved: None,
-        log: Default::default(),
-    })
-    .unwrap();
+    let session = spawn_session("ends", None);
     session.exec(request("trap '' TERM; sleep 600 & echo $!", sender));
     let output = String::from_utf8(wait(&started).unwrap().stdout).unwrap();
     let survivor = Stat::read(Pid::new(output.trim().parse().unwrap()).unwrap()).unwrap();
     let (mut first, mut second) = (session.hold(), session.hold());
     let first = run(async move { first.granted().await.then_some(first) }).unwrap();
     let closing = start(session.close(Duration::from_secs(600)));
-    assert_eq!(run(first.freeze()), Ok(()));
+    assert_eq!(run(first.freeze()), Ok(Frozen { is_idle: false }));
     assert!(!run(async move { second.granted().await }));
     assert!(is_pending(&closing));
     nacre_containment::signal::send_to(survivor.identity, libc::SIGKILL).unwrap();

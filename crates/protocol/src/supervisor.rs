@@ -168,6 +168,10 @@ pub enum Order {
     },
     /// Let the frozen programs go on. Not answered.
     Thaw,
+    /// Change the session over to another mount of its workspace, while no program lives in it. The mount travels with the
+    /// order, then a socket to each shell that has got [`Reenter`](crate::shell::RequestKind::Reenter). Answered by
+    /// [`Report::Remounted`] or [`Report::NotRemounted`]. If the old mount is lost without a new one, the supervisor exits.
+    Remount,
     /// SIGTERM to everything, SIGKILL after `grace_ms`, remove the control groups, exit. Answered by [`Report::Ended`].
     Shutdown {
         /// Milliseconds until SIGKILL.
@@ -286,6 +290,8 @@ pub enum Report {
     Frozen {
         /// The id from the order.
         id: u64,
+        /// Whether there are programs.
+        has_programs: bool,
         /// The directory of the foreground group, if groups are used: the shell has left what is frozen.
         group: Option<String>,
     },
@@ -299,6 +305,13 @@ pub enum Report {
         programs: Vec<Program>,
         /// How many there are; 0 if they cannot be looked up.
         count: u64,
+    },
+    /// Answer to [`Order::Remount`].
+    Remounted,
+    /// Answer to [`Order::Remount`]: the session still has its old mount.
+    NotRemounted {
+        /// The problem: one clause.
+        problem: String,
     },
     /// Everything has ended, and the supervisor exits. Nothing follows.
     Ended,

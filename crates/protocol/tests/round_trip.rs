@@ -51,10 +51,10 @@ fn problem() -> impl Strategy<Value = LimitProblem> {
 }
 
 fn order() -> impl Strategy<Value = Order> {
-    use Order::{Continue, Files, Insist, KillShell, Promote, Rotate, Settled, Thaw, TrapRuns};
+    use Order::{Continue, Files, Insist, KillShell, Promote, Remount, Rotate, Settled, Thaw, TrapRuns};
     let kill = || (any::<u64>(), any::<u64>(), any::<i32>(), any::<u64>());
     prop_oneof![
-        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate, Thaw]),
+        select(vec![Files, Promote, TrapRuns, Settled, Insist, KillShell, Continue, Rotate, Thaw, Remount]),
         (any::<u64>(), text(), any::<bool>()).prop_map(|(fork_key, channel_name, has_workspace)| Order::Confine {
             fork_key,
             channel_name,
@@ -95,7 +95,8 @@ fn report() -> impl Strategy<Value = Report> {
     let asked = select(vec![Asked::No, Asked::Alone, Asked::WithProgram]);
     let status = any::<[Option<i32>; 2]>;
     prop_oneof![
-        Just(Report::Ended),
+        select(vec![Report::Ended, Report::Remounted]),
+        text().prop_map(|problem| Report::NotRemounted { problem }),
         of(pid()).prop_map(|init| Report::Confined { init }),
         text().prop_map(|problem| Report::NotConfined { problem }),
         pid().prop_map(|pid| Report::Reconnected { pid }),
@@ -120,7 +121,11 @@ fn report() -> impl Strategy<Value = Report> {
             found,
             escalated
         }),
-        (any::<u64>(), group()).prop_map(|(id, group)| Report::Frozen { id, group }),
+        (any::<u64>(), any::<bool>(), group()).prop_map(|(id, has_programs, group)| Report::Frozen {
+            id,
+            has_programs,
+            group
+        }),
         (any::<u64>(), group(), vec(program(), 0..4), any::<u64>())
             .prop_map(|(id, group, programs, count)| Report::NotFrozen { id, group, programs, count }),
         (any::<u64>(), any::<bool>(), group()).prop_map(|(id, escalated, group)| Report::Killed {
@@ -152,7 +157,8 @@ fn number_of_order(order: &Order) -> u8 {
         Order::SignalProcess { .. } => 15,
         Order::Freeze { .. } => 16,
         Order::Thaw => 17,
-        Order::Shutdown { .. } => 18,
+        Order::Remount => 18,
+        Order::Shutdown { .. } => 19,
     }
 }
 
@@ -174,7 +180,9 @@ fn number_of_report(report: &Report) -> u8 {
         Report::Killed { .. } => 12,
         Report::Frozen { .. } => 13,
         Report::NotFrozen { .. } => 14,
-        Report::Ended => 15,
+        Report::Remounted => 15,
+        Report::NotRemounted { .. } => 16,
+        Report::Ended => 17,
     }
 }
 

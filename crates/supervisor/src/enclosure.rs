@@ -6,6 +6,7 @@ use crate::spawn::Failure;
 use nacre_containment::pid::Pid;
 use nacre_isolation::broker::Policy;
 use nacre_isolation::confined::Confined;
+use nacre_isolation::remount::Problem;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::message;
 use nacre_protocol::standing::RunAs;
@@ -94,6 +95,14 @@ impl Enclosure {
         match Active::make(active.wanted.clone(), active.key.clone(), None, groups, user, setting) {
             Ok(again) => **active = again,
             Err(error) => *self = Self::Refused(Failure::confining(&error)),
+        }
+    }
+
+    /// Replaces the mount of the workspace.
+    pub fn remount(&mut self, mount: &OwnedFd) -> Result<(), Problem> {
+        match self {
+            Self::Confined(active) if !active.lost => active.confined.remount(mount),
+            _ => Err(Problem::Unchanged(io::Error::other("it has no namespaces"))),
         }
     }
 

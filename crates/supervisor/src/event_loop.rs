@@ -177,6 +177,7 @@ fn execute(
             kills.iter().filter_map(OrderedKill::process).for_each(|key| table.spare_from_freeze(key));
         }
         Order::Thaw => table.thaw(),
+        Order::Remount => setting.report(&table.remount(descriptors)),
         Order::Shutdown { .. } => {}
     }
 }

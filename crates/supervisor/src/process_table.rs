@@ -2,6 +2,7 @@
 
 mod freeze;
 mod members;
+mod remount;
 
 use crate::arguments::Arguments;
 use crate::enclosure::{Enclosed, Enclosure, Key};
@@ -61,6 +62,8 @@ pub struct ProcessTable {
     own: Pid,
     shell: Option<Pid>,
     standby: Option<Standby>,
+    /// Replaced standbys, which have got SIGKILL.
+    retired: Vec<Pid>,
     /// The background processes.
     pub processes: Processes,
     groups: Option<Groups>,
@@ -81,6 +84,7 @@ impl ProcessTable {
             own,
             shell: None,
             standby: None,
+            retired: Vec::new(),
             processes: Processes::default(),
             groups,
             enclosure: Enclosure::Open,
@@ -200,6 +204,7 @@ impl ProcessTable {
         let group = self.groups.as_ref().and_then(|groups| groups.named(group));
         if let Some(old) = self.standby.replace(Standby { pid, group }) {
             let _ = signal::send_to_child(old.pid, libc::SIGKILL);
+            self.retired.push(old.pid);
             self.release(old.group);
         }
         true
@@ -274,6 +279,7 @@ impl ProcessTable {
     /// Records that a child has been reaped: from now on its pid may belong to any process.
     pub fn reaped(&mut self, pid: Pid) -> Reaped {
         self.enclosure.reaped(pid);
+        self.retired.retain(|retired| *retired != pid);
         if let Some(standby) = self.standby.take_if(|standby| standby.pid == pid) {
             self.release(standby.group);
             return Reaped::Standby;

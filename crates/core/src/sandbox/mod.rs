@@ -383,6 +383,11 @@ impl Sessions {
         self.closings
     }
 
+    /// Whether the programs of a session are being ended. A session of [`Sandbox::try_session`] has none.
+    fn is_any_ending(&self) -> bool {
+        self.closing.values().any(|(id, _)| !id.is_empty())
+    }
+
     fn is_taken(&self, id: &str) -> bool {
         let is_closing = || id != DEFAULT_SESSION && self.closing.values().any(|(closing, _)| closing == id);
         self.open.contains_key(id) || is_closing()

@@ -8,6 +8,7 @@
 //! calls that are being made. A write in pieces is a call for its opening alone: its pieces and its end do not wait.
 
 use super::Sandbox;
+use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::session::{Busy, Hold};
 use std::fmt::Write;
@@ -25,6 +26,7 @@ pub struct Pause {
     number: u64,
     holds: Vec<Hold>,
     files: Option<OwnedRwLockWriteGuard<()>>,
+    is_idle: bool,
 }
 
 impl Sandbox {
@@ -49,19 +51,45 @@ impl Sandbox {
         sessions.check()?;
         let number = sessions.begin_pause();
         let holds = sessions.open.values().map(|open| open.handle.hold()).collect();
-        Ok(Pause { sandbox: self.clone(), number, holds, files: None })
+        Ok(Pause { sandbox: self.clone(), number, holds, files: None, is_idle: false })
     }
 }
 
 impl Pause {
     /// A pause that has begun with the creation of all sessions, so that it is in effect. The caller has excluded file calls.
     pub(super) fn of_new_sessions(sandbox: &Sandbox, number: u64) -> Self {
-        Self { sandbox: sandbox.clone(), number, holds: Vec::new(), files: None }
+        Self { sandbox: sandbox.clone(), number, holds: Vec::new(), files: None, is_idle: false }
     }
 
     /// The holds in effect.
     pub(super) fn holds(&self) -> impl Iterator<Item = &Hold> {
         self.holds.iter()
+    }
+
+    /// Whether no program uses the workspace: only idle shells are left, and no caller is writing a file.
+    pub fn is_idle(&self) -> bool {
+        self.is_idle
+    }
+
+    /// Changes every session over to the mount that the keeper of the workspace hands out now. Only in an idle pause, which
+    /// lasts until that is done, even if the future is dropped.
+    ///
+    /// # Errors
+    /// Those of [`Workspace::share`](crate::workspace::Workspace::share) and [`Hold::remount`], of the first session that
+    /// fails. It and later ones still have their old mount.
+    pub async fn remount(self: Arc<Self>) -> Result<(), Error> {
+        let remounting = tokio::spawn(async move { self.remount_each().await });
+        remounting.await.map_err(|_| Error::engine_failed())?
+    }
+
+    async fn remount_each(&self) -> Result<(), Error> {
+        let workspace = self.sandbox.workspace()?;
+        for hold in &self.holds {
+            let workspace = Arc::clone(&workspace);
+            let (_, mount) = blocking(move || workspace.share()).await?;
+            hold.remount(mount).await?;
+        }
+        Ok(())
     }
 
     async fn take_effect(&mut self) -> Result<(), Error> {
@@ -77,12 +105,19 @@ impl Pause {
         if self.holds.iter().chain(&ended).any(Hold::is_rolled_back) {
             return Err(Error::rolled_back());
         }
+        let mut is_idle = ended.is_empty();
         let freezing: Vec<_> = self.holds.iter().map(Hold::freeze).collect();
         let mut busy = Vec::new();
         for frozen in freezing {
-            busy.extend(frozen.await.err());
+            match frozen.await {
+                Ok(frozen) => is_idle &= frozen.is_idle,
+                Err(programs) => busy.push(programs),
+            }
         }
-        self.sandbox.lock().check()?;
+        let sessions = self.sandbox.lock();
+        sessions.check()?;
+        self.is_idle = is_idle && !sessions.is_any_ending();
+        drop(sessions);
         if busy.is_empty() { Ok(()) } else { Err(busy_error(&busy)) }
     }
 }

@@ -5,6 +5,7 @@ use super::Session;
 use super::calls::Call;
 use super::fate::Fate;
 use super::mailbox::{Mailbox, TakenBack};
+use super::remount::Remount;
 use super::timers::Timer;
 use super::{Config, Message};
 use crate::shell::channel::Received;
@@ -35,6 +36,7 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
         }
         session.freeze_if_due();
         session.save_if_due();
+        session.remount_if_due();
         session.lend(&mut mailbox);
         let happened = match session.pace.look(|| mailbox.try_receive()) {
             Some(message) => Happened::Call(Some(message)),
@@ -187,6 +189,7 @@ impl Session {
             Message::Hold { id, grant } => self.queue_hold(id, grant),
             Message::Freeze { id, reply } => self.freeze(id, reply),
             Message::Save { id, reply } => self.save(id, reply),
+            Message::Remount { id, mount, reply } => self.remount(id, mount, reply),
             Message::Release { id } => self.release(id),
             Message::Close { grace, reply } => self.close(grace, Some(reply)),
         }
@@ -198,6 +201,7 @@ impl Session {
         self.files.close(self.ended_error());
         self.holds.close();
         self.saving = None;
+        self.remount = Remount::None;
         self.events.push_back(Event::Close);
     }
 
@@ -214,7 +218,7 @@ impl Session {
                 self.recovery.keep_checkpoint(checkpoint);
                 self.events.push_back(Event::Salvaged);
             }
-            Internal::Isolated(decided) => self.isolation_decided(*decided),
+            Internal::Isolated { decision, isolated } => self.isolation_decided(decision, *isolated),
         }
     }
 

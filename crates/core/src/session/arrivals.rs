@@ -188,6 +188,7 @@ impl Session {
                 self.events.push_back(Event::TreeGone { ticket, escalated });
             }
             Report::Frozen { .. } | Report::NotFrozen { .. } => self.freeze_report(report),
+            Report::Remounted | Report::NotRemounted { .. } => self.remount_report(report),
             Report::Adopted { .. } | Report::ProcessEnded { .. } | Report::ProcessKilled { .. } => {
                 self.process_report(report);
             }

@@ -25,6 +25,8 @@ use tokio::time::Instant;
 pub(super) struct Enclosure {
     /// Set once that is decided.
     isolated: Option<Isolated>,
+    /// The number of the last decision. An earlier one may have an old mount of the workspace.
+    decision: u64,
     /// The pid namespace.
     inside: Option<Inside>,
     /// The proxy, which ends with the session's processes.
@@ -54,12 +56,17 @@ impl Enclosure {
         self.problem = Some(problem);
     }
 
+    /// Drops a mount that no supervisor has got: the next start asks for one.
+    pub(super) fn drop_unused_mount(&mut self) {
+        self.isolated.take_if(|isolated| isolated.mount.is_some());
+    }
+
     /// Forgets what belonged to processes that are gone. The decision stays, unless the mount of its
     /// workspace is used up.
     pub(super) fn close(&mut self) {
         let is_usable = |isolated: &Isolated| isolated.confinement.workspace.is_none() || isolated.mount.is_some();
         let isolated = self.isolated.take().filter(is_usable);
-        *self = Self { isolated, ..Self::default() };
+        *self = Self { isolated, decision: self.decision, ..Self::default() };
     }
 }
 
@@ -70,16 +77,19 @@ impl Session {
             return false;
         };
         let internal = self.internal.clone();
+        self.enclosure.decision += 1;
+        let decision = self.enclosure.decision;
         tokio::task::spawn_blocking(move || {
-            let _ = internal.send(Internal::Isolated(Box::new(decide())));
+            let _ = internal.send(Internal::Isolated { decision, isolated: Box::new(decide()) });
         });
         self.timers.set(Timer::Hello, Instant::now() + HELLO);
         true
     }
 
     /// Handles the decision, unless the session has given up meanwhile.
-    pub(super) fn isolation_decided(&mut self, decided: Result<Isolated, Error>) {
-        if self.state.shell != Shell::Starting || self.enclosure.isolated.is_some() {
+    pub(super) fn isolation_decided(&mut self, decision: u64, decided: Result<Isolated, Error>) {
+        let is_awaited = self.enclosure.decision == decision && self.enclosure.isolated.is_none();
+        if self.state.shell != Shell::Starting || !is_awaited {
             return;
         }
         match decided {

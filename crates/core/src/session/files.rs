@@ -29,6 +29,18 @@ impl Files {
             helper.close(error);
         }
     }
+
+    /// Whether a caller is writing a file.
+    pub(super) fn is_writing(&self) -> bool {
+        self.helper.as_ref().is_some_and(|helper| helper.is_writing())
+    }
+
+    /// Renews the watches: they watch files of a mount that has been replaced.
+    pub(super) fn remounted(&self) {
+        if let Some(helper) = &self.helper {
+            helper.remounted();
+        }
+    }
 }
 
 pub(super) type Reply = oneshot::Sender<Result<Access, Error>>;

@@ -6,7 +6,7 @@
 use super::calls::Call;
 use super::{Handle, Message, Session, WeakHandle};
 use crate::shell::event::Event;
-use crate::shell::state::{Shell, State, Ticket, Work};
+use crate::shell::state::{Shell, Ticket, Work};
 use nacre_protocol::supervisor::{Order, Program, Report};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +21,13 @@ pub struct Busy {
     pub count: u64,
     /// Whether the session has control groups. Without them, nothing can be frozen.
     pub has_groups: bool,
+}
+
+/// A session whose programs are frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frozen {
+    /// Whether no program uses its files: it has none, and no caller is writing a file.
+    pub is_idle: bool,
 }
 
 /// A hold on a session, from the request on. Dropping it thaws the programs, and the session goes on.
@@ -44,21 +51,30 @@ impl Hold {
     ///
     /// # Errors
     /// The programs that cannot be frozen. None is frozen then.
-    pub fn freeze(&self) -> impl Future<Output = Result<(), Busy>> + Send + use<> {
-        let (reply, frozen) = oneshot::channel();
-        self.send(|id| Message::Freeze { id, reply });
+    pub fn freeze(&self) -> impl Future<Output = Result<Frozen, Busy>> + Send + use<> {
+        let frozen = self.ask(|id, reply| Message::Freeze { id, reply });
+        // The programs of a session that ends may live for a while.
+        async move { frozen.await.unwrap_or(Ok(Frozen { is_idle: false })) }
+    }
+
+    /// Sends a message about this hold and waits for the answer. `None` if the session begins to end instead.
+    pub(super) fn ask<T: Send, F>(&self, message: F) -> impl Future<Output = Option<T>> + Send + use<T, F>
+    where
+        F: FnOnce(u64, oneshot::Sender<T>) -> Message,
+    {
+        let (reply, answer) = oneshot::channel();
+        self.send(|id| message(id, reply));
         let mut granted = self.granted.clone();
+        // It receives no more messages then.
+        let ended = async move { while granted.changed().await.is_ok() {} };
         async move {
             tokio::select! {
-                frozen = frozen => frozen.unwrap_or(Ok(())),
-                // A session that ends receives no more messages.
-                _ = granted.wait_for(|granted| !*granted) => Ok(()),
+                Ok(answer) = answer => Some(answer),
+                () = ended => None,
             }
         }
     }
-}
 
-impl Hold {
     /// Whether a rollback has ended the session.
     pub fn is_rolled_back(&self) -> bool {
         self.session.fate.is_rolled_back()
@@ -70,7 +86,7 @@ impl Hold {
     }
 
     /// Sends a message about this hold, which is dropped if the session has ended.
-    pub(super) fn send(&self, message: impl FnOnce(u64) -> Message) {
+    fn send(&self, message: impl FnOnce(u64) -> Message) {
         if let Some(session) = self.session.upgrade() {
             let _ = session.send(message(self.id));
         }
@@ -104,7 +120,7 @@ pub(super) struct Holds {
     freeze: Freeze,
 }
 
-pub(super) type FreezeReply = oneshot::Sender<Result<(), Busy>>;
+pub(super) type FreezeReply = oneshot::Sender<Result<Frozen, Busy>>;
 
 #[derive(Default)]
 enum Freeze {
@@ -119,11 +135,6 @@ enum Freeze {
 }
 
 impl Holds {
-    /// Whether a hold is the one in effect.
-    pub(super) fn is_in_effect(&self, id: u64, state: &State) -> bool {
-        state.held.is_some() && state.held == self.tickets.get(&id).copied()
-    }
-
     /// Reports to the holder that the hold is in effect.
     pub(super) fn grant(&mut self, grant: watch::Sender<bool>) {
         grant.send_replace(true);
@@ -166,9 +177,14 @@ impl Session {
         self.events.push_back(Event::Submit(ticket, Work::Hold));
     }
 
+    /// Whether this hold is in effect.
+    pub(super) fn is_held_by(&self, id: u64) -> bool {
+        self.state.held.is_some() && self.state.held == self.holds.tickets.get(&id).copied()
+    }
+
     /// Freezes the programs for the hold in effect, as soon as that is possible.
     pub(super) fn freeze(&mut self, id: u64, reply: FreezeReply) {
-        if self.holds.is_in_effect(id, &self.state) && self.closing.is_none() {
+        if self.is_held_by(id) && self.closing.is_none() {
             self.holds.freeze = Freeze::Due(id, reply);
         }
     }
@@ -188,26 +204,31 @@ impl Session {
             self.ask(&Order::Freeze { id });
             self.holds.freeze = Freeze::Ordered(id, reply);
         } else {
-            let _ = reply.send(Ok(()));
+            let _ = reply.send(Ok(self.frozen(false)));
         }
+    }
+
+    fn frozen(&self, has_programs: bool) -> Frozen {
+        Frozen { is_idle: !has_programs && !self.files.is_writing() }
     }
 
     /// Handles the supervisor's answer.
     pub(super) fn freeze_report(&mut self, report: Report) {
-        let (answered, group, busy) = match report {
-            Report::Frozen { id, group } => (id, group, None),
-            Report::NotFrozen { id, group, programs, count } => (id, group, Some((programs, count))),
+        let (answered, group, outcome) = match report {
+            Report::Frozen { id, has_programs, group } => (id, group, Ok(self.frozen(has_programs))),
+            Report::NotFrozen { id, group, programs, count } => {
+                let has_groups = group.is_some();
+                (id, group, Err(Busy { programs, count, has_groups }))
+            }
             _ => return,
         };
         self.supervision.set_foreground_group(group);
         match std::mem::take(&mut self.holds.freeze) {
             Freeze::Ordered(id, reply) if id == answered => {
-                let has_groups = self.supervision.foreground_group().is_some();
-                let busy = busy.map(|(programs, count)| Busy { programs, count, has_groups });
-                if busy.is_none() {
+                if outcome.is_ok() {
                     self.holds.freeze = Freeze::Frozen(id);
                 }
-                let _ = reply.send(busy.map_or(Ok(()), Err));
+                let _ = reply.send(outcome);
             }
             // The hold has ended meanwhile.
             other => self.holds.freeze = other,
@@ -219,6 +240,7 @@ impl Session {
         if self.holds.thaw(id) {
             self.order(&Order::Thaw);
         }
+        self.remount.cancel(id);
         let ticket = self.holds.tickets.remove(&id);
         if ticket.is_some() && ticket == self.state.held {
             self.holds.granted = None;

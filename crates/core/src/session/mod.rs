@@ -20,6 +20,7 @@ mod perform;
 mod pid_namespace;
 mod plain;
 mod recovery;
+mod remount;
 mod run;
 mod salvage;
 mod save;
@@ -62,6 +63,7 @@ use nacre_protocol::standing::ResourceLimits;
 use numbers::Numbers;
 use plain::Plain;
 use recovery::Recovery;
+use remount::{Remount, RemountReply};
 use save::SaveReply;
 use shell_link::ShellLink;
 use spare_pipes::SparePipes;
@@ -79,7 +81,7 @@ use supervision::Supervision;
 use timers::Timers;
 use tokio::sync::{mpsc, oneshot, watch};
 
-pub use hold::{Busy, Hold};
+pub use hold::{Busy, Frozen, Hold};
 pub use save::Saved;
 
 /// The lock of the mailbox, which its model test replaces.
@@ -173,6 +175,7 @@ enum Message {
     Hold { id: u64, grant: watch::Sender<bool> },
     Freeze { id: u64, reply: FreezeReply },
     Save { id: u64, reply: SaveReply },
+    Remount { id: u64, mount: OwnedFd, reply: RemountReply },
     Release { id: u64 },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }
@@ -336,7 +339,7 @@ enum Internal {
         has_lost: bool,
     },
     /// How the session is to be confined.
-    Isolated(Box<Result<Isolated, Error>>),
+    Isolated { decision: u64, isolated: Box<Result<Isolated, Error>> },
 }
 
 /// The state of a session, which its actor owns. Each part owns its state; the modules here act on several parts.
@@ -352,6 +355,7 @@ struct Session {
     holds: Holds,
     /// The call that waits for the state of the shell.
     saving: Option<SaveReply>,
+    remount: Remount,
     supervision: Supervision,
     shell: ShellLink,
     standbys: Standbys,
@@ -394,6 +398,7 @@ impl Session {
             background: Background::default(),
             holds: Holds::default(),
             saving: None,
+            remount: Remount::default(),
             supervision: Supervision::default(),
             shell: ShellLink::default(),
             standbys: Standbys::default(),
@@ -427,6 +432,7 @@ impl Session {
         self.enclosure.close();
         self.files = Files::default();
         self.holds.disconnect();
+        self.remount.disconnect();
         self.plain.disconnect();
     }
 }

@@ -57,16 +57,15 @@ impl Hold {
     /// # Errors
     /// `ENGINE_ERROR` if the shell does not write it down.
     pub fn save(&self) -> impl Future<Output = Result<Option<Saved>, Error>> + Send + use<> {
-        let (reply, saved) = oneshot::channel();
-        self.send(|id| Message::Save { id, reply });
-        async move { saved.await.map_or(Ok(None), |saved| saved.map(Some)) }
+        let saved = self.ask(|id, reply| Message::Save { id, reply });
+        async move { saved.await.transpose() }
     }
 }
 
 impl Session {
     /// Saves the state for the hold in effect, as soon as the shell can.
     pub(super) fn save(&mut self, id: u64, reply: SaveReply) {
-        if self.holds.is_in_effect(id, &self.state) && self.closing.is_none() {
+        if self.is_held_by(id) && self.closing.is_none() {
             self.saving = Some(reply);
         }
     }

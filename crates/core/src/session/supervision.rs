@@ -167,7 +167,11 @@ impl Session {
 
     /// Sends an order that needs a reply, and checks the supervisor if no reply arrives.
     pub(super) fn ask(&mut self, order: &Order) {
-        self.order(order);
+        self.ask_with(order, Vec::new());
+    }
+
+    pub(super) fn ask_with(&mut self, order: &Order, descriptors: Vec<Descriptor>) {
+        self.order_with(order, descriptors);
         self.await_report(ANSWER);
     }
 

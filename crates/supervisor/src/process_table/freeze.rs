@@ -39,6 +39,14 @@ struct Wait {
     pause: Duration,
 }
 
+/// What a look has found.
+struct Look {
+    /// The programs that have not stopped.
+    running: Vec<Stat>,
+    /// Whether there are programs, stopped or not.
+    has_programs: bool,
+}
+
 impl Freeze {
     fn thaw(&self) {
         for group in &self.frozen {
@@ -86,17 +94,17 @@ impl ProcessTable {
             return None;
         }
         let mut freeze = self.freeze.take()?;
-        let running = self.freeze_programs(&mut freeze);
-        let report = match (freeze.wait.take(), running) {
+        let look = self.freeze_programs(&mut freeze);
+        let report = match (freeze.wait.take(), look) {
             (None, _) => None,
-            (Some(Wait { id, .. }), Ok(running)) if running.is_empty() => {
-                Some(Report::Frozen { id, group: self.group_directory() })
+            (Some(Wait { id, .. }), Ok(Look { running, has_programs })) if running.is_empty() => {
+                Some(Report::Frozen { id, has_programs, group: self.group_directory() })
             }
-            (Some(wait), running) => {
+            (Some(wait), look) => {
                 let limit = if freeze.frozen.is_empty() { ENDING } else { STOPPING };
                 if wait.begun.elapsed() >= limit {
                     freeze.thaw();
-                    return Some(self.not_frozen(wait.id, &running.unwrap_or_default()));
+                    return Some(self.not_frozen(wait.id, &look.map(|look| look.running).unwrap_or_default()));
                 }
                 let look_at = Instant::now() + wait.pause;
                 freeze.wait = Some(Wait { look_at, pause: (wait.pause * 2).min(LOOKS[1]), ..wait });
@@ -117,8 +125,8 @@ impl ProcessTable {
         Report::NotFrozen { id, group: self.group_directory(), programs, count }
     }
 
-    /// Freezes the groups that have programs. Returns the programs that have not stopped.
-    fn freeze_programs(&mut self, freeze: &mut Freeze) -> io::Result<Vec<Stat>> {
+    /// Freezes the groups that have programs.
+    fn freeze_programs(&mut self, freeze: &mut Freeze) -> io::Result<Look> {
         if self.shell.is_some() && self.has_programs_beside_the_shell()? {
             self.rotate();
         }
@@ -141,19 +149,14 @@ impl ProcessTable {
             stopped.extend(group.members_below()?);
         }
         let mut running = self.workload()?;
+        let has_programs = !running.is_empty();
         running.retain(|stat| !stopped.contains(&stat.identity.pid));
-        Ok(running)
+        Ok(Look { running, has_programs })
     }
 
     fn has_programs_beside_the_shell(&self) -> io::Result<bool> {
         let Some(groups) = &self.groups else { return Ok(false) };
         Ok(self.has_programs(&groups.foreground_members()?.unwrap_or_default()))
-    }
-
-    /// Whether some of these processes are not nacre's own.
-    fn has_programs(&self, members: &[Pid]) -> bool {
-        let is_own = |pid: &Pid| self.shell == Some(*pid) || self.standby() == Some(*pid) || self.enclosure.owns(*pid);
-        !members.iter().all(is_own)
     }
 }
 

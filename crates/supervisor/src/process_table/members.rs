@@ -14,6 +14,17 @@ impl ProcessTable {
         self.shell == Some(stat.identity.pid) || self.enclosure.owns(stat.identity.pid)
     }
 
+    /// True for the standby, and for former ones that have not ended yet.
+    fn is_standby(&self, pid: Pid) -> bool {
+        self.standby() == Some(pid) || self.retired.contains(&pid)
+    }
+
+    /// Whether some of these processes are not nacre's own.
+    pub(super) fn has_programs(&self, members: &[Pid]) -> bool {
+        let is_own = |pid: &Pid| self.shell == Some(*pid) || self.is_standby(*pid) || self.enclosure.owns(*pid);
+        !members.iter().all(is_own)
+    }
+
     /// The processes of the foreground command: the members of its group. Without groups, every descendant that is
     /// neither below one of the `spare` roots nor part of a background process. Never included are shell, standby, and
     /// what may be one of the expected forks.
@@ -67,8 +78,7 @@ impl ProcessTable {
     /// `EMFILE` and the like: this process cannot look.
     pub fn workload(&self) -> io::Result<Vec<Stat>> {
         let mut all = proc_table::descendants(&[self.own], &self.helpers.pids().collect())?;
-        let standby = self.standby();
-        all.retain(|stat| stat.is_running() && !self.is_own(stat) && standby != Some(stat.identity.pid));
+        all.retain(|stat| stat.is_running() && !self.is_own(stat) && !self.is_standby(stat.identity.pid));
         Ok(all)
     }
 

@@ -1,0 +1,455 @@
+//! Changing sessions over to another mount of their workspace, with real shells, programs and mounts.
+
+mod place;
+
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
+use nacre_containment::signal;
+use nacre_core::error::Code;
+use nacre_core::files::{Change, Seen, Watcher};
+use nacre_core::process::Reason;
+use nacre_core::sandbox::NewSession;
+use nacre_core::session::{Frozen, Handle, Isolate, Isolated};
+use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Namespaces, Workspace};
+use place::{KILL, Kind, Place, is_pending, is_running, request, run, spawn_session, start, until, wait};
+use rustix::fs::inotify;
+use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
+use std::fs;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+impl Place {
+    fn workspace(&self) -> PathBuf {
+        self.directory.path().join("real").canonicalize().unwrap()
+    }
+
+    /// Changes every session over to another mount.
+    fn remount(&self) {
+        run({
+            let pausing = self.sandbox.pause();
+            async move {
+                let pause = pausing.await.unwrap();
+                assert!(pause.is_idle());
+                Arc::new(pause).remount().await.unwrap();
+            }
+        });
+    }
+
+    fn is_idle(&self) -> bool {
+        self.pause().is_idle()
+    }
+
+    /// The mounts at the workspace, with their ids.
+    fn mounts(&self) -> Vec<String> {
+        let own = format!(" {} ", self.workspace().display());
+        let all = self.exec("cat /proc/self/mountinfo");
+        all.lines().filter(|line| line.contains(&own)).map(String::from).collect()
+    }
+
+    fn kill(&self, pid: &str) {
+        let target = Stat::read(Pid::new(pid.parse().unwrap()).unwrap()).unwrap();
+        signal::send_to(target.identity, libc::SIGKILL).unwrap();
+        until("it ends", || !is_running(target.identity.pid));
+    }
+}
+
+/// What a session must not notice.
+const STATE: &str = "echo $$ $! $x $PWD $OLDPWD; dirs -l; f; pwd; pwd -P; /bin/pwd; cat ../file; umask; trap; (cd . && pwd)
+    (cd - > /dev/null; pwd; /bin/pwd; cd - > /dev/null; pwd); cat < here; readlink /proc/self/cwd; [[ . -ef $PWD ]] && echo same";
+
+const SET_UP: &str =
+    "mkdir -p a/b; echo text > a/file; echo here > a/b/here; pushd a > /dev/null; f() { echo F $x; }; x=1
+    umask 027; trap 'echo U' USR1; sleep 0 & wait; cd b";
+
+#[test]
+fn a_shell_goes_on_in_its_directory_of_the_new_mount() {
+    for kind in [Kind::default(), Kind { without_groups: true, ..Kind::default() }] {
+        let place = Place::of(kind);
+        place.exec(SET_UP);
+        let (state, mounts) = (place.exec(STATE), place.mounts());
+        assert_eq!(mounts.len(), 1, "{mounts:?}");
+        assert!(state.ends_with("a/b\nsame"), "{state}");
+        for _ in 0..3 {
+            let before = place.mounts();
+            place.remount();
+            assert_eq!(place.exec("kill -USR1 $$; echo y > new; cat new"), "U\ny");
+            assert_eq!(place.exec(STATE), state);
+            let after = place.mounts();
+            assert!(after.len() == 1 && after != before, "{after:?}");
+        }
+    }
+}
+
+#[test]
+fn each_command_of_plain_mode_uses_the_new_mount() {
+    let place = Place::of(Kind { without_builtin: true, ..Kind::default() });
+    place.exec("mkdir a; cd a; x=1; echo text > file");
+    for _ in 0..2 {
+        let before = place.mounts();
+        place.remount();
+        let ran = place.exec("echo $x; cat file; /bin/pwd");
+        assert_eq!(ran, format!("1\ntext\n{}/a", place.workspace().display()));
+        assert!(place.mounts().len() == 1 && place.mounts() != before);
+    }
+}
+
+#[test]
+fn a_directory_outside_or_one_that_was_removed_is_left_alone() {
+    let place = Place::new();
+    place.exec("cd /; x=1");
+    place.remount();
+    assert_eq!(place.exec("pwd; /bin/pwd; echo $x"), "/\n/\n1");
+    place.exec("mkdir $OLDPWD/gone; cd $OLDPWD/gone; rmdir ../gone");
+    place.remount();
+    let own = place.workspace().display().to_string();
+    assert_eq!(place.exec("pwd; echo $x"), format!("{own}/gone\n1"));
+    assert_eq!(place.exec(&format!("cd {own}; pwd; echo text > file; cat file")), format!("{own}\ntext"));
+}
+
+#[test]
+fn every_session_changes_over() {
+    let place = Place::new();
+    run(place.sandbox.create_session(NewSession { id: "other".into(), ..NewSession::default() })).unwrap();
+    let other = |text: &str| wait(&place.start_exec_in("other", text)).unwrap().stdout;
+    place.exec("mkdir a; cd a");
+    other("mkdir b; cd b");
+    place.remount();
+    assert_eq!(place.exec("echo a > file; cat ../b/file 2> /dev/null; [[ . -ef $PWD ]] && echo same"), "same");
+    assert_eq!(other("cat ../a/file; echo b > file; [[ . -ef $PWD ]] && echo same"), b"a\nsame\n");
+    assert_eq!(place.exec("cat ../b/file"), "b");
+}
+
+/// The rules that a session checks: what it may not do, and what it can.
+fn check_rules(place: &Place) {
+    let text = "for file in kept/file .env secret/file kept/new; do (echo changed > $file) 2> /dev/null && echo wrote $file; done
+        mv kept moved 2> /dev/null && echo moved; mv deep other 2> /dev/null && echo moved
+        cat kept/file .env; ls secret; (echo > deep/kept/new) 2> /dev/null && echo wrote deep/kept
+        echo own > own && cat own; ls $STORE 2> /dev/null";
+    let store = place.directory.path().join("state/workspaces");
+    assert_eq!(place.exec(&format!("STORE={}; {text}", store.display())), "kept\nown");
+}
+
+#[test]
+fn the_rules_inside_the_workspace_hold_over_each_mount() {
+    let inside = |rules: Filesystem, real: &Path| Filesystem {
+        protect: vec![real.join("kept"), real.join("deep/kept")],
+        hide: vec![real.join("secret"), real.join(".env")],
+        ..rules
+    };
+    let all: [fn(&Path) -> Filesystem; 3] = [
+        |real| Filesystem { write: vec![real.into()], ..Filesystem::default() },
+        |real| Filesystem {
+            write: vec![real.parent().unwrap().join("real")],
+            read: Some(vec![real.into()]),
+            ..Filesystem::default()
+        },
+        |real| Filesystem {
+            write: vec![real.into()],
+            read: Some(vec![real.parent().unwrap().into()]),
+            ..Filesystem::default()
+        },
+    ];
+    for rules in all {
+        for (is_isolated, is_another_user) in [(false, false), (true, false), (true, true)] {
+            if is_another_user && !nix::unistd::geteuid().is_root() {
+                continue;
+            }
+            let place = Place::with_files(Kind { is_isolated, is_another_user, ..Kind::default() }, |real| {
+                for directory in ["kept", "secret", "deep/kept"] {
+                    fs::create_dir_all(real.join(directory)).unwrap();
+                }
+                for file in ["kept/file", ".env", "secret/file"] {
+                    fs::write(real.join(file), "kept\n").unwrap();
+                }
+                if is_another_user {
+                    let own = |path: PathBuf| std::os::unix::fs::chown(path, Some(54_321), Some(54_321)).unwrap();
+                    ["", "kept", "secret", "deep", "deep/kept"].iter().for_each(|name| own(real.join(name)));
+                }
+                Some(inside(rules(real), real))
+            });
+            check_rules(&place);
+            // In a mount inside the workspace.
+            place.exec("cd kept; x=1");
+            for _ in 0..3 {
+                place.remount();
+                assert_eq!(
+                    place.exec("cat file; /bin/pwd; cd ..; echo $x"),
+                    format!("kept\n{}/kept\n1", place.workspace().display())
+                );
+                check_rules(&place);
+                assert_eq!(place.exec("cd kept; [[ . -ef $PWD ]] && echo same"), "same");
+                let mounts = place.mounts();
+                assert_eq!(mounts.len(), 1, "{mounts:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_standby_and_a_new_shell_go_on_in_the_new_mount() {
+    let place = Place::new();
+    place.exec("mkdir a; cd a; x=1");
+    for number in 0..3 {
+        place.exec("true");
+        place.remount();
+        place.kill(&place.exec("echo $$"));
+        let own = place.workspace();
+        assert_eq!(place.exec("/bin/pwd; echo $x"), format!("{}/a\n1", own.display()));
+        place.exec("true");
+        place.remount();
+        place.kill(&place.exec("echo $PPID"));
+        assert_eq!(
+            place.exec("/bin/pwd; echo $x; [[ . -ef $PWD ]] && echo same"),
+            format!("{}/a\n1\nsame", own.display()),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn a_shell_or_supervisor_that_dies_in_the_pause_changes_nothing_for_the_next_command() {
+    for victim in ["$$", "$PPID"] {
+        let place = Place::new();
+        // Its changes would be lost.
+        place.exec("mkdir a; cd a; x=1");
+        let pid = place.exec(&format!("echo {victim}"));
+        let pause = place.pause();
+        place.kill(&pid);
+        run(Arc::new(pause).remount()).unwrap();
+        assert_eq!(place.exec("/bin/pwd; echo $x"), format!("{}/a\n1", place.workspace().display()));
+        assert_eq!(place.mounts().len(), 1);
+    }
+}
+
+#[test]
+fn a_supervisor_that_dies_while_it_waits_for_a_shell_is_replaced() {
+    let place = Place::new();
+    // Its changes would be lost.
+    place.exec("mkdir a; cd a; x=1; trap 'while :; do :; done' USR1");
+    let pids = place.exec("echo $$ $PPID");
+    let (shell, supervisor) = pids.split_once(' ').unwrap();
+    let found = || Stat::read(Pid::new(shell.parse().unwrap()).unwrap()).unwrap();
+    let pause = Arc::new(place.pause());
+    let ticks = found().cpu_ticks;
+    until("its trap runs", || {
+        // One that comes just before the shell waits for a request is handled later.
+        signal::send_to(found().identity, libc::SIGUSR1).unwrap();
+        found().cpu_ticks > ticks + 1
+    });
+    let changing = start(Arc::clone(&pause).remount());
+    place.kill(supervisor);
+    wait(&changing).unwrap();
+    drop(pause);
+    assert_eq!(place.exec("/bin/pwd; echo $x"), format!("{}/a\n1", place.workspace().display()));
+    assert_eq!(place.mounts().len(), 1);
+}
+
+#[test]
+fn a_watch_reports_an_overflow_and_goes_on() {
+    let place = Place::new();
+    place.exec("mkdir a");
+    let watch = |path: &'static str| {
+        let opened = place.sandbox.files("default", move |access| async move { access.watch(path.into(), true).await });
+        Arc::new(run(opened).unwrap())
+    };
+    let (tree, file) = (watch("."), {
+        place.exec("echo > file");
+        watch("file")
+    });
+    let next = |watch: &Arc<_>| {
+        let watch: Arc<Watcher> = Arc::clone(watch);
+        run(async move { watch.next().await }).unwrap()
+    };
+    let awaits = |watch: &Arc<_>, change: Change, path: &str| {
+        let is_it = |seen: &Seen| seen.change == change && seen.path == path.as_bytes();
+        until("the change is seen", || next(watch).iter().any(is_it));
+    };
+    for number in 0..3 {
+        place.remount();
+        awaits(&tree, Change::Overflow, ".");
+        awaits(&file, Change::Overflow, "file");
+        let name = format!("a/{number}");
+        place.exec(&format!("echo > {name}; echo more >> file"));
+        awaits(&tree, Change::Created, &name);
+        awaits(&file, Change::Modified, "file");
+    }
+}
+
+#[test]
+fn only_a_session_without_programs_is_idle() {
+    for without_groups in [false, true] {
+        let place = Place::of(Kind { without_groups, ..Kind::default() });
+        assert!(place.is_idle());
+        for number in 0..20 {
+            // A standby that was just replaced is no program.
+            place.exec(&format!("x={number}; ls > /dev/null"));
+            assert!(place.is_idle(), "in round {number}");
+        }
+        let writer =
+            run(place.sandbox.files("default", |access| async move { access.write(b"w".to_vec(), None, false).await }));
+        assert!(!place.is_idle());
+        drop(writer);
+        until("the write has ended", || place.is_idle());
+        if without_groups || place.sandbox.capabilities().group_parent.is_none() {
+            // A pause is refused then.
+            continue;
+        }
+        let process = place.process("sleep 600");
+        assert!(!place.is_idle());
+        assert!(run(async move { process.kill(Reason::Killed, KILL).await }));
+        assert!(place.is_idle());
+        for program in ["sleep 600 & echo $!", "(setsid sleep 600 > /dev/null 2>&1 & echo $!)"] {
+            let pid = place.exec(program);
+            assert!(!place.is_idle());
+            place.kill(&pid);
+            assert!(place.is_idle());
+        }
+    }
+}
+
+#[test]
+fn a_session_that_is_ending_is_not_idle() {
+    let place = Place::new();
+    run(place.sandbox.create_session(NewSession { id: "ends".into(), ..NewSession::default() })).unwrap();
+    let pid = wait(&place.start_exec_in("ends", "trap '' TERM; sleep 600 & echo $!")).unwrap().stdout;
+    let pid = String::from_utf8(pid).unwrap();
+    let deleting = start(place.sandbox.delete_session("ends", Duration::from_secs(600)));
+    assert!(!place.is_idle() && is_pending(&deleting));
+    place.kill(pid.trim());
+    wait(&deleting).unwrap();
+    assert!(place.is_idle());
+}
+
+/// A file system in memory, with a file `name` that has this text.
+fn memory(text: &str) -> OwnedFd {
+    let context = fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC).unwrap();
+    fsconfig_create(&context).unwrap();
+    let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty()).unwrap();
+    fs::create_dir(inside(&mount, "deep")).unwrap();
+    fs::write(inside(&mount, "deep/name"), text).unwrap();
+    mount
+}
+
+fn inside(mount: &OwnedFd, path: &str) -> PathBuf {
+    format!("/proc/self/fd/{}/{path}", mount.as_raw_fd()).into()
+}
+
+/// A session whose workspace is one of these mounts, for each start another.
+struct Own {
+    session: Handle,
+    path: tempfile::TempDir,
+    /// How often a mount was asked for.
+    asked: Arc<AtomicUsize>,
+}
+
+impl Own {
+    fn new(mounts: Vec<OwnedFd>) -> Self {
+        // Not below /tmp, which programs may write to anyway.
+        let path = tempfile::tempdir_in("/var/tmp").unwrap();
+        let place = path.path().canonicalize().unwrap();
+        // A rule is about what exists in the real directory.
+        fs::create_dir(place.join("deep")).unwrap();
+        let (asked, mounts) = (Arc::new(AtomicUsize::new(0)), Mutex::new(mounts));
+        let count = Arc::clone(&asked);
+        let isolate = Isolate(Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+            let namespaces = Namespaces { user: false, ipc: false, network: false, processes: true };
+            let mut confinement = Confinement::open(namespaces, place.clone(), "/bin/bash".into());
+            // The rules of Landlock belong to files, which the next mount does not have.
+            let landlock = Landlock { filesystem: true, tcp: false, signals: false, abstract_sockets: false };
+            confinement.landlock = (nacre_isolation::landlock::version() > 0).then_some(landlock);
+            let (write, protect) = (vec![place.clone()], vec![place.join("deep")]);
+            confinement.filesystem = Some(Filesystem { write, protect, ..Filesystem::default() });
+            confinement.restricts = true;
+            confinement.workspace = Some(Workspace { path: place.clone(), store: "/proc/nothing".into() });
+            let mount = Some(mounts.lock().unwrap().remove(0));
+            Ok(Isolated { confinement, proxied: None, variables: Vec::new(), mount })
+        }));
+        Self { session: spawn_session("own", Some(isolate)), path, asked }
+    }
+
+    fn exec(&self, text: &str) -> String {
+        let (sender, ended) = channel();
+        self.session.exec(request(&format!("cd {} && {text}", self.path.path().display()), sender));
+        let outcome = wait(&ended).unwrap();
+        String::from_utf8([outcome.stdout, outcome.stderr].concat()).unwrap().trim_end().into()
+    }
+
+    fn remount(&self, mount: OwnedFd) -> Result<(), nacre_core::error::Error> {
+        let mut hold = self.session.hold();
+        run(async move {
+            assert!(hold.granted().await);
+            assert_eq!(hold.freeze().await, Ok(Frozen { is_idle: true }));
+            hold.remount(mount).await
+        })
+    }
+}
+
+#[test]
+fn the_old_file_system_is_released_and_nothing_is_left() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let first = memory("first");
+    let watch = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
+    inotify::add_watch(&watch, inside(&first, "."), inotify::WatchFlags::CREATE).unwrap();
+    let own = Own::new(vec![first]);
+    assert_eq!(own.exec("cd deep; cat name; x=1"), "first");
+    assert_eq!(own.exec("cat deep/name; cd deep; sleep 0"), "first");
+    own.remount(memory("second")).unwrap();
+    assert_eq!(own.exec("cat deep/name; echo $x; echo new > new; cat new"), "second1\nnew");
+    assert!(own.exec("echo new > deep/name").contains("Read-only file system"));
+    until("the first file system is released", || {
+        let mut space = [std::mem::MaybeUninit::uninit(); 256];
+        let event = inotify::Reader::new(&watch, &mut space).next().map(|event| event.events());
+        event.is_ok_and(|events| events.contains(inotify::ReadFlags::UNMOUNT))
+    });
+    run(own.session.close(Duration::ZERO));
+}
+
+#[test]
+fn what_is_no_mount_changes_nothing() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let own = Own::new(vec![memory("first")]);
+    assert_eq!(own.exec("cd deep; cat name; x=1"), "first");
+    let file = OwnedFd::from(fs::File::open("/dev/null").unwrap());
+    let error = own.remount(file).unwrap_err();
+    assert_eq!(error.code, Code::EngineError);
+    assert!(error.message.contains("session 'own' cannot change over to another mount"), "{error}");
+    assert_eq!(own.exec("cat deep/name; echo $x"), "first1");
+    own.remount(memory("second")).unwrap();
+    assert_eq!(own.exec("cat deep/name; echo $x"), "second1");
+    run(own.session.close(Duration::ZERO));
+}
+
+#[test]
+fn a_mount_that_no_supervisor_has_got_is_given_up() {
+    if !nix::unistd::geteuid().is_root() {
+        return;
+    }
+    let own = Own::new(vec![memory("first"), memory("second")]);
+    // Nothing has been asked for yet.
+    own.remount(memory("unused")).unwrap();
+    assert_eq!(own.asked.load(Ordering::Relaxed), 0);
+    assert_eq!(own.exec("cat deep/name"), "first");
+    run(own.session.close(Duration::ZERO));
+}
+
+#[test]
+fn a_remount_without_a_hold_is_refused() {
+    let session = spawn_session("free", None);
+    let mut hold = session.hold();
+    let second = session.hold();
+    let file = || OwnedFd::from(fs::File::open("/dev/null").unwrap());
+    run(async move {
+        assert!(hold.granted().await);
+        assert!(second.remount(file()).await.is_err());
+    });
+    run(session.close(Duration::ZERO));
+}
