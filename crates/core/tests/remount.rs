@@ -8,7 +8,7 @@ use nacre_containment::signal;
 use nacre_core::error::Code;
 use nacre_core::files::{Change, Seen, Watcher};
 use nacre_core::process::Reason;
-use nacre_core::sandbox::NewSession;
+use nacre_core::sandbox::{NewSession, Pause};
 use nacre_core::session::{Frozen, Handle, Isolate, Isolated};
 use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Namespaces, Workspace};
 use place::{KILL, Kind, Place, is_pending, is_running, request, run, spawn_session, start, until, wait};
@@ -34,7 +34,7 @@ impl Place {
             async move {
                 let pause = pausing.await.unwrap();
                 assert!(pause.is_idle());
-                Arc::new(pause).remount().await.unwrap();
+                Arc::new(pause).remount().await;
             }
         });
     }
@@ -219,17 +219,16 @@ fn a_shell_or_supervisor_that_dies_in_the_pause_changes_nothing_for_the_next_com
         let pid = place.exec(&format!("echo {victim}"));
         let pause = place.pause();
         place.kill(&pid);
-        run(Arc::new(pause).remount()).unwrap();
+        run(Arc::new(pause).remount());
         assert_eq!(place.exec("/bin/pwd; echo $x"), format!("{}/a\n1", place.workspace().display()));
         assert_eq!(place.mounts().len(), 1);
     }
 }
 
-#[test]
-fn a_supervisor_that_dies_while_it_waits_for_a_shell_is_replaced() {
-    let place = Place::new();
-    // Its changes would be lost.
-    place.exec("mkdir a; cd a; x=1; trap 'while :; do :; done' USR1");
+/// A pause in which the shell does not respond. Returns its supervisor, too.
+fn pause_with_an_endless_trap(place: &Place) -> (Arc<Pause>, String) {
+    // The changes of the last command would be lost.
+    place.exec("mkdir -p a; cd a; x=1; trap 'while :; do :; done' USR1");
     let pids = place.exec("echo $$ $PPID");
     let (shell, supervisor) = pids.split_once(' ').unwrap();
     let found = || Stat::read(Pid::new(shell.parse().unwrap()).unwrap()).unwrap();
@@ -240,11 +239,33 @@ fn a_supervisor_that_dies_while_it_waits_for_a_shell_is_replaced() {
         signal::send_to(found().identity, libc::SIGUSR1).unwrap();
         found().cpu_ticks > ticks + 1
     });
+    (pause, supervisor.into())
+}
+
+#[test]
+fn a_supervisor_that_dies_while_it_waits_for_a_shell_is_replaced() {
+    let place = Place::new();
+    let (pause, supervisor) = pause_with_an_endless_trap(&place);
     let changing = start(Arc::clone(&pause).remount());
-    place.kill(supervisor);
-    wait(&changing).unwrap();
+    place.kill(&supervisor);
+    wait(&changing);
     drop(pause);
     assert_eq!(place.exec("/bin/pwd; echo $x"), format!("{}/a\n1", place.workspace().display()));
+    assert_eq!(place.mounts().len(), 1);
+}
+
+#[test]
+fn a_session_that_cannot_change_over_starts_again() {
+    let place = Place::new();
+    let (pause, supervisor) = pause_with_an_endless_trap(&place);
+    let process = Stat::read(Pid::new(supervisor.parse().unwrap()).unwrap()).unwrap().identity.pid;
+    let queued = place.start_exec("/bin/pwd; echo $x $PPID");
+    run(Arc::clone(&pause).remount());
+    until("the supervisor ends", || !is_running(process));
+    drop(pause);
+    let output = String::from_utf8(wait(&queued).unwrap().stdout).unwrap();
+    let own = place.workspace();
+    assert!(output.starts_with(&format!("{}/a\n1 ", own.display())) && !output.contains(&supervisor), "{output}");
     assert_eq!(place.mounts().len(), 1);
 }
 
@@ -288,6 +309,12 @@ fn only_a_session_without_programs_is_idle() {
             // A standby that was just replaced is no program.
             place.exec(&format!("x={number}; ls > /dev/null"));
             assert!(place.is_idle(), "in round {number}");
+        }
+        for held in ["mkfifo pipe; exec 5<> pipe", "touch file; exec 5< file; flock 5"] {
+            place.exec(held);
+            assert!(!place.is_idle(), "{held}");
+            place.exec("exec 5>&-");
+            assert!(place.is_idle(), "{held}");
         }
         let writer =
             run(place.sandbox.files("default", |access| async move { access.write(b"w".to_vec(), None, false).await }));

@@ -290,8 +290,8 @@ pub enum Report {
     Frozen {
         /// The id from the order.
         id: u64,
-        /// Whether there are programs.
-        has_programs: bool,
+        /// Whether there are programs, or the shell has a named pipe or a locked file open.
+        is_in_use: bool,
         /// The directory of the foreground group, if groups are used: the shell has left what is frozen.
         group: Option<String>,
     },

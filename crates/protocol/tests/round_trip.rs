@@ -121,9 +121,9 @@ fn report() -> impl Strategy<Value = Report> {
             found,
             escalated
         }),
-        (any::<u64>(), any::<bool>(), group()).prop_map(|(id, has_programs, group)| Report::Frozen {
+        (any::<u64>(), any::<bool>(), group()).prop_map(|(id, is_in_use, group)| Report::Frozen {
             id,
-            has_programs,
+            is_in_use,
             group
         }),
         (any::<u64>(), group(), vec(program(), 0..4), any::<u64>())

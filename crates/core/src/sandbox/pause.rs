@@ -71,25 +71,26 @@ impl Pause {
         self.is_idle
     }
 
-    /// Changes every session over to the mount that the keeper of the workspace hands out now. Only in an idle pause, which
-    /// lasts until that is done, even if the future is dropped.
-    ///
-    /// # Errors
-    /// Those of [`Workspace::share`](crate::workspace::Workspace::share) and [`Hold::remount`], of the first session that
-    /// fails. It and later ones still have their old mount.
-    pub async fn remount(self: Arc<Self>) -> Result<(), Error> {
-        let remounting = tokio::spawn(async move { self.remount_each().await });
-        remounting.await.map_err(|_| Error::engine_failed())?
+    /// Changes every session over to the mount that the keeper of the workspace hands out now. One that cannot change over
+    /// starts again there, with its state. Only in an idle pause, which lasts until that is done, even if the future is
+    /// dropped.
+    pub async fn remount(self: Arc<Self>) {
+        let _ = tokio::spawn(async move { self.remount_each().await }).await;
     }
 
-    async fn remount_each(&self) -> Result<(), Error> {
-        let workspace = self.sandbox.workspace()?;
+    async fn remount_each(&self) {
+        // Otherwise the sandbox is being destroyed.
+        let Ok(workspace) = self.sandbox.workspace() else { return };
         for hold in &self.holds {
             let workspace = Arc::clone(&workspace);
-            let (_, mount) = blocking(move || workspace.share()).await?;
-            hold.remount(mount).await?;
+            let changed = match blocking(move || workspace.share()).await {
+                Ok((_, mount)) => hold.remount(mount).await,
+                Err(error) => Err(error),
+            };
+            if changed.is_err() {
+                hold.start_again();
+            }
         }
-        Ok(())
     }
 
     async fn take_effect(&mut self) -> Result<(), Error> {

@@ -190,6 +190,7 @@ impl Session {
             Message::Freeze { id, reply } => self.freeze(id, reply),
             Message::Save { id, reply } => self.save(id, reply),
             Message::Remount { id, mount, reply } => self.remount(id, mount, reply),
+            Message::StartAgain { id } => self.start_again(id),
             Message::Release { id } => self.release(id),
             Message::Close { grace, reply } => self.close(grace, Some(reply)),
         }

@@ -26,7 +26,8 @@ pub struct Busy {
 /// A session whose programs are frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frozen {
-    /// Whether no program uses its files: it has none, and no caller is writing a file.
+    /// Whether nothing but idle shells uses its files: it has no program, its shell has neither a named pipe nor a locked file
+    /// open, and no caller is writing a file.
     pub is_idle: bool,
 }
 
@@ -86,7 +87,7 @@ impl Hold {
     }
 
     /// Sends a message about this hold, which is dropped if the session has ended.
-    fn send(&self, message: impl FnOnce(u64) -> Message) {
+    pub(super) fn send(&self, message: impl FnOnce(u64) -> Message) {
         if let Some(session) = self.session.upgrade() {
             let _ = session.send(message(self.id));
         }
@@ -208,14 +209,14 @@ impl Session {
         }
     }
 
-    fn frozen(&self, has_programs: bool) -> Frozen {
-        Frozen { is_idle: !has_programs && !self.files.is_writing() }
+    fn frozen(&self, is_in_use: bool) -> Frozen {
+        Frozen { is_idle: !is_in_use && !self.files.is_writing() }
     }
 
     /// Handles the supervisor's answer.
     pub(super) fn freeze_report(&mut self, report: Report) {
         let (answered, group, outcome) = match report {
-            Report::Frozen { id, has_programs, group } => (id, group, Ok(self.frozen(has_programs))),
+            Report::Frozen { id, is_in_use, group } => (id, group, Ok(self.frozen(is_in_use))),
             Report::NotFrozen { id, group, programs, count } => {
                 let has_groups = group.is_some();
                 (id, group, Err(Busy { programs, count, has_groups }))

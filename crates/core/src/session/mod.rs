@@ -176,6 +176,7 @@ enum Message {
     Freeze { id: u64, reply: FreezeReply },
     Save { id: u64, reply: SaveReply },
     Remount { id: u64, mount: OwnedFd, reply: RemountReply },
+    StartAgain { id: u64 },
     Release { id: u64 },
     Close { grace: Duration, reply: oneshot::Sender<()> },
 }

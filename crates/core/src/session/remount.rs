@@ -11,6 +11,7 @@ use crate::error::{Code, Error};
 use crate::link::Descriptor;
 use crate::shell::channel::Channel;
 use crate::shell::state::Shell;
+use nacre_containment::signal;
 use nacre_protocol::shell::{Request, RequestKind};
 use nacre_protocol::socket;
 use nacre_protocol::supervisor::{Order, Report};
@@ -28,6 +29,12 @@ impl Hold {
     pub fn remount(&self, mount: OwnedFd) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         let done = self.ask(|id, reply| Message::Remount { id, mount, reply });
         async move { done.await.unwrap_or(Ok(())) }
+    }
+
+    /// Ends the supervisor of the session, which is held and idle. The session starts again with its state, on the mount that
+    /// is handed out then.
+    pub fn start_again(&self) {
+        self.send(|id| Message::StartAgain { id });
     }
 }
 
@@ -74,6 +81,15 @@ impl Session {
         } else {
             let _ = reply.send(Err(self.not_remounted("it is not held")));
         }
+    }
+
+    /// Ends the supervisor for the hold in effect.
+    pub(super) fn start_again(&mut self, id: u64) {
+        if let Some(pid) = self.supervision.pid().filter(|_| self.is_held_by(id)) {
+            tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the session starts again, because it cannot change over to another mount");
+            let _ = signal::send_to_child(pid, libc::SIGKILL);
+        }
+        self.enclosure.drop_unused_mount();
     }
 
     /// Orders the supervisor to change over if that is due.

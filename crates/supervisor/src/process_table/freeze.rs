@@ -6,6 +6,7 @@
 //! Not frozen is a process that is being killed: it must run to handle its signal. Its descendants run with it.
 
 use super::ProcessTable;
+use super::holdings::holds_pipe_or_lock;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
@@ -98,7 +99,8 @@ impl ProcessTable {
         let report = match (freeze.wait.take(), look) {
             (None, _) => None,
             (Some(Wait { id, .. }), Ok(Look { running, has_programs })) if running.is_empty() => {
-                Some(Report::Frozen { id, has_programs, group: self.group_directory() })
+                let is_in_use = has_programs || self.shell.is_some_and(holds_pipe_or_lock);
+                Some(Report::Frozen { id, is_in_use, group: self.group_directory() })
             }
             (Some(wait), look) => {
                 let limit = if freeze.frozen.is_empty() { ENDING } else { STOPPING };

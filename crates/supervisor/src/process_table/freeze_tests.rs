@@ -47,7 +47,7 @@ fn programs_stop_and_go_on_while_the_shell_and_the_standby_run() {
         let job = shell.pid_line();
         let before = session.table.group_directory();
         session.table.freeze(5);
-        let Report::Frozen { id: 5, has_programs: true, group } = answer(&mut session) else { panic!("not frozen") };
+        let Report::Frozen { id: 5, is_in_use: true, group } = answer(&mut session) else { panic!("not frozen") };
         assert!(group.is_some() && group != before, "the shell has left the group of the job");
         assert!(is_stopped(busy.pid()) && is_stopped(job));
         shell.write("echo lives");
@@ -98,7 +98,7 @@ fn without_groups_the_programs_are_named_and_nothing_is_stopped() {
         let standby = session.start(process(9), "exec sleep 600");
         assert!(session.table.set_standby(standby.pid(), None));
         session.table.freeze(1);
-        assert_eq!(answer(&mut session), Report::Frozen { id: 1, has_programs: false, group: None });
+        assert_eq!(answer(&mut session), Report::Frozen { id: 1, is_in_use: false, group: None });
         session.table.thaw();
         let job = shell.background();
         session.table.freeze(2);
@@ -110,7 +110,7 @@ fn without_groups_the_programs_are_named_and_nothing_is_stopped() {
         assert_eq!(session.table.step_freeze(), None);
         let target = Stat::read(job).unwrap().identity;
         signal::send_to(target, libc::SIGKILL).unwrap();
-        assert_eq!(answer(&mut session), Report::Frozen { id: 3, has_programs: false, group: None });
+        assert_eq!(answer(&mut session), Report::Frozen { id: 3, is_in_use: false, group: None });
     });
 }
 
