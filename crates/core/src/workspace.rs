@@ -246,15 +246,25 @@ impl Workspace {
 
     /// Keeps the present files as a checkpoint, with a text about the sandbox. No program may write to them meanwhile.
     ///
+    /// Whether that has sealed the mount, which is only done with `may_seal`: then it is read-only, and every session must
+    /// change over to what [`Workspace::share`] returns.
+    ///
     /// # Errors
     /// As for [`Workspace::changes`], `NO_SPACE` and `CHECKPOINT_LIMIT`.
-    pub fn checkpoint(&self, name: Option<String>, sessions: Vec<String>, text: &[u8]) -> Result<Point, Error> {
+    pub fn checkpoint(
+        &self,
+        name: Option<String>,
+        sessions: Vec<String>,
+        text: &[u8],
+        may_seal: bool,
+    ) -> Result<(Point, bool), Error> {
         let file = sys::memory_file().and_then(|file| sys::replace_contents(&file, text).map(|()| file));
         let file = file.map_err(|error| failed(&format!("the state of the shells cannot be kept: {error}")))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let point = Point { number: 0, name, created_at: now.as_millis() as i64, sessions };
-        match self.request_with(&Request::Checkpoint(point), Some(file))? {
-            (Reply::Kept(point), _) => Ok(point),
+        match self.request_with(&Request::Checkpoint { point, may_seal }, Some(file))? {
+            (Reply::Kept(point), _) => Ok((point, false)),
+            (Reply::Sealed(point), _) => Ok((point, true)),
             _ => Err(other_answer()),
         }
     }

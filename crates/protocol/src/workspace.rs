@@ -180,8 +180,13 @@ pub enum Request {
     /// Measure the layers. Answered by [`Reply::Used`].
     Usage,
     /// Keep the present files as a checkpoint: nothing writes to them now. Travels with a file, which is kept, too.
-    /// Answered by [`Reply::Kept`].
-    Checkpoint(Point),
+    /// Answered by [`Reply::Kept`] or [`Reply::Sealed`].
+    Checkpoint {
+        /// The checkpoint, without its number.
+        point: Point,
+        /// Whether everything that uses the mount can change over to another one.
+        may_seal: bool,
+    },
     /// List the checkpoints. Answered by [`Reply::Done`] with a file: a list of [`Point`], the oldest first.
     Checkpoints,
     /// Delete a checkpoint. Answered by [`Reply::Done`] or [`Reply::NoCheckpoint`].
@@ -235,6 +240,9 @@ pub enum Reply {
     },
     /// The checkpoint.
     Kept(Point),
+    /// The checkpoint. The mount is read-only now: everything that uses it must change over to what [`Request::Share`] hands
+    /// out.
+    Sealed(Point),
     /// There is no such checkpoint.
     NoCheckpoint,
     /// A selected path names no change, and nothing has been done.

@@ -261,6 +261,57 @@ fn a_named_workspace_survives_its_keeper() {
 }
 
 #[test]
+fn a_checkpoint_seals_what_nobody_writes_to() {
+    in_tiers("a_checkpoint_seals_what_nobody_writes_to", || {
+        let place = Place::new();
+        let checkpoint = |open: &Open, may_seal| {
+            let (point, is_sealed) = open.workspace.checkpoint(None, Vec::new(), b"text", may_seal).unwrap();
+            (point.number, is_sealed)
+        };
+        let mut open = place.open();
+        open.write("a", "first");
+        let files = open.workspace.usage().unwrap().files;
+        assert_eq!(checkpoint(&open, true), (1, true));
+        assert_eq!(open.workspace.usage().unwrap().files, files);
+        let refused = fs::write(open.at("a"), "").unwrap_err();
+        assert_eq!(refused.raw_os_error(), Some(libc::EROFS));
+        open.mount = Some(open.workspace.share().unwrap().1);
+        open.write("a", "second");
+        // It is being written.
+        let mut writer = fs::OpenOptions::new().append(true).open(open.at("a")).unwrap();
+        assert_eq!(checkpoint(&open, true), (2, false));
+        writer.write_all(b" and more").unwrap();
+        drop(writer);
+        assert_eq!(checkpoint(&open, false), (3, false));
+        assert_eq!(checkpoint(&open, true), (4, true));
+        open.mount = Some(open.workspace.share().unwrap().1);
+        open.write("a", "last");
+        let changes = open.changes();
+        assert_eq!(changes, ["Modified a"]);
+        // The store has the new layers already.
+        let [keeper] = children()[..] else { panic!("{:?}", children()) };
+        kill(keeper);
+        open.mount = None;
+        let mut next = place.open();
+        assert_eq!((next.changes(), next.read("a")), (changes, "last".into()));
+        for (number, text) in
+            [(1, "first"), (2, "second"), (3, "second and more"), (4, "second and more"), (1, "first")]
+        {
+            assert_eq!(next.workspace.prepare(number).unwrap().1, b"text");
+            next.workspace.switch().unwrap();
+            next.mount = Some(next.workspace.share().unwrap().1);
+            assert_eq!(next.read("a"), text, "{number}");
+            next.write("a", "changed");
+        }
+        next.close();
+        let last = place.open();
+        assert_eq!(last.read("a"), "changed");
+        assert_eq!(last.commit().unwrap(), 1);
+        last.close();
+    });
+}
+
+#[test]
 fn a_named_workspace_survives_its_host_and_keeper() {
     const NAME: &str = "a_named_workspace_survives_its_host_and_keeper";
     if let Some(root) = std::env::var_os(HOST) {

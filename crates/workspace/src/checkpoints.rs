@@ -10,6 +10,9 @@ use nacre_protocol::workspace::Point;
 use rustix::io::{Errno, Result};
 use std::os::fd::OwnedFd;
 
+/// Maximum layers that checkpoints make by sealing. The others are for rollbacks.
+const MAX_BY_SEALING: usize = overlay::MAX_LOWERS * 4 / 5;
+
 /// See the module.
 pub struct Checkpoints {
     history: History,
@@ -45,7 +48,46 @@ impl Checkpoints {
         Ok(Usage { bytes: used.bytes + history::text_bytes(place)?, ..used })
     }
 
-    /// Keeps the present files with a text. Nothing writes to them.
+    /// Keeps the present files with a text, without copying them: nothing writes to their layer any more, and another one
+    /// above it receives the writes. Returns the checkpoint, and the mount that takes the place of `present`, which is
+    /// read-only then.
+    ///
+    /// `None`, with nothing changed, if that is not possible: see [`Mount::seal`].
+    ///
+    /// # Errors
+    /// Those of [`Mount::unseal`]: `present` is read-only, although nothing has changed.
+    pub fn seal(
+        &mut self,
+        store: &Store,
+        base: &Tree,
+        mounter: Mounter,
+        present: &Mount,
+        point: &Point,
+        text: &OwnedFd,
+    ) -> Result<Option<(Point, Mount)>> {
+        if self.stack().len() >= MAX_BY_SEALING || present.seal().is_err() {
+            return Ok(None);
+        }
+        let sealed = (|| {
+            let place = store.layers().place();
+            let mut history = self.history.clone();
+            let point = history.add(point.clone(), self.stack().clone());
+            history.stack.push(store.layers().create(&layers::top(place, self.stack(), base)?)?);
+            let root = base.directory(b"")?.ok_or(Errno::STALE)?;
+            let mount = layers::mount(place, &history.stack, &root, mounter)?;
+            history::write_text(place, point.number, text.try_clone().map_err(|_| Errno::MFILE)?)?;
+            // A named store has the new layers before anything is written there.
+            self.keep(store, history)?;
+            Ok::<_, Errno>((point, mount))
+        })();
+        if sealed.is_err() {
+            self.tidy(store);
+            present.unseal()?;
+        }
+        Ok(sealed.ok())
+    }
+
+    /// Keeps the present files with a text, as a copy. Nothing writes to them.
     ///
     /// # Errors
     /// [`Failure::TooManyLayers`] if the checkpoint could not be mounted, and [`Failure::System`]. Nothing is kept then.
@@ -53,7 +95,7 @@ impl Checkpoints {
         &mut self,
         store: &Store,
         point: Point,
-        text: Option<OwnedFd>,
+        text: OwnedFd,
         interrupt: &dyn Fn() -> Result<()>,
     ) -> std::result::Result<Point, Failure> {
         if self.stack().len() >= overlay::MAX_LOWERS {
@@ -64,7 +106,7 @@ impl Checkpoints {
             let copy = store.layers().duplicate(*live, interrupt)?;
             let mut history = self.history.clone();
             let point = history.add(point, [sealed, &[copy]].concat());
-            history::write_text(store.layers().place(), point.number, text.ok_or(Errno::INVAL)?)?;
+            history::write_text(store.layers().place(), point.number, text)?;
             self.keep(store, history)?;
             Ok(point)
         })();

@@ -15,7 +15,7 @@ use crate::store::{Store, Stores};
 use crate::tree::Tree;
 use crate::{changes::Sides, commit, diff, discard, known::Known, layers, settle, staging, state};
 use nacre_protocol::message;
-use nacre_protocol::workspace::{Opening, Reply, Request, Skipped, Storage};
+use nacre_protocol::workspace::{Opening, Point, Reply, Request, Skipped, Storage};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SeekFrom, fstat, memfd_create, openat, seek};
 use rustix::io::Errno;
 use std::cell::Cell;
@@ -216,10 +216,7 @@ impl Open {
                 let layers::Usage { bytes, files, layers } = used;
                 Ok((Reply::Used { bytes, files, layers }, None))
             }
-            Request::Checkpoint(point) => {
-                let point = self.checkpoints.make(&self.store, point, file, interrupt)?;
-                Ok((Reply::Kept(point), None))
-            }
+            Request::Checkpoint { point, may_seal } => self.checkpoint(point, may_seal, file, interrupt),
             Request::Checkpoints => Ok((Reply::Done, Some(listed(&self.checkpoints.points())?))),
             Request::DeleteCheckpoint { number } => self.delete_checkpoint(number),
             Request::Prepare { number } => self.prepare(number),
@@ -329,6 +326,29 @@ impl Open {
             }
             if is_applied { self.checkpoints.end(&self.store) } else { Ok(()) }
         })
+    }
+
+    /// Seals the present layer if that is possible, and copies it otherwise.
+    fn checkpoint(
+        &mut self,
+        point: Point,
+        may_seal: bool,
+        text: Option<OwnedFd>,
+        interrupt: &Interrupt<'_>,
+    ) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let doing = "make a checkpoint of the workspace";
+        let text = text.ok_or_else(|| Failure::System(Errno::INVAL, doing.into()))?;
+        if may_seal {
+            // Nobody gets a copy of a mount that is being replaced.
+            let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
+            let sealed = self.checkpoints.seal(&self.store, &self.base, self.mounter, &mount, &point, &text);
+            if let Some((point, new)) = sealed.map_err(while_doing("make the workspace writable again"))? {
+                *mount = new;
+                return Ok((Reply::Sealed(point), None));
+            }
+        }
+        let point = self.checkpoints.make(&self.store, point, text, interrupt)?;
+        Ok((Reply::Kept(point), None))
     }
 
     fn delete_checkpoint(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {

@@ -1,7 +1,8 @@
 //! The layers of a workspace: directories `layer-N`, numbered in the order of their creation.
 //!
 //! Each contains `upper`, the layer itself. The one that receives the writes also has `work`, the kernel's directory for
-//! it, and `mount`, over which it is mounted. All others are sealed: nothing changes in them.
+//! it, and `mount`, over which it is mounted. All others are sealed: nothing changes in them. What they have beside `upper` is
+//! left from before.
 
 use crate::duplicate;
 use crate::metadata::Metadata;

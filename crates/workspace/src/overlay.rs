@@ -6,7 +6,10 @@
 use crate::tree::open_directory;
 use rustix::fs::{StatVfsMountFlags, fstat, fstatvfs};
 use rustix::io::{Errno, Result};
-use rustix::mount::{MountFlags, OpenTreeFlags, UnmountFlags, mount, open_tree, unmount};
+use rustix::mount::{
+    FsPickFlags, MountFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fsconfig_set_flag, fspick, mount,
+    open_tree, unmount,
+};
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::fmt::Write;
@@ -68,6 +71,29 @@ impl Mount {
     /// Detaches it now. Copies of it stay.
     pub fn detach(&self) {
         let _ = unmount(by_descriptor(self.root.as_fd()), UnmountFlags::DETACH);
+    }
+
+    /// Makes the file system read-only, in every copy of the mount: its layers do not change any more.
+    ///
+    /// # Errors
+    /// `EBUSY` while a file is open for writing, also by a mapping, or while a deleted file or directory is in use. Those of
+    /// fspick(2) and fsconfig(2).
+    pub fn seal(&self) -> Result<()> {
+        self.reconfigure("ro")
+    }
+
+    /// Takes [`Mount::seal`] back.
+    ///
+    /// # Errors
+    /// Those of fspick(2) and fsconfig(2).
+    pub fn unseal(&self) -> Result<()> {
+        self.reconfigure("rw")
+    }
+
+    fn reconfigure(&self, flag: &str) -> Result<()> {
+        let context = fspick(&self.root, "", FsPickFlags::FSPICK_EMPTY_PATH | FsPickFlags::FSPICK_CLOEXEC)?;
+        fsconfig_set_flag(context.as_fd(), flag)?;
+        fsconfig_reconfigure(context.as_fd())
     }
 
     /// Its root, for tests that detach it by its path.

@@ -1,6 +1,7 @@
 //! Checkpoints of the whole sandbox: the files of its workspace, and the state of every shell.
 //!
-//! A checkpoint is made during a pause, so files and states are of one moment. A rollback ends every session, and puts
+//! A checkpoint is made during a pause, so files and states are of one moment. If only idle shells use the files, these are not
+//! copied: the shells change over to another mount, see [`Pause::remount`]. A rollback ends every session, and puts
 //! another one with the saved state in its place: nothing of the old ones is left. The new ones are held until the files
 //! have changed.
 
@@ -80,11 +81,16 @@ impl Sandbox {
             let text = text.map_err(|error| {
                 Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
             })?;
-            blocking(move || {
-                let _pause = pause;
-                workspace.checkpoint(name, ids, &text).map(Some)
-            })
-            .await
+            let may_seal = pause.is_idle();
+            let keeping = async move {
+                let (point, is_sealed) = blocking(move || workspace.checkpoint(name, ids, &text, may_seal)).await?;
+                if is_sealed {
+                    Arc::new(pause).remount().await;
+                }
+                Ok(Some(point))
+            };
+            // It is completed even if this future is dropped.
+            tokio::spawn(keeping).await.unwrap_or_else(|_| Err(Error::engine_failed()))
         }
     }
 
