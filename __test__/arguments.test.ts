@@ -4,7 +4,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { OptionError, Sandbox, type SandboxOptions } from 'nacre'
 import { afterAll, describe, expect, it } from 'vitest'
-import { rejectionOf, thrownBy } from './helpers/thrown.js'
+import { rejectionOf, rejectionsOf, thrownBy } from './helpers/thrown.js'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-arguments-'))
 const marker = path.join(directory, 'marker')
@@ -117,12 +117,9 @@ describe('the other methods', () => {
 
   for (const id of ['../../x', '', 'x'.repeat(200), 'a/b', 'a\0b', '.', '..']) {
     it(`refuse the id ${JSON.stringify(id).slice(0, 20)}`, async () => {
-      for (const promise of [
-        sandbox.createSession({ id }),
-        sandbox.getSession(id),
-        sandbox.deleteSession(id),
-      ]) {
-        expectRefusal(await rejectionOf(promise), 'INVALID_ID', 'id must be')
+      const calls = [sandbox.createSession({ id }), sandbox.getSession(id), sandbox.deleteSession(id)]
+      for (const error of await rejectionsOf(calls)) {
+        expectRefusal(error, 'INVALID_ID', 'id must be')
       }
     })
   }
@@ -225,8 +222,9 @@ describe('a sandbox that never ran anything', () => {
     expect(idle.destroy()).toBe(idle.destroy())
     await idle.destroy()
     const refusals = [idle.exec('true'), idle.setEnvVars({}), idle.createSession(), idle.listSessions()]
-    for (const promise of [...refusals, idle.getSession('default'), idle.deleteSession('default')]) {
-      expect(await rejectionOf(promise)).toMatchObject({ name: 'SandboxError', code: 'SANDBOX_DESTROYED' })
+    const calls = [...refusals, idle.getSession('default'), idle.deleteSession('default')]
+    for (const error of await rejectionsOf(calls)) {
+      expect(error).toMatchObject({ name: 'SandboxError', code: 'SANDBOX_DESTROYED' })
     }
     expect(thrownBy(() => idle.capabilities())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
   })

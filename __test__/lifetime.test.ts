@@ -5,7 +5,7 @@ import { type Process, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
 import * as proc from './helpers/proc.js'
-import { rejectionOf, thrownBy } from './helpers/thrown.js'
+import { rejectionOf, rejectionsOf, thrownBy } from './helpers/thrown.js'
 
 const root = path.dirname(__dirname)
 
@@ -41,8 +41,9 @@ describe('destroy', () => {
         for (const rejection of await Promise.all(pending)) {
           expect(rejection).toMatchObject({ code: 'SANDBOX_DESTROYED' })
         }
-        for (const promise of [sandbox.exec('true'), session.exec('true'), sandbox.listSessions()]) {
-          expect(await rejectionOf(promise)).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+        const calls = [sandbox.exec('true'), session.exec('true'), sandbox.listSessions()]
+        for (const error of await rejectionsOf(calls)) {
+          expect(error).toMatchObject({ code: 'SANDBOX_DESTROYED' })
         }
         expect(thrownBy(() => sandbox.capabilities())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
         await session[Symbol.asyncDispose]()

@@ -4,7 +4,7 @@ import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
 import { tagged } from './helpers/proc.js'
-import { rejectionOf } from './helpers/thrown.js'
+import { rejectionOf, rejectionsOf } from './helpers/thrown.js'
 
 describe('sessions', () => {
   it('are isolated from each other', () =>
@@ -32,8 +32,9 @@ describe('sessions', () => {
       expect((await (await sandbox.getSession(id))?.exec('echo $x'))?.stdout).toBe('1\n')
       await sandbox.deleteSession(id)
       expect(await sandbox.getSession(id)).toBe(null)
-      for (const promise of [sandbox.exec('true', { sessionId: id }), sandbox.deleteSession(id)]) {
-        expect(await rejectionOf(promise)).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+      const calls = [sandbox.exec('true', { sessionId: id }), sandbox.deleteSession(id)]
+      for (const error of await rejectionsOf(calls)) {
+        expect(error).toMatchObject({ code: 'SESSION_NOT_FOUND' })
       }
       expect(await rejectionOf(sandbox.setEnvVars({}, { sessionId: id }))).toMatchObject({
         code: 'SESSION_NOT_FOUND',

@@ -149,13 +149,13 @@ describe('jobs', () => {
 
   itHolds('refuse an option together with its other name', async (jobs) => {
     const message = (names: string) => `${names} exclude each other`
-    const refused: Array<[Promise<unknown>, string]> = [
-      [jobs.start({ command: 'true', timeout: 1, timeoutSeconds: 1 }), 'timeout and timeoutSeconds'],
-      [jobs.start({ command: 'true', input: '', stdin: '' }), 'input and stdin'],
-      [jobs.cancel('x', { forceKillAfterDelay: 1, graceMs: 1 }), 'forceKillAfterDelay and graceMs'],
+    const refused: Array<[() => Promise<unknown>, string]> = [
+      [() => jobs.start({ command: 'true', timeout: 1, timeoutSeconds: 1 }), 'timeout and timeoutSeconds'],
+      [() => jobs.start({ command: 'true', input: '', stdin: '' }), 'input and stdin'],
+      [() => jobs.cancel('x', { forceKillAfterDelay: 1, graceMs: 1 }), 'forceKillAfterDelay and graceMs'],
     ]
     for (const [call, names] of refused)
-      expect(await rejectionOf(call)).toMatchObject({ code: 'INVALID_OPTION', message: message(names) })
+      expect(await rejectionOf(call())).toMatchObject({ code: 'INVALID_OPTION', message: message(names) })
     expect(await jobs.list()).toEqual([])
   })
 

@@ -5,7 +5,7 @@ import path from 'node:path'
 import { describe, expect } from 'vitest'
 import { freePort, serverCommand } from '../helpers/serving.js'
 import { all } from '../helpers/stream.js'
-import { rejectionOf } from '../helpers/thrown.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { type ContractPlace, itHolds } from './helper.js'
 
@@ -78,8 +78,8 @@ describe('processes', () => {
     expect(await sandbox.killAllProcesses()).toBe(1)
     expect(await sandbox.getProcess('two')).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
     expect(await sandbox.cleanupCompletedProcesses()).toBe(2)
-    for (const promise of [sandbox.killProcess('one'), sandbox.getProcessLogs('one')])
-      expect(await rejectionOf(promise)).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    for (const error of await rejectionsOf([sandbox.killProcess('one'), sandbox.getProcessLogs('one')]))
+      expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
     expect(await rejectionOf(sandbox.killProcess('../x'))).toMatchObject({ code: 'INVALID_ID' })
   })
 
@@ -386,11 +386,11 @@ describe('processes', () => {
 describe('a bad call', () => {
   itHolds('is reported before the process is looked up', async ({ sandbox }) => {
     expect(await sandbox.listProcesses({ status: [] })).toEqual([])
-    for (const call of [
+    const calls = [
       sandbox.killProcess('none', 'FOO' as never),
       sandbox.killProcess('none', 'SIGTERM', { bogus: 1 } as never),
-    ])
-      expect(await rejectionOf(call)).toMatchObject({ code: 'INVALID_OPTION' })
+    ]
+    for (const error of await rejectionsOf(calls)) expect(error).toMatchObject({ code: 'INVALID_OPTION' })
   })
 })
 

@@ -1,7 +1,7 @@
 /** Sessions and variables are the same here and over HTTP. */
 import { describe, expect } from 'vitest'
 import { made } from '../helpers/stream.js'
-import { rejectionOf } from '../helpers/thrown.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
 describe('sessions', () => {
@@ -123,17 +123,17 @@ describe('sessions', () => {
 
   itHolds('take the calls with them that wait when they are deleted', async ({ sandbox, directory }) => {
     const running = rejectionOf(sandbox.exec('touch begun; sleep 60'))
-    const waiting = [
+    const waiting = rejectionsOf([
       sandbox.exec('touch ran'),
       sandbox.execStream('touch ran').result,
       sandbox.exec('touch ran', { onOutput() {} }),
       sandbox.setEnvVars({ OLD: 'yes' }),
-    ].map((call: Promise<unknown>) => rejectionOf(call))
+    ])
     await made(directory, 'begun')
     const deleted = sandbox.deleteSession('default')
     const next = sandbox.exec('ls; echo "[$OLD]"')
     expect(await running).toMatchObject({ code: 'SESSION_DESTROYED' })
-    for (const error of await Promise.all(waiting))
+    for (const error of await waiting)
       expect(error).toMatchObject({
         code: 'SESSION_DESTROYED',
         message: "session 'default' was deleted",

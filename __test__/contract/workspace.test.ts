@@ -5,7 +5,7 @@ import type { Change } from 'nacre'
 import { describe, expect } from 'vitest'
 import { CHANGE, prepare, tree } from '../helpers/changes.js'
 import * as proc from '../helpers/proc.js'
-import { rejectionOf } from '../helpers/thrown.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { type ContractPlace, itHolds } from './helper.js'
 
@@ -60,7 +60,7 @@ describe('a workspace', () => {
       workspace.usage(),
       sandbox.checkpoint(),
     ]
-    for (const error of await Promise.all(calls.map((call) => rejectionOf(call))))
+    for (const error of await rejectionsOf(calls))
       expect(error).toMatchObject({ code: 'WORKSPACE_NOT_ENABLED' })
     expect(await rejectionOf(workspace.delete())).toMatchObject({ code: 'INVALID_ID' })
   })

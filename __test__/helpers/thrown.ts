@@ -20,6 +20,11 @@ export async function rejectionOf(promise: PromiseLike<unknown>): Promise<Error>
   throw new Error('nothing was rejected')
 }
 
+/** The errors of calls that are being made. None is unhandled while another one is awaited. */
+export function rejectionsOf(promises: PromiseLike<unknown>[]): Promise<Error[]> {
+  return Promise.all(promises.map(rejectionOf))
+}
+
 /** The OptionError that a function throws. */
 export function refusalOf(action: () => unknown): OptionError {
   const error = thrownBy(action)

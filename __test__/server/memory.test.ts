@@ -2,7 +2,7 @@
 import { SandboxClient } from 'nacre/client'
 import { expect, it } from 'vitest'
 import { withServer } from '../helpers/http.js'
-import { rejectionOf } from '../helpers/thrown.js'
+import { rejectionsOf } from '../helpers/thrown.js'
 
 const MEBIBYTE = 1024 * 1024
 
@@ -37,11 +37,12 @@ it('refuses a maxBuffer above 64 MiB, and names the remedy', () =>
     expect([status, body.code]).toEqual([400, 'INVALID_OPTION'])
     expect(body.message).toContain('execStream')
     const client = new SandboxClient({ url })
-    for (const call of [
+    const calls = [
       client.exec('touch ran', { maxBuffer }),
       client.execStream('touch ran', { maxBuffer }).result,
-    ])
-      expect(await rejectionOf(call)).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
+    ]
+    for (const error of await rejectionsOf(calls))
+      expect(error).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
     expect((await client.exec('ls ran')).success).toBe(false)
     await client.destroy()
   }))

@@ -334,13 +334,13 @@ describe('a checkpoint', () => {
         for (const bad of [undefined, 1, {}, null])
           expect(await rejectionOf(own.rollback(bad as never))).toBeInstanceOf(TypeError)
         for (const id of ['', '0', '1', '-1', '1e3', '99999999999999999999', 'x'])
-          for (const call of [own.rollback(id), own.deleteCheckpoint(id)])
-            expect(await rejectionOf(call)).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
+          for (const call of [() => own.rollback(id), () => own.deleteCheckpoint(id)])
+            expect(await rejectionOf(call())).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
         await own.exec('echo new > new')
         const point = await own.checkpoint()
         await own.destroy()
-        for (const call of [own.checkpoint(), own.checkpoints(), own.rollback(point)])
-          expect(await rejectionOf(call)).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+        for (const call of [() => own.checkpoint(), () => own.checkpoints(), () => own.rollback(point)])
+          expect(await rejectionOf(call())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       } finally {
         await own.destroy()
       }

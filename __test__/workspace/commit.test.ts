@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { CHANGE, prepare, tree } from '../helpers/changes.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { type Mode, modes, plain, withSandboxIn } from '../helpers/modes.js'
-import { rejectionOf } from '../helpers/thrown.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
 const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
@@ -114,8 +114,9 @@ describe('a commit', () => {
         const { sandbox } = workplace
         await sandbox.exec('echo changed > a')
         const process = await sandbox.startProcess(['sleep', '1000'])
-        for (const call of [sandbox.workspace.commit(), sandbox.workspace.discard()]) {
-          const { code, message } = (await rejectionOf(call)) as SandboxError
+        const calls = [sandbox.workspace.commit(), sandbox.workspace.discard()]
+        for (const error of await rejectionsOf(calls)) {
+          const { code, message } = error as SandboxError
           expect([code, message]).toEqual([
             'WORKSPACE_BUSY',
             expect.stringContaining(`${process.pid} (sleep 1000)`),
