@@ -50,7 +50,7 @@ impl Confined {
         Ok(Self { confinement, handles, filter, own, layered, broker: None })
     }
 
-    /// Replaces the mount of the workspace; see [`remount`](crate::remount).
+    /// Replaces the mount of the workspace; see [`crate::remount`].
     ///
     /// # Errors
     /// Those of [`remount::remount`].
