@@ -936,6 +936,26 @@ export interface KillOptions {
   /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
 }
+/** A program of a process that waits for input. */
+export interface ProcessWaiting {
+  /** 'reading': it waits for input and for nothing else. 'listening': also for something else, like a connection. */
+  state: 'reading' | 'listening'
+  /**
+   * False for a program that cannot be looked at, like `passwd` of an ordinary user: its terminal reads a line without
+   * echo, and it has done nothing for a second.
+   */
+  sure: boolean
+  /**
+   * How it reads: 'line' and 'secret' are lines from the terminal with and without echo, 'keys' are single keys, and
+   * 'pipe' is the standard input of the process (`input: 'pipe'`).
+   */
+  how: 'line' | 'secret' | 'keys' | 'pipe'
+  /** The name of the program. The kernel cuts it after 15 bytes. */
+  program: string
+  pid: number
+  /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
+  timed: boolean
+}
 /** The resources that a process and its descendants use. */
 export interface ProcessStats {
   /** Processor time so far, in ms. */
@@ -1029,6 +1049,15 @@ export interface Process extends ProcessInfo {
    * ended.
    */
   stats(): Promise<ProcessStats>
+  /**
+   * Finds out whether a program of the process waits for input: from its terminal, or from its standard input
+   * (`input: 'pipe'`). Resolves after 0.3 s (1.2 s if `sure` is false); with null if none does, or the process has ended.
+   *
+   * It is known from the kernel: two looks show the same thread in the same system call. So what the process has
+   * printed makes no difference. Not seen are programs that read by `io_uring`. An ordinary user can look neither at
+   * programs of other users nor at the session's own bash, see `sure`.
+   */
+  waiting(): Promise<ProcessWaiting | null>
   /** The process as plain data. */
   toJSON(): ProcessInfo
   /** Kills the process if it is running. */

@@ -1,11 +1,13 @@
 //! Conversions of background processes between the core's types and JavaScript's.
 
-use crate::types::{NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats};
+use crate::types::{
+    NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats, NativeWaiting,
+};
 use crate::variables::zip;
 use nacre_core::exec::{Chunk, Command, Input, KillPolicy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
-use nacre_core::process::{NewProcess, Process, Reason, Stats};
+use nacre_core::process::{How, NewProcess, Process, Reason, Stats, Waiting};
 use nacre_core::process_log::LogSlice;
 use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -124,6 +126,24 @@ pub fn stats(stats: Stats) -> NativeStats {
         pids: stats.pids as u32,
         io_read: stats.io_read as f64,
         io_write: stats.io_write as f64,
+    }
+}
+
+/// Converts a program that waits for input.
+pub fn waiting(waiting: Waiting) -> NativeWaiting {
+    let how = match waiting.how {
+        How::Line => "line",
+        How::Secret => "secret",
+        How::Keys => "keys",
+        How::Pipe => "pipe",
+    };
+    NativeWaiting {
+        listening: waiting.is_listening,
+        sure: waiting.is_sure,
+        how: how.into(),
+        program: waiting.program,
+        pid: waiting.pid.raw(),
+        timed: waiting.is_timed,
     }
 }
 

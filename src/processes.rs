@@ -173,6 +173,15 @@ impl NativeSandbox {
         })
     }
 
+    /// Looks for a program that waits for input.
+    #[napi(catch_unwind)]
+    pub fn process_waiting(&self, id: u32, process: NativeProcessRef) -> Result<()> {
+        self.with(id, &process, |found| async move {
+            let waiting = found.waiting().await?.map(process::waiting);
+            Ok(NativeEvent { waiting, ..NativeEvent::default() })
+        })
+    }
+
     /// Checks whether the tree listens on a port.
     #[napi(catch_unwind)]
     pub fn process_listens(&self, id: u32, process: NativeProcessRef, port: u32) -> Result<()> {

@@ -2,7 +2,7 @@
 import type { NativeResult } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
-import type { NativeLog, NativeProcess, NativeStats } from './process.js'
+import type { NativeLog, NativeProcess, NativeStats, NativeWaiting } from './process.js'
 import type {
   NativeChange,
   NativeCommit,
@@ -31,6 +31,7 @@ export interface NativeEvent {
   killed?: boolean
   log?: NativeLog
   stats?: NativeStats
+  waiting?: NativeWaiting
   /** Where a process of the tree listens: here, or inside its own network namespace. */
   listens?: 'no' | 'here' | 'inside'
   job?: NativeJob

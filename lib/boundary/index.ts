@@ -32,6 +32,7 @@ export type {
   NativeProcessRef,
   NativeProcessStart,
   NativeStats,
+  NativeWaiting,
 } from './process.js'
 export type {
   NativeCapabilities,

@@ -78,6 +78,15 @@ export interface NativeLogPiece {
   time: number
 }
 
+export interface NativeWaiting {
+  listening: boolean
+  sure: boolean
+  how: 'line' | 'secret' | 'keys' | 'pipe'
+  program: string
+  pid: number
+  timed: boolean
+}
+
 export interface NativeStats {
   /** Milliseconds. */
   cpuTime: number

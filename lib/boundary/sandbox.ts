@@ -60,6 +60,8 @@ export interface NativeSandbox {
   resizeProcess(process: NativeProcessRef, cols: number, rows: number): boolean
   /** Ends with `done` and `stats`, or with an error if the process has ended. */
   processStats(id: number, process: NativeProcessRef): void
+  /** Ends with `done`, and with `waiting` if a program waits for input. */
+  processWaiting(id: number, process: NativeProcessRef): void
   /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
   processListens(id: number, process: NativeProcessRef, port: number): void
   /** Forgets those of these processes that have ended, and their logs. Returns how many. */

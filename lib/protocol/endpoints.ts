@@ -57,6 +57,7 @@ export const logs = endpoint('GET', `${process}/logs`, replies.logs)
 export const writeToProcess = endpoint('POST', `${process}/input`, replies.empty, 'waits')
 export const resize = endpoint('POST', `${process}/resize`, replies.resize)
 export const stats = endpoint('GET', `${process}/stats`, replies.stats)
+export const waiting = endpoint('GET', `${process}/waiting`, replies.waiting)
 export const health = endpoint('GET', `${process}/health`, replies.health)
 export const restart = endpoint('POST', `${process}/restart`, replies.process, 'waits')
 

@@ -28,6 +28,7 @@ import type {
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
+  ProcessWaiting,
   Rollback,
   ServiceFailure,
   ServiceHealth,
@@ -106,6 +107,7 @@ export interface ProcessBackend {
   closeInput(): Promise<void>
   resize(size: { cols: number; rows: number }): Promise<boolean>
   stats(): Promise<ProcessStats>
+  waiting(): Promise<ProcessWaiting | null>
 }
 
 /** A process with a health check, restarted after a failure. */

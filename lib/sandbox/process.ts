@@ -16,6 +16,7 @@ import type {
   ProcessLogs,
   ProcessStats,
   ProcessStatus,
+  ProcessWaiting,
   Process as PublicProcess,
   Service as PublicService,
   ServiceFailure,
@@ -167,6 +168,10 @@ export class Process implements PublicProcess {
 
   async stats(): Promise<ProcessStats> {
     return this.#backend.stats()
+  }
+
+  async waiting(): Promise<ProcessWaiting | null> {
+    return this.#backend.waiting()
   }
 
   toJSON(): ProcessInfo {

@@ -3,7 +3,7 @@
 use super::exec::NativeResult;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
-use super::process::{NativeLog, NativeProcess, NativeStats};
+use super::process::{NativeLog, NativeProcess, NativeStats, NativeWaiting};
 use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
 use crate::piece::Piece;
 use napi_derive::napi;
@@ -36,6 +36,8 @@ pub struct NativeEvent {
     pub log: Option<NativeLog>,
     /// In `done`: the resource usage of a process.
     pub stats: Option<NativeStats>,
+    /// In `done`: the program of a process that waits for input, if there is one.
+    pub waiting: Option<NativeWaiting>,
     /// In `done`: where the tree listens on the port: `no`, `here` or `inside`.
     pub listens: Option<String>,
     /// In `done`: a job that was started or found.

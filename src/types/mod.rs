@@ -14,6 +14,7 @@ pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, N
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{
     NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats,
+    NativeWaiting,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
 pub use workspace::{

@@ -132,6 +132,23 @@ pub struct NativeLogPiece {
     pub time: f64,
 }
 
+/// A program that waits for input.
+#[napi(object, object_from_js = false)]
+pub struct NativeWaiting {
+    /// Whether it waits for other things too.
+    pub listening: bool,
+    /// Whether it could be looked at.
+    pub sure: bool,
+    /// `line`, `secret`, `keys` or `pipe`.
+    pub how: String,
+    /// Its name.
+    pub program: String,
+    /// Its process.
+    pub pid: i32,
+    /// Whether it goes on by itself after some time.
+    pub timed: bool,
+}
+
 /// Resource usage of a process and its tree.
 #[napi(object, object_from_js = false)]
 pub struct NativeStats {

@@ -2,7 +2,7 @@
 //!
 //! Both the host and the supervisor use it. A [`pid::Pid`] is a number that may be signalled, and a [`pid::Identity`]
 //! adds the time of its start, so that a reused number is never signalled. [`cgroup`] lets the kernel keep the list of a
-//! tree; [`tree`] and [`proc_table`] find it without. [`job`] has the files of a durable job, which outlives both.
+//! tree; [`tree`] and [`proc_table`] find it without. [`waiting`] tells whether programs wait for input. [`job`] has the files of a durable job, which outlives both.
 //!
 //! **It owns** what the kernel offers for processes: identities, pidfds, signals, control groups, `/proc`, limits.
 //!
@@ -18,4 +18,5 @@ pub mod pidfd;
 pub mod proc_table;
 pub mod signal;
 pub mod tree;
+pub mod waiting;
 pub mod watch;

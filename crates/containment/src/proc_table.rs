@@ -19,6 +19,10 @@ pub struct Stat {
     pub group: i32,
     /// Session id.
     pub session: i32,
+    /// The number of its terminal's device, 0 for none.
+    pub terminal: i32,
+    /// The foreground process group of the terminal, -1 without one.
+    pub foreground_group: i32,
     /// Processor time used, in user and kernel mode, in clock ticks.
     pub cpu_ticks: u64,
     /// The signals between 1 and 31 that the first thread blocks: signal n is bit n-1.
@@ -73,6 +77,8 @@ impl Stat {
             parent: fields.get(1)?.parse().ok()?,
             group: fields.get(2)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
+            terminal: fields.get(4)?.parse().ok()?,
+            foreground_group: fields.get(5)?.parse().ok()?,
             cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
             // Not every /proc has these fields.
             blocked: fields.get(29).and_then(|mask| mask.parse().ok()).unwrap_or(0),
@@ -95,6 +101,12 @@ impl Stat {
     /// True when the first thread of the process blocks a signal between 1 and 31.
     pub fn blocks(&self, signal: i32) -> bool {
         holds(self.blocked, signal)
+    }
+
+    /// Major and minor number of its terminal's device.
+    pub fn terminal_device(&self) -> (u32, u32) {
+        let number = self.terminal as u32;
+        ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00))
     }
 
     /// False for zombies, which have ended and wait to be reaped.

@@ -14,6 +14,7 @@ import type {
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
+  ProcessWaiting,
 } from '../../public/index.js'
 import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../requests/waits.js'
@@ -172,6 +173,10 @@ export class HttpProcess implements ProcessBackend {
 
   async stats(): Promise<ProcessStats> {
     return this.#call(endpoints.stats)
+  }
+
+  async waiting(): Promise<ProcessWaiting | null> {
+    return (await this.#call(endpoints.waiting)).waiting
   }
 
   /** Takes over the state that a reply has reported. */

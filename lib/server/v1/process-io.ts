@@ -116,6 +116,12 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     handle: async ({ params }) => (await processes.find(params.processId)).stats(),
   })
   define({
+    ...endpoints.waiting,
+    summary: 'Finds out whether a program of a process waits for input.',
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params }) => ({ waiting: await (await processes.find(params.processId)).waiting() }),
+  })
+  define({
     ...endpoints.health,
     summary: 'Returns the health of a service.',
     errors: ['PROCESS_NOT_FOUND'],

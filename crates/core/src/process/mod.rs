@@ -7,12 +7,14 @@ mod registry;
 mod request;
 mod stats;
 pub mod terminal;
+mod waiting;
 
 pub use hold::Hold;
 pub use pump::pump;
 pub use registry::Registry;
 pub use request::{NewProcess, StartRequest, Starter};
 pub use stats::Stats;
+pub use waiting::{How, Waiting};
 
 use crate::error::{Code, Error};
 use crate::exec::{Chunk, KillPolicy};
@@ -23,7 +25,7 @@ use nacre_protocol::supervisor::Asked;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
 use tokio::sync::{mpsc, watch};
@@ -116,6 +118,8 @@ pub struct Process {
     fate: Mutex<Fate>,
     writer: Mutex<Option<mpsc::UnboundedSender<Chunk>>>,
     terminal: Mutex<Option<Terminal>>,
+    /// The inode of the pipe that is its standard input.
+    input: OnceLock<u64>,
 }
 
 #[derive(Default)]
@@ -139,6 +143,7 @@ impl Process {
             fate: Mutex::default(),
             writer: Mutex::new(new.writer.take()),
             terminal: Mutex::default(),
+            input: OnceLock::new(),
         }
     }
 
@@ -236,8 +241,18 @@ impl Process {
 
     /// Sets the size of the terminal. False if there is no terminal, or the process has ended.
     pub fn resize(&self, size: terminal::Size) -> bool {
+        self.with_terminal(|terminal| terminal.resize(size)).is_some_and(|resized| resized.is_ok())
+    }
+
+    /// `None` if there is no terminal, or the process has ended.
+    fn with_terminal<T>(&self, act: impl FnOnce(&Terminal) -> T) -> Option<T> {
         let terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner);
-        self.life.borrow().end.is_none() && terminal.as_ref().is_some_and(|terminal| terminal.resize(size).is_ok())
+        terminal.as_ref().filter(|_| self.life.borrow().end.is_none()).map(act)
+    }
+
+    /// Records the inode of the pipe that is its standard input.
+    pub fn set_input(&self, pipe: u64) {
+        let _ = self.input.set(pipe);
     }
 
     /// Closes standard input.

@@ -1,6 +1,7 @@
 //! A pseudoterminal: the host holds the master, and a process gets the other side.
 
 use crate::sys;
+use rustix::termios::{LocalModes, tcgetattr};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
@@ -15,6 +16,15 @@ pub struct Size {
     pub cols: u16,
     /// Rows.
     pub rows: u16,
+}
+
+/// How a terminal hands out what is typed (termios(3)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mode {
+    /// By lines (`ICANON`), not by keys.
+    pub reads_lines: bool,
+    /// What is typed is shown (`ECHO`).
+    pub echoes: bool,
 }
 
 /// See the module.
@@ -62,6 +72,15 @@ impl Terminal {
             return Err(io::Error::last_os_error());
         }
         Ok(())
+    }
+
+    /// Its present mode.
+    ///
+    /// # Errors
+    /// Those of tcgetattr(3).
+    pub fn mode(&self) -> io::Result<Mode> {
+        let flags = tcgetattr(&self.master)?.local_modes;
+        Ok(Mode { reads_lines: flags.contains(LocalModes::ICANON), echoes: flags.contains(LocalModes::ECHO) })
     }
 
     /// Opens the process's side. It closes on exec and does not become this process's controlling terminal.

@@ -2,6 +2,7 @@
 
 use crate::exec::{Chunk, Input};
 use crate::sys;
+use rustix::fs::fstat;
 use std::io;
 use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
@@ -39,6 +40,14 @@ impl StdinEnd {
             _ => 0,
         };
         Ok(Some(Self::Pipe { end, begun }))
+    }
+
+    /// The inode of its pipe.
+    pub(super) fn pipe(&self) -> Option<u64> {
+        match self {
+            Self::Pipe { end, .. } => fstat(end).ok().map(|found| found.st_ino),
+            Self::Terminal(_) => None,
+        }
     }
 }
 

@@ -12,6 +12,7 @@ import type {
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
+  ProcessWaiting,
 } from '../../../public/index.js'
 import type { KillRequest, LogStreamPlan } from '../../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../../requests/waits.js'
@@ -118,5 +119,13 @@ export class LocalProcess implements ProcessBackend {
     const { stats } = await this.#engine.call((native, id) => native.processStats(id, ref))
     if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
     return { ...stats }
+  }
+
+  async waiting(): Promise<ProcessWaiting | null> {
+    const { ref } = this.handle
+    const { waiting } = await this.#engine.call((native, id) => native.processWaiting(id, ref))
+    if (waiting === undefined) return null
+    const { listening, ...rest } = waiting
+    return { state: listening ? 'listening' : 'reading', ...rest }
   }
 }

@@ -347,6 +347,9 @@ impl Session {
         if let Some(terminal) = terminal {
             process.set_terminal(terminal);
         }
+        if let Some(pipe) = stdin.as_ref().and_then(StdinEnd::pipe) {
+            process.set_input(pipe);
+        }
         if let Some(end) = stdin {
             feed_until_end(end, request.new.input, &process);
         }
