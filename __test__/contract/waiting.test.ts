@@ -1,6 +1,7 @@
 /** Whether a process waits for input is known here and over HTTP. */
 import { describe, expect } from 'vitest'
 import type { Process, ProcessOptions, ProcessWaiting } from '../../index.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
 
@@ -57,14 +58,29 @@ describe('a process', () => {
   })
 
   itHolds('goes on when it gets its input', async ({ sandbox }) => {
-    const running = await sandbox.startProcess('read -r a; sleep 600', TERMINAL)
-    expect(await seen(running)).toMatchObject({ how: 'line' })
+    const running = await sandbox.startProcess('sleep 0.1; read -r a; sleep 600', TERMINAL)
+    expect(await running.waitForInput({ timeout: 30_000 })).toMatchObject({ state: 'reading', how: 'line' })
     await running.write('line\n')
     await until(
       async () => (await running.waiting()) === null || undefined,
       () => 'it does not go on',
     )
     expect(running.status).toBe('running')
+    expect(await rejectionOf(running.waitForInput({ timeout: 1 }))).toMatchObject({
+      code: 'PROCESS_READY_TIMEOUT',
+    })
+    const waits = [
+      running.waitForInput(),
+      running.waitForInput({ signal: AbortSignal.abort() }),
+      running.waitForInput({ bogus: 1 } as never),
+    ]
+    const errors = rejectionsOf(waits)
+    await running.kill('SIGKILL')
+    expect(await errors).toMatchObject([
+      { code: 'PROCESS_EXITED_BEFORE_READY' },
+      { name: 'AbortError' },
+      { code: 'INVALID_OPTION' },
+    ])
   })
 
   itHolds('does not wait for input when it does something else', async ({ sandbox }) => {

@@ -4,14 +4,14 @@ import { refusalOf } from '../helpers/thrown.js'
 
 describe('planWait', () => {
   it('waits forever by default', () => {
-    expect(planWait(undefined)).toEqual({ timeout: 0, signal: undefined })
+    expect(planWait(undefined, 'wait')).toEqual({ timeout: 0, signal: undefined })
     expect(planWaitForExit(undefined)).toEqual({ timeout: 0, signal: undefined })
     expect(planWaitForExit(5)).toEqual({ timeout: 5, signal: undefined })
   })
 
   it('refuses other things by name', () => {
-    expect(refusalOf(() => planWait({ timeout: '5s' })).message).toContain('timeout must be')
-    expect(refusalOf(() => planWait(5)).message).toContain('options of wait')
+    expect(refusalOf(() => planWait({ timeout: '5s' }, 'wait')).message).toContain('timeout must be')
+    expect(refusalOf(() => planWait(5, 'wait')).message).toContain('options of wait')
     expect(refusalOf(() => planWaitForExit({ timeout: 5 })).message).toContain('timeout must be')
   })
 })

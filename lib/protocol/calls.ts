@@ -69,7 +69,7 @@ export const calls: readonly Call[] = [
   { name: 'setEnvVars', table: setEnvVarsOptions, route: '/v1/env' },
   { name: 'session.history', table: historyOptions },
   { name: 'kill', table: killOptions, route: '/v1/processes/{processId}/kill' },
-  { name: 'wait', table: waitOptions, route: '/v1/processes/{processId}/wait' },
+  { name: 'wait and waitForInput', table: waitOptions, route: '/v1/processes/{processId}/wait' },
   { name: 'waitForLog', table: waitForLogOptions, route: '/v1/processes/{processId}/wait-for-log' },
   { name: 'a health check by port', table: portOptions, route: '/v1/services' },
   { name: 'waitForPort', table: waitForPortOptions, route: '/v1/processes/{processId}/wait-for-port' },

@@ -51,6 +51,7 @@ const process = '/v1/processes/{processId}'
 export const getProcess = endpoint('GET', process, replies.process)
 export const killProcess = endpoint('POST', `${process}/kill`, replies.kill, 'waits')
 export const waitForEnd = endpoint('POST', `${process}/wait`, replies.wait, 'waits')
+export const waitForInput = endpoint('POST', `${process}/wait-for-input`, replies.waitingForInput, 'waits')
 export const waitForLog = endpoint('POST', `${process}/wait-for-log`, replies.logLine, 'waits')
 export const waitForPort = endpoint('POST', `${process}/wait-for-port`, replies.empty, 'waits')
 export const logs = endpoint('GET', `${process}/logs`, replies.logs)

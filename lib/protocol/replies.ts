@@ -142,18 +142,15 @@ export const stats = reply<api.ProcessStats>({
   ioWrite: number,
 })
 
-export const waiting = reply({
-  waiting: orNull(
-    reply<api.ProcessWaiting>({
-      state: wordOf('reading', 'listening'),
-      sure: boolean,
-      how: wordOf('line', 'secret', 'keys', 'pipe'),
-      program: text,
-      pid: number,
-      timed: boolean,
-    }),
-  ),
+export const waitingForInput = reply<api.ProcessWaiting>({
+  state: wordOf('reading', 'listening'),
+  sure: boolean,
+  how: wordOf('line', 'secret', 'keys', 'pipe'),
+  program: text,
+  pid: number,
+  timed: boolean,
 })
+export const waiting = reply({ waiting: orNull(waitingForInput) })
 
 export const logs = reply<api.ProcessLogs<api.Encoding>>({
   stdout: output,

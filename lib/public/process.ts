@@ -261,6 +261,12 @@ export interface Process extends ProcessInfo {
    * programs of other users nor at the session's own bash, see `sure`.
    */
   waiting(): Promise<ProcessWaiting | null>
+  /**
+   * Waits until a program of the process waits for input and for nothing else, as {@link Process.waiting} finds out.
+   *
+   * Rejects as waitForLog does.
+   */
+  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
   /** The process as plain data. */
   toJSON(): ProcessInfo
   /** Kills the process if it is running. */

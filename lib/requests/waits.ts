@@ -9,9 +9,9 @@ import type { CompleteValues } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'
 import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../schema/read.js'
 
-/** Checks the options of `wait`. Throws OptionError. */
-export function planWait(options: unknown): WaitLimits {
-  return readWithDefaults(waitOptions, options, 'wait')
+/** Checks the options of a wait without others. Throws OptionError. */
+export function planWait(options: unknown, call: 'wait' | 'waitForInput'): WaitLimits {
+  return readWithDefaults(waitOptions, options, call)
 }
 
 /** Checks the argument of `waitForExit`. Throws OptionError. */

@@ -102,6 +102,7 @@ export interface ProcessBackend {
   /** Its events as text, for callbacks. Reading them does not keep the event loop alive. */
   watch(wantsOutput: boolean): AsyncIterable<LogEvent>
   waitForLog(plan: LogPlan): Promise<LogMatch>
+  waitForInput(limits: WaitLimits): Promise<ProcessWaiting>
   waitForPort(plan: PortPlan): Promise<void>
   write(data: Uint8Array): Promise<void>
   closeInput(): Promise<void>

@@ -122,7 +122,7 @@ export class Process implements PublicProcess {
   }
 
   async wait(options?: WaitOptions): Promise<ProcessExit> {
-    return calledBy(this.wait, this.#backend.wait(planWait(options)))
+    return calledBy(this.wait, this.#backend.wait(planWait(options, 'wait')))
   }
 
   async waitForExit(timeout?: number): Promise<ProcessExit> {
@@ -148,6 +148,10 @@ export class Process implements PublicProcess {
 
   async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch> {
     return calledBy(this.waitForLog, this.#backend.waitForLog(planWaitForLog(pattern, options)))
+  }
+
+  async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {
+    return calledBy(this.waitForInput, this.#backend.waitForInput(planWait(options, 'waitForInput')))
   }
 
   async waitForPort(port: number, options?: WaitForPortOptions): Promise<void> {

@@ -135,6 +135,10 @@ export class HttpProcess implements ProcessBackend {
     return pattern.find(line) ?? { line }
   }
 
+  async waitForInput({ timeout, signal }: WaitLimits): Promise<ProcessWaiting> {
+    return this.#call(endpoints.waitForInput, { body: { timeout }, signal })
+  }
+
   async waitForPort({ port, http, interval, timeout, signal }: PortPlan): Promise<void> {
     const body = { port, ...probeBody({ http }), interval, timeout }
     await this.#call(endpoints.waitForPort, { body, signal })

@@ -22,7 +22,7 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     body: shape(described(waitOptions)),
     async handle({ params: { processId }, body, signal }) {
       const process = await processes.find(processId)
-      const exit = await process.wait(planWait({ ...body, signal }))
+      const exit = await process.wait(planWait({ ...body, signal }, 'wait'))
       return { exit, process: withInstance(process) }
     },
   })
@@ -33,6 +33,14 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     body: shape({ pattern: linePatternJson, ...described(waitForLogOptions) }, ['pattern']),
     handle: async ({ params, body: { pattern, ...rest }, signal }) =>
       (await processes.find(params.processId)).waitForLog(planWaitForLog(pattern, { ...rest, signal })),
+  })
+  define({
+    ...endpoints.waitForInput,
+    summary: 'Waits until a program of a process waits for input.',
+    errors,
+    body: shape(described(waitOptions)),
+    handle: async ({ params, body, signal }) =>
+      (await processes.find(params.processId)).waitForInput(planWait({ ...body, signal }, 'waitForInput')),
   })
   define({
     ...endpoints.waitForPort,

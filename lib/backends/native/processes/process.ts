@@ -22,6 +22,7 @@ import { notInTime } from './failures.js'
 import { exitOf, infoOf, type ProcessHandle } from './handle.js'
 import { LogStream } from './log-stream.js'
 import { readWhole } from './log-text.js'
+import { waitForInput, waiting } from './wait-for-input.js'
 import { waitForLog } from './wait-for-log.js'
 import { waitForPort } from './wait-for-port.js'
 import { watch } from './watch.js'
@@ -85,6 +86,10 @@ export class LocalProcess implements ProcessBackend {
     return waitForLog(this.#engine, this.handle, plan)
   }
 
+  async waitForInput(limits: WaitLimits): Promise<ProcessWaiting> {
+    return waitForInput(this.#engine, this.handle, limits)
+  }
+
   async waitForPort(plan: PortPlan): Promise<void> {
     return waitForPort(this.#engine, this.handle, plan)
   }
@@ -122,10 +127,6 @@ export class LocalProcess implements ProcessBackend {
   }
 
   async waiting(): Promise<ProcessWaiting | null> {
-    const { ref } = this.handle
-    const { waiting } = await this.#engine.call((native, id) => native.processWaiting(id, ref))
-    if (waiting === undefined) return null
-    const { listening, ...rest } = waiting
-    return { state: listening ? 'listening' : 'reading', ...rest }
+    return waiting(this.#engine, this.handle)
   }
 }
