@@ -1,5 +1,6 @@
 /**
- * The cost of a copy-on-write workspace: commands and files inside it against outside, its start, and its comparison.
+ * The cost of a copy-on-write workspace: commands and files inside it against outside, its start, its comparison, its
+ * checkpoints and its forks.
  *
  * Compared with what programs use instead: a copy, `git worktree`, fuse-overlayfs if it is installed, and a hidden git
  * repository, which looks at the whole directory in every step.
@@ -11,7 +12,7 @@ import { Sandbox } from 'nacre'
 import { roundRobin, summarizeEach } from '../stats.mjs'
 
 export const title = 'Copy-on-write workspace'
-export const variants = ['inside', 'start', 'step']
+export const variants = ['inside', 'start', 'step', 'back', 'fork']
 
 const IDENTITY = ['AUTHOR', 'COMMITTER'].flatMap((who) => [
   [`GIT_${who}_NAME`, 'bench'],
@@ -23,7 +24,7 @@ const CHANGES = 1000
 export async function measure(variant, { quick }) {
   const base = mkdtempSync('/var/tmp/nacre-bench-')
   try {
-    return await { inside, start, step }[variant](base, quick)
+    return await { inside, start, step, back, fork }[variant](base, quick)
   } finally {
     rmSync(base, { recursive: true })
   }
@@ -126,6 +127,97 @@ async function step(base, quick) {
     await Promise.all([nacre.destroy(), git.destroy()])
   }
   return results
+}
+
+/** A step to which one can go back, and the way back from ten changed files, to the end of the next command. */
+async function back(base, quick) {
+  const results = {}
+  const rounds = quick ? 2 : 10
+  for (const changes of [10, 1000]) {
+    const [seen, recorded] = ['seen', 'recorded'].map((name) =>
+      furnish(path.join(base, `${name}-${changes}`), 10_000),
+    )
+    const repository = { GIT_DIR: path.join(base, `git-${changes}`), GIT_WORK_TREE: recorded }
+    const nacre = open(base, seen, 'copy-on-write')
+    const git = open(base, recorded, 'direct', repository)
+    const record = 'git add -A && now=$(git commit-tree -m step "$(git write-tree)")'
+    await git.exec(`git init -q && ${record}`, { check: true })
+    let round = 0
+    const edit = (count) => `for ((i = 0; i < ${count}; i++)); do echo ${round++} > changed-$i; done`
+    let point
+    const times = { step: { nacre: [], 'hidden git': [] }, back: { nacre: [], 'hidden git': [] } }
+    for (let at = 0; at < rounds; at++) {
+      for (const sandbox of [nacre, git]) await sandbox.exec(edit(changes), { check: true })
+      times.step.nacre.push(
+        await timeOf(async () => {
+          point = await nacre.checkpoint()
+          await nacre.exec('true')
+        }),
+      )
+      times.step['hidden git'].push(await timeOf(() => git.exec(record, { check: true })))
+      for (const sandbox of [nacre, git]) await sandbox.exec(`${edit(10)}; x=new`, { check: true })
+      times.back.nacre.push(
+        await timeOf(async () => {
+          await nacre.rollback(point)
+          await nacre.exec('true', { check: true })
+        }),
+      )
+      // It restores the files, and neither the variables nor what git ignores.
+      const restore = 'git read-tree --reset -u "$now" && git clean -fdq'
+      times.back['hidden git'].push(await timeOf(() => git.exec(restore, { check: true })))
+    }
+    results[`a step after ${changes} changes, 10,000 files`] = summarizeEach(times.step)
+    results[`back by 10 changes, ${changes} before, 10,000 files`] = summarizeEach(times.back)
+    await Promise.all([nacre.destroy(), git.destroy()])
+  }
+  return results
+}
+
+/** Several independent copies of 10,000 files with 1,000 changes, to the end of the first command in each. */
+async function fork(base, quick) {
+  const directory = furnish(path.join(base, 'real'), 10_000)
+  const parent = open(base, directory, 'copy-on-write')
+  await parent.exec('for ((i = 0; i < 1000; i++)); do echo $i > changed-$i; done', { check: true })
+  let count = 0
+  const copies = async (wanted) => {
+    for (let made = 0; made < wanted; made++) {
+      const view = path.join(base, `view-${count++}`)
+      run('cp', ['-a', directory, view])
+      run('true', [], view)
+    }
+  }
+  const results = {}
+  for (const wanted of [1, 8, ...(quick ? [] : [100])]) {
+    const actions = {
+      nacre: async () => {
+        const forks = await parent.fork(wanted)
+        await Promise.all(forks.map((sandbox) => sandbox.exec('true', { check: true })))
+        return forks
+      },
+      ...(wanted <= 8 && { 'cp -a': () => copies(wanted) }),
+    }
+    const times = mapValues(actions, () => [])
+    for (let round = 0; round < (quick ? 2 : 5); round++) {
+      for (const [name, act] of Object.entries(actions)) {
+        let forks
+        times[name].push(
+          await timeOf(async () => {
+            forks = await act()
+          }),
+        )
+        await Promise.all((forks ?? []).map((sandbox) => sandbox.destroy()))
+      }
+    }
+    results[`${wanted} forks of 10,000 files`] = summarizeEach(times)
+  }
+  await parent.destroy()
+  return results
+}
+
+async function timeOf(act) {
+  const begun = performance.now()
+  await act()
+  return performance.now() - begun
 }
 
 /** Creates files of 2 KB, 100 in each directory. */
