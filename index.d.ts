@@ -15,7 +15,22 @@
 export interface CheckpointOptions {
   /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
   name?: string
+  /**
+   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
   /** Ends the wait for running commands: the call rejects with an AbortError, and nothing is kept. Default: none. */
+  signal?: AbortSignal
+}
+/** Options of {@link Sandbox.fork}. */
+export interface ForkOptions {
+  /**
+   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
+  /** Ends the wait for running commands: the call rejects with an AbortError, and there are no forks. Default: none. */
   signal?: AbortSignal
 }
 /** A moment to which a sandbox can be rolled back. */
@@ -1703,8 +1718,8 @@ export declare class Sandbox {
    * moment; new commands wait. Do not await it while reading the stream of a command.
    *
    * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, with CHECKPOINT_LIMIT after about 200 rollbacks
-   * on one another, with ROLLED_BACK if a rollback comes first, and with WORKSPACE_BUSY if background processes run that cannot
-   * be stopped, because there is no control group.
+   * and forks on one another, with ROLLED_BACK if a rollback comes first, and with WORKSPACE_BUSY if background processes run
+   * that cannot be stopped, because there is no control group, or with `busy: 'reject'`.
    */
   checkpoint(options?: CheckpointOptions): Promise<Checkpoint>
   /** Lists the checkpoints, the oldest first. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
@@ -1720,6 +1735,16 @@ export declare class Sandbox {
    * WORKSPACE_LOST, and of a sandbox with other isolation with WORKSPACE_UNSUPPORTED. Nothing has happened then.
    */
   rollback(point: Checkpoint | string): Promise<Rollback>
+  /**
+   * Makes `count` sandboxes, 1 to 256 (default: 1), with the same options, files, sessions and checkpoints as this one at one
+   * moment. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
+   * Background processes, services, terminals, jobs and watches are not forked. Destroy the forks like any sandbox; their
+   * workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
+   *
+   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A {@link SandboxClient} rejects with
+   * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
+   */
+  fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */

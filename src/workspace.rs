@@ -10,10 +10,10 @@ use crate::types::{
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
-use nacre_core::sandbox::Rollback;
+use nacre_core::sandbox::{Rollback, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Point, Skipped};
-use napi::bindgen_prelude::{Result, Uint8Array};
+use napi::bindgen_prelude::{ClassInstance, Result, Uint8Array};
 use napi_derive::napi;
 use std::io::Read;
 use std::path::PathBuf;
@@ -102,8 +102,8 @@ impl NativeSandbox {
 
     /// Keeps the files and the state of every session. Its wait for a pause can be abandoned.
     #[napi(catch_unwind)]
-    pub fn checkpoint(&self, id: u32, name: Option<String>) -> Result<()> {
-        let making = self.sandbox.checkpoint(name, self.waits.open(id).given_up());
+    pub fn checkpoint(&self, id: u32, name: Option<String>, rejects: bool) -> Result<()> {
+        let making = self.sandbox.checkpoint(name, when_busy(rejects), self.waits.open(id).given_up());
         self.answer(id, async move {
             let points = making.await?.map(|point| vec![kept(point)]);
             Ok(NativeEvent { points, ..NativeEvent::default() })
@@ -136,6 +136,18 @@ impl NativeSandbox {
             let Rollback { point, ended_processes, ended_sessions } = rolling.await?;
             let rollback = NativeRollback { ended_processes, ended_sessions };
             Ok(NativeEvent { points: Some(vec![kept(point)]), rollback: Some(rollback), ..NativeEvent::default() })
+        })
+    }
+
+    /// Lets other sandboxes, which have not been used, begin with the files and sessions of this one. Its wait for a pause can
+    /// be abandoned.
+    #[napi(catch_unwind)]
+    pub fn fork(&self, id: u32, forks: Vec<ClassInstance<'_, NativeSandbox>>, rejects: bool) -> Result<()> {
+        let forks = forks.iter().map(|fork| fork.sandbox.clone()).collect();
+        let forking = self.sandbox.fork(forks, when_busy(rejects), self.waits.open(id).given_up());
+        self.answer(id, async move {
+            let forked = forking.await?.map(|()| true);
+            Ok(NativeEvent { forked, ..NativeEvent::default() })
         })
     }
 
@@ -178,6 +190,10 @@ impl NativeSandbox {
         let settle = Settle::new(id, &self.emitter);
         Ok(runtime::spawn(async move { settle.answer(answer.await) })?)
     }
+}
+
+fn when_busy(rejects: bool) -> WhenBusy {
+    if rejects { WhenBusy::Reject } else { WhenBusy::Copy }
 }
 
 fn kept(Point { number, name, created_at, sessions }: Point) -> NativePoint {

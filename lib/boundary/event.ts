@@ -47,6 +47,7 @@ export interface NativeEvent {
   workspaces?: NativeNamed[]
   points?: NativePoint[]
   rollback?: NativeRollback
+  forked?: boolean
   /** The handle of what was opened. */
   handle?: number
   /** In `error`: the file concerned. */

@@ -114,18 +114,20 @@ export interface NativeSandbox {
   /** Ends with `done` and `workspaces`. Null: those in the state directory, here and below. */
   listWorkspaces(id: number, directory: string | null): void
   deleteWorkspace(id: number, directory: string | null, name: string): void
-  /** Ends with `done` and one of `points`. */
-  checkpoint(id: number, name: string | null): void
+  /** Ends with `done` and one of `points`. `rejects`: fails if programs use the workspace, here and below. */
+  checkpoint(id: number, name: string | null, rejects: boolean): void
   /** Ends with `done` and `points`. */
   checkpoints(id: number): void
   deleteCheckpoint(id: number, number: number): void
   /** Ends with `done`, one of `points` and `rollback`. */
   rollBack(id: number, number: number): void
+  /** Lets handles that were not used go on with the files and sessions of this one. Ends with `done` and `forked`. */
+  fork(id: number, forks: NativeSandbox[], rejects: boolean): void
   /** Ends with `done` and `usage`. */
   workspaceUsage(id: number): void
   /**
    * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, readLog, workspaceChanges or workspaceDiff, or
-   * the wait of workspaceCommit or workspaceDiscard for running commands. The call then ends with an empty `done`.
+   * the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for running commands. The call then ends with an empty `done`.
    */
   abandon(id: number): void
   destroy(id: number): void

@@ -39,6 +39,7 @@ import {
 } from './wait-options.js'
 import {
   checkpointOptions,
+  forkOptions,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
@@ -91,6 +92,7 @@ export const calls: readonly Call[] = [
   { name: 'jobs.cancel', table: jobCancelOptions, route: '/v1/jobs/{jobId}/cancel' },
   { name: 'workspace', table: workspaceOptions, local: true },
   { name: 'checkpoint', table: checkpointOptions, route: '/v1/checkpoints' },
+  { name: 'fork', table: forkOptions, local: true },
   { name: 'workspace.changes', table: workspaceChangesOptions, route: '/v1/workspace/changes' },
   { name: 'workspace.diff', table: workspaceDiffOptions, route: '/v1/workspace/diff' },
   { name: 'workspace.commit', table: workspaceCommitOptions, route: '/v1/workspace/commit' },

@@ -1,11 +1,13 @@
 /** The options of a workspace's calls. */
 import type {
   CheckpointOptions,
+  ForkOptions,
   WorkspaceChangesOptions,
   WorkspaceCommitOptions,
   WorkspaceDiffOptions,
   WorkspaceDiscardOptions,
 } from '../public/index.js'
+import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { displayName } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
@@ -35,5 +37,10 @@ export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
 /** Of `workspace.discard`. */
 export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ ...workspaceChangesOptions })
 
+const busy = { ...oneOf(['copy', 'reject']), default: 'copy' } as const
+
 /** Of `checkpoint`. */
-export const checkpointOptions = table<CheckpointOptions>()({ name: displayName, signal: abortSignal })
+export const checkpointOptions = table<CheckpointOptions>()({ name: displayName, busy, signal: abortSignal })
+
+/** Of `fork`. */
+export const forkOptions = table<ForkOptions>()({ busy, signal: abortSignal })

@@ -1,10 +1,26 @@
-/** Checkpoints of a sandbox with a copy-on-write workspace: its files and the state of its shells at one moment. */
+/** Checkpoints and forks of a sandbox with a copy-on-write workspace: its files and the state of its shells at one moment. */
 
 /** Options of {@link Sandbox.checkpoint}. */
 export interface CheckpointOptions {
   /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
   name?: string
+  /**
+   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
   /** Ends the wait for running commands: the call rejects with an AbortError, and nothing is kept. Default: none. */
+  signal?: AbortSignal
+}
+
+/** Options of {@link Sandbox.fork}. */
+export interface ForkOptions {
+  /**
+   * What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects
+   * with WORKSPACE_BUSY, which names them. Default: 'copy'.
+   */
+  busy?: 'copy' | 'reject'
+  /** Ends the wait for running commands: the call rejects with an AbortError, and there are no forks. Default: none. */
   signal?: AbortSignal
 }
 

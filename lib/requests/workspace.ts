@@ -2,12 +2,14 @@
 import { OptionError, SandboxError } from '../base/errors.js'
 import {
   checkpointOptions,
+  forkOptions,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
   workspaceDiscardOptions,
 } from '../protocol/workspace-options.js'
 import type { OptionValues } from '../schema/kind.js'
+import { count as counted } from '../schema/numbers.js'
 import type { CheckedPath } from '../schema/paths.js'
 import { describe, quote, readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 
@@ -29,6 +31,12 @@ export interface CommitPlan extends ChangesPlan {
 
 export type CheckpointPlan = OptionValues<typeof checkpointOptions>
 
+export interface ForkPlan extends OptionValues<typeof forkOptions> {
+  count: number
+}
+
+const forkCount = counted(1, 256)
+
 export function planChanges(options: unknown): ChangesPlan {
   return readOptions(workspaceChangesOptions, options, 'workspace.changes')
 }
@@ -47,6 +55,11 @@ export function planDiscard(options: unknown): ChangesPlan {
 
 export function planCheckpoint(options: unknown): CheckpointPlan {
   return readOptions(checkpointOptions, options, 'checkpoint')
+}
+
+export function planFork(count: unknown, options: unknown): ForkPlan {
+  const forks = readArgument(forkCount.read, count ?? 1, 'count')
+  return { count: forks, ...readOptions(forkOptions, options, 'fork') }
 }
 
 /** The number of a checkpoint, given by itself or by its id. */

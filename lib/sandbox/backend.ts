@@ -30,6 +30,7 @@ import type {
   ProcessStats,
   ProcessWaiting,
   Rollback,
+  Sandbox,
   ServiceFailure,
   ServiceHealth,
   WorkspaceUsage,
@@ -47,7 +48,7 @@ import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs
 import type { ProcessRequest } from '../requests/process.js'
 import type { ServiceRequest } from '../requests/service.js'
 import type { LogPlan, PortPlan } from '../requests/waits.js'
-import type { ChangesPlan, CheckpointPlan, CommitPlan, DiffPlan } from '../requests/workspace.js'
+import type { ChangesPlan, CheckpointPlan, CommitPlan, DiffPlan, ForkPlan } from '../requests/workspace.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
 import type { EnvLists } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
@@ -185,4 +186,6 @@ export interface CheckpointsBackend {
   list(): Promise<Checkpoint[]>
   delete(number: number): Promise<void>
   rollBack(number: number): Promise<Rollback>
+  /** Makes sandboxes that go on with the present state. */
+  fork(plan: ForkPlan): Promise<Sandbox[]>
 }

@@ -12,6 +12,7 @@ import type {
   Command,
   Encoding,
   EnvChanges,
+  ForkOptions,
   KillOptions,
   LogEvent,
   LogOptions,
@@ -30,7 +31,7 @@ import type {
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'
-import { planCheckpoint, readCheckpoint } from '../requests/workspace.js'
+import { planCheckpoint, planFork, readCheckpoint } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import { readOptions, refusal } from '../schema/read.js'
 import type { Backend } from './backend.js'
@@ -166,6 +167,10 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
 
   async rollback(point: Checkpoint | string): Promise<Rollback> {
     return calledBy(this.rollback, this.#backend.checkpoints.rollBack(readCheckpoint(point)))
+  }
+
+  async fork(count?: number, options?: ForkOptions): Promise<Sandbox[]> {
+    return calledBy(this.fork, this.#backend.checkpoints.fork(planFork(count, options)))
   }
 
   destroy(): Promise<void> {

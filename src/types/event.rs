@@ -64,6 +64,8 @@ pub struct NativeEvent {
     pub points: Option<Vec<NativePoint>>,
     /// In `done`: what a rollback has ended.
     pub rollback: Option<NativeRollback>,
+    /// In `done`: whether forks were made.
+    pub forked: Option<bool>,
     /// In `done`: the number of changes that were discarded.
     pub discarded: Option<f64>,
     /// In `done`: the handle of what was opened.

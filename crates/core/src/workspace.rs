@@ -87,6 +87,28 @@ impl Stop {
     }
 }
 
+/// What forks of a workspace begin with, while they are being opened.
+#[derive(Debug)]
+pub struct Fork {
+    parent: Arc<Workspace>,
+    number: u64,
+    is_sealed: bool,
+    origin: Vec<u8>,
+}
+
+impl Fork {
+    /// Whether the mount of the parent is read-only now: every session must change over.
+    pub fn is_sealed(&self) -> bool {
+        self.is_sealed
+    }
+
+    /// Lets the parent remove layers again.
+    pub fn end(&self) {
+        // A parent that has been closed has no layers.
+        let _ = self.parent.request(&Request::EndFork { fork: self.number });
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub struct Workspace {
@@ -269,6 +291,39 @@ impl Workspace {
         }
     }
 
+    /// Begins forks with the present files. No program may write to them meanwhile. With `may_seal`, every session must change
+    /// over to what [`Workspace::share`] returns afterwards, unless [`Fork::is_sealed`] says otherwise, and also after an
+    /// error.
+    ///
+    /// # Errors
+    /// As for [`Workspace::checkpoint`].
+    pub fn fork(self: &Arc<Self>, may_seal: bool) -> Result<Fork, Error> {
+        match self.request(&Request::Fork { may_seal })? {
+            (Reply::Forked { fork, is_sealed }, origin) => {
+                Ok(Fork { parent: Arc::clone(self), number: fork, is_sealed, origin: read_all(origin)? })
+            }
+            _ => Err(other_answer()),
+        }
+    }
+
+    /// Opens the workspace, which nothing has used before, as one of these forks.
+    ///
+    /// # Errors
+    /// As for [`Workspace::share`].
+    pub fn open_as(&self, fork: &Fork) -> Result<(), Error> {
+        let (_, copy) = fork.parent.request(&Request::Branch { fork: fork.number })?;
+        let copy = copy.ok_or_else(|| failed("the layers for a fork of the workspace are missing"))?;
+        let mut socket = lock(&self.socket);
+        if self.is_closed() {
+            return Err(Error::sandbox_destroyed());
+        }
+        let opened = self.open(Some((fork.origin.clone(), copy)));
+        opened.map(|opened| {
+            *socket = Some(opened);
+            self.release(&mut socket);
+        })
+    }
+
     /// The checkpoints, the oldest first.
     ///
     /// # Errors
@@ -414,7 +469,7 @@ impl Workspace {
         }
         match socket {
             Some(open) => Ok(open),
-            none => Ok(none.insert(self.open()?)),
+            none => Ok(none.insert(self.open(None)?)),
         }
     }
 
@@ -438,8 +493,8 @@ impl Workspace {
         })
     }
 
-    /// Starts the keeper, and opens the workspace.
-    fn open(&self) -> Result<OwnedFd, Error> {
+    /// Starts the keeper, and opens the workspace; as a fork, with what it begins with and its layers.
+    fn open(&self, fork: Option<(Vec<u8>, OwnedFd)>) -> Result<OwnedFd, Error> {
         let Options { path, id, directory, memory, max_bytes } = self.options.clone();
         assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
         if max_bytes.is_some() && !memory {
@@ -469,6 +524,7 @@ impl Workspace {
             socket
         };
         let storage = if memory { Storage::Memory { max_bytes } } else { Storage::Disk };
+        let (fork, copy) = fork.unzip();
         let opening = Opening {
             path: bytes(&path),
             stores: bytes(&self.stores),
@@ -477,8 +533,9 @@ impl Workspace {
             unique: self.unique.clone(),
             id,
             storage,
+            fork,
         };
-        let opened = exchange(&socket, &Request::Open(opening), None, self.id());
+        let opened = exchange(&socket, &Request::Open(opening), copy, self.id());
         let opened = opened.unwrap_or_else(|error| Err(failed(&format!("the workspace cannot be opened: {error}"))));
         let error = match opened {
             Ok((_, shares)) => {
@@ -639,7 +696,7 @@ fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(Reply, Opti
         }
         Reply::Missing => Err(missing(id)),
         Reply::TooManyLayers => {
-            let message = "the workspace has too many layers, from rollbacks on one another: roll back to an earlier checkpoint, or commit and create a new sandbox";
+            let message = "the workspace has too many layers, from rollbacks and forks on one another: roll back to an earlier checkpoint, or commit and create a new sandbox";
             Err(Error::new(Code::CheckpointLimit, message))
         }
         Reply::TooLarge(limit) => {

@@ -39,7 +39,7 @@ pub enum Asked {
     WithProgram,
 }
 
-/// Maximum programs that [`Report::NotFrozen`] names.
+/// Maximum programs that [`Report::Frozen`] and [`Report::NotFrozen`] name.
 pub const MAX_PROGRAMS: usize = 8;
 
 /// Maximum bytes of a program's command line in a report.
@@ -292,6 +292,10 @@ pub enum Report {
         id: u64,
         /// Whether there are programs, or the shell has a named pipe or a locked file open.
         is_in_use: bool,
+        /// Some of the programs, at most [`MAX_PROGRAMS`].
+        programs: Vec<Program>,
+        /// How many there are.
+        count: u64,
         /// The directory of the foreground group, if groups are used: the shell has left what is frozen.
         group: Option<String>,
     },

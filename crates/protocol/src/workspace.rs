@@ -100,6 +100,9 @@ pub struct Opening {
     pub id: Option<String>,
     /// Where the layers are.
     pub storage: Storage,
+    /// The file of [`Reply::Forked`], for a fork, which has no name. The answer to [`Request::Branch`] travels with the request
+    /// then.
+    pub fork: Option<Vec<u8>>,
 }
 
 /// A named workspace that may be closed.
@@ -194,6 +197,22 @@ pub enum Request {
         /// Its number.
         number: u64,
     },
+    /// Begin forks with the present files: nothing writes to them now. Answered by [`Reply::Forked`] with a file for
+    /// [`Opening::fork`].
+    Fork {
+        /// Whether everything that uses the mount can change over to another one, as it must after an error, too.
+        may_seal: bool,
+    },
+    /// Hand out the layers for one of the forks. Answered by [`Reply::Done`] with a descriptor.
+    Branch {
+        /// The number of [`Reply::Forked`].
+        fork: u64,
+    },
+    /// All forks are open, or never will be. Answered by [`Reply::Done`].
+    EndFork {
+        /// The number of [`Reply::Forked`].
+        fork: u64,
+    },
     /// Mount the files of a checkpoint beside the present ones. Answered by [`Reply::Kept`] with the file of the
     /// checkpoint, or [`Reply::NoCheckpoint`].
     Prepare {
@@ -243,6 +262,13 @@ pub enum Reply {
     /// The checkpoint. The mount is read-only now: everything that uses it must change over to what [`Request::Share`] hands
     /// out.
     Sealed(Point),
+    /// Forks can be opened, until [`Request::EndFork`].
+    Forked {
+        /// Identifies them.
+        fork: u64,
+        /// Whether the mount is read-only now, as after [`Reply::Sealed`].
+        is_sealed: bool,
+    },
     /// There is no such checkpoint.
     NoCheckpoint,
     /// A selected path names no change, and nothing has been done.

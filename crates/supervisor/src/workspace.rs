@@ -27,7 +27,7 @@ pub fn run(host: i32) -> ! {
             Ok(None) => break false,
             // What it was to stop has just been answered.
             Ok(Some((Request::Stop, _))) => continue,
-            Ok(Some((request @ Request::Open(_), _))) => open(&mut keeper, request, &is_leaving),
+            Ok(Some((request @ Request::Open(_), file))) => open(&mut keeper, request, file, &is_leaving),
             Ok(Some((request, file))) => keeper.answer(request, file, &is_leaving),
             Err(error) => (refusal(&error), None),
         };
@@ -41,8 +41,13 @@ pub fn run(host: i32) -> ! {
 }
 
 /// Opens the workspace. A thread answers what comes from the other socket.
-fn open(keeper: &mut Keeper, request: Request, is_leaving: &dyn Fn() -> bool) -> (Reply, Option<OwnedFd>) {
-    let opened = keeper.answer(request, None, is_leaving);
+fn open(
+    keeper: &mut Keeper,
+    request: Request,
+    file: Option<OwnedFd>,
+    is_leaving: &dyn Fn() -> bool,
+) -> (Reply, Option<OwnedFd>) {
+    let opened = keeper.answer(request, file, is_leaving);
     let sharer = match keeper.sharer() {
         Ok(sharer) => sharer,
         Err(failure) => return (failure.into(), None),

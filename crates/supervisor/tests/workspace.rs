@@ -40,6 +40,7 @@ impl Keeper {
             unique: "1-test".into(),
             id: None,
             storage: Storage::Disk,
+            fork: None,
         });
         let (reply, shares) = ask(&socket, &open);
         assert_eq!(reply, Reply::Done);

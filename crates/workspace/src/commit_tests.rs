@@ -1002,6 +1002,7 @@ fn the_keeper_answers_requests() {
                 unique: "1-test".into(),
                 id: None,
                 storage: nacre_protocol::workspace::Storage::Disk,
+                fork: None,
             });
             let mut answer = |request| keeper.answer(request, None, &|| false);
             assert_eq!(answer(open).0, Reply::Done);

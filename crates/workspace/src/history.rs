@@ -2,7 +2,7 @@
 //! sandbox at that moment, which only the host understands.
 
 use crate::failure::{Failure, errno_of};
-use crate::layers::Stack;
+use crate::layers::{Stack, own_or_shared};
 use crate::tree::{names, open_file, status};
 use crate::{sealed, state};
 use nacre_protocol::workspace::Point;
@@ -123,7 +123,7 @@ pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd) -> Result<()> {
 /// # Errors
 /// Those of openat(2).
 pub fn read_text(place: &OwnedFd, number: u64) -> Result<OwnedFd> {
-    open_file(place, &text_name(number))
+    own_or_shared(place, &text_name(number), open_file)
 }
 
 /// The allocated bytes of all texts.
@@ -138,6 +138,7 @@ pub fn text_bytes(place: &OwnedFd) -> Result<u64> {
     Ok(bytes)
 }
 
-fn text_name(number: u64) -> Vec<u8> {
+/// The name of the text of a checkpoint.
+pub fn text_name(number: u64) -> Vec<u8> {
     [TEXT, number.to_string().as_bytes()].concat()
 }

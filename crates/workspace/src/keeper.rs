@@ -5,6 +5,7 @@
 
 use crate::checkpoints::Checkpoints;
 use crate::failure::{Failure, while_doing};
+use crate::fork::Origin;
 use crate::history::History;
 use crate::journal::{self, Journal};
 use crate::named::{self, Named, Wanted};
@@ -100,7 +101,7 @@ impl Keeper {
             (Request::Delete { stores, id }, None) => {
                 named::delete(&as_path(stores), &id).map(|()| (Reply::Done, None))
             }
-            (Request::Open(opening), None) => open(opening).map(|open| {
+            (Request::Open(opening), None) => open(opening, file).map(|open| {
                 self.0 = Some(open);
                 (Reply::Done, None)
             }),
@@ -145,8 +146,9 @@ fn as_path(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-fn open(opening: Opening) -> Result<Open, Failure> {
-    let Opening { path: name, stores, removes_stores, unique, id, storage } = opening;
+/// Opens a workspace. `copy` has the layers of a fork.
+fn open(opening: Opening, copy: Option<OwnedFd>) -> Result<Open, Failure> {
+    let Opening { path: name, stores, removes_stores, unique, id, storage, fork } = opening;
     let (path, stores) = (as_path(name.clone()), as_path(stores));
     let stores = Stores { path: &stores, are_temporary: removes_stores };
     let mounter = opening::enter_namespaces()?;
@@ -172,18 +174,35 @@ fn open(opening: Opening) -> Result<Open, Failure> {
             Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: true, staging, opened, known })
         }
         (None, storage) => {
+            let origin = fork.map(|origin| Origin::read(&origin, &real, mounter)).transpose()?;
             let mut store = Store::create(&stores, unique.as_bytes(), storage)?;
-            let mounted = opening::moment(&real, store.directory()).and_then(|opened| {
-                let first = store.layers().create(&real).map_err(while_doing("create a layer"))?;
-                let history = History::new(vec![first]);
-                Ok((opened, attach(&real, &store, &history, mounter)?, history))
+            let begun = match origin.zip(copy) {
+                Some((origin, copy)) => go_on(origin, &copy, &mut store, &real),
+                None => begin(&store, &real),
+            };
+            let mounted = begun.and_then(|(opened, known, history)| {
+                Ok((opened, known, attach(&real, &store, &history, mounter)?, history))
             });
-            let (opened, mount, history) = mounted.inspect_err(|_| store.remove())?;
-            let (base, staging, known) = (Tree::new(real), staging::name(unique.as_bytes()), Known::default());
+            let (opened, known, mount, history) = mounted.inspect_err(|_| store.remove())?;
+            let (base, staging) = (Tree::new(real), staging::name(unique.as_bytes()));
             let checkpoints = Checkpoints::new(history, false);
             Ok(Open { mounter, path: name, base, mount, checkpoints, store, is_named: false, staging, opened, known })
         }
     }
+}
+
+/// The moment of the opening, what commits have made, and the layers.
+type Begun = Result<((i64, i64), Known, History), Failure>;
+
+fn begin(store: &Store, real: &OwnedFd) -> Begun {
+    let opened = opening::moment(real, store.directory())?;
+    let first = store.layers().create(real).map_err(while_doing("create a layer"))?;
+    Ok((opened, Known::default(), History::new(vec![first])))
+}
+
+fn go_on(mut origin: Origin, copy: &OwnedFd, store: &mut Store, real: &OwnedFd) -> Begun {
+    origin.settle(store, copy, real).map_err(while_doing("use the layers of the workspace in a fork"))?;
+    Ok((origin.opened, origin.known, origin.history))
 }
 
 /// Mounts the present layers.
@@ -219,6 +238,16 @@ impl Open {
             Request::Checkpoint { point, may_seal } => self.checkpoint(point, may_seal, file, interrupt),
             Request::Checkpoints => Ok((Reply::Done, Some(listed(&self.checkpoints.points())?))),
             Request::DeleteCheckpoint { number } => self.delete_checkpoint(number),
+            Request::Fork { may_seal } => self.fork(may_seal, interrupt),
+            Request::Branch { fork } => {
+                let copy = self.checkpoints.branch(fork).map_err(while_doing("copy the mounts of the layers"))?;
+                let copy = copy.ok_or_else(|| Failure::System(Errno::INVAL, "open a fork that has ended".into()))?;
+                Ok((Reply::Done, Some(copy)))
+            }
+            Request::EndFork { fork } => {
+                self.checkpoints.end_fork(&self.store, fork);
+                Ok((Reply::Done, None))
+            }
             Request::Prepare { number } => self.prepare(number),
             Request::Switch => self.switch(),
         }
@@ -351,6 +380,27 @@ impl Open {
         Ok((Reply::Kept(point), None))
     }
 
+    /// Begins a fork. Seals the present layer if that is possible, and copies it otherwise.
+    fn fork(&mut self, may_seal: bool, interrupt: &Interrupt<'_>) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let doing = "fork the workspace";
+        let root = self.base.directory(b"").map_err(while_doing(doing))?;
+        let root = root.ok_or_else(|| Failure::System(Errno::STALE, doing.into()))?;
+        let identity = journal::identity(&root).map_err(while_doing(doing))?;
+        let (fork, history, is_sealed) = {
+            // Nothing gets a copy of a mount that is being replaced.
+            let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
+            let present = may_seal.then_some(&mut *mount);
+            self.checkpoints.fork(&self.store, &self.base, self.mounter, present, interrupt)?
+        };
+        let stores = [&[self.store.name().to_vec()], self.store.origins()].concat();
+        let (mounter, opened, known) = (self.mounter, self.opened, self.known.clone());
+        let origin = in_memory(&Origin { identity, mounter, history, opened, known, stores });
+        let origin = origin.map_err(while_doing(doing)).inspect_err(|_| {
+            self.checkpoints.end_fork(&self.store, fork);
+        })?;
+        Ok((Reply::Forked { fork, is_sealed }, Some(origin)))
+    }
+
     fn delete_checkpoint(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let deleted = self.checkpoints.delete(&self.store, number);
         let is_deleted = deleted.map_err(while_doing("delete a checkpoint of the workspace"))?;
@@ -387,16 +437,16 @@ impl Open {
 
 /// A file in memory with a list, for a reply.
 fn listed<T: serde::Serialize>(entries: &[T]) -> Result<OwnedFd, Failure> {
-    list(entries).map_err(|error| {
-        let errno = error.raw_os_error().map_or(Errno::NOMEM, Errno::from_raw_os_error);
-        Failure::System(errno, "list the paths".into())
-    })
+    in_memory(&entries).map_err(while_doing("list the paths"))
 }
 
-/// A file in memory with a list.
-fn list<T: serde::Serialize>(entries: &[T]) -> std::io::Result<OwnedFd> {
-    let mut file = File::from(memfd_create("nacre-changes", MemfdFlags::CLOEXEC)?);
-    file.write_all(&message::encode(&entries)?)?;
-    seek(&file, SeekFrom::Start(0))?;
-    Ok(file.into())
+/// A file in memory with a value.
+fn in_memory<T: serde::Serialize>(value: &T) -> rustix::io::Result<OwnedFd> {
+    let write = || {
+        let mut file = File::from(memfd_create("nacre-reply", MemfdFlags::CLOEXEC)?);
+        file.write_all(&message::encode(value)?)?;
+        seek(&file, SeekFrom::Start(0))?;
+        Ok(file.into())
+    };
+    write().map_err(|error: std::io::Error| error.raw_os_error().map_or(Errno::NOMEM, Errno::from_raw_os_error))
 }

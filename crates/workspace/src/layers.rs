@@ -3,6 +3,9 @@
 //! Each contains `upper`, the layer itself. The one that receives the writes also has `work`, the kernel's directory for
 //! it, and `mount`, over which it is mounted. All others are sealed: nothing changes in them. What they have beside `upper` is
 //! left from before.
+//!
+//! A fork also uses layers of other stores: they are mounted in the directory `shared`, with the same numbers in all forks.
+//! A fork locks each of them (flock(2)), and no process removes a layer that is locked.
 
 use crate::duplicate;
 use crate::metadata::Metadata;
@@ -10,10 +13,10 @@ use crate::overlay::{self, Mount, Mounter};
 use crate::removal;
 use crate::tree::{Tree, file_type, join, names, open_directory, status};
 use crate::walk::Walk;
-use rustix::fs::{FileType, Mode, mkdirat};
+use rustix::fs::{FileType, FlockOperation, Mode, flock, mkdirat};
 use rustix::io::{Errno, Result};
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread::JoinHandle;
 
@@ -21,6 +24,8 @@ const PREFIX: &[u8] = b"layer-";
 const UPPER: &[u8] = b"upper";
 const WORK: &[u8] = b"work";
 const MOUNT: &[u8] = b"mount";
+/// The directory with what belongs to other stores.
+pub const SHARED: &[u8] = b"shared";
 
 /// A layer, by its number.
 pub type Number = u64;
@@ -33,6 +38,8 @@ pub struct Layers {
     place: OwnedFd,
     /// The last number. None is used again: the removal of a layer may still be running.
     last: Cell<Number>,
+    /// The locks of layers that belong to other stores.
+    shared: RefCell<BTreeMap<Number, OwnedFd>>,
     /// Threads that remove layers.
     removals: RefCell<Vec<JoinHandle<()>>>,
 }
@@ -44,7 +51,7 @@ impl Layers {
     /// Those of the system calls.
     pub fn at(place: OwnedFd) -> Result<Self> {
         let last = all(&place)?.into_iter().max().unwrap_or(0);
-        Ok(Self { place, last: Cell::new(last), removals: RefCell::default() })
+        Ok(Self { place, last: Cell::new(last), shared: RefCell::default(), removals: RefCell::default() })
     }
 
     /// The directory.
@@ -83,12 +90,36 @@ impl Layers {
         })
     }
 
-    /// Removes every layer that is in none of these stacks, in the background. What fails is left to the next call.
+    /// Locks layers that belong to other stores, and are mounted in [`SHARED`].
+    ///
+    /// # Errors
+    /// Those of the system calls: `EAGAIN` and `ENOENT` if one is being removed.
+    pub fn share(&self, layers: impl IntoIterator<Item = Number>) -> Result<()> {
+        let mut shared = self.shared.borrow_mut();
+        for layer in layers {
+            let directory = directory(&self.place, layer)?;
+            flock(&directory, FlockOperation::NonBlockingLockShared)?;
+            // Otherwise it was removed just before.
+            open_directory(&directory, UPPER)?;
+            shared.insert(layer, directory);
+            self.last.set(self.last.get().max(layer));
+        }
+        Ok(())
+    }
+
+    /// Unlocks all layers that belong to other stores.
+    pub fn unshare(&self) {
+        self.shared.borrow_mut().clear();
+    }
+
+    /// Removes every layer that is in none of these stacks, in the background, and unlocks those that belong to other stores.
+    /// What fails, and what a fork uses, is left to the next call.
     ///
     /// # Errors
     /// Those of the system calls, if the layers cannot be listed.
     pub fn keep_only<'a>(&self, stacks: impl IntoIterator<Item = &'a Stack>) -> Result<()> {
         let kept: HashSet<Number> = stacks.into_iter().flatten().copied().collect();
+        self.shared.borrow_mut().retain(|layer, _| kept.contains(layer));
         let unused: Vec<Number> = all(&self.place)?.into_iter().filter(|layer| !kept.contains(layer)).collect();
         if unused.is_empty() {
             return Ok(());
@@ -96,7 +127,7 @@ impl Layers {
         let place = open_directory(&self.place, b".")?;
         let removal = move || {
             for layer in unused {
-                let _ = removal::remove(&place, &name(layer));
+                let _ = remove(&place, layer);
             }
         };
         let mut removals = self.removals.borrow_mut();
@@ -111,6 +142,59 @@ impl Layers {
             let _ = removal.join();
         }
     }
+}
+
+/// Removes a layer, unless a fork uses it. Returns whether it has done so.
+fn remove(place: &OwnedFd, layer: Number) -> Result<bool> {
+    let Some(_locked) = lock(place, layer)? else { return Ok(false) };
+    removal::remove(place, &name(layer)).map(|()| true)
+}
+
+/// Locks a layer, so that no fork begins to use it. `None` if one uses it.
+fn lock(place: &OwnedFd, layer: Number) -> Result<Option<OwnedFd>> {
+    let directory = open_directory(place, &name(layer))?;
+    match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::AGAIN) => Ok(None),
+        locked => locked.map(|()| Some(directory)),
+    }
+}
+
+/// Whether a fork uses one of the layers in a directory.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn are_shared(place: &OwnedFd) -> Result<bool> {
+    for layer in all(place)? {
+        if lock(place, layer)?.is_none() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Removes all layers in a directory, except those that forks use. Returns whether there are such layers.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn remove_unused(place: &OwnedFd) -> Result<bool> {
+    let mut are_shared = false;
+    for layer in all(place)? {
+        are_shared |= !remove(place, layer)?;
+    }
+    Ok(are_shared)
+}
+
+/// Whether no fork uses one of the layers in a directory any more.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn are_any_unused(place: &OwnedFd) -> Result<bool> {
+    for layer in all(place)? {
+        if lock(place, layer)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn create(directory: &OwnedFd, below: &OwnedFd) -> Result<()> {
@@ -228,12 +312,33 @@ fn all(place: &OwnedFd) -> Result<Vec<Number>> {
     Ok(names(place)?.into_iter().filter_map(number).collect())
 }
 
-fn name(layer: Number) -> Vec<u8> {
+/// The name of the directory of a layer.
+pub fn name(layer: Number) -> Vec<u8> {
     [PREFIX, layer.to_string().as_bytes()].concat()
 }
 
+/// The directory of a layer, of this or another store.
+pub fn directory(place: &OwnedFd, layer: Number) -> Result<OwnedFd> {
+    own_or_shared(place, &name(layer), |place, name| open_directory(place, name))
+}
+
+/// Opens something of this store; of another one if this one does not have it.
+///
+/// # Errors
+/// Those of `open`.
+pub fn own_or_shared(
+    place: &OwnedFd,
+    name: &[u8],
+    open: impl Fn(&OwnedFd, &[u8]) -> Result<OwnedFd>,
+) -> Result<OwnedFd> {
+    match open(place, name) {
+        Err(Errno::NOENT) => open(&open_directory(place, SHARED)?, name),
+        opened => opened,
+    }
+}
+
 fn upper(place: &OwnedFd, layer: Number) -> Result<OwnedFd> {
-    open_directory(open_directory(place, &name(layer))?, UPPER)
+    open_directory(directory(place, layer)?, UPPER)
 }
 
 fn tree(place: &OwnedFd, layer: Number) -> Result<Tree> {

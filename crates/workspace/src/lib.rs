@@ -18,6 +18,7 @@ pub mod diff;
 mod discard;
 mod duplicate;
 pub mod failure;
+mod fork;
 mod handle;
 mod history;
 mod journal;

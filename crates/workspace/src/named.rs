@@ -172,6 +172,9 @@ pub fn delete(stores: &Path, id: &str) -> std::result::Result<(), Failure> {
         Err(Obstacle::Failed(Errno::NOENT)) => return Err(Failure::Missing),
         Err(Obstacle::Failed(errno)) => return Err(while_doing(doing())(errno)),
     };
+    if layers::are_shared(&directory).map_err(while_doing(doing()))? {
+        return Err(Failure::InUse("forks of it use its layers: destroy them first".into()));
+    }
     match recovery::recover(&directory) {
         // Without its real directory or its journal, it can never be completed.
         Ok(_) | Err(Failure::Missing | Failure::System(Errno::STALE | Errno::BADMSG, _)) => {}
@@ -186,9 +189,8 @@ pub fn delete(stores: &Path, id: &str) -> std::result::Result<(), Failure> {
             renameat(&parent, &name[..], &parent, &trash[..])?;
             trash
         };
-        sweep::remove(&parent, &trash, &directory)
+        sweep::remove(&parent, &trash, &directory, lock)
     })();
-    drop(lock);
     deleted.map_err(while_doing(doing()))
 }
 

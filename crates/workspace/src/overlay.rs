@@ -7,8 +7,8 @@ use crate::tree::open_directory;
 use rustix::fs::{StatVfsMountFlags, fstat, fstatvfs};
 use rustix::io::{Errno, Result};
 use rustix::mount::{
-    FsPickFlags, MountFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fsconfig_set_flag, fspick, mount,
-    open_tree, unmount,
+    FsPickFlags, MountFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, fsconfig_reconfigure, fsconfig_set_flag,
+    fspick, mount, mount_bind, move_mount, open_tree, unmount,
 };
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
@@ -142,6 +142,23 @@ pub fn attach_memory(parent: &OwnedFd, name: &[u8], max_bytes: Option<u64>) -> R
     over(parent, name, |place| mount("nacre-memory", place, "tmpfs", flags, options.as_c_str()))
 }
 
+/// Mounts a directory, or a file, at another place in the present mount namespace, without what is mounted in it.
+///
+/// # Errors
+/// Those of mount(2).
+pub fn bind(from: &OwnedFd, to: &OwnedFd) -> Result<()> {
+    mount_bind(by_descriptor(from.as_fd()), by_descriptor(to.as_fd()))
+}
+
+/// Mounts what [`copy_all`] has returned, in any mount namespace, over the directory `name` in `parent`.
+///
+/// # Errors
+/// Those of move_mount(2).
+pub fn attach_copy(parent: &OwnedFd, name: &[u8], copy: &OwnedFd) -> Result<Mount> {
+    let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
+    over(parent, name, |place| move_mount(copy, "", rustix::fs::CWD, place, flags))
+}
+
 /// Mounts something over a directory.
 fn over(parent: &OwnedFd, name: &[u8], mount: impl FnOnce(String) -> Result<()>) -> Result<Mount> {
     let place = open_directory(parent, name)?;
@@ -181,6 +198,18 @@ fn restrictions(base: BorrowedFd<'_>) -> Result<MountFlags> {
 pub fn copy(merged: &OwnedFd) -> Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_EMPTY_PATH;
     open_tree(merged, "", flags)
+}
+
+/// Like [`copy`], with everything that is mounted in it.
+///
+/// # Errors
+/// Those of open_tree(2).
+pub fn copy_all(root: &OwnedFd) -> Result<OwnedFd> {
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE
+        | OpenTreeFlags::OPEN_TREE_CLOEXEC
+        | OpenTreeFlags::AT_EMPTY_PATH
+        | OpenTreeFlags::AT_RECURSIVE;
+    open_tree(root, "", flags)
 }
 
 fn by_descriptor(directory: BorrowedFd<'_>) -> String {

@@ -1,7 +1,7 @@
 //! Removes directory trees of any depth, whatever the modes of their directories.
 
 use crate::tree::names;
-use rustix::fs::{AtFlags, Mode, OFlags, fchmod, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, ResolveFlags, fchmod, openat, openat2, renameat, unlinkat};
 use rustix::io::{Errno, Result};
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -52,7 +52,9 @@ pub fn remove_or_open(directory: &OwnedFd, name: &[u8]) -> Result<Option<OwnedFd
         removed => return removed.map(|()| None),
     }
     // Without write permission, a directory can neither be emptied nor moved by its owner.
-    let path = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY, Mode::empty())?;
+    // What is mounted there belongs to another tree.
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::DIRECTORY;
+    let path = openat2(directory, name, flags, Mode::empty(), ResolveFlags::NO_XDEV)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let own = Mode::from_raw_mode(0o700);
     let _ = rustix::fs::chmod(crate::tree::reachable(path.as_fd(), b"."), own);

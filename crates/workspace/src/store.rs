@@ -2,13 +2,14 @@
 
 use crate::failure::{Failure, while_doing};
 use crate::journal;
-use crate::layers::Layers;
+use crate::layers::{self, Layers, Number};
 use crate::overlay::{self, Mount};
 use crate::sweep::{self, Abandoned};
 use crate::tree::open_directory;
 use nacre_protocol::workspace::Storage;
 use rustix::fs::{Mode, fstatfs, mkdir, mkdirat};
 use rustix::io::{Errno, Result};
+use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -78,8 +79,12 @@ pub struct Store {
     /// A file system in memory with the layers, which are otherwise in the directory of the store.
     memory: Option<Mount>,
     layers: Layers,
+    /// What a fork uses of other stores.
+    shared: Option<Mount>,
+    /// The names of these stores.
+    origins: Vec<Vec<u8>>,
     /// Says to other processes that the store is in use.
-    _lock: OwnedFd,
+    lock: Option<OwnedFd>,
 }
 
 impl Store {
@@ -124,12 +129,34 @@ impl Store {
     ) -> Result<Self> {
         let temporary = stores.are_temporary.then(|| stores.path.to_path_buf());
         let layers = Layers::at(directory.try_clone().map_err(|_| Errno::MFILE)?)?;
-        Ok(Self { parent, temporary, name, directory, memory: None, layers, _lock: lock })
+        let (shared, origins, lock) = (None, Vec::new(), Some(lock));
+        Ok(Self { parent, temporary, name, directory, memory: None, layers, shared, origins, lock })
     }
 
     /// Its directory on disk.
     pub fn directory(&self) -> &OwnedFd {
         &self.directory
+    }
+
+    /// Its name in the directory of all stores.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Uses layers of other stores, given by their names. `copy` has these layers, see [`crate::fork::Branch`].
+    ///
+    /// # Errors
+    /// Those of the system calls: `EAGAIN` and `ENOENT` if a layer is being removed.
+    pub fn share(&mut self, copy: &OwnedFd, layers: BTreeSet<Number>, origins: Vec<Vec<u8>>) -> Result<()> {
+        mkdirat(self.layers.place(), layers::SHARED, Mode::RWXU)?;
+        self.shared = Some(overlay::attach_copy(self.layers.place(), layers::SHARED, copy)?);
+        self.origins = origins;
+        self.layers.share(layers)
+    }
+
+    /// The names of the stores whose layers it uses.
+    pub fn origins(&self) -> &[Vec<u8>] {
+        &self.origins
     }
 
     /// Its layers.
@@ -148,15 +175,24 @@ impl Store {
         rustix::fs::fsync(&self.parent)
     }
 
-    /// Removes everything, unless a commit has not ended, and the directory of all workspaces after the last one. What cannot
-    /// be removed is left to the next workspace. Nothing of it may be mounted.
+    /// Removes everything that no fork uses, unless a commit has not ended, and the directory of all workspaces after the last
+    /// one. What cannot be removed is left to the next workspace. Nothing of it may be mounted.
     pub fn remove(&mut self) {
-        self.memory = None;
-        if matches!(journal::exists(&self.directory), Ok(false)) {
-            let _ = sweep::remove(&self.parent, &self.name, &self.directory);
-            if let Some(path) = &self.temporary {
-                let _ = std::fs::remove_dir(path);
-            }
+        self.shared = None;
+        if self.memory.take().is_some() && matches!(layers::are_shared(self.layers.place()), Ok(true)) {
+            // The mounts of forks keep the whole file system.
+            let _ = layers::remove_unused(self.layers.place());
+        }
+        if matches!(journal::exists(&self.directory), Ok(false))
+            && let Some(lock) = self.lock.take()
+        {
+            let _ = sweep::remove(&self.parent, &self.name, &self.directory, lock);
+        }
+        if !self.origins.is_empty() {
+            sweep::leave(&self.parent, std::mem::take(&mut self.origins), || self.layers.unshare());
+        }
+        if let Some(path) = &self.temporary {
+            let _ = std::fs::remove_dir(path);
         }
     }
 }

@@ -4,7 +4,9 @@
 //! creation of a store and its lock.
 
 use crate::failure::Failure;
+use crate::history::History;
 use crate::journal;
+use crate::layers::{self, Layers};
 use crate::recovery;
 use crate::removal;
 use crate::tree::{names, open_directory};
@@ -60,7 +62,7 @@ pub fn is_locked(store: &OwnedFd) -> Result<bool> {
 pub struct Abandoned {
     name: Vec<u8>,
     directory: OwnedFd,
-    _lock: OwnedFd,
+    lock: OwnedFd,
 }
 
 impl Abandoned {
@@ -98,16 +100,52 @@ pub fn remove_all(parent: &OwnedFd, stores: Vec<Abandoned>) {
         // Without its real directory, a commit can never be completed.
         let is_over = matches!(recovery::recover(&store.directory), Ok(_) | Err(Failure::Missing));
         if is_over && !store.is_named() {
-            let _ = remove(parent, &store.name, &store.directory);
+            let _ = remove(parent, &store.name, &store.directory, store.lock);
         }
     }
 }
 
-/// Removes a store. Its lock is removed last, so that the next sweep finds what is left.
+/// Removes what the stores of these names have left for a fork, which does not use it any more. Stores in use do that
+/// themselves. What fails is left to the next sweep.
+pub fn leave(parent: &OwnedFd, names: Vec<Vec<u8>>, unlock: impl FnOnce()) {
+    let stores: Vec<Abandoned> = {
+        // Another process that leaves such a store does so before or after this, see `remove`.
+        let Ok(_creating) = lock_parent(parent) else { return };
+        unlock();
+        names.into_iter().filter_map(|name| abandoned(parent, name).ok().flatten()).collect()
+    };
+    for store in stores.into_iter().filter(|store| !store.is_interrupted()) {
+        let _ = match store.is_named() {
+            true => keep_only_present(&store),
+            false => remove(parent, &store.name, &store.directory, store.lock),
+        };
+    }
+}
+
+/// Removes the layers that a closed named store does not have any more.
+fn keep_only_present(store: &Abandoned) -> Result<()> {
+    if let Some(history) = History::read(&store.directory)? {
+        let layers = Layers::at(open_directory(&store.directory, b".")?)?;
+        layers.keep_only(history.stacks())?;
+        layers.settle();
+    }
+    Ok(())
+}
+
+/// Removes a store, except for the layers that forks use: the last fork removes these. Its lock is removed last, so that
+/// the next sweep finds what is left.
 ///
 /// # Errors
 /// Those of the system calls.
-pub fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd) -> Result<()> {
+pub fn remove(parent: &OwnedFd, name: &[u8], directory: &OwnedFd, lock: OwnedFd) -> Result<()> {
+    while layers::remove_unused(directory)? {
+        let _creating = lock_parent(parent)?;
+        // A fork that leaves it later finds it unlocked.
+        if !layers::are_any_unused(directory)? {
+            drop(lock);
+            return Ok(());
+        }
+    }
     for inner in names(directory)?.iter().filter(|inner| *inner != LOCK.as_bytes()) {
         removal::remove(directory, inner)?;
     }
@@ -121,6 +159,6 @@ fn abandoned(parent: &OwnedFd, name: Vec<u8>) -> Result<Option<Abandoned>> {
     let lock = openat(&directory, LOCK, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::AGAIN) => Ok(None),
-        locked => locked.map(|()| Some(Abandoned { name, directory, _lock: lock })),
+        locked => locked.map(|()| Some(Abandoned { name, directory, lock })),
     }
 }

@@ -32,6 +32,13 @@ export class HttpCheckpoints implements CheckpointsBackend {
     await this.#connection.call(endpoints.deleteCheckpoint, { params: { checkpointId: number } })
   }
 
+  async fork(): Promise<never> {
+    throw engineError(
+      'WORKSPACE_UNSUPPORTED',
+      'a server serves one sandbox, so a sandbox cannot be forked over HTTP: fork it in the program of the server',
+    )
+  }
+
   /** Rejects the commands that wait in this client, as the server rejects those that it has. */
   async rollBack(number: number): Promise<Rollback> {
     const done = await this.#connection.call(endpoints.rollBack, { params: { checkpointId: number } })

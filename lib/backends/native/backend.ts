@@ -2,7 +2,7 @@
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { sessionOptions } from '../../protocol/session-options.js'
-import type { Capabilities, HistoryEntry, Logger } from '../../public/index.js'
+import type { Capabilities, HistoryEntry, Logger, Sandbox } from '../../public/index.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
 import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
@@ -11,10 +11,11 @@ import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
-import { NativeCheckpoints } from './checkpoints.js'
+import { type Branch, NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
+import type { History } from './history.js'
 import { NativeJobs } from './jobs.js'
 import { type ExecDefaults, planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
@@ -22,6 +23,15 @@ import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
 import { tracedExec } from './traced-exec.js'
 import { NativeWorkspace } from './workspace.js'
+
+/** What a fork begins with in this process. */
+interface Beginning {
+  history: History
+  announced: { names: string[]; values: string[] }
+}
+
+/** Makes the public object of a backend with these options. */
+type Show = (backend: NativeBackend, plan: SandboxPlan) => Sandbox
 
 export class NativeBackend implements Backend {
   readonly logger: Logger | undefined
@@ -32,18 +42,22 @@ export class NativeBackend implements Backend {
   readonly #processes: Processes
   readonly #defaults: ExecDefaults
   readonly #base: SessionBase
+  readonly #plan: SandboxPlan
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
-  /** Does no I/O: the first call starts everything. */
-  constructor({ config, defaults, logger, homes }: SandboxPlan) {
+  /** Does no I/O: the first call starts everything. `show` makes the object of a fork. `from`: what a fork begins with. */
+  constructor(plan: SandboxPlan, show?: Show, from?: Beginning) {
+    const { config, defaults, logger, homes } = plan
     this.logger = logger
-    this.#engine = new Engine(config, logger)
+    this.#plan = plan
+    this.#engine = new Engine(config, logger, from?.history)
+    this.#announced = from?.announced ?? this.#announced
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
     this.workspace = new NativeWorkspace(this.#engine, config)
-    this.checkpoints = new NativeCheckpoints(this.#engine)
+    this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show))
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 
@@ -168,6 +182,24 @@ export class NativeBackend implements Backend {
   destroy(): Promise<void> {
     this.jobs.letGo()
     return this.#engine.destroy()
+  }
+
+  /** A sandbox with the same options, except that its workspace has no name. */
+  #branch(show: Show | undefined): Branch {
+    if (show === undefined) throw engineError('WORKSPACE_NOT_ENABLED', undefined)
+    const { config } = this.#plan
+    const plan = {
+      ...this.#plan,
+      config: {
+        ...config,
+        envNames: [...config.envNames],
+        envValues: [...config.envValues],
+        workspace: config.workspace && { ...config.workspace, id: undefined },
+      },
+    }
+    const from = { history: this.#engine.history.copy(), announced: this.#announced }
+    const backend = new NativeBackend(plan, show, from)
+    return { sandbox: show(backend, plan), engine: backend.#engine }
   }
 
   /** Includes the default session, which exists before the engine starts it. */

@@ -1,20 +1,29 @@
-/** The checkpoints of a sandbox in this process. */
+/** The checkpoints and forks of a sandbox in this process. */
 import { engineError } from '../../base/errors.js'
 import type { NativePoint } from '../../boundary/index.js'
-import type { Checkpoint, Rollback } from '../../public/index.js'
-import type { CheckpointPlan } from '../../requests/workspace.js'
+import type { Checkpoint, Rollback, Sandbox } from '../../public/index.js'
+import type { CheckpointPlan, ForkPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine, returned, type Send } from './engine.js'
 
+/** A sandbox and its engine. */
+export interface Branch {
+  sandbox: Sandbox
+  engine: Engine
+}
+
 export class NativeCheckpoints implements CheckpointsBackend {
   readonly #engine: Engine
+  readonly #branch: () => Branch
 
-  constructor(engine: Engine) {
+  /** `branch` makes a sandbox with the options of this one, which has not started. */
+  constructor(engine: Engine, branch: () => Branch) {
     this.#engine = engine
+    this.#branch = branch
   }
 
-  async make({ name, signal }: CheckpointPlan): Promise<Checkpoint> {
-    const send: Send = (native, id) => native.checkpoint(id, name ?? null)
+  async make({ name, busy, signal }: CheckpointPlan): Promise<Checkpoint> {
+    const send: Send = (native, id) => native.checkpoint(id, name ?? null, busy === 'reject')
     return first(await abortable(this.#engine, 'the checkpoint', signal, send, ({ points }) => points))
   }
 
@@ -25,6 +34,22 @@ export class NativeCheckpoints implements CheckpointsBackend {
 
   async delete(number: number): Promise<void> {
     await this.#engine.call((native, id) => native.deleteCheckpoint(id, number))
+  }
+
+  async fork({ count, busy, signal }: ForkPlan): Promise<Sandbox[]> {
+    const forks: Branch[] = []
+    try {
+      for (let made = 0; made < count; made++) forks.push(this.#branch())
+      const send: Send = (native, id) => {
+        const handles = forks.map(({ engine }) => engine.start())
+        native.fork(id, handles, busy === 'reject')
+      }
+      await abortable(this.#engine, 'the fork', signal, send, ({ forked }) => forked)
+    } catch (error) {
+      await Promise.all(forks.map(({ engine }) => engine.destroy()))
+      throw error
+    }
+    return forks.map(({ sandbox }) => sandbox)
   }
 
   async rollBack(number: number): Promise<Rollback> {

@@ -24,15 +24,16 @@ export class Engine {
   readonly #config: SandboxConfig
   readonly #calls: CallTable
   /** The commands that the sessions have run. */
-  readonly history = new History()
+  readonly history: History
   #native: NativeSandbox | undefined
   #destroyed: Promise<void> | undefined
   readonly #destroyListeners = new Set<() => void>()
   /** Number of reasons to keep the event loop alive: pending calls and other waits. */
   #holds = 0
 
-  constructor(config: SandboxConfig, logger: Logger | undefined) {
+  constructor(config: SandboxConfig, logger: Logger | undefined, history = new History()) {
     this.#config = config
+    this.history = history
     this.#calls = new CallTable(logger)
   }
 
@@ -166,6 +167,11 @@ export class Engine {
       throw refused(cause)
     }
     return { id, native }
+  }
+
+  /** The handle, which is created if that has not been done. Throws like `begin`. */
+  start(): NativeSandbox {
+    return this.#living()
   }
 
   #living(): NativeSandbox {

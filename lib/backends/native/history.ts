@@ -17,6 +17,13 @@ const LONGEST_COMMAND = 1000
 export class History {
   readonly #sessions = new Map<string, HistoryEntry[]>()
 
+  /** One with the same commands, for a fork. */
+  copy(): History {
+    const copy = new History()
+    for (const [id, entries] of this.#sessions) copy.#sessions.set(id, [...entries])
+    return copy
+  }
+
   /** Records a command that has run. */
   add(sessionId: string, command: string, native: NativeResult): void {
     if (native.startedAt === 0) return

@@ -4,21 +4,32 @@ import type { Capabilities, Sandbox as PublicSandbox, SandboxOptions } from '../
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { NativeBackend } from './backend.js'
-import { planSandbox } from './plan/sandbox.js'
+import { planSandbox, type SandboxPlan } from './plan/sandbox.js'
 
-export class Sandbox extends SandboxFacade implements PublicSandbox {
+/** A sandbox on an existing backend. */
+class BackendSandbox extends SandboxFacade implements PublicSandbox {
   readonly jobs: RootedJobs
   readonly #backend: NativeBackend
 
-  constructor(options?: SandboxOptions) {
-    const plan = planSandbox(options)
-    const backend = new NativeBackend(plan)
+  constructor(backend: NativeBackend, { config }: SandboxPlan) {
     super(backend)
     this.#backend = backend
-    this.jobs = new RootedJobs(backend.jobs, plan.config.jobsRoot)
+    this.jobs = new RootedJobs(backend.jobs, config.jobsRoot)
   }
 
   capabilities(): Capabilities {
     return this.#backend.capabilities()
   }
+}
+
+export class Sandbox extends BackendSandbox {
+  constructor(options?: SandboxOptions) {
+    const plan = planSandbox(options)
+    super(new NativeBackend(plan, sandboxOf), plan)
+  }
+}
+
+/** Makes a Sandbox of a backend. The class itself takes only options. */
+function sandboxOf(backend: NativeBackend, plan: SandboxPlan): PublicSandbox {
+  return Reflect.construct(BackendSandbox, [backend, plan], Sandbox)
 }

@@ -5,7 +5,7 @@
 //! another one with the saved state in its place: nothing of the old ones is left. The new ones are held until the files
 //! have changed.
 
-use super::{NewSession, Open, Pause, Sandbox};
+use super::{NewSession, Open, Pause, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::isolation::Isolation;
@@ -49,8 +49,9 @@ struct Kept {
     sessions: Vec<KeptSession>,
 }
 
-#[derive(Serialize, Deserialize)]
-struct KeptSession {
+/// A session with its state.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct KeptSession {
     new: NewSession,
     saved: Saved,
 }
@@ -60,16 +61,18 @@ impl Sandbox {
     /// `None`, with nothing kept, if `given_up` resolves before the pause is in effect.
     ///
     /// # Errors
-    /// Those of [`Sandbox::pause`] and [`Workspace::checkpoint`]; `ENGINE_ERROR` if a shell does not write its state down.
+    /// Those of [`Sandbox::pause`], [`Pause::check`] and [`Workspace::checkpoint`]; `ENGINE_ERROR` if a shell does not write its state down.
     pub fn checkpoint<G: Future<Output = ()> + Send>(
         &self,
         name: Option<String>,
+        when_busy: WhenBusy,
         given_up: G,
     ) -> impl Future<Output = Result<Option<Point>, Error>> + Send + use<G> {
         let pausing = self.pause_for_workspace(given_up);
         let sandbox = self.clone();
         async move {
             let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
+            pause.check(when_busy)?;
             let sessions = sandbox.save(&pause).await?;
             sandbox.deleted_sessions_end().await;
             let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
@@ -95,7 +98,7 @@ impl Sandbox {
     }
 
     /// The state of every session that is held, in the order of their ids.
-    async fn save(&self, pause: &Pause) -> Result<Vec<KeptSession>, Error> {
+    pub(super) async fn save(&self, pause: &Pause) -> Result<Vec<KeptSession>, Error> {
         let saving: Vec<_> = pause.holds().map(|hold| (hold.session().to_string(), hold.save())).collect();
         let mut kept = Vec::new();
         for (id, saving) in saving {
@@ -162,13 +165,28 @@ impl Sandbox {
     }
 
     /// Waits until nothing is left of the sessions that are being deleted: their programs may write.
-    async fn deleted_sessions_end(&self) {
+    pub(super) async fn deleted_sessions_end(&self) {
         let is_a_callers = |(id, _): &&(String, Handle)| !id.is_empty();
         let closing: Vec<_> =
             self.lock().closing.values().filter(is_a_callers).map(|(_, handle)| handle.close(Duration::ZERO)).collect();
         for closed in closing {
             closed.await;
         }
+    }
+
+    /// Creates the sessions of another sandbox in this one, which has none.
+    ///
+    /// # Errors
+    /// As for [`Sandbox::create_session`].
+    pub(super) fn begin_with(&self, kept: Vec<KeptSession>) -> Result<(), Error> {
+        let shared = self.shared()?;
+        let mut sessions = self.lock();
+        sessions.check()?;
+        for KeptSession { new, saved } in kept {
+            let handle = self.spawn(&mut sessions, new.clone(), shared.clone(), Some(saved))?;
+            sessions.open(handle, new);
+        }
+        Ok(())
     }
 
     /// Puts other sessions in the place of all present ones, and holds them.

@@ -3,6 +3,7 @@
 mod checkpoint;
 mod config;
 mod files;
+mod fork;
 mod pause;
 mod surroundings;
 mod workspace;
@@ -29,7 +30,7 @@ use tokio::sync::RwLock;
 
 pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
-pub use pause::Pause;
+pub use pause::{Pause, WhenBusy};
 
 /// The session that always exists.
 pub const DEFAULT_SESSION: &str = "default";

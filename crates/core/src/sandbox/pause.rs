@@ -10,7 +10,7 @@
 use super::Sandbox;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
-use crate::session::{Busy, Hold};
+use crate::session::{Busy, Frozen, Hold};
 use std::fmt::Write;
 use std::sync::Arc;
 use tokio::sync::OwnedRwLockWriteGuard;
@@ -27,6 +27,18 @@ pub struct Pause {
     holds: Vec<Hold>,
     files: Option<OwnedRwLockWriteGuard<()>>,
     is_idle: bool,
+    /// The programs that are frozen.
+    frozen: Vec<Busy>,
+}
+
+/// What a checkpoint or a fork does if programs use the workspace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenBusy {
+    /// Copies what was changed.
+    #[default]
+    Copy,
+    /// Fails with `WORKSPACE_BUSY`.
+    Reject,
 }
 
 impl Sandbox {
@@ -51,14 +63,15 @@ impl Sandbox {
         sessions.check()?;
         let number = sessions.begin_pause();
         let holds = sessions.open.values().map(|open| open.handle.hold()).collect();
-        Ok(Pause { sandbox: self.clone(), number, holds, files: None, is_idle: false })
+        Ok(Pause { sandbox: self.clone(), number, holds, files: None, is_idle: false, frozen: Vec::new() })
     }
 }
 
 impl Pause {
     /// A pause that has begun with the creation of all sessions, so that it is in effect. The caller has excluded file calls.
     pub(super) fn of_new_sessions(sandbox: &Sandbox, number: u64) -> Self {
-        Self { sandbox: sandbox.clone(), number, holds: Vec::new(), files: None, is_idle: false }
+        let sandbox = sandbox.clone();
+        Self { sandbox, number, holds: Vec::new(), files: None, is_idle: false, frozen: Vec::new() }
     }
 
     /// The holds in effect.
@@ -69,6 +82,17 @@ impl Pause {
     /// Whether no program uses the workspace: only idle shells are left, and no caller is writing a file.
     pub fn is_idle(&self) -> bool {
         self.is_idle
+    }
+
+    /// Fails if the caller does not want to go on while the workspace is in use.
+    ///
+    /// # Errors
+    /// `WORKSPACE_BUSY`.
+    pub fn check(&self, when_busy: WhenBusy) -> Result<(), Error> {
+        match when_busy {
+            WhenBusy::Reject if !self.is_idle => Err(in_use_error(&self.frozen)),
+            _ => Ok(()),
+        }
     }
 
     /// Changes every session over to the mount that the keeper of the workspace hands out now. One that cannot change over
@@ -111,7 +135,10 @@ impl Pause {
         let mut busy = Vec::new();
         for frozen in freezing {
             match frozen.await {
-                Ok(frozen) => is_idle &= frozen.is_idle,
+                Ok(Frozen { programs, count, is_idle: is_session_idle }) => {
+                    is_idle &= is_session_idle;
+                    self.frozen.extend((count > 0).then_some(Busy { programs, count, has_groups: true }));
+                }
                 Err(programs) => busy.push(programs),
             }
         }
@@ -131,7 +158,26 @@ impl Drop for Pause {
     }
 }
 
+fn in_use_error(frozen: &[Busy]) -> Error {
+    let message = if frozen.is_empty() {
+        "a shell has a named pipe or a locked file open, a file is being written, or a session is ending".into()
+    } else {
+        format!("programs are using the workspace: {}; end them, or use busy: 'copy'", names_of(frozen))
+    };
+    Error::new(Code::WorkspaceBusy, message)
+}
+
 fn busy_error(busy: &[Busy]) -> Error {
+    let names = names_of(busy);
+    let reason = if busy.iter().all(|busy| busy.has_groups) {
+        "programs are using the workspace and cannot be paused"
+    } else {
+        "programs are using the workspace, and nacre cannot pause them without a control group"
+    };
+    Error::new(Code::WorkspaceBusy, format!("{reason}: {names}; end them, or wait for their end"))
+}
+
+fn names_of(busy: &[Busy]) -> String {
     let programs: Vec<_> = busy.iter().flat_map(|busy| &busy.programs).collect();
     let count = busy.iter().map(|busy| busy.count).sum::<u64>();
     let mut names = String::new();
@@ -145,12 +191,7 @@ fn busy_error(busy: &[Busy]) -> Error {
     if count == 0 {
         names.push_str("they cannot be looked up");
     }
-    let reason = if busy.iter().all(|busy| busy.has_groups) {
-        "programs are using the workspace and cannot be paused"
-    } else {
-        "programs are using the workspace, and nacre cannot pause them without a control group"
-    };
-    Error::new(Code::WorkspaceBusy, format!("{reason}: {names}; end them, or wait for their end"))
+    names
 }
 
 #[cfg(test)]

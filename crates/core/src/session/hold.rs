@@ -24,8 +24,12 @@ pub struct Busy {
 }
 
 /// A session whose programs are frozen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frozen {
+    /// Some of the programs.
+    pub programs: Vec<Program>,
+    /// How many there are.
+    pub count: u64,
     /// Whether nothing but idle shells uses its files: it has no program, its shell has neither a named pipe nor a locked file
     /// open, and no caller is writing a file.
     pub is_idle: bool,
@@ -55,7 +59,7 @@ impl Hold {
     pub fn freeze(&self) -> impl Future<Output = Result<Frozen, Busy>> + Send + use<> {
         let frozen = self.ask(|id, reply| Message::Freeze { id, reply });
         // The programs of a session that ends may live for a while.
-        async move { frozen.await.unwrap_or(Ok(Frozen { is_idle: false })) }
+        async move { frozen.await.unwrap_or(Ok(Frozen { programs: Vec::new(), count: 0, is_idle: false })) }
     }
 
     /// Sends a message about this hold and waits for the answer. `None` if the session begins to end instead.
@@ -205,18 +209,20 @@ impl Session {
             self.ask(&Order::Freeze { id });
             self.holds.freeze = Freeze::Ordered(id, reply);
         } else {
-            let _ = reply.send(Ok(self.frozen(false)));
+            let _ = reply.send(Ok(self.frozen(false, Vec::new(), 0)));
         }
     }
 
-    fn frozen(&self, is_in_use: bool) -> Frozen {
-        Frozen { is_idle: !is_in_use && !self.files.is_writing() }
+    fn frozen(&self, is_in_use: bool, programs: Vec<Program>, count: u64) -> Frozen {
+        Frozen { programs, count, is_idle: !is_in_use && !self.files.is_writing() }
     }
 
     /// Handles the supervisor's answer.
     pub(super) fn freeze_report(&mut self, report: Report) {
         let (answered, group, outcome) = match report {
-            Report::Frozen { id, is_in_use, group } => (id, group, Ok(self.frozen(is_in_use))),
+            Report::Frozen { id, is_in_use, programs, count, group } => {
+                (id, group, Ok(self.frozen(is_in_use, programs, count)))
+            }
             Report::NotFrozen { id, group, programs, count } => {
                 let has_groups = group.is_some();
                 (id, group, Err(Busy { programs, count, has_groups }))

@@ -44,8 +44,8 @@ struct Wait {
 struct Look {
     /// The programs that have not stopped.
     running: Vec<Stat>,
-    /// Whether there are programs, stopped or not.
-    has_programs: bool,
+    /// All programs, stopped or not.
+    programs: Vec<Stat>,
 }
 
 impl Freeze {
@@ -98,9 +98,10 @@ impl ProcessTable {
         let look = self.freeze_programs(&mut freeze);
         let report = match (freeze.wait.take(), look) {
             (None, _) => None,
-            (Some(Wait { id, .. }), Ok(Look { running, has_programs })) if running.is_empty() => {
-                let is_in_use = has_programs || self.shell.is_some_and(holds_pipe_or_lock);
-                Some(Report::Frozen { id, is_in_use, group: self.group_directory() })
+            (Some(Wait { id, .. }), Ok(Look { running, programs })) if running.is_empty() => {
+                let is_in_use = !programs.is_empty() || self.shell.is_some_and(holds_pipe_or_lock);
+                let (programs, count) = (named(&programs), programs.len() as u64);
+                Some(Report::Frozen { id, is_in_use, programs, count, group: self.group_directory() })
             }
             (Some(wait), look) => {
                 let limit = if freeze.frozen.is_empty() { ENDING } else { STOPPING };
@@ -118,12 +119,7 @@ impl ProcessTable {
     }
 
     fn not_frozen(&self, id: u64, running: &[Stat]) -> Report {
-        let named = running.iter().take(MAX_PROGRAMS);
-        let program = |stat: &Stat| Program {
-            pid: stat.identity.pid,
-            command: proc_table::command_line(stat, MAX_COMMAND_BYTES),
-        };
-        let (programs, count) = (named.map(program).collect(), running.len() as u64);
+        let (programs, count) = (named(running), running.len() as u64);
         Report::NotFrozen { id, group: self.group_directory(), programs, count }
     }
 
@@ -150,16 +146,22 @@ impl ProcessTable {
         for group in &freeze.spared {
             stopped.extend(group.members_below()?);
         }
-        let mut running = self.workload()?;
-        let has_programs = !running.is_empty();
-        running.retain(|stat| !stopped.contains(&stat.identity.pid));
-        Ok(Look { running, has_programs })
+        let programs = self.workload()?;
+        let running = programs.iter().filter(|stat| !stopped.contains(&stat.identity.pid)).copied().collect();
+        Ok(Look { running, programs })
     }
 
     fn has_programs_beside_the_shell(&self) -> io::Result<bool> {
         let Some(groups) = &self.groups else { return Ok(false) };
         Ok(self.has_programs(&groups.foreground_members()?.unwrap_or_default()))
     }
+}
+
+/// Some of the programs, for a report.
+fn named(programs: &[Stat]) -> Vec<Program> {
+    let program =
+        |stat: &Stat| Program { pid: stat.identity.pid, command: proc_table::command_line(stat, MAX_COMMAND_BYTES) };
+    programs.iter().take(MAX_PROGRAMS).map(program).collect()
 }
 
 #[cfg(test)]

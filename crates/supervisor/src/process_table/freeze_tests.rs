@@ -22,6 +22,10 @@ fn is_stopped(pid: Pid) -> bool {
 }
 
 /// A process that uses the processor all the time, but ends on SIGTERM.
+fn idle(id: u64) -> Report {
+    Report::Frozen { id, is_in_use: false, programs: Vec::new(), count: 0, group: None }
+}
+
 fn start_busy(session: &mut Session, key: u64) -> Started {
     let started = session.start(process(key), "trap 'exit 7' TERM; echo; while :; do :; done");
     started.line();
@@ -47,7 +51,11 @@ fn programs_stop_and_go_on_while_the_shell_and_the_standby_run() {
         let job = shell.pid_line();
         let before = session.table.group_directory();
         session.table.freeze(5);
-        let Report::Frozen { id: 5, is_in_use: true, group } = answer(&mut session) else { panic!("not frozen") };
+        let Report::Frozen { id: 5, is_in_use: true, group, programs, count } = answer(&mut session) else {
+            panic!("not frozen")
+        };
+        assert_eq!(count as usize, programs.len());
+        assert!([busy.pid(), job].iter().all(|pid| programs.iter().any(|program| program.pid == *pid)), "{programs:?}");
         assert!(group.is_some() && group != before, "the shell has left the group of the job");
         assert!(is_stopped(busy.pid()) && is_stopped(job));
         shell.write("echo lives");
@@ -98,7 +106,7 @@ fn without_groups_the_programs_are_named_and_nothing_is_stopped() {
         let standby = session.start(process(9), "exec sleep 600");
         assert!(session.table.set_standby(standby.pid(), None));
         session.table.freeze(1);
-        assert_eq!(answer(&mut session), Report::Frozen { id: 1, is_in_use: false, group: None });
+        assert_eq!(answer(&mut session), idle(1));
         session.table.thaw();
         let job = shell.background();
         session.table.freeze(2);
@@ -110,7 +118,7 @@ fn without_groups_the_programs_are_named_and_nothing_is_stopped() {
         assert_eq!(session.table.step_freeze(), None);
         let target = Stat::read(job).unwrap().identity;
         signal::send_to(target, libc::SIGKILL).unwrap();
-        assert_eq!(answer(&mut session), Report::Frozen { id: 3, is_in_use: false, group: None });
+        assert_eq!(answer(&mut session), idle(3));
     });
 }
 

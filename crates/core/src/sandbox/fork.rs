@@ -1,0 +1,117 @@
+//! Forks: sandboxes that begin with the files and the sessions of another one, and are independent from then on.
+//!
+//! The files and the states of the shells are of one moment, as those of a checkpoint. The pause ends before the forks are
+//! opened. Each has a keeper and layers of its own above those that all of them share.
+
+use super::checkpoint::KeptSession;
+use super::{Sandbox, WhenBusy};
+use crate::blocking::blocking;
+use crate::error::Error;
+use crate::workspace::Fork;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, oneshot};
+
+/// How many forks are opened at the same time.
+const AT_ONCE: usize = 8;
+
+impl Sandbox {
+    /// Lets other sandboxes, which nothing has used, go on with the present files and sessions of this one. They have the same
+    /// configuration, but no name for the workspace. Waits as [`Sandbox::pause`] does. `None`, with nothing forked, if
+    /// `given_up` resolves before the pause is in effect.
+    ///
+    /// # Errors
+    /// Those of [`Sandbox::checkpoint`], and of the opening of a workspace. The other sandboxes are destroyed then.
+    pub fn fork<G: Future<Output = ()> + Send>(
+        &self,
+        forks: Vec<Sandbox>,
+        when_busy: WhenBusy,
+        given_up: G,
+    ) -> impl Future<Output = Result<Option<()>, Error>> + Send + use<G> {
+        let pausing = self.pause_for_workspace(given_up);
+        let sandbox = self.clone();
+        async move {
+            let begun = async {
+                let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
+                pause.check(when_busy)?;
+                let sessions = sandbox.save(&pause).await?;
+                sandbox.deleted_sessions_end().await;
+                Ok(Some((workspace, pause, sessions)))
+            };
+            let (workspace, pause, sessions) = match begun.await {
+                Ok(Some(begun)) => begun,
+                other => {
+                    destroy(&forks).await;
+                    return other.map(|_| None);
+                }
+            };
+            let forking = async move {
+                let forked = async {
+                    let may_seal = pause.is_idle();
+                    let fork = blocking(move || workspace.fork(may_seal)).await;
+                    if may_seal && !matches!(&fork, Ok(fork) if !fork.is_sealed()) {
+                        Arc::new(pause).remount().await;
+                    } else {
+                        drop(pause);
+                    }
+                    let fork = Arc::new(fork?);
+                    let opened = open(&forks, &fork, sessions).await;
+                    blocking(move || {
+                        fork.end();
+                        Ok(())
+                    })
+                    .await?;
+                    opened?;
+                    sandbox.lock().check()
+                };
+                let forked = forked.await;
+                if forked.is_err() {
+                    destroy(&forks).await;
+                }
+                (forked, forks)
+            };
+            // It is completed even if this future is dropped.
+            let (sender, done) = oneshot::channel();
+            tokio::spawn(async move {
+                let (forked, forks) = forking.await;
+                if sender.send(forked).is_err() {
+                    destroy(&forks).await;
+                }
+            });
+            done.await.unwrap_or_else(|_| Err(Error::engine_failed())).map(Some)
+        }
+    }
+}
+
+/// Opens the forks, some at the same time. Fails with the first error, when all have been tried.
+async fn open(forks: &[Sandbox], fork: &Arc<Fork>, sessions: Vec<KeptSession>) -> Result<(), Error> {
+    let turns = Arc::new(Semaphore::new(AT_ONCE));
+    let opening: Vec<_> = forks
+        .iter()
+        .map(|sandbox| {
+            let (sandbox, fork, sessions, turns) =
+                (sandbox.clone(), Arc::clone(fork), sessions.clone(), Arc::clone(&turns));
+            tokio::spawn(async move {
+                let _turn = turns.acquire_owned().await;
+                let workspace = sandbox.workspace()?;
+                blocking(move || {
+                    workspace.open_as(&fork)?;
+                    sandbox.begin_with(sessions)
+                })
+                .await
+            })
+        })
+        .collect();
+    let mut outcome = Ok(());
+    for opened in opening {
+        let opened = opened.await.unwrap_or_else(|_| Err(Error::engine_failed()));
+        outcome = outcome.and(opened);
+    }
+    outcome
+}
+
+async fn destroy(forks: &[Sandbox]) {
+    for destroyed in forks.iter().map(|fork| fork.destroy(Duration::ZERO)).collect::<Vec<_>>() {
+        destroyed.await;
+    }
+}
