@@ -1,4 +1,7 @@
-//! Named workspaces and workspaces in memory, with real keepers: what is left after each kind of end.
+//! Named workspaces, workspaces in memory, and forks, with real keepers: what is left after each kind of end.
+
+#[path = "named/forks.rs"]
+mod forks;
 
 use nacre_core::error::{Code, Error};
 use nacre_core::workspace::{self, Named, Options, Stop, Workspace};
@@ -7,6 +10,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -113,13 +117,13 @@ fn workspace_in(root: &Path, options: Options) -> Workspace {
 /// An open workspace, and a mount of it.
 struct Open {
     mount: Option<OwnedFd>,
-    workspace: Workspace,
+    workspace: Arc<Workspace>,
 }
 
 impl Open {
     fn new(workspace: Workspace) -> Result<Self, Error> {
         let (_, mount) = workspace.share()?;
-        Ok(Self { mount: Some(mount), workspace })
+        Ok(Self { mount: Some(mount), workspace: Arc::new(workspace) })
     }
 
     /// A path as programs see it.
