@@ -58,7 +58,7 @@ export function planCheckpoint(options: unknown): CheckpointPlan {
 }
 
 export function planFork(count: unknown, options: unknown): ForkPlan {
-  const forks = readArgument(forkCount.read, count ?? 1, 'count')
+  const forks = readArgument(forkCount.read, count === undefined ? 1 : count, 'count')
   return { count: forks, ...readOptions(forkOptions, options, 'fork') }
 }
 
