@@ -71,7 +71,7 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
   },
   CHECKPOINT_LIMIT: {
     cause:
-      'About 200 rollbacks and checkpoints were made on one another, and the kernel cannot mount more layers.',
+      'About 200 rollbacks, checkpoints or forks were made on one another, and the kernel cannot mount more layers.',
     fix: 'Roll back to an earlier checkpoint, or commit and create a new sandbox.',
   },
   CHECKPOINT_NOT_FOUND: {
@@ -84,8 +84,8 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
   },
   WORKSPACE_BUSY: {
     cause:
-      'Background processes run, and they cannot be stopped for the moment: there is no control group for the session.',
-    fix: 'The message names them. End them, or allow control groups: see `npx nacre doctor`.',
+      "Background processes run, and they cannot be stopped for the moment: there is no control group for the session. With `busy: 'reject'`: programs use the workspace.",
+    fix: "The message names them. End them, allow control groups (see `npx nacre doctor`), or use `busy: 'copy'`.",
   },
   WORKSPACE_CONFLICT: {
     cause:
@@ -93,8 +93,9 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     fix: '`error.paths` names the paths. Commit others, discard these, or overwrite them with `force`.',
   },
   WORKSPACE_IN_USE: {
-    cause: 'Another sandbox has the workspace of this name open, or programs of a dead one still use it.',
-    fix: 'Destroy the other sandbox, or choose another name.',
+    cause:
+      'Another sandbox has the workspace of this name open, programs of a dead one still use it, or forks use its layers.',
+    fix: 'Destroy the other sandbox or the forks, or choose another name.',
   },
   WORKSPACE_LOST: {
     cause:
@@ -107,7 +108,7 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
   },
   WORKSPACE_UNSUPPORTED: {
     cause:
-      'This machine or this directory allows no copy-on-write workspace, or another version of nacre has made the named one.',
+      'This machine or this directory allows no copy-on-write workspace, another version of nacre has made the named one, or `fork` was called over HTTP.',
     fix: 'The message names the reason. Run `npx nacre doctor`, choose another directory, or use the other version.',
   },
   IS_A_DIRECTORY: {

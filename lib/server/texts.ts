@@ -231,7 +231,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
     checkpointOptions,
     {
       name: 'A label for people: 1 to 256 characters. Others may have the same. Default: none.',
-      busy: "What happens if programs use the workspace: 'copy' stops them and copies what was changed, 'reject' rejects with WORKSPACE_BUSY. Default: 'copy'.",
+      busy: "What happens if programs use the workspace. 'copy' stops them for the moment and copies what was changed; 'reject' rejects with WORKSPACE_BUSY, which names them. Default: 'copy'.",
     },
   ],
   [

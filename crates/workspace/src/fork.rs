@@ -94,7 +94,11 @@ impl Branch {
         }
         let name = format!("fork-{}", LAST.replace(LAST.get() + 1)).into_bytes();
         let directory = open_directory(store.directory(), b".")?;
-        mkdirat(&directory, &name[..], Mode::RWXU)?;
+        match mkdirat(&directory, &name[..], Mode::RWXU) {
+            // A keeper of a named workspace that was killed has left it.
+            Err(Errno::EXIST) => {}
+            made => made?,
+        }
         let mut branch = Self { mount: None, store: directory, name };
         let mount = branch.mount.insert(overlay::attach_memory(&branch.store, &branch.name, Some(BYTES))?);
         let place = store.layers().place();

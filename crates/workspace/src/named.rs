@@ -3,6 +3,7 @@
 //! The store `id-NAME` has:
 //!
 //! - `layer-N`: the layers, see [`crate::layers`],
+//! - `fork-N`: a place for mounts while forks are being opened, see [`crate::fork`],
 //! - `layers` and `text-N`: which of them are in use, and the checkpoints, see [`History`],
 //! - `about`: what never changes, see [`About`],
 //! - `known`: what commits have made of the real directory, see [`Known`],

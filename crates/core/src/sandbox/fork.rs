@@ -61,10 +61,11 @@ impl Sandbox {
                         Ok(())
                     })
                     .await?;
-                    opened?;
-                    sandbox.lock().check()
+                    opened
                 };
                 let forked = forked.await;
+                // A parent that is destroyed meanwhile may be the reason of another error.
+                let forked = sandbox.lock().check().and(forked);
                 if forked.is_err() {
                     destroy(&forks).await;
                 }
