@@ -67,7 +67,7 @@ const script = (random, least, most) => random.list(least, most, () => line(rand
 /** What a step does once its changes are checked. `which` chooses one of them. */
 const ENDS = {
   ...{ nothing: 2, commit: 2, commitOne: 2, discard: 1, discardOne: 2, conflict: 2, reopen: 2 },
-  ...{ checkpoint: 4, rollback: 4, forget: 1 },
+  ...{ checkpoint: 4, rollback: 4, forget: 1, fork: 3 },
 }
 
 /** Creates the operation, as plain data. */
@@ -89,7 +89,7 @@ export async function workspace({ root, env }, { furnish, steps }) {
     run(furnish, subject.directory)
     for (const step of steps) await subject.step(step)
     await subject.destroy()
-    await subject.sandbox.workspace.delete()
+    await subject.sandbox?.workspace.delete('fuzz')
     subject.sandbox = undefined
   } finally {
     await subject.destroy()
@@ -112,6 +112,9 @@ class Subject {
   #changes = []
   /** The checkpoints, each with what programs saw. */
   #points = []
+  /** What the sandbox is a fork of, if that still exists. */
+  #ancestors = []
+  #isFork = false
 
   constructor(place, env) {
     this.#place = place
@@ -147,6 +150,8 @@ class Subject {
   }
 
   async destroy() {
+    for (const ancestor of this.#ancestors.splice(0))
+      await within(ancestor.destroy(), 'destroy of an ancestor')
     if (this.sandbox !== undefined) await within(this.sandbox.destroy(), 'destroy')
   }
 
@@ -198,6 +203,7 @@ class Subject {
 
   /** The layers are closed, and opened by another sandbox. */
   async reopen() {
+    if (this.#isFork) return
     await this.destroy()
     this.sandbox = this.#open()
     const seen = this.#seen
@@ -225,6 +231,30 @@ class Subject {
   async forget(_change, which) {
     const [point] = this.#points.splice(which % Math.max(this.#points.length, 1), 1)
     if (point !== undefined) await within(this.sandbox.deleteCheckpoint(point.id), 'deleteCheckpoint')
+  }
+
+  /** Goes on in a fork. Another fork changes everything, and the parent ends or stays. */
+  async fork(_change, which) {
+    const [parent, seen, changes] = [this.sandbox, this.#seen, JSON.stringify(this.#changes)]
+    const [next, other] = await within(parent.fork(2), 'fork')
+    this.#ancestors.push(parent, other)
+    this.sandbox = other
+    await this.#look()
+    this.#mustEqual(this.#seen, seen, 'a fork differs')
+    await this.#exec(['bash', '-c', 'chmod -R u+rwX .; rm -rf ./* ./.[!.]*; mkdir ruin; echo > ruin/x'])
+    for (const sandbox of [parent, next]) {
+      this.sandbox = sandbox
+      await this.#look()
+      this.#mustEqual(this.#seen, seen, 'a fork changes what others see')
+      must(JSON.stringify(await this.#call('changes')) === changes, 'a fork has other changes')
+    }
+    this.#isFork = true
+    if (which % 2 === 0) {
+      for (const ancestor of this.#ancestors.splice(0))
+        await within(ancestor.destroy(), 'destroy of an ancestor')
+      await this.#look()
+      this.#mustEqual(this.#seen, seen, 'the end of its parent changes what a fork sees')
+    }
   }
 
   #open() {
