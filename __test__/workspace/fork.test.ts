@@ -1,5 +1,14 @@
 /** Forks: sandboxes that begin with the files and the shells of another one. */
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
@@ -215,7 +224,7 @@ describe('a fork', () => {
         await parent.destroy()
         const refused = await rejectionOf(parent.workspace.delete('task'))
         expect(refused).toMatchObject({ code: 'WORKSPACE_IN_USE' })
-        expect(refused.message).toContain('forks of it use its layers')
+        expect(refused.message).toContain('forks still use its layers')
         expect(await fork.workspace.info()).toEqual({ path: cwd, id: null })
         await using again = new Sandbox(options)
         expect(await output(again, 'cat one; echo three > one')).toBe('two\n')
@@ -352,6 +361,24 @@ describe('a fork', () => {
       }
       expect(await rejectionOf(own.fork())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       await sandbox.exec('true')
+    }),
+  )
+
+  it(
+    'that cannot be opened rejects, leaves nothing, and the parent goes on',
+    inWorkspace(async ({ sandbox, directory, stateDir }) => {
+      await sandbox.exec('x=1; echo one > a')
+      renameSync(directory, `${directory}-away`)
+      mkdirSync(directory)
+      const refused = await rejectionOf(sandbox.fork(3))
+      expect(refused.message).toContain('its directory was replaced by another one')
+      rmSync(directory, { recursive: true })
+      renameSync(`${directory}-away`, directory)
+      expect(readdirSync(path.join(stateDir, 'workspaces')).length).toBe(1)
+      expect(await output(sandbox, 'echo $x; cat a')).toBe('1\none\n')
+      await withForks(sandbox, 1, async ([fork]) => {
+        expect(await output(fork ?? null, 'echo $x; cat a')).toBe('1\none\n')
+      })
     }),
   )
 

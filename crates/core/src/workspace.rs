@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -105,7 +105,7 @@ impl Fork {
     /// Lets the parent remove layers again.
     pub fn end(&self) {
         // A parent that has been closed has no layers.
-        let _ = self.parent.request(&Request::EndFork { fork: self.number });
+        let _ = self.parent.complete(&Request::EndFork { fork: self.number });
     }
 }
 
@@ -124,8 +124,8 @@ pub struct Workspace {
     keeper: Mutex<State>,
     /// Stops the comparison that the keeper makes.
     comparing: Mutex<Option<Stop>>,
-    /// Whether the request that is being answered is a commit.
-    is_committing: AtomicBool,
+    /// How many calls make requests that the keeper answers before it ends: commits and forks.
+    completing: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -158,7 +158,7 @@ impl Workspace {
             shares: Mutex::default(),
             keeper: Mutex::default(),
             comparing: Mutex::default(),
-            is_committing: AtomicBool::new(false),
+            completing: AtomicU32::new(0),
         }
     }
 
@@ -199,10 +199,7 @@ impl Workspace {
     /// As for [`Workspace::changes`]; nothing is applied then. `WORKSPACE_CONFLICT` if other programs have changed the
     /// same paths, `FILE_NOT_FOUND` if a path names no change, `NO_SPACE` and `PERMISSION_DENIED`.
     pub fn commit(&self, paths: Option<Vec<Vec<u8>>>, force: bool, sync: bool) -> Result<Commit, Error> {
-        self.is_committing.store(true, Ordering::Relaxed);
-        let answer = self.request(&Request::Commit { paths, force, sync });
-        self.is_committing.store(false, Ordering::Relaxed);
-        match answer? {
+        match self.complete(&Request::Commit { paths, force, sync })? {
             (Reply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
             (Reply::Conflict, paths) => {
                 let paths: Vec<Vec<u8>> = read_list(paths)?;
@@ -298,7 +295,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::checkpoint`].
     pub fn fork(self: &Arc<Self>, may_seal: bool) -> Result<Fork, Error> {
-        match self.request(&Request::Fork { may_seal })? {
+        match self.complete(&Request::Fork { may_seal })? {
             (Reply::Forked { fork, is_sealed }, origin) => {
                 Ok(Fork { parent: Arc::clone(self), number: fork, is_sealed, origin: read_all(origin)? })
             }
@@ -311,7 +308,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::share`].
     pub fn open_as(&self, fork: &Fork) -> Result<(), Error> {
-        let (_, copy) = fork.parent.request(&Request::Branch { fork: fork.number })?;
+        let (_, copy) = fork.parent.complete(&Request::Branch { fork: fork.number })?;
         let copy = copy.ok_or_else(|| failed("the layers for a fork of the workspace are missing"))?;
         let mut socket = lock(&self.socket);
         if self.is_closed() {
@@ -367,7 +364,7 @@ impl Workspace {
 
     /// Closes the workspace, whose sessions have ended, and removes its layers unless it has a name. Every later call fails.
     ///
-    /// A commit that is running is completed, or has changed nothing. Other calls that are running may fail.
+    /// A commit that is running is completed, or has changed nothing. A fork that is running fails. Other calls that are running may fail.
     pub fn close(&self) {
         self.end_keeper();
         // A call that holds one of them closes it at its end.
@@ -385,7 +382,7 @@ impl Workspace {
         // A call holds this while it waits for the keeper. Comparing can take long, and may be interrupted, except that layers
         // with a name must be on the disk at the end.
         let is_idle = self.socket.try_lock().is_ok_and(|mut socket| socket.take().is_some());
-        let must_end = self.id().is_some() || self.is_committing.load(Ordering::Relaxed);
+        let must_end = self.id().is_some() || self.completing.load(Ordering::Relaxed) > 0;
         if asked.is_ok() && (is_idle || must_end) {
             drop(socket);
             let end = Instant::now() + END;
@@ -403,6 +400,14 @@ impl Workspace {
 
     fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
         self.request_with(request, None)
+    }
+
+    /// Makes a request that the end of the workspace waits for.
+    fn complete(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
+        self.completing.fetch_add(1, Ordering::Relaxed);
+        let answer = self.request(request);
+        self.completing.fetch_sub(1, Ordering::Relaxed);
+        answer
     }
 
     fn request_with(&self, request: &Request, file: Option<OwnedFd>) -> Result<(Reply, Option<OwnedFd>), Error> {

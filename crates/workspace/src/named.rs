@@ -174,7 +174,7 @@ pub fn delete(stores: &Path, id: &str) -> std::result::Result<(), Failure> {
         Err(Obstacle::Failed(errno)) => return Err(while_doing(doing())(errno)),
     };
     if layers::are_shared(&directory).map_err(while_doing(doing()))? {
-        return Err(Failure::InUse("forks of it use its layers: destroy them first".into()));
+        return Err(Failure::InUse("forks still use its layers: destroy them first".into()));
     }
     match recovery::recover(&directory) {
         // Without its real directory or its journal, it can never be completed.

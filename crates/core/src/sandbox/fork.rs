@@ -4,10 +4,10 @@
 //! opened. Each has a keeper and layers of its own above those that all of them share.
 
 use super::checkpoint::KeptSession;
-use super::{Sandbox, WhenBusy};
+use super::{Pause, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::workspace::Fork;
+use crate::workspace::{Fork, Workspace};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
@@ -45,42 +45,47 @@ impl Sandbox {
                     return other.map(|_| None);
                 }
             };
-            let forking = async move {
-                let forked = async {
-                    let may_seal = pause.is_idle();
-                    let fork = blocking(move || workspace.fork(may_seal)).await;
-                    if may_seal && !matches!(&fork, Ok(fork) if !fork.is_sealed()) {
-                        Arc::new(pause).remount().await;
-                    } else {
-                        drop(pause);
-                    }
-                    let fork = Arc::new(fork?);
-                    let opened = open(&forks, &fork, sessions).await;
-                    blocking(move || {
-                        fork.end();
-                        Ok(())
-                    })
-                    .await?;
-                    opened
-                };
-                let forked = forked.await;
-                // A parent that is destroyed meanwhile may be the reason of another error.
-                let forked = sandbox.lock().check().and(forked);
-                if forked.is_err() {
-                    destroy(&forks).await;
-                }
-                (forked, forks)
-            };
             // It is completed even if this future is dropped.
             let (sender, done) = oneshot::channel();
             tokio::spawn(async move {
-                let (forked, forks) = forking.await;
-                if sender.send(forked).is_err() {
+                let forked = sandbox.complete_fork(workspace, pause, sessions, &forks).await;
+                if forked.is_err() {
+                    destroy(&forks).await;
+                }
+                let is_done = forked.is_ok();
+                if sender.send(forked.map(Some)).is_err() && is_done {
                     destroy(&forks).await;
                 }
             });
-            done.await.unwrap_or_else(|_| Err(Error::engine_failed())).map(Some)
+            done.await.unwrap_or_else(|_| Err(Error::engine_failed()))
         }
+    }
+
+    /// Ends the pause as soon as the layers are known, and opens the forks.
+    async fn complete_fork(
+        &self,
+        workspace: Arc<Workspace>,
+        pause: Pause,
+        sessions: Vec<KeptSession>,
+        forks: &[Sandbox],
+    ) -> Result<(), Error> {
+        let may_seal = pause.is_idle();
+        let fork = blocking(move || workspace.fork(may_seal)).await;
+        // After an error, the mount may be sealed.
+        if may_seal && fork.as_ref().map_or(true, Fork::is_sealed) {
+            Arc::new(pause).remount().await;
+        } else {
+            drop(pause);
+        }
+        let fork = Arc::new(fork?);
+        let opened = open(forks, &fork, sessions).await;
+        blocking(move || {
+            fork.end();
+            Ok(())
+        })
+        .await?;
+        // A parent that is destroyed meanwhile may be the reason of another error.
+        self.lock().check().and(opened)
     }
 }
 

@@ -208,7 +208,7 @@ fn a_named_parent_can_be_opened_again_but_not_deleted() {
         let refused = || {
             let error = place.delete("x").unwrap_err();
             assert_eq!(error.code, Code::WorkspaceInUse);
-            assert!(error.message.contains("forks of it use its layers"), "{error}");
+            assert!(error.message.contains("forks still use its layers"), "{error}");
         };
         refused();
         let again = place.open();
