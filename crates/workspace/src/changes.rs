@@ -60,6 +60,14 @@ impl<'a> Walks<'a> {
     }
 }
 
+/// What a layer has at a path.
+pub struct InLayer {
+    /// The directory, if it is one.
+    pub directory: Option<OwnedFd>,
+    /// It hides what is there in the layers below and in the real directory.
+    pub hides: bool,
+}
+
 /// A directory that is still to be compared.
 struct Pending {
     path: Vec<u8>,
@@ -177,9 +185,10 @@ impl Sides<'_> {
                 Err(Errno::ACCESS) => None,
                 base => base?,
             };
-            let layers = walks.layers.iter().map(|layer| layer.directory(path)).collect::<Result<Vec<_>>>()?;
-            let layers: Vec<OwnedFd> = layers.into_iter().flatten().collect();
-            let whole = *whole || merged.is_none() || base.is_none() || self.hides_any(&layers)?;
+            let layers = walks.layers.iter().map(|layer| self.look(layer, path)).collect::<Result<Vec<_>>>()?;
+            let is_hidden = layers.iter().any(|layer| layer.hides);
+            let layers: Vec<OwnedFd> = layers.into_iter().filter_map(|layer| layer.directory).collect();
+            let whole = *whole || merged.is_none() || base.is_none() || is_hidden;
             // The merged view lists nothing once the real directory was deleted, so the layers count in any case.
             let both = merged.iter().chain(&base).filter(|_| whole);
             let mut candidates = BTreeSet::new();
@@ -206,21 +215,36 @@ impl Sides<'_> {
         Ok(())
     }
 
-    /// Whether one of the layers' directories is opaque, or was renamed.
-    fn hides_any(&self, layers: &[OwnedFd]) -> Result<bool> {
-        for layer in layers {
-            for mark in ["opaque", "redirect"] {
-                let mut value = [0; 1];
-                match fgetxattr(layer, format!("{}.overlay.{mark}", self.marks), &mut value) {
-                    // `x` only says that entries may carry marks of their own.
-                    Ok(_) if mark == "opaque" && value == *b"x" => {}
-                    Ok(_) | Err(Errno::RANGE) => return Ok(true),
-                    Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
-                    Err(errno) => return Err(errno),
-                }
+    /// Looks what a layer has at a path.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn look(&self, layer: &Walk<'_>, path: &[u8]) -> Result<InLayer> {
+        match layer.open(path) {
+            Err(Errno::NOENT) => Ok(InLayer { directory: None, hides: false }),
+            // A whiteout, for example.
+            Err(Errno::NOTDIR | Errno::LOOP) => Ok(InLayer { directory: None, hides: true }),
+            opened => {
+                let directory = opened?;
+                let hides = self.has_mark(&directory, "opaque")? || self.has_mark(&directory, "redirect")?;
+                Ok(InLayer { directory: Some(directory), hides })
             }
         }
-        Ok(false)
+    }
+
+    /// Whether the kernel has marked a directory of a layer: as `opaque`, or with a `redirect` if it was renamed.
+    ///
+    /// # Errors
+    /// Those of fgetxattr(2).
+    pub fn has_mark(&self, directory: &OwnedFd, mark: &str) -> Result<bool> {
+        let mut value = [0; 1];
+        match fgetxattr(directory, format!("{}.overlay.{mark}", self.marks), &mut value) {
+            // `x` only says that entries may carry marks of their own.
+            Ok(_) => Ok(mark != "opaque" || value != *b"x"),
+            Err(Errno::RANGE) => Ok(true),
+            Err(Errno::NODATA | Errno::OPNOTSUPP) => Ok(false),
+            Err(errno) => Err(errno),
+        }
     }
 
     fn compare(

@@ -140,6 +140,43 @@ fn changes_of_all_layers_count_once() {
 }
 
 #[test]
+fn a_directory_hides_what_a_layer_below_deletes() {
+    in_namespaces("a_directory_hides_what_a_layer_below_deletes", |workspace| {
+        let at = |name: &str| workspace.path().join(name);
+        for name in ["made", "moved", "deep/made"] {
+            fs::create_dir_all(at(name)).unwrap();
+            write(at(name).join("old"), "");
+        }
+        workspace.mount(1);
+        for name in ["made", "moved", "deep/made"] {
+            fs::remove_dir_all(at(name)).unwrap();
+        }
+        write(at("moved"), "a file for a while");
+        fs::create_dir(at("new")).unwrap();
+        workspace.unmount();
+        workspace.mount(2);
+        fs::remove_file(at("moved")).unwrap();
+        workspace.unmount();
+        let mounted = workspace.mount(3);
+        for name in ["made", "deep/made"] {
+            fs::create_dir(at(name)).unwrap();
+            write(at(name).join("new"), "");
+        }
+        assert!(Command::new("mv").arg("-T").args([at("new"), at("moved")]).status().unwrap().success());
+        assert_eq!(
+            mounted.changes(),
+            [
+                "created deep/made/new",
+                "deleted deep/made/old",
+                "created made/new",
+                "deleted made/old",
+                "deleted moved/old"
+            ]
+        );
+    });
+}
+
+#[test]
 fn extended_attributes_and_odd_names_are_compared() {
     in_namespaces("extended_attributes_and_odd_names_are_compared", |workspace| {
         let root = workspace.path();

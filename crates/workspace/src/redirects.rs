@@ -3,12 +3,12 @@
 //! As root, the kernel can rename a real directory without copying it: the layer only names the real path. A commit
 //! removes that path, so the content is copied into the layer before.
 
-use crate::changes::Sides;
+use crate::changes::{InLayer, Sides};
 use crate::metadata::Metadata;
 use crate::staging::Staging;
 use crate::tree::{file_type, join, names, split, status};
 use crate::walk::Walk;
-use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, fgetxattr, linkat, mkdirat, renameat_with};
+use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, linkat, mkdirat, renameat_with};
 use rustix::io::{Errno, Result};
 use std::collections::BTreeSet;
 
@@ -37,34 +37,37 @@ pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<()> {
 /// The directories that a layer redirects, without those below.
 fn find(sides: &Sides<'_>) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
-    let mut pending = vec![Vec::new()];
     let merged = Walk::new(sides.merged);
     let layers: Vec<Walk<'_>> = sides.layers.iter().map(Walk::new).collect();
-    while let Some(path) = pending.pop() {
+    // With the number of layers that are not hidden there.
+    let mut pending = vec![(Vec::new(), layers.len())];
+    while let Some((path, mut depth)) = pending.pop() {
         (sides.interrupt)()?;
         if merged.directory(&path)?.is_none() {
             continue;
         }
         let mut below = BTreeSet::new();
         let mut is_redirected = false;
-        for layer in &layers {
-            let Some(directory) = layer.directory(&path)? else { continue };
-            match fgetxattr(&directory, "trusted.overlay.redirect", &mut [0; 1]) {
-                Ok(_) | Err(Errno::RANGE) => is_redirected = true,
-                Err(Errno::NODATA | Errno::OPNOTSUPP) => {}
-                Err(errno) => return Err(errno),
-            }
-            for name in names(&directory)? {
-                let entry = status(Some(&directory), &name)?;
-                if entry.is_some_and(|entry| file_type(&entry) == FileType::Directory) {
-                    below.insert(name);
+        for (number, layer) in layers.iter().enumerate().take(depth) {
+            let InLayer { directory, hides } = sides.look(layer, &path)?;
+            if let Some(directory) = directory {
+                is_redirected |= sides.has_mark(&directory, "redirect")?;
+                for name in names(&directory)? {
+                    let entry = status(Some(&directory), &name)?;
+                    if entry.is_some_and(|entry| file_type(&entry) == FileType::Directory) {
+                        below.insert(name);
+                    }
                 }
+            }
+            if hides {
+                depth = number + 1;
+                break;
             }
         }
         if is_redirected {
             found.push(path);
         } else {
-            pending.extend(below.iter().map(|name| join(&path, name)));
+            pending.extend(below.iter().map(|name| (join(&path, name), depth)));
         }
     }
     Ok(found)

@@ -24,38 +24,43 @@ impl Tree {
     /// # Errors
     /// Those of openat2(2): `EXDEV` if another file system is mounted on the way.
     pub fn directory(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
-        self.directory_from(None, path)
+        if_directory(self.open(None, path))
     }
 
     /// The same with a path relative to an open directory of the tree; the root by default.
     ///
     /// # Errors
-    /// As for [`Tree::directory`].
-    pub fn directory_from(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<Option<OwnedFd>> {
+    /// As for [`Tree::directory`]; `ENOENT` if there is nothing at the path, and `ENOTDIR` or `ELOOP` if there, or on the
+    /// way, is something else.
+    pub fn open(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<OwnedFd> {
         let mut current = None;
         let mut left = path;
         while left.len() > PIECE_BYTES {
             let end = left[..PIECE_BYTES].iter().rposition(|byte| *byte == b'/').ok_or(Errno::NAMETOOLONG)?;
-            current = match self.open(current.as_ref().or(from), &left[..end])? {
-                None => return Ok(None),
-                opened => opened,
-            };
+            current = Some(self.open_piece(current.as_ref().or(from), &left[..end])?);
             left = &left[end + 1..];
         }
-        self.open(current.as_ref().or(from), if left.is_empty() { b"." } else { left })
+        self.open_piece(current.as_ref().or(from), if left.is_empty() { b"." } else { left })
     }
 
-    fn open(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<Option<OwnedFd>> {
+    fn open_piece(&self, from: Option<&OwnedFd>, path: &[u8]) -> Result<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
         loop {
             match openat2(from.unwrap_or(&self.root), path, flags, Mode::empty(), beneath) {
                 // Something was renamed meanwhile.
                 Err(Errno::AGAIN) => {}
-                Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(None),
-                opened => return opened.map(Some),
+                opened => return opened,
             }
         }
+    }
+}
+
+/// An opened directory. `None` if there is none.
+pub fn if_directory(opened: Result<OwnedFd>) -> Result<Option<OwnedFd>> {
+    match opened {
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => Ok(None),
+        opened => opened.map(Some),
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! Directories that are moved meanwhile are followed, so this is only for reading.
 
-use crate::tree::Tree;
+use crate::tree::{Tree, if_directory};
 use rustix::io::Result;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -39,6 +39,14 @@ impl<'a> Walk<'a> {
     /// # Errors
     /// As for [`Tree::directory`].
     pub fn directory(&self, path: &[u8]) -> Result<Option<OwnedFd>> {
+        if_directory(self.open(path))
+    }
+
+    /// Opens a directory. See [`Tree::open`].
+    ///
+    /// # Errors
+    /// As for [`Tree::open`].
+    pub fn open(&self, path: &[u8]) -> Result<OwnedFd> {
         let Last { path: last, open } = &mut *self.last.borrow_mut();
         let is_above = |end: usize| path.get(end) == Some(&b'/') && last.get(..end) == path.get(..end);
         while open.back().is_some_and(|(end, _)| !is_above(*end)) {
@@ -48,7 +56,7 @@ impl<'a> Walk<'a> {
         let mut from = open.back().map_or(0, |(end, _)| end + 1);
         while path.len() - from > PIECE_BYTES {
             let Some(at) = path[from..from + PIECE_BYTES].iter().rposition(|byte| *byte == b'/') else { break };
-            let Some(opened) = self.open_below(open, &path[from..from + at])? else { return Ok(None) };
+            let opened = self.open_below(open, &path[from..from + at])?;
             open.push_back((from + at, opened));
             if open.len() > MAX_OPEN {
                 open.pop_front();
@@ -58,8 +66,8 @@ impl<'a> Walk<'a> {
         self.open_below(open, &path[from..])
     }
 
-    fn open_below(&self, open: &VecDeque<(usize, OwnedFd)>, path: &[u8]) -> Result<Option<OwnedFd>> {
-        self.tree.directory_from(open.back().map(|(_, directory)| directory), path)
+    fn open_below(&self, open: &VecDeque<(usize, OwnedFd)>, path: &[u8]) -> Result<OwnedFd> {
+        self.tree.open(open.back().map(|(_, directory)| directory), path)
     }
 }
 
