@@ -133,8 +133,21 @@ impl Opened {
     }
 
     fn remount_unmounted(&mut self) {
-        fs::remove_dir_all(self.workspace.directory.path().join("work-1/work/incompat")).unwrap();
-        self.mounted = self.workspace.mount(1);
+        let layers = self.mounted.layers.len();
+        fs::remove_dir_all(self.workspace.directory.path().join(format!("work-{layers}/work/incompat"))).unwrap();
+        self.mounted = self.workspace.mount(layers);
+    }
+
+    /// Nothing writes to the present layers any more: another one receives the writes.
+    fn seal(&mut self) {
+        self.workspace.unmount();
+        self.mounted = self.workspace.mount(self.mounted.layers.len() + 1);
+    }
+
+    /// Renames, or copies what cannot be renamed.
+    fn mv(&self, from: &str, to: &str) {
+        let places = [self.at(from), self.at(to)];
+        assert!(std::process::Command::new("mv").arg("-T").args(places).status().unwrap().success());
     }
 
     fn base(&self) -> Snapshot {
@@ -541,6 +554,87 @@ fn deleted_files_and_swapped_directories_are_conflicts_for_root() {
 }
 
 #[test]
+fn what_others_delete_is_a_conflict_for_root_however_many_layers_have_it() {
+    in_namespaces("what_others_delete_is_a_conflict_for_root_however_many_layers_have_it", |workspace| {
+        for name in ["first", "both", "renamed", "last", "deep/a", "made-again", "swapped/file", "other/file"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let mut opened = Opened::new(workspace);
+        for name in ["first", "both", "renamed", "created", "created-and-renamed", "deep/a", "swapped/file"] {
+            write(opened.at(name), "changed");
+        }
+        fs::remove_file(opened.at("made-again")).unwrap();
+        opened.seal();
+        opened.seal();
+        for name in ["both", "created", "deep/b", "made-again", "last"] {
+            write(opened.at(name), "changed twice");
+        }
+        opened.mv("renamed", "away");
+        opened.mv("created-and-renamed", "away-too");
+        opened.seal();
+        for name in ["both", "away", "away-too"] {
+            write(opened.at(name), "changed at last");
+        }
+        let is_root = opened.mounted.mounter.marks() == "trusted";
+        for name in ["first", "both", "renamed", "made-again", "last"] {
+            fs::remove_file(opened.real(name)).unwrap();
+        }
+        fs::remove_dir_all(opened.real("deep")).unwrap();
+        fs::rename(opened.real("swapped"), opened.real("swapped.old")).unwrap();
+        fs::rename(opened.real("other"), opened.real("swapped")).unwrap();
+        if is_root {
+            assert_eq!(opened.conflicts(), ["away", "both", "deep", "deep/a", "first", "last", "swapped/file"]);
+        }
+        opened.commit(None, true);
+        assert_eq!(opened.changes(), [""; 0]);
+        // What a commit has changed is no conflict later.
+        for name in ["first", "away", "created"] {
+            write(opened.at(name), "changed after the commit");
+        }
+        opened.seal();
+        write(opened.at("first"), "changed once more");
+        opened.mv("away", "moved");
+        opened.commit(None, false);
+        assert_eq!(opened.changes(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_directory_in_place_of_one_that_was_deleted_before_is_no_conflict() {
+    in_namespaces("a_directory_in_place_of_one_that_was_deleted_before_is_no_conflict", |workspace| {
+        for name in ["q/z", "deep/q/z", "deep/file", "q-2/z", "q-3/z"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let mut opened = Opened::new(workspace);
+        for name in ["q", "deep", "q-3"] {
+            fs::remove_dir_all(opened.at(name)).unwrap();
+        }
+        for name in ["n", "n-deep/q", "n-3"] {
+            fs::create_dir_all(opened.at(name)).unwrap();
+        }
+        opened.seal();
+        fs::remove_dir_all(opened.at("q-2")).unwrap();
+        opened.mv("n", "q");
+        opened.mv("n-deep", "deep");
+        opened.seal();
+        write(opened.at("deep/q/new"), "new");
+        fs::create_dir(opened.at("q-2")).unwrap();
+        opened.mv("n-3", "q-3");
+        opened.seal();
+        write(opened.at("q-2/new"), "new");
+        write(opened.at("q-3/new"), "new");
+        let merged = opened.merged();
+        opened.commit(None, false);
+        opened.assert_equal();
+        assert_eq!(differing(&merged, &opened.base()), [""; 0]);
+    });
+}
+
+#[test]
 fn renamed_directories_keep_their_content() {
     in_namespaces("renamed_directories_keep_their_content", |workspace| {
         for name in ["old/a", "old/deep/b", "old/deep/er/c", "two/d", "two/link"] {
@@ -592,8 +686,7 @@ fn changes_of_sealed_layers_are_committed() {
             assert!(moved.success());
         };
         mv(&opened, "renamed", "renamed-once");
-        opened.workspace.unmount();
-        opened.mounted = opened.workspace.mount(2);
+        opened.seal();
         mv(&opened, "renamed-once", "renamed-twice");
         write(opened.at("new/locked/deep/more"), "");
         fs::remove_file(opened.at("new/fifo")).unwrap();
@@ -1458,6 +1551,9 @@ fn random_changes_commits_and_discards_agree_with_a_model() {
             for round in 0..6 {
                 for _ in 0..25 {
                     change_something(&opened, &mut random);
+                    if random.below(12) == 0 {
+                        opened.seal();
+                    }
                 }
                 let (merged, base) = (without_times(&opened.merged()), without_times(&opened.base()));
                 let changes = opened.changes();

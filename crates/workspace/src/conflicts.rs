@@ -1,15 +1,17 @@
 //! What other programs have changed in the real directory since the workspace was opened.
 //!
 //! A change time at or after that moment tells. Directories change with their entries, so only another kind is a
-//! conflict there; and, as root, another directory in the place of one: the kernel notes which one it was.
+//! conflict there; and, as root, another directory in the place of one: the kernel notes which one it was. It notes what it
+//! has copied: from the real directory, or from a layer below, where the note of that copy leads further down.
 //!
 //! Without root, a real file that was deleted meanwhile, and a directory that was swapped for another one, are missed.
 
-use crate::changes::{Sides, Walks};
+use crate::changes::{InLayer, Sides, Walks};
 use crate::failure::{Trouble, at};
 use crate::handle::Handle;
 use crate::stamp::modified_at;
-use crate::tree::{changed_at, file_type, split, status};
+use crate::tree::{changed_at, file_type, join, names, split, status};
+use crate::walk::Walk;
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};
 use rustix::io::{Errno, Result};
@@ -21,7 +23,7 @@ use std::os::fd::OwnedFd;
 /// # Errors
 /// Those of the system calls.
 pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
-    let mut search = Search { sides, walks: Walks::new(sides), swapped: HashMap::new() };
+    let mut search = Search { sides, walks: Walks::new(sides), directories: HashMap::new(), copies: None };
     let mut found = Vec::new();
     for change in changes {
         if search.is_conflict(change).map_err(at(&change.path))? {
@@ -34,8 +36,18 @@ pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Ve
 struct Search<'a> {
     sides: &'a Sides<'a>,
     walks: Walks<'a>,
-    /// Directories, and whether they or one above were swapped.
-    swapped: HashMap<Vec<u8>, bool>,
+    directories: HashMap<Vec<u8>, Directory>,
+    /// The entries of the sealed layers, each with its origin. `None` until they are needed.
+    copies: Option<HashMap<Handle, Option<Handle>>>,
+}
+
+/// A directory that both sides have.
+#[derive(Clone, Copy)]
+struct Directory {
+    /// It, or one above it, is another one than when it was copied up.
+    is_swapped: bool,
+    /// How many layers, from the lowest one on, are above the real directory there: none of them hides it.
+    above_real: usize,
 }
 
 impl Search<'_> {
@@ -60,7 +72,7 @@ impl Search<'_> {
             }
             (Some(_), _) if change.difference == Difference::Created => Ok(true),
             (Some(found), _) => Ok(changed_at(found) >= self.sides.opened && !self.sides.known.has_unlinked(found)),
-            (None, _) => self.is_deleted(path),
+            (None, _) => Ok(change.now.is_some() && self.is_deleted(path)?),
         }
     }
 
@@ -74,12 +86,8 @@ impl Search<'_> {
     }
 
     /// Whether the real entry that was copied up is no longer there. Only root can tell.
-    fn is_deleted(&self, path: &[u8]) -> Result<bool> {
-        let (parent, name) = split(path);
-        // With more layers, the copy may come from another layer.
-        let [layer] = &self.walks.layers[..] else { return Ok(false) };
-        let Some(directory) = self.origins(layer.directory(parent)?) else { return Ok(false) };
-        let Some(origin) = Handle::of_origin(&directory, name)? else { return Ok(false) };
+    fn is_deleted(&mut self, path: &[u8]) -> Result<bool> {
+        let Some(origin) = self.real_origin(path)? else { return Ok(false) };
         if self.sides.known.has_touched(&origin) {
             return Ok(false);
         }
@@ -91,49 +99,111 @@ impl Search<'_> {
         })
     }
 
+    /// The real entry that was copied up for what programs see at a path, through all layers. `None` if it was created in
+    /// one of them.
+    fn real_origin(&mut self, path: &[u8]) -> Result<Option<Handle>> {
+        let (parent, name) = split(path);
+        if !self.has_origins() {
+            return Ok(None);
+        }
+        for (number, layer) in self.walks.layers.iter().enumerate() {
+            let Some(directory) = layer.directory(parent)? else { continue };
+            if status(Some(&directory), name)?.is_none() {
+                continue;
+            }
+            let mut origin = Handle::of_origin(&directory, name)?;
+            // Each leads to a lower layer.
+            for _ in number + 1..self.walks.layers.len() {
+                let Some(copy) = &origin else { break };
+                if self.copies.is_none() {
+                    self.copies = Some(copies(self.sides)?);
+                }
+                let Some(below) = self.copies.as_ref().and_then(|copies| copies.get(copy)) else { break };
+                origin.clone_from(below);
+            }
+            return Ok(origin);
+        }
+        Ok(None)
+    }
+
     /// Whether a directory that both sides have, or one above it, is another one than when it was copied up.
     fn is_swapped(&mut self, path: &[u8]) -> Result<bool> {
-        if path == b"." {
+        if path == b"." || !self.has_origins() {
             return Ok(false);
         }
         let mut unknown = Vec::new();
         let mut above = path;
-        let mut is_swapped = false;
+        let mut directory = Directory { is_swapped: false, above_real: self.walks.layers.len() };
         while !above.is_empty() {
-            if let Some(known) = self.swapped.get(above) {
-                is_swapped = *known;
+            if let Some(known) = self.directories.get(above) {
+                directory = *known;
                 break;
             }
             unknown.push(above);
             above = split(above).0;
         }
         for path in unknown.into_iter().rev() {
-            let (parent, name) = split(path);
-            is_swapped = is_swapped || self.is_other(parent, name)?;
-            self.swapped.insert(path.to_vec(), is_swapped);
+            directory = self.look(path, directory)?;
+            self.directories.insert(path.to_vec(), directory);
         }
-        Ok(is_swapped)
+        Ok(directory.is_swapped)
     }
 
-    fn is_other(&self, parent: &[u8], name: &[u8]) -> Result<bool> {
-        // The lowest layer was copied from the real directory.
-        for layer in self.walks.layers.iter().rev() {
-            let Some(directory) = self.origins(layer.directory(parent)?) else { continue };
-            let Some(found) = status(Some(&directory), name)? else { continue };
-            if file_type(&found) != FileType::Directory {
-                continue;
+    /// Looks at a directory in one that is known.
+    fn look(&self, path: &[u8], Directory { mut is_swapped, mut above_real }: Directory) -> Result<Directory> {
+        let (parent, name) = split(path);
+        let mut is_copied = false;
+        for (number, layer) in self.walks.layers.iter().rev().enumerate().take(above_real) {
+            let InLayer { directory, hides } = self.sides.look(layer, path)?;
+            if hides {
+                above_real = number;
+                break;
             }
-            let origin = Handle::of_origin(&directory, name)?;
-            let base = self.walks.base.directory(parent)?;
-            let found = status(base.as_ref(), name)?.filter(|found| file_type(found) == FileType::Directory);
-            let (Some(origin), Some(base), Some(_)) = (origin, base, found) else { return Ok(false) };
-            return Ok(Handle::of(&base, name)?.is_some_and(|real| real != origin));
+            // The lowest one was copied from the real directory, those above it from layers.
+            if directory.is_some() && !is_copied {
+                is_copied = true;
+                is_swapped = is_swapped || self.is_other(layer, parent, name)?;
+            }
         }
-        Ok(false)
+        Ok(Directory { is_swapped, above_real })
     }
 
-    /// A directory of a layer whose notes about origins can be read.
-    fn origins(&self, directory: Option<OwnedFd>) -> Option<OwnedFd> {
-        directory.filter(|_| self.sides.marks == "trusted")
+    /// Whether the directory that was copied to a layer is another one than the real one.
+    fn is_other(&self, layer: &Walk<'_>, parent: &[u8], name: &[u8]) -> Result<bool> {
+        let copy = layer.directory(parent)?.ok_or(Errno::STALE)?;
+        let base = self.walks.base.directory(parent)?;
+        let found = status(base.as_ref(), name)?.filter(|found| file_type(found) == FileType::Directory);
+        let (Some(origin), Some(base), Some(_)) = (Handle::of_origin(&copy, name)?, base, found) else {
+            return Ok(false);
+        };
+        Ok(Handle::of(&base, name)?.is_some_and(|real| real != origin))
     }
+
+    /// Whether the notes of the kernel about origins can be read.
+    fn has_origins(&self) -> bool {
+        self.sides.marks == "trusted"
+    }
+}
+
+/// See [`Search::copies`]. The first layer is no origin of another one.
+fn copies(sides: &Sides<'_>) -> Result<HashMap<Handle, Option<Handle>>> {
+    let mut copies = HashMap::new();
+    for layer in sides.layers.iter().skip(1) {
+        let walk = Walk::new(layer);
+        let mut pending = vec![Vec::new()];
+        while let Some(path) = pending.pop() {
+            (sides.interrupt)()?;
+            let directory = walk.directory(&path)?.ok_or(Errno::STALE)?;
+            for name in names(&directory)? {
+                let Some(found) = status(Some(&directory), &name)? else { continue };
+                if file_type(&found) == FileType::Directory {
+                    pending.push(join(&path, &name));
+                }
+                if let Some(handle) = Handle::of(&directory, &name)? {
+                    copies.insert(handle, Handle::of_origin(&directory, &name)?);
+                }
+            }
+        }
+    }
+    Ok(copies)
 }
