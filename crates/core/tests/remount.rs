@@ -15,6 +15,7 @@ use place::{KILL, Kind, Place, is_pending, is_running, request, run, spawn_sessi
 use rustix::fs::inotify;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;
+use std::future::pending;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +38,13 @@ impl Place {
                 Arc::new(pause).remount().await;
             }
         });
+    }
+
+    /// Makes a checkpoint. Returns whether that has put another mount in place, instead of copying files.
+    fn is_sealed(&self) -> bool {
+        let before = self.mounts();
+        assert!(run(self.sandbox.checkpoint(None, pending())).unwrap().is_some());
+        self.mounts() != before
     }
 
     fn is_idle(&self) -> bool {
@@ -310,12 +318,6 @@ fn only_a_session_without_programs_is_idle() {
             place.exec(&format!("x={number}; ls > /dev/null"));
             assert!(place.is_idle(), "in round {number}");
         }
-        for held in ["mkfifo pipe; exec 5<> pipe", "touch file; exec 5< file; flock 5"] {
-            place.exec(held);
-            assert!(!place.is_idle(), "{held}");
-            place.exec("exec 5>&-");
-            assert!(place.is_idle(), "{held}");
-        }
         let writer =
             run(place.sandbox.files("default", |access| async move { access.write(b"w".to_vec(), None, false).await }));
         assert!(!place.is_idle());
@@ -336,6 +338,59 @@ fn only_a_session_without_programs_is_idle() {
             assert!(place.is_idle());
         }
     }
+}
+
+/// Sessions of the user who runs the tests, and of another one if that is root.
+fn of_each_user(test: impl Fn(Place)) {
+    for is_another_user in [false, true] {
+        if !is_another_user || nix::unistd::geteuid().is_root() {
+            test(Place::with_files(Kind { is_another_user, ..Kind::default() }, |real| {
+                if is_another_user {
+                    std::os::unix::fs::chown(real, Some(54_321), Some(54_321)).unwrap();
+                }
+                None
+            }));
+        }
+    }
+}
+
+#[test]
+fn a_checkpoint_copies_files_while_the_shell_holds_something_of_its_mount() {
+    of_each_user(|place| {
+        place.exec("echo text > file; mkdir directory; mkfifo pipe");
+        assert!(place.is_sealed());
+        for held in ["exec 5<> pipe", "exec 5< file; flock 5", "exec 5< .", "exec 5< directory"] {
+            place.exec(held);
+            assert!(!place.is_sealed(), "{held}");
+            assert_eq!(place.exec("echo new > file; cat file"), "new");
+            place.exec("exec 5>&-");
+            assert!(place.is_sealed(), "{held}");
+        }
+        // These do not.
+        place.exec("exec 5< file 6< <(:) 7> /dev/null 8< /dev/zero; cd /");
+        assert!(place.is_sealed());
+        assert_eq!(place.exec("read -r -u 5 line; echo $line"), "new");
+    });
+}
+
+#[test]
+fn a_checkpoint_copies_files_while_the_name_of_the_directory_does_not_lead_there() {
+    of_each_user(|place| {
+        let own = place.workspace().display().to_string();
+        let name = "x".repeat(200);
+        let mut there = vec![format!("for ((n = 0; n < 25; n++)); do mkdir {name}; cd {name}; done")];
+        if place.exec("id -u") != "0" {
+            there.push("mkdir -p a/b; cd a/b; chmod 000 ..".into());
+        }
+        for there in there {
+            place.exec(&format!("cd {own}; x=1; {there}"));
+            assert!(!place.is_sealed(), "{there}");
+            assert_eq!(place.exec("echo $x > new; cat new"), "1", "{there}");
+            place.exec(&format!("cd {own}; chmod 755 a 2> /dev/null"));
+            assert!(place.is_sealed(), "{there}");
+            assert_eq!(place.exec("echo $x > new; cat new"), "1", "{there}");
+        }
+    });
 }
 
 #[test]

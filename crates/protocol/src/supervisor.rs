@@ -290,8 +290,6 @@ pub enum Report {
     Frozen {
         /// The id from the order.
         id: u64,
-        /// Whether there are programs, or the shell has a named pipe or a locked file open.
-        is_in_use: bool,
         /// Some of the programs, at most [`MAX_PROGRAMS`].
         programs: Vec<Program>,
         /// How many there are.

@@ -121,9 +121,8 @@ fn report() -> impl Strategy<Value = Report> {
             found,
             escalated
         }),
-        (any::<u64>(), any::<bool>(), group(), vec(program(), 0..4), any::<u64>()).prop_map(
-            |(id, is_in_use, group, programs, count)| Report::Frozen { id, is_in_use, programs, count, group }
-        ),
+        (any::<u64>(), group(), vec(program(), 0..4), any::<u64>())
+            .prop_map(|(id, group, programs, count)| Report::Frozen { id, programs, count, group }),
         (any::<u64>(), group(), vec(program(), 0..4), any::<u64>())
             .prop_map(|(id, group, programs, count)| Report::NotFrozen { id, group, programs, count }),
         (any::<u64>(), any::<bool>(), group()).prop_map(|(id, escalated, group)| Report::Killed {

@@ -183,6 +183,9 @@ int save_directory(void);
 void restore_directory(void);
 void forget_directory(void);
 
+/* Returns 1 if the kernel's name of the directory leads back to it, which `reenter_directory` needs. */
+int can_reenter_directory(void);
+
 /* Notes the directory, sends a byte, and waits for the end of the socket. If the directory's mount has been detached
  * meanwhile, enters the directory of the same name. */
 void reenter_directory(int socket);

@@ -3,19 +3,22 @@
  *
  * Each item (a variable, a function, an option, ...) is written and restored by itself, through the functions behind
  * bash's own commands. So nothing of a value is evaluated, neither options, functions, aliases nor traps of the user
- * have an effect, and what cannot be restored loses no other item. The host stores the list without reading it.
+ * have an effect, and what cannot be restored loses no other item. The host reads only the last item, and stores the list.
  *
  * bash computes some variables, like RANDOM. Of these, it is kept whether they are exported, read-only, traced or unset.
  */
 #include "builtin.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 enum kind {
@@ -37,7 +40,7 @@ enum kind {
   UMASK,        /* number */
   LIMIT,        /* number: the resource; value: `struct rlimit` */
   RESTRICTED,
-  LAST = 0x454e444e
+  LAST = 0x454e444e /* number: whether the shell holds something of a mount, see `holds_mount` */
 };
 
 /* Name and value follow, each with a NUL that its length does not count. */
@@ -195,8 +198,44 @@ static void write_limits(void) {
   }
 }
 
+/* True for a named pipe and a locked file, which would not be shared with what is opened on another mount, and for a
+ * directory, from which paths would still lead through the old one. */
+static int descriptor_holds_mount(int fd) {
+  struct stat status;
+  struct statfs system;
+  if (fstat(fd, &status) < 0) return 0;
+  if (S_ISDIR(status.st_mode)) return 1;
+  if (S_ISFIFO(status.st_mode)) return fstatfs(fd, &system) < 0 || system.f_type != PIPEFS_MAGIC;
+  if (!S_ISREG(status.st_mode)) return 0;
+  char name[64], text[4096];
+  snprintf(name, sizeof name, "/proc/self/fdinfo/%d", fd);
+  int info = open(name, O_RDONLY | O_CLOEXEC);
+  ssize_t length = info < 0 ? -1 : read(info, text, sizeof text - 1);
+  if (info >= 0) close(info);
+  if (length < 0) return 1;
+  text[length] = '\0';
+  return strstr(text, "\nlock:") != NULL;
+}
+
+/* Whether the shell holds something of a mount of the workspace, and so cannot change over to another one. It is looked up
+ * here, because nothing else can: the kernel hides the descriptors of a shell. */
+static int holds_mount(void) {
+  if (!can_reenter_directory()) return 1;
+  DIR *descriptors = opendir("/proc/self/fd");
+  if (!descriptors) return 1;
+  struct dirent *entry;
+  int holds = 0;
+  while (!holds && (entry = readdir(descriptors))) {
+    int fd = atoi(entry->d_name);
+    holds = *entry->d_name != '.' && fd != dirfd(descriptors) && descriptor_holds_mount(fd);
+  }
+  closedir(descriptors);
+  return holds;
+}
+
 void write_checkpoint(int fd) {
   if (fd < 0) _exit(1);
+  int holds = holds_mount();
   dup2(fd, STDOUT_FILENO);
   int null = open("/dev/null", O_RDWR);
   if (null != STDERR_FILENO) dup2(null, STDERR_FILENO);
@@ -220,7 +259,7 @@ void write_checkpoint(int fd) {
   write_limits();
   if (&restricted && restricted) write_text(RESTRICTED, 0, "", "");
   if (ferror(stdout)) _exit(1);
-  write_text(LAST, 0, "", "");
+  write_text(LAST, holds, "", "");
   _exit(fflush(stdout) == 0 ? 0 : 1);
 }
 

@@ -115,6 +115,11 @@ static int kernel_name(char name[PATH_MAX]) {
   return syscall(SYS_getcwd, name, PATH_MAX) > 0;
 }
 
+int can_reenter_directory(void) {
+  char name[PATH_MAX];
+  return kernel_name(name) && *name == '/' && leads_here(name);
+}
+
 void reenter_directory(int socket) {
   char before[PATH_MAX], after[PATH_MAX], byte = 0;
   int is_named = kernel_name(before) && *before == '/';

@@ -1,7 +1,6 @@
 //! The processes of the session and their roles: the shell, its standby, the foreground command, background processes.
 
 mod freeze;
-mod holdings;
 mod members;
 mod remount;
 

@@ -75,6 +75,7 @@ impl Sandbox {
             pause.check(when_busy)?;
             let sessions = sandbox.save(&pause).await?;
             sandbox.deleted_sessions_end().await;
+            let sessions_hold_mount = sessions.iter().any(|session| session.saved.holds_mount());
             let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
             let text = message::encode(&Kept {
                 version: VERSION.into(),
@@ -84,7 +85,7 @@ impl Sandbox {
             let text = text.map_err(|error| {
                 Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
             })?;
-            let may_seal = pause.is_idle();
+            let may_seal = pause.is_idle() && !sessions_hold_mount;
             let keeping = async move {
                 let (point, is_sealed) = blocking(move || workspace.checkpoint(name, ids, &text, may_seal)).await?;
                 if is_sealed {

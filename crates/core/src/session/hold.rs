@@ -30,8 +30,7 @@ pub struct Frozen {
     pub programs: Vec<Program>,
     /// How many there are.
     pub count: u64,
-    /// Whether nothing but idle shells uses its files: it has no program, its shell has neither a named pipe nor a locked file
-    /// open, and no caller is writing a file.
+    /// Whether nothing but idle shells uses its files: it has no program, and no caller is writing a file.
     pub is_idle: bool,
 }
 
@@ -209,20 +208,18 @@ impl Session {
             self.ask(&Order::Freeze { id });
             self.holds.freeze = Freeze::Ordered(id, reply);
         } else {
-            let _ = reply.send(Ok(self.frozen(false, Vec::new(), 0)));
+            let _ = reply.send(Ok(self.frozen(Vec::new(), 0)));
         }
     }
 
-    fn frozen(&self, is_in_use: bool, programs: Vec<Program>, count: u64) -> Frozen {
-        Frozen { programs, count, is_idle: !is_in_use && !self.files.is_writing() }
+    fn frozen(&self, programs: Vec<Program>, count: u64) -> Frozen {
+        Frozen { programs, count, is_idle: count == 0 && !self.files.is_writing() }
     }
 
     /// Handles the supervisor's answer.
     pub(super) fn freeze_report(&mut self, report: Report) {
         let (answered, group, outcome) = match report {
-            Report::Frozen { id, is_in_use, programs, count, group } => {
-                (id, group, Ok(self.frozen(is_in_use, programs, count)))
-            }
+            Report::Frozen { id, programs, count, group } => (id, group, Ok(self.frozen(programs, count))),
             Report::NotFrozen { id, group, programs, count } => {
                 let has_groups = group.is_some();
                 (id, group, Err(Busy { programs, count, has_groups }))

@@ -10,7 +10,7 @@ use crate::shell::channel::Channel;
 use crate::shell::plain_state::Snapshot;
 use crate::shell::state::Shell;
 use crate::sys;
-use nacre_protocol::shell::{Request, RequestFlags, RequestKind, is_whole};
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind, holds_mount, is_whole};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
@@ -47,6 +47,13 @@ enum SavedShell {
     Items(Vec<u8>),
     /// As a shell of the plain engine has written it.
     Plain(Snapshot),
+}
+
+impl Saved {
+    /// Whether the shell holds something of its mount of the workspace: see [`holds_mount`].
+    pub fn holds_mount(&self) -> bool {
+        matches!(&self.shell, Some(SavedShell::Items(items)) if holds_mount(items))
+    }
 }
 
 pub(super) type SaveReply = oneshot::Sender<Result<Saved, Error>>;

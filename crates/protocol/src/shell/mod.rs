@@ -19,6 +19,12 @@ pub fn is_whole(checkpoint: &[u8]) -> bool {
     checkpoint.last_chunk::<18>().is_some_and(|last| last[..4] == LAST_ITEM.to_ne_bytes())
 }
 
+/// Whether the shell that has written a whole checkpoint holds something of a mount of the workspace, and so cannot change
+/// over to another one: a directory, a named pipe or a locked file is open, or the name of its directory does not lead there.
+pub fn holds_mount(checkpoint: &[u8]) -> bool {
+    checkpoint.last_chunk::<18>().is_none_or(|last| last[4..8] != [0; 4])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

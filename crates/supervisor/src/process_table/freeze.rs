@@ -6,7 +6,6 @@
 //! Not frozen is a process that is being killed: it must run to handle its signal. Its descendants run with it.
 
 use super::ProcessTable;
-use super::holdings::holds_pipe_or_lock;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
@@ -99,9 +98,8 @@ impl ProcessTable {
         let report = match (freeze.wait.take(), look) {
             (None, _) => None,
             (Some(Wait { id, .. }), Ok(Look { running, programs })) if running.is_empty() => {
-                let is_in_use = !programs.is_empty() || self.shell.is_some_and(holds_pipe_or_lock);
                 let (programs, count) = (named(&programs), programs.len() as u64);
-                Some(Report::Frozen { id, is_in_use, programs, count, group: self.group_directory() })
+                Some(Report::Frozen { id, programs, count, group: self.group_directory() })
             }
             (Some(wait), look) => {
                 let limit = if freeze.frozen.is_empty() { ENDING } else { STOPPING };

@@ -23,7 +23,7 @@ fn is_stopped(pid: Pid) -> bool {
 
 /// A process that uses the processor all the time, but ends on SIGTERM.
 fn idle(id: u64) -> Report {
-    Report::Frozen { id, is_in_use: false, programs: Vec::new(), count: 0, group: None }
+    Report::Frozen { id, programs: Vec::new(), count: 0, group: None }
 }
 
 fn start_busy(session: &mut Session, key: u64) -> Started {
@@ -51,9 +51,7 @@ fn programs_stop_and_go_on_while_the_shell_and_the_standby_run() {
         let job = shell.pid_line();
         let before = session.table.group_directory();
         session.table.freeze(5);
-        let Report::Frozen { id: 5, is_in_use: true, group, programs, count } = answer(&mut session) else {
-            panic!("not frozen")
-        };
+        let Report::Frozen { id: 5, programs, count, group } = answer(&mut session) else { panic!("not frozen") };
         assert_eq!(count as usize, programs.len());
         assert!([busy.pid(), job].iter().all(|pid| programs.iter().any(|program| program.pid == *pid)), "{programs:?}");
         assert!(group.is_some() && group != before, "the shell has left the group of the job");
