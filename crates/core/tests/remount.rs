@@ -394,6 +394,16 @@ fn a_checkpoint_copies_files_while_the_name_of_the_directory_does_not_lead_there
 }
 
 #[test]
+fn a_change_of_mounts_runs_no_trap() {
+    let place = Place::new();
+    place.exec("trap 'echo ran > trapped' CONT");
+    place.exec("true");
+    place.remount();
+    assert!(place.is_sealed());
+    assert_eq!(place.exec("ls"), "");
+}
+
+#[test]
 fn a_session_that_is_ending_is_not_idle() {
     let place = Place::new();
     run(place.sandbox.create_session(NewSession { id: "ends".into(), ..NewSession::default() })).unwrap();

@@ -4,6 +4,9 @@
 //! directory again. No other process of the session stands there: no program lives, and the helpers open paths anew.
 
 use super::ProcessTable;
+use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::Stat;
+use nacre_containment::signal;
 use nacre_isolation::remount::Problem;
 use nacre_protocol::socket;
 use nacre_protocol::supervisor::Report;
@@ -11,9 +14,11 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{Shutdown, shutdown};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
-/// How long a shell may take to note its directory, in milliseconds. It takes microseconds, unless a trap runs in it.
-const PATIENCE: u16 = 5000;
+/// How long all shells may take to note their directories. It takes microseconds, unless a trap runs in one. Orders and the
+/// limits of kills wait meanwhile.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 impl ProcessTable {
     /// Carries out an order with these descriptors. Exits if the session is left without rules.
@@ -21,10 +26,10 @@ impl ProcessTable {
         let mut descriptors = descriptors.into_iter();
         let mount = descriptors.next();
         let shells: Vec<OwnedFd> = descriptors.collect();
-        // A program may have stopped one.
-        self.signal_shells(libc::SIGCONT);
+        self.resume_shells();
+        let deadline = Instant::now() + PATIENCE;
         let ready = mount.ok_or_else(|| io::ErrorKind::UnexpectedEof.into()).and_then(|mount| {
-            shells.iter().try_for_each(await_shell)?;
+            shells.iter().try_for_each(|shell| await_shell(shell, deadline))?;
             Ok(mount)
         });
         let done = ready.map_err(Problem::Unchanged).and_then(|mount| self.enclosure.remount(&mount));
@@ -39,13 +44,22 @@ impl ProcessTable {
             Err(Problem::Broken) => std::process::exit(1),
         }
     }
+
+    /// A program may have stopped a shell. One that runs gets no signal: it may have a trap for it.
+    fn resume_shells(&self) {
+        let is_stopped = |pid: &Pid| Stat::read(*pid).is_some_and(|stat| matches!(stat.state, b'T' | b't'));
+        for pid in self.shell.into_iter().chain(self.standby()).filter(is_stopped) {
+            let _ = signal::send_to_child(pid, libc::SIGCONT);
+        }
+    }
 }
 
 /// Waits until a shell has noted its directory, or has ended.
-fn await_shell(shell: &OwnedFd) -> io::Result<()> {
+fn await_shell(shell: &OwnedFd, deadline: Instant) -> io::Result<()> {
     let mut descriptors = [PollFd::new(shell.as_fd(), PollFlags::POLLIN)];
     loop {
-        match poll(&mut descriptors, PollTimeout::from(PATIENCE)) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match poll(&mut descriptors, PollTimeout::try_from(left).unwrap_or(PollTimeout::ZERO)) {
             Ok(0) => return Err(io::Error::new(io::ErrorKind::TimedOut, "its shell does not respond")),
             Err(nix::errno::Errno::EINTR) => {}
             Err(errno) => return Err(errno.into()),
