@@ -8,7 +8,7 @@ use nacre_containment::signal;
 use nacre_core::error::Code;
 use nacre_core::files::{Change, Seen, Watcher};
 use nacre_core::process::Reason;
-use nacre_core::sandbox::{NewSession, Pause};
+use nacre_core::sandbox::{NewSession, Pause, WhenBusy};
 use nacre_core::session::{Handle, Isolate, Isolated};
 use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Namespaces, Workspace};
 use place::{KILL, Kind, Place, is_pending, is_running, request, run, spawn_session, start, until, wait};
@@ -43,7 +43,7 @@ impl Place {
     /// Makes a checkpoint. Returns whether that has put another mount in place, instead of copying files.
     fn is_sealed(&self) -> bool {
         let before = self.mounts();
-        assert!(run(self.sandbox.checkpoint(None, pending())).unwrap().is_some());
+        assert!(run(self.sandbox.checkpoint(None, WhenBusy::Copy, pending())).unwrap().is_some());
         self.mounts() != before
     }
 
