@@ -44,6 +44,15 @@ export interface Checkpoint {
   /** The ids of the sessions at that moment, sorted. The default session is among them once it has been used. */
   sessions: string[]
 }
+/** What {@link Sandbox.undo} did. */
+export interface Undo {
+  /** The command, at most its first 1000 characters. Those that several sessions began at the same moment are lines of it. */
+  command: string
+  /** The ids of the background processes that it has ended. */
+  endedProcesses: string[]
+  /** The ids of the sessions that were created after the command began, and have ended. */
+  endedSessions: string[]
+}
 /** What {@link Sandbox.rollback} did. */
 export interface Rollback {
   /** The checkpoint. */
@@ -59,7 +68,6 @@ export interface Rollback {
  * `nacre/client` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
  */
 export type SandboxErrorCode =
-  | 'CHECKPOINT_LIMIT'
   | 'CHECKPOINT_NOT_FOUND'
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
@@ -1308,6 +1316,12 @@ export interface WorkspaceOptions {
    * disk, the first call rejects with LIMIT_UNSUPPORTED. Default: no limit.
    */
   maxBytes?: number
+  /**
+   * How many commands {@link Sandbox.undo} can take back, 0 to 100: an automatic checkpoint precedes each command of `exec`,
+   * `execStream` and `$`, and so many are kept. It takes about 10 ms if the command before it has changed files, and half of that
+   * otherwise. Default: 0.
+   */
+  undoSteps?: number
 }
 /** A workspace whose layers are kept. */
 export interface NamedWorkspace {
@@ -1717,12 +1731,11 @@ export declare class Sandbox {
    * aliases, options and traps. Waits for the running commands of all sessions, and stops background processes for the
    * moment; new commands wait. Do not await it while reading the stream of a command.
    *
-   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, with CHECKPOINT_LIMIT after about 200 rollbacks
-   * and forks on one another, with ROLLED_BACK if a rollback comes first, and with WORKSPACE_BUSY if background processes run
-   * that cannot be stopped, because there is no control group, or with `busy: 'reject'`.
+   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, with ROLLED_BACK if a rollback comes first, and
+   * with WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group.
    */
   checkpoint(options?: CheckpointOptions): Promise<Checkpoint>
-  /** Lists the checkpoints, the oldest first. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
+  /** Lists the checkpoints, the oldest first, without automatic ones. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
   checkpoints(): Promise<Checkpoint[]>
   /** Deletes a checkpoint. Rejects with CHECKPOINT_NOT_FOUND and WORKSPACE_NOT_ENABLED. */
   deleteCheckpoint(point: Checkpoint | string): Promise<void>
@@ -1736,15 +1749,14 @@ export declare class Sandbox {
    */
   rollback(point: Checkpoint | string): Promise<Rollback>
   /**
-   * Makes `count` sandboxes, 1 to 256 (default: 1), with the same options, files, sessions and checkpoints as this one at one
-   * moment. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
-   * Background processes, services, terminals, jobs and watches are not forked. Destroy the forks like any sandbox; their
-   * workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
+   * Rolls back to the moment before the last command that has an automatic checkpoint; see {@link WorkspaceOptions.undoSteps}.
+   * Everything since then is taken back, also later commands without one. Repeated calls go further back. It does not wait for
+   * a running command, but ends it.
    *
-   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A {@link SandboxClient} rejects with
-   * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
+   * Rejects with CHECKPOINT_NOT_FOUND if there is none: none has run, all were undone, or a commit has ended them. Otherwise
+   * as {@link Sandbox.rollback}.
    */
-  fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
+  undo(): Promise<Undo>
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */

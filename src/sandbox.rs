@@ -294,5 +294,6 @@ fn workspace(given: NativeWorkspaceConfig) -> Options {
         directory: given.directory.map(PathBuf::from),
         memory: given.memory,
         max_bytes: given.max_bytes.map(|bytes| bytes as u64),
+        undo_steps: given.undo_steps,
     }
 }

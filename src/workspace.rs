@@ -128,13 +128,13 @@ impl NativeSandbox {
         })
     }
 
-    /// Goes on with the files and sessions of a checkpoint.
+    /// Goes on with the files and sessions of a checkpoint; by default of the newest automatic one.
     #[napi(catch_unwind)]
-    pub fn roll_back(&self, id: u32, number: f64) -> Result<()> {
-        let rolling = self.sandbox.roll_back(number as u64);
+    pub fn roll_back(&self, id: u32, number: Option<f64>) -> Result<()> {
+        let rolling = self.sandbox.roll_back(number.map(|number| number as u64));
         self.answer(id, async move {
             let Rollback { point, ended_processes, ended_sessions } = rolling.await?;
-            let rollback = NativeRollback { ended_processes, ended_sessions };
+            let rollback = NativeRollback { command: point.command.clone(), ended_processes, ended_sessions };
             Ok(NativeEvent { points: Some(vec![kept(point)]), rollback: Some(rollback), ..NativeEvent::default() })
         })
     }
@@ -196,7 +196,7 @@ fn when_busy(rejects: bool) -> WhenBusy {
     if rejects { WhenBusy::Reject } else { WhenBusy::Copy }
 }
 
-fn kept(Point { number, name, created_at, sessions }: Point) -> NativePoint {
+fn kept(Point { number, name, created_at, sessions, command: _ }: Point) -> NativePoint {
     NativePoint { number: number as f64, name, created_at: created_at as f64, sessions }
 }
 

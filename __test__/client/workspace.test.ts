@@ -1,7 +1,7 @@
 /** What is special about a copy-on-write workspace of a client: its requests. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import type { SandboxError } from 'nacre'
+import type { SandboxError, SandboxOptions } from 'nacre'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
@@ -16,8 +16,9 @@ import { until } from '../helpers/until.js'
 function withWorkspace(
   test: (place: ProxiedPlace) => Promise<void>,
   options: Partial<ClientOptions> = {},
+  workspace: SandboxOptions['workspace'] = 'copy-on-write',
 ): Promise<void> {
-  return withProxy(test, options, { options: { workspace: 'copy-on-write' } })
+  return withProxy(test, options, { options: { workspace } })
 }
 
 /** Resolves when the server has so many requests besides the question. */
@@ -168,6 +169,35 @@ describe('a client', () => {
         await serving.close()
       }
     }))
+})
+
+describe('undo', () => {
+  it('takes back commands of all clients, over HTTP', () =>
+    withWorkspace(
+      async ({ client, sandbox, post, directory }) => {
+        await sandbox.exec('echo 1 > a; x=1')
+        await client.exec('echo 2 > a; x=2')
+        const running = rejectionOf(client.exec('echo 3 > a; touch ../begun; sleep 1000'))
+        const waiting = rejectionOf(client.exec('true'))
+        await until(
+          () => existsSync(path.join(directory, '../begun')) || undefined,
+          () => 'no output of the command',
+        )
+        expect(await client.undo()).toEqual({
+          command: 'echo 3 > a; touch ../begun; sleep 1000',
+          endedProcesses: [],
+          endedSessions: [],
+        })
+        for (const ended of [running, waiting]) expect(await ended).toMatchObject({ code: 'ROLLED_BACK' })
+        expect((await post('/v1/undo')).body).toMatchObject({ command: 'echo 2 > a; x=2' })
+        expect((await client.exec('cat a; echo $x')).stdout).toBe('1\n1\n')
+        await client.undo()
+        await client.undo()
+        expect(await rejectionOf(client.undo())).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
+      },
+      {},
+      { mode: 'copy-on-write', undoSteps: 5 },
+    ))
 })
 
 describe('a raw request', () => {

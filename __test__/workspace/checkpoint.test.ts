@@ -288,22 +288,45 @@ describe('a checkpoint', () => {
   )
 
   it(
-    'has a limit, which says so when one is made',
+    'can be made and rolled back to on one another, any number of times',
     inWorkspace(async ({ sandbox }) => {
-      let point = await sandbox.checkpoint()
-      const refused = await (async () => {
-        for (let round = 0; round < 300; round++) {
-          await sandbox.rollback(point)
-          const next = await sandbox.checkpoint().catch((error) => error)
-          if (next instanceof Error) return next
-          await sandbox.deleteCheckpoint(point)
-          point = next
-        }
-      })()
-      expect(refused).toMatchObject({ code: 'CHECKPOINT_LIMIT' })
-      await sandbox.rollback(point)
+      const points = []
+      for (let round = 0; round < 230; round++) {
+        await sandbox.files.write('a', `${round}`)
+        await sandbox.files.write(`file-${round}`, '')
+        const point = await sandbox.checkpoint()
+        await sandbox.rollback(point)
+        points.push(point)
+      }
+      for (const at of [229, 0, 199, 100]) {
+        await sandbox.rollback(points[at] ?? '')
+        expect((await sandbox.exec('cat a; echo; ls file-* | wc -l')).stdout).toBe(`${at}\n${at + 1}\n`)
+      }
+    }),
+  )
+
+  it(
+    'takes nothing but the state of the shells if no file has changed since the one before',
+    inWorkspace(async (workplace) => {
+      const { sandbox } = workplace
+      const points = [await sandbox.checkpoint()]
+      await sandbox.exec('echo changed > a; chmod 711 .')
+      const before = await seen(workplace)
+      for (const value of [1, 2, 3]) {
+        await sandbox.exec(`value=${value}`)
+        points.push(await sandbox.checkpoint())
+      }
+      await sandbox.exec('echo > new; rm new')
+      points.push(await sandbox.checkpoint())
+      expect((await sandbox.workspace.usage()).layers).toBe(2)
+      await sandbox.exec('chmod 700 .')
+      points.push(await sandbox.checkpoint())
+      expect((await sandbox.workspace.usage()).layers).toBe(3)
+      await sandbox.rollback(points[2] ?? '')
+      expect((await sandbox.exec('echo $value')).stdout).toBe('2\n')
+      expect(await seen(workplace)).toBe(before)
+      await sandbox.rollback(points[0] ?? '')
       expect((await sandbox.exec('cat a')).stdout).toBe('a\n')
-      expect((await sandbox.workspace.usage()).layers).toBeLessThan(210)
     }),
   )
 
@@ -366,8 +389,9 @@ describe('a checkpoint of idle shells', () => {
           await sandbox.exec(`mkdir many; for i in {1..1000}; do echo $i > many/$i; done
             cd old; x=1; printf '1\n2\n3\n4\n' > lines; exec 5< lines; read -u 5; (exit 7) & child=$!; wait $child`)
           const before = [await sandbox.exec(SHELL), await other.exec('echo $$; pwd -P')]
-          const number = await entries(sandbox)
           for (const line of [2, 3, 4]) {
+            await other.exec('echo changed > changed')
+            const number = await entries(sandbox)
             await sandbox.checkpoint()
             expect([await sandbox.exec(SHELL), await other.exec('echo $$; pwd -P')]).toEqual(
               before.map(({ stdout }) => expect.objectContaining({ stdout })),

@@ -77,6 +77,38 @@ describe('a workspace with a name', () => {
       expect(readFileSync(path.join(cwd, 'a'), 'utf8')).toBe('two\n')
     }))
 
+  it('keeps its steps for undo after the death of its host', () =>
+    withPlace(async ({ cwd, stateDir }) => {
+      const options = {
+        cwd,
+        stateDir,
+        workspace: { mode: 'copy-on-write', id: 'steps', undoSteps: 5 },
+      } as const
+      const host = startHost(`
+        const sandbox = new Sandbox(${JSON.stringify(options)})
+        const steps = async () => {
+          for (let step = 0; step < 40; step++) await sandbox.exec('x=' + step + '; echo ' + step + ' > a; mkdir d' + step)
+          print('made')
+        }
+        steps()`)
+      await host.printed('made')
+      host.child.kill('SIGKILL')
+      await host.ended()
+      await within(options, async (sandbox) => {
+        for (const step of [39, 38]) {
+          expect((await sandbox.undo()).command).toBe(`x=${step}; echo ${step} > a; mkdir d${step}`)
+          const { stdout } = await sandbox.exec('cat a; echo $x; ls -d d* | wc -l')
+          expect(stdout).toBe(`${step - 1}\n${step - 1}\n${step}\n`)
+          await sandbox.undo()
+        }
+      })
+      await within(options, async (sandbox) => {
+        expect((await sandbox.undo()).command).toContain('x=37;')
+        expect((await sandbox.exec('cat a; echo $x')).stdout).toBe('36\n36\n')
+        await sandbox.workspace.discard()
+      })
+    }))
+
   it('keeps its checkpoints, with the shells, after its sandbox and the death of its host', () =>
     withPlace(async ({ named }) => {
       const options = JSON.stringify(named('kept'))

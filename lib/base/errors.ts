@@ -17,7 +17,6 @@ import type { FailureText } from './failure-text.js'
 
 /** Every code of SandboxError, with its default message. */
 const MEANINGS: Record<SandboxErrorCode, string> = {
-  CHECKPOINT_LIMIT: 'the workspace has too many layers',
   CHECKPOINT_NOT_FOUND: 'there is no such checkpoint',
   COMMAND_FAILED: 'the command failed',
   COMMAND_TIMEOUT: 'the command ran longer than its timeout',

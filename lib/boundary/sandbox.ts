@@ -120,7 +120,7 @@ export interface NativeSandbox {
   checkpoints(id: number): void
   deleteCheckpoint(id: number, number: number): void
   /** Ends with `done`, one of `points` and `rollback`. */
-  rollBack(id: number, number: number): void
+  rollBack(id: number, number: number | null): void
   /** Lets handles that were not used go on with the files and sessions of this one. Ends with `done` and `forked`. */
   fork(id: number, forks: NativeSandbox[], rejects: boolean): void
   /** Ends with `done` and `usage`. */

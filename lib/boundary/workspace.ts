@@ -10,6 +10,7 @@ export interface NativeWorkspaceConfig {
   directory?: string
   memory: boolean
   maxBytes?: number
+  undoSteps: number
 }
 
 /** A workspace whose layers are kept. */
@@ -53,8 +54,9 @@ export interface NativePoint {
   sessions: string[]
 }
 
-/** The ids of what a rollback has ended. */
+/** The ids of what a rollback has ended, and the command before which an automatic checkpoint was made. */
 export interface NativeRollback {
+  command?: string
   endedProcesses: string[]
   endedSessions: string[]
 }

@@ -89,6 +89,7 @@ export const listCheckpoints = endpoint('GET', '/v1/checkpoints', replies.checkp
 const checkpoint = '/v1/checkpoints/{checkpointId}'
 export const deleteCheckpoint = endpoint('DELETE', checkpoint, replies.empty, 'waits')
 export const rollBack = endpoint('POST', `${checkpoint}/rollback`, replies.rollback, 'waits')
+export const undo = endpoint('POST', '/v1/undo', replies.undo, 'waits')
 
 export const startJob = endpoint('POST', '/v1/jobs', replies.jobHandle)
 export const listJobs = endpoint('GET', '/v1/jobs', replies.jobs)

@@ -69,14 +69,10 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'This machine cannot enforce a rule of `isolation`.',
     fix: 'The message names the rule and the reason. Run `npx nacre doctor`, change the rule, or set `bestEffort`.',
   },
-  CHECKPOINT_LIMIT: {
-    cause:
-      'About 200 rollbacks, checkpoints or forks were made on one another, and the kernel cannot mount more layers.',
-    fix: 'Roll back to an earlier checkpoint, or commit and create a new sandbox.',
-  },
   CHECKPOINT_NOT_FOUND: {
-    cause: 'The checkpoint was deleted, or it is from before a commit.',
-    fix: '`sandbox.checkpoints()` lists those that exist.',
+    cause:
+      'The checkpoint was deleted, or it is from before a commit. For `undo`: no command has an automatic checkpoint.',
+    fix: '`sandbox.checkpoints()` lists those that exist. `undo` needs the option `undoSteps` of the workspace.',
   },
   ROLLED_BACK: {
     cause: '`sandbox.rollback` was called while the call ran or waited.',

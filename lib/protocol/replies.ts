@@ -258,6 +258,12 @@ export const rollback = reply<api.Rollback>({
   endedSessions: list(text),
 })
 
+export const undo = reply<api.Undo>({
+  command: text,
+  endedProcesses: list(text),
+  endedSessions: list(text),
+})
+
 export const jobStatus = reply<api.JobStatus>(
   {
     state: wordOf('running', 'exited', 'crashed'),

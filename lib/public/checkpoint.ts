@@ -36,6 +36,16 @@ export interface Checkpoint {
   sessions: string[]
 }
 
+/** What {@link Sandbox.undo} did. */
+export interface Undo {
+  /** The command, at most its first 1000 characters. Those that several sessions began at the same moment are lines of it. */
+  command: string
+  /** The ids of the background processes that it has ended. */
+  endedProcesses: string[]
+  /** The ids of the sessions that were created after the command began, and have ended. */
+  endedSessions: string[]
+}
+
 /** What {@link Sandbox.rollback} did. */
 export interface Rollback {
   /** The checkpoint. */

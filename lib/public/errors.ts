@@ -8,7 +8,6 @@ import type { ExecResult } from './exec.js'
  * `nacre/client` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
  */
 export type SandboxErrorCode =
-  | 'CHECKPOINT_LIMIT'
   | 'CHECKPOINT_NOT_FOUND'
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'

@@ -1,6 +1,6 @@
 /** Sandboxes: sets of sessions and everything that they start. */
 
-import type { Checkpoint, CheckpointOptions, ForkOptions, Rollback } from './checkpoint.js'
+import type { Checkpoint, CheckpointOptions, ForkOptions, Rollback, Undo } from './checkpoint.js'
 import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
 import type { OptionError } from './errors.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
@@ -274,13 +274,13 @@ export declare class Sandbox {
    * aliases, options and traps. Waits for the running commands of all sessions, and stops background processes for the
    * moment; new commands wait. Do not await it while reading the stream of a command.
    *
-   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, with CHECKPOINT_LIMIT after about 200 rollbacks
-   * and forks on one another, with ROLLED_BACK if a rollback comes first, and with WORKSPACE_BUSY if background processes run
-   * that cannot be stopped, because there is no control group, or with `busy: 'reject'`.
+   * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, with ROLLED_BACK if a rollback comes first, and
+   * with WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group, or with
+   * `busy: 'reject'`.
    */
   checkpoint(options?: CheckpointOptions): Promise<Checkpoint>
 
-  /** Lists the checkpoints, the oldest first. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
+  /** Lists the checkpoints, the oldest first, without automatic ones. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
   checkpoints(): Promise<Checkpoint[]>
 
   /** Deletes a checkpoint. Rejects with CHECKPOINT_NOT_FOUND and WORKSPACE_NOT_ENABLED. */
@@ -297,10 +297,20 @@ export declare class Sandbox {
   rollback(point: Checkpoint | string): Promise<Rollback>
 
   /**
+   * Rolls back to the moment before the last command that has an automatic checkpoint; see {@link WorkspaceOptions.undoSteps}.
+   * Everything since then is taken back, also later commands without one. Repeated calls go further back. It does not wait for
+   * a running command, but ends it.
+   *
+   * Rejects with CHECKPOINT_NOT_FOUND if there is none: none has run, all were undone, or a commit has ended them. Otherwise
+   * as {@link Sandbox.rollback}.
+   */
+  undo(): Promise<Undo>
+
+  /**
    * Makes `count` sandboxes, 1 to 256 (default: 1), with the same options, files, sessions and checkpoints as this one at one
    * moment. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
-   * Background processes, services, terminals, jobs and watches are not forked. Destroy the forks like any sandbox; their
-   * workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
+   * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
+   * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
    *
    * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A {@link SandboxClient} rejects with
    * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.

@@ -33,6 +33,7 @@ import type {
   Sandbox,
   ServiceFailure,
   ServiceHealth,
+  Undo,
   WorkspaceUsage,
 } from '../public/index.js'
 import type { ExecRequest } from '../requests/exec.js'
@@ -188,4 +189,5 @@ export interface CheckpointsBackend {
   rollBack(number: number): Promise<Rollback>
   /** Makes sandboxes that go on with the present state. */
   fork(plan: ForkPlan): Promise<Sandbox[]>
+  undo(): Promise<Undo>
 }

@@ -27,6 +27,7 @@ import type {
   ServiceOptions,
   SessionOptions,
   Signal,
+  Undo,
 } from '../public/index.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
@@ -167,6 +168,10 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
 
   async rollback(point: Checkpoint | string): Promise<Rollback> {
     return calledBy(this.rollback, this.#backend.checkpoints.rollBack(readCheckpoint(point)))
+  }
+
+  async undo(): Promise<Undo> {
+    return calledBy(this.undo, this.#backend.checkpoints.undo())
   }
 
   async fork(count?: number, options?: ForkOptions): Promise<Sandbox[]> {

@@ -18,6 +18,7 @@ export const workspaceOptions = table<WorkspaceOptions>()({
   directory,
   storage: { ...oneOf(['disk', 'memory']), default: 'disk' },
   maxBytes: count(1, Number.MAX_SAFE_INTEGER),
+  undoSteps: { ...count(0, 100), default: 0 },
 })
 
 /** `workspace`: the options of a copy-on-write workspace; undefined for the real files. */

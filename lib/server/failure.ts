@@ -39,7 +39,6 @@ export type RefusalCode = keyof typeof REFUSALS
 /** Statuses of errors of the sandbox. Those of clients, fleets and queues do not occur here: CONNECTION_FAILED, HOST_LOST and the like. */
 const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
   ABORT_ERR: 503,
-  CHECKPOINT_LIMIT: 409,
   CHECKPOINT_NOT_FOUND: 404,
   COMMAND_FAILED: 422,
   COMMAND_TIMEOUT: 408,

@@ -16,6 +16,8 @@ pub struct NativeWorkspaceConfig {
     pub memory: bool,
     /// Maximum bytes of the layers in memory.
     pub max_bytes: Option<f64>,
+    /// How many automatic checkpoints to keep.
+    pub undo_steps: u32,
 }
 
 /// A workspace whose layers are kept.
@@ -110,9 +112,11 @@ pub struct NativePoint {
     pub sessions: Vec<String>,
 }
 
-/// What a rollback has ended.
+/// What a rollback has done.
 #[napi(object, object_from_js = false)]
 pub struct NativeRollback {
+    /// The command before which the checkpoint was made, if it is an automatic one.
+    pub command: Option<String>,
     /// The ids of background processes.
     pub ended_processes: Vec<String>,
     /// The ids of sessions.

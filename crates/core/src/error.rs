@@ -47,8 +47,6 @@ pub enum Code {
     WorkspaceBusy,
     /// There is no such checkpoint: it was deleted, or is from before a commit.
     CheckpointNotFound,
-    /// There are too many layers, or too many rollbacks on one another.
-    CheckpointLimit,
     /// A rollback has ended the call.
     RolledBack,
     /// No job has this id.
@@ -102,7 +100,6 @@ impl Code {
             Self::WorkspaceLost => "WORKSPACE_LOST",
             Self::WorkspaceConflict => "WORKSPACE_CONFLICT",
             Self::CheckpointNotFound => "CHECKPOINT_NOT_FOUND",
-            Self::CheckpointLimit => "CHECKPOINT_LIMIT",
             Self::RolledBack => "ROLLED_BACK",
             Self::WorkspaceBusy => "WORKSPACE_BUSY",
             Self::JobNotFound => "JOB_NOT_FOUND",

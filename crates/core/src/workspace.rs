@@ -42,6 +42,8 @@ pub struct Options {
     pub memory: bool,
     /// Maximum bytes of the layers. Only with `memory`.
     pub max_bytes: Option<u64>,
+    /// How many automatic checkpoints to keep: one precedes each command. 0: none.
+    pub undo_steps: u32,
 }
 
 /// A named workspace of a directory of layers.
@@ -269,7 +271,7 @@ impl Workspace {
     /// change over to what [`Workspace::share`] returns.
     ///
     /// # Errors
-    /// As for [`Workspace::changes`], `NO_SPACE` and `CHECKPOINT_LIMIT`.
+    /// As for [`Workspace::changes`], and `NO_SPACE`.
     pub fn checkpoint(
         &self,
         name: Option<String>,
@@ -277,15 +279,42 @@ impl Workspace {
         text: &[u8],
         may_seal: bool,
     ) -> Result<(Point, bool), Error> {
+        let (request, file) = self.new_checkpoint(name, None, sessions, text, may_seal)?;
+        kept(self.request_with(&request, Some(file))?)?.ok_or_else(other_answer)
+    }
+
+    /// Keeps the present files as an automatic checkpoint before a command, with a text about the sandbox; otherwise as
+    /// [`Workspace::checkpoint`].
+    ///
+    /// `None`, with nothing kept, if the files would have to be copied, or if another call is being made: it may take long.
+    ///
+    /// # Errors
+    /// As for [`Workspace::checkpoint`].
+    pub fn step(
+        &self,
+        command: String,
+        sessions: Vec<String>,
+        text: &[u8],
+        may_seal: bool,
+    ) -> Result<Option<(Point, bool)>, Error> {
+        let (request, file) = self.new_checkpoint(None, Some(command), sessions, text, may_seal)?;
+        let Ok(mut socket) = self.socket.try_lock() else { return Ok(None) };
+        kept(self.request_on(&mut socket, &request, Some(file))?)
+    }
+
+    fn new_checkpoint(
+        &self,
+        name: Option<String>,
+        command: Option<String>,
+        sessions: Vec<String>,
+        text: &[u8],
+        may_seal: bool,
+    ) -> Result<(Request, OwnedFd), Error> {
         let file = sys::memory_file().and_then(|file| sys::replace_contents(&file, text).map(|()| file));
         let file = file.map_err(|error| failed(&format!("the state of the shells cannot be kept: {error}")))?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let point = Point { number: 0, name, created_at: now.as_millis() as i64, sessions };
-        match self.request_with(&Request::Checkpoint { point, may_seal }, Some(file))? {
-            (Reply::Kept(point), _) => Ok((point, false)),
-            (Reply::Sealed(point), _) => Ok((point, true)),
-            _ => Err(other_answer()),
-        }
+        let point = Point { number: 0, name, created_at: now.as_millis() as i64, sessions, command };
+        Ok((Request::Checkpoint { point, may_seal, max_steps: self.options.undo_steps.into() }, file))
     }
 
     /// Begins forks with the present files. No program may write to them meanwhile. With `may_seal`, every session must change
@@ -295,7 +324,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::checkpoint`].
     pub fn fork(self: &Arc<Self>, may_seal: bool) -> Result<Fork, Error> {
-        match self.complete(&Request::Fork { may_seal })? {
+        match self.request(&Request::Fork { may_seal })? {
             (Reply::Forked { fork, is_sealed }, origin) => {
                 Ok(Fork { parent: Arc::clone(self), number: fork, is_sealed, origin: read_all(origin)? })
             }
@@ -308,7 +337,7 @@ impl Workspace {
     /// # Errors
     /// As for [`Workspace::share`].
     pub fn open_as(&self, fork: &Fork) -> Result<(), Error> {
-        let (_, copy) = fork.parent.complete(&Request::Branch { fork: fork.number })?;
+        let (_, copy) = fork.parent.request(&Request::Branch { fork: fork.number })?;
         let copy = copy.ok_or_else(|| failed("the layers for a fork of the workspace are missing"))?;
         let mut socket = lock(&self.socket);
         if self.is_closed() {
@@ -321,7 +350,12 @@ impl Workspace {
         })
     }
 
-    /// The checkpoints, the oldest first.
+    /// How many automatic checkpoints are kept.
+    pub fn undo_steps(&self) -> u32 {
+        self.options.undo_steps
+    }
+
+    /// The checkpoints that are not automatic, the oldest first.
     ///
     /// # Errors
     /// As for [`Workspace::changes`].
@@ -342,13 +376,15 @@ impl Workspace {
         }
     }
 
-    /// Mounts the files of a checkpoint, beside the present ones. Returns it with its text.
+    /// Mounts the files of a checkpoint, beside the present ones: of the newest automatic one without a number. Returns it
+    /// with its text.
     ///
     /// # Errors
-    /// As for [`Workspace::delete_checkpoint`].
-    pub fn prepare(&self, number: u64) -> Result<(Point, Vec<u8>), Error> {
+    /// As for [`Workspace::delete_checkpoint`], and `NO_SPACE`.
+    pub fn prepare(&self, number: Option<u64>) -> Result<(Point, Vec<u8>), Error> {
         match self.request(&Request::Prepare { number })? {
             (Reply::Kept(point), text) => Ok((point, read_all(text)?)),
+            (Reply::NoCheckpoint, _) if number.is_none() => Err(self.no_step()),
             (Reply::NoCheckpoint, _) => Err(no_checkpoint()),
             _ => Err(other_answer()),
         }
@@ -360,6 +396,20 @@ impl Workspace {
     /// As for [`Workspace::changes`]; the files are as before then.
     pub fn switch(&self) -> Result<(), Error> {
         self.request(&Request::Switch).map(drop)
+    }
+
+    fn no_step(&self) -> Error {
+        let message = match self.options.undo_steps {
+            0 => {
+                "no command can be undone: create the sandbox with workspace: { mode: 'copy-on-write', undoSteps: 20 }"
+                    .into()
+            }
+            steps => format!(
+                "no command can be undone: none has run since the last commit, all were undone, or programs were running beside it; \
+                 undoSteps is {steps}"
+            ),
+        };
+        Error::new(Code::CheckpointNotFound, message)
     }
 
     /// Closes the workspace, whose sessions have ended, and removes its layers unless it has a name. Every later call fails.
@@ -411,9 +461,17 @@ impl Workspace {
     }
 
     fn request_with(&self, request: &Request, file: Option<OwnedFd>) -> Result<(Reply, Option<OwnedFd>), Error> {
-        let mut socket = lock(&self.socket);
-        let answer = self.opened(&mut socket).and_then(|socket| self.ask(socket, request, file));
-        self.release(&mut socket);
+        self.request_on(&mut lock(&self.socket), request, file)
+    }
+
+    fn request_on(
+        &self,
+        socket: &mut Option<OwnedFd>,
+        request: &Request,
+        file: Option<OwnedFd>,
+    ) -> Result<(Reply, Option<OwnedFd>), Error> {
+        let answer = self.opened(socket).and_then(|socket| self.ask(socket, request, file));
+        self.release(socket);
         answer
     }
 
@@ -500,7 +558,7 @@ impl Workspace {
 
     /// Starts the keeper, and opens the workspace; as a fork, with what it begins with and its layers.
     fn open(&self, fork: Option<(Vec<u8>, OwnedFd)>) -> Result<OwnedFd, Error> {
-        let Options { path, id, directory, memory, max_bytes } = self.options.clone();
+        let Options { path, id, directory, memory, max_bytes, undo_steps: _ } = self.options.clone();
         assert!(!memory || (id.is_none() && directory.is_none()), "a workspace in memory has neither id nor directory");
         if max_bytes.is_some() && !memory {
             let message = "the bytes of a workspace on disk cannot be limited: maxBytes needs storage: 'memory'";
@@ -700,10 +758,6 @@ fn receive(keeper: &OwnedFd, id: Option<&str>) -> io::Result<Result<(Reply, Opti
             Err(Error::new(Code::WorkspaceLost, message))
         }
         Reply::Missing => Err(missing(id)),
-        Reply::TooManyLayers => {
-            let message = "the workspace has too many layers, from rollbacks and forks on one another: roll back to an earlier checkpoint, or commit and create a new sandbox";
-            Err(Error::new(Code::CheckpointLimit, message))
-        }
         Reply::TooLarge(limit) => {
             Err(Error::new(Code::FileTooLarge, format!("the patch of the workspace is too large: {limit}")))
         }
@@ -745,6 +799,16 @@ fn read_all(file: Option<OwnedFd>) -> Result<Vec<u8>, Error> {
 
 fn unreadable(error: &io::Error) -> Error {
     failed(&format!("the answer of the workspace's keeper cannot be read: {error}"))
+}
+
+/// A checkpoint that was made, and whether that has sealed the mount. `None` if none was made.
+fn kept((reply, _): (Reply, Option<OwnedFd>)) -> Result<Option<(Point, bool)>, Error> {
+    match reply {
+        Reply::Kept(point) => Ok(Some((point, false))),
+        Reply::Sealed(point) => Ok(Some((point, true))),
+        Reply::NoCheckpoint => Ok(None),
+        _ => Err(other_answer()),
+    }
 }
 
 fn no_checkpoint() -> Error {

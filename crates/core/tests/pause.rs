@@ -269,7 +269,7 @@ fn a_session_that_ends_while_it_is_held_delays_no_freeze() {
     session.exec(request("trap '' TERM; sleep 600 & echo $!", sender));
     let output = String::from_utf8(wait(&started).unwrap().stdout).unwrap();
     let survivor = Stat::read(Pid::new(output.trim().parse().unwrap()).unwrap()).unwrap();
-    let (mut first, mut second) = (session.hold(), session.hold());
+    let (first, second) = (session.hold(), session.hold());
     let first = run(async move { first.granted().await.then_some(first) }).unwrap();
     let closing = start(session.close(Duration::from_secs(600)));
     assert_eq!(run(first.freeze()).map(|frozen| frozen.is_idle), Ok(false));

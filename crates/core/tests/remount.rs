@@ -472,7 +472,7 @@ impl Own {
     }
 
     fn remount(&self, mount: OwnedFd) -> Result<(), nacre_core::error::Error> {
-        let mut hold = self.session.hold();
+        let hold = self.session.hold();
         run(async move {
             assert!(hold.granted().await);
             assert_eq!(hold.freeze().await.map(|frozen| frozen.is_idle), Ok(true));
@@ -536,7 +536,7 @@ fn a_mount_that_no_supervisor_has_got_is_given_up() {
 #[test]
 fn a_remount_without_a_hold_is_refused() {
     let session = spawn_session("free", None);
-    let mut hold = session.hold();
+    let hold = session.hold();
     let second = session.hold();
     let file = || OwnedFd::from(fs::File::open("/dev/null").unwrap());
     run(async move {

@@ -129,6 +129,8 @@ pub struct Point {
     pub created_at: i64,
     /// The ids of the sessions.
     pub sessions: Vec<String>,
+    /// For an automatic checkpoint: the command that it precedes, or the start of a long one.
+    pub command: Option<String>,
 }
 
 /// What the host asks the keeper of a workspace. Each request but [`Request::Stop`] and [`Request::Close`] is answered by
@@ -183,16 +185,20 @@ pub enum Request {
     /// Measure the layers. Answered by [`Reply::Used`].
     Usage,
     /// Keep the present files as a checkpoint: nothing writes to them now. Travels with a file, which is kept, too.
-    /// Answered by [`Reply::Kept`] or [`Reply::Sealed`].
+    /// Answered by [`Reply::Kept`] or [`Reply::Sealed`]; for an automatic one that would need a copy, by
+    /// [`Reply::NoCheckpoint`].
     Checkpoint {
         /// The checkpoint, without its number.
         point: Point,
         /// Whether everything that uses the mount can change over to another one.
         may_seal: bool,
+        /// How many automatic checkpoints to keep. Only an automatic one removes others.
+        max_steps: u64,
     },
-    /// List the checkpoints. Answered by [`Reply::Done`] with a file: a list of [`Point`], the oldest first.
+    /// List the checkpoints that are not automatic. Answered by [`Reply::Done`] with a file: a list of [`Point`], the
+    /// oldest first.
     Checkpoints,
-    /// Delete a checkpoint. Answered by [`Reply::Done`] or [`Reply::NoCheckpoint`].
+    /// Delete a checkpoint that is not automatic. Answered by [`Reply::Done`] or [`Reply::NoCheckpoint`].
     DeleteCheckpoint {
         /// Its number.
         number: u64,
@@ -216,10 +222,11 @@ pub enum Request {
     /// Mount the files of a checkpoint beside the present ones. Answered by [`Reply::Kept`] with the file of the
     /// checkpoint, or [`Reply::NoCheckpoint`].
     Prepare {
-        /// Its number.
-        number: u64,
+        /// Its number; `None` for the newest automatic one.
+        number: Option<u64>,
     },
-    /// Use the mount that was prepared last, and drop the present one: all programs have ended. Answered by [`Reply::Done`].
+    /// Use the mount that was prepared last, and drop the present one: all programs have ended. The automatic checkpoints
+    /// from that moment on end. Answered by [`Reply::Done`].
     Switch,
     /// Stop the [`Request::Changes`] or [`Request::Diff`] that is being answered: it fails with `ECANCELED`, unless it has
     /// ended. Not answered itself.
@@ -284,8 +291,6 @@ pub enum Reply {
     Lost(String),
     /// There is no workspace of this name.
     Missing,
-    /// The workspace has so many layers that a checkpoint could not be mounted.
-    TooManyLayers,
     /// The patch or one of its files is too large: one clause that says which limit it exceeds.
     TooLarge(String),
     /// A system call failed.

@@ -301,7 +301,7 @@ fn a_checkpoint_seals_what_nobody_writes_to() {
         for (number, text) in
             [(1, "first"), (2, "second"), (3, "second and more"), (4, "second and more"), (1, "first")]
         {
-            assert_eq!(next.workspace.prepare(number).unwrap().1, b"text");
+            assert_eq!(next.workspace.prepare(Some(number)).unwrap().1, b"text");
             next.workspace.switch().unwrap();
             next.mount = Some(next.workspace.share().unwrap().1);
             assert_eq!(next.read("a"), text, "{number}");

@@ -1,9 +1,9 @@
 //! The present layers of an open workspace, and its checkpoints.
 
-use crate::failure::{Failure, while_doing};
 use crate::fork::Branch;
 use crate::history::{self, History};
 use crate::layers::{self, Stack, Usage};
+use crate::merging::Merging;
 use crate::overlay::{self, Mount, Mounter};
 use crate::store::Store;
 use crate::tree::Tree;
@@ -15,13 +15,26 @@ use std::os::fd::OwnedFd;
 /// Maximum layers that checkpoints make by sealing. The others are for rollbacks.
 const MAX_BY_SEALING: usize = overlay::MAX_LOWERS * 4 / 5;
 
+/// A checkpoint to be made.
+pub struct New<'a> {
+    /// Without its number.
+    pub point: Point,
+    /// Its text.
+    pub text: &'a OwnedFd,
+    /// How many automatic checkpoints are kept.
+    pub max_steps: u64,
+}
+
 /// See the module.
 pub struct Checkpoints {
     history: History,
-    /// The mount of a checkpoint, and its layers.
-    prepared: Option<(Mount, Stack)>,
+    /// The checkpoint whose files are mounted, the mount, and its layers.
+    prepared: Option<(u64, Mount, Stack)>,
     /// The forks that are being opened.
     branches: BTreeMap<u64, Branch>,
+    merging: Merging,
+    /// The layers of the mount before the present one: a session may have changed over just now.
+    leaving: Stack,
     /// Whether the store keeps what changes.
     is_named: bool,
 }
@@ -29,7 +42,8 @@ pub struct Checkpoints {
 impl Checkpoints {
     /// Those of a workspace that is being opened.
     pub fn new(history: History, is_named: bool) -> Self {
-        Self { history, prepared: None, branches: BTreeMap::new(), is_named }
+        let (prepared, branches, merging, leaving) = Default::default();
+        Self { history, prepared, branches, merging, leaving, is_named }
     }
 
     /// The present layers.
@@ -37,9 +51,35 @@ impl Checkpoints {
         &self.history.stack
     }
 
-    /// The checkpoints, the oldest first.
+    /// The checkpoints that are not automatic, the oldest first.
     pub fn points(&self) -> Vec<&Point> {
-        self.history.points.iter().map(|moment| &moment.point).collect()
+        self.history.points.iter().filter(|moment| !moment.is_step()).map(|moment| &moment.point).collect()
+    }
+
+    /// Begins to merge layers, if that is worth it.
+    pub fn merge(&mut self, store: &Store, mounter: Mounter) {
+        self.merging.begin(store, &self.history, mounter);
+    }
+
+    /// Stops merging: sealed layers are about to change, or the workspace is being closed.
+    pub fn stop_merging(&mut self) {
+        self.merging.stop();
+    }
+
+    /// Keeps the present files with a text, if they are those of the sealed layers: then nothing is to be done with them.
+    /// `None` otherwise.
+    ///
+    /// # Errors
+    /// Those of the system calls. Nothing is kept then.
+    pub fn note(&mut self, store: &Store, base: &Tree, new: &New<'_>) -> Result<Option<Point>> {
+        if !layers::is_untouched(store.layers().place(), self.stack(), base)? {
+            return Ok(None);
+        }
+        let mut history = self.history.clone();
+        let sealed = self.stack().split_last().map(|(_, sealed)| sealed.to_vec()).unwrap_or_default();
+        let noted =
+            self.add(store, &mut history, new, sealed).and_then(|point| self.keep(store, history).map(|()| point));
+        noted.map(Some).inspect_err(|_| self.tidy(store))
     }
 
     /// Measures all layers and texts. `interrupt` fails once the caller has gone.
@@ -66,37 +106,37 @@ impl Checkpoints {
         base: &Tree,
         mounter: Mounter,
         present: &Mount,
-        point: &Point,
-        text: &OwnedFd,
+        new: &New<'_>,
     ) -> Result<Option<(Point, Mount)>> {
-        self.seal_and(store, base, mounter, present, |history| {
-            let point = history.add(point.clone(), history.stack.clone());
-            history::write_text(store.layers().place(), point.number, text.try_clone().map_err(|_| Errno::MFILE)?)?;
-            Ok(point)
-        })
+        self.seal_and(store, base, mounter, present, |this, history, stack| this.add(store, history, new, stack))
     }
 
-    /// Seals the present files, and notes that in the history.
+    /// Seals the present files, and notes their layers in the history.
     fn seal_and<T>(
         &mut self,
         store: &Store,
         base: &Tree,
         mounter: Mounter,
         present: &Mount,
-        note: impl FnOnce(&mut History) -> Result<T>,
+        note: impl FnOnce(&Self, &mut History, Stack) -> Result<T>,
     ) -> Result<Option<(T, Mount)>> {
-        if self.stack().len() >= MAX_BY_SEALING || present.seal().is_err() {
+        let mut history = self.history.clone();
+        self.merging.apply(&mut history);
+        if history.stack.len() >= MAX_BY_SEALING || present.seal().is_err() {
             return Ok(None);
         }
         let sealed = (|| {
             let place = store.layers().place();
-            let mut history = self.history.clone();
-            let noted = note(&mut history)?;
-            history.stack.push(store.layers().create(&layers::top(place, self.stack(), base)?)?);
+            let stack = history.stack.clone();
+            let top = store.layers().create(&layers::top(place, &stack, base)?)?;
+            history.stack.push(top);
             let root = base.directory(b"")?.ok_or(Errno::STALE)?;
             let mount = layers::mount(place, &history.stack, &root, mounter)?;
+            let noted = note(self, &mut history, stack)?;
+            self.leaving = self.stack().clone();
             // A named store has the new layers before anything is written there.
             self.keep(store, history)?;
+            self.merging.end();
             Ok::<_, Errno>((noted, mount))
         })();
         if sealed.is_err() {
@@ -109,30 +149,29 @@ impl Checkpoints {
     /// Keeps the present files with a text, as a copy. Nothing writes to them.
     ///
     /// # Errors
-    /// [`Failure::TooManyLayers`] if the checkpoint could not be mounted, and [`Failure::System`]. Nothing is kept then.
-    pub fn make(
-        &mut self,
-        store: &Store,
-        point: Point,
-        text: OwnedFd,
-        interrupt: &dyn Fn() -> Result<()>,
-    ) -> std::result::Result<Point, Failure> {
-        if self.stack().len() >= overlay::MAX_LOWERS {
-            return Err(Failure::TooManyLayers);
-        }
+    /// Those of the system calls. Nothing is kept then.
+    pub fn make(&mut self, store: &Store, new: &New<'_>, interrupt: &dyn Fn() -> Result<()>) -> Result<Point> {
         let made = (|| {
             let (live, sealed) = self.stack().split_last().ok_or(Errno::INVAL)?;
             let copy = store.layers().duplicate(*live, interrupt)?;
             let mut history = self.history.clone();
-            let point = history.add(point, [sealed, &[copy]].concat());
-            history::write_text(store.layers().place(), point.number, text)?;
+            let point = self.add(store, &mut history, new, [sealed, &[copy]].concat())?;
             self.keep(store, history)?;
             Ok(point)
         })();
-        made.map_err(|errno| {
-            self.tidy(store);
-            while_doing("make a checkpoint of the workspace")(errno)
-        })
+        made.inspect_err(|_| self.tidy(store))
+    }
+
+    /// Adds a checkpoint with these layers to a history, and keeps its text.
+    fn add(&self, store: &Store, history: &mut History, new: &New<'_>, stack: Stack) -> Result<Point> {
+        let place = store.layers().place();
+        let earlier = history.points.last().map(|moment| moment.point.number);
+        let point = history.add(new.point.clone(), stack);
+        history::write_text(place, point.number, new.text.try_clone().map_err(|_| Errno::MFILE)?, earlier)?;
+        if point.command.is_some() {
+            history.expire_steps(place, new.max_steps)?;
+        }
+        Ok(point)
     }
 
     /// Begins a fork of the present files, without copying them if `present` can be sealed, as in [`Checkpoints::seal`]. Nothing
@@ -140,7 +179,7 @@ impl Checkpoints {
     /// with, and the mount that takes the place of `present` if that was sealed.
     ///
     /// # Errors
-    /// [`Failure::TooManyLayers`] if the fork could not be mounted, and [`Failure::System`]. `present` may be sealed then.
+    /// Those of the system calls. `present` may be sealed then.
     pub fn fork(
         &mut self,
         store: &Store,
@@ -148,41 +187,35 @@ impl Checkpoints {
         mounter: Mounter,
         present: Option<&mut Mount>,
         interrupt: &dyn Fn() -> Result<()>,
-    ) -> std::result::Result<(u64, History, bool), Failure> {
-        if self.stack().len() >= overlay::MAX_LOWERS {
-            return Err(Failure::TooManyLayers);
-        }
+    ) -> Result<(u64, History, bool)> {
+        let forked = |history: &History, stack| history.without_steps(stack);
         let sealed = match present {
-            Some(present) => self
-                .seal_and(store, base, mounter, present, |history| Ok(history.clone()))
-                .map_err(while_doing("make the workspace writable again"))?
-                .map(|(history, mount)| {
+            Some(present) => {
+                let sealed =
+                    self.seal_and(store, base, mounter, present, |_, history, stack| Ok(forked(history, stack)));
+                sealed?.map(|(history, mount)| {
                     *present = mount;
                     history
-                }),
+                })
+            }
             None => None,
         };
         let is_sealed = sealed.is_some();
-        let forked = (|| {
-            let history = sealed.map_or_else(|| self.copied(store, interrupt), Ok)?;
+        let begun = (|| {
+            let history = match sealed {
+                Some(history) => history,
+                None => {
+                    let (live, sealed) = self.stack().split_last().ok_or(Errno::INVAL)?;
+                    let copy = store.layers().duplicate(*live, interrupt)?;
+                    forked(&self.history, [sealed, &[copy]].concat())
+                }
+            };
             let branch = Branch::new(store, &history)?;
             let number = self.branches.last_key_value().map_or(1, |(number, _)| number + 1);
             self.branches.insert(number, branch);
             Ok((number, history, is_sealed))
         })();
-        forked.map_err(|errno| {
-            self.tidy(store);
-            while_doing("fork the workspace")(errno)
-        })
-    }
-
-    /// The history with a copy of the present layer.
-    fn copied(&self, store: &Store, interrupt: &dyn Fn() -> Result<()>) -> Result<History> {
-        let (live, sealed) = self.stack().split_last().ok_or(Errno::INVAL)?;
-        let copy = store.layers().duplicate(*live, interrupt)?;
-        let mut history = self.history.clone();
-        history.stack = [sealed, &[copy]].concat();
-        Ok(history)
+        begun.inspect_err(|_| self.tidy(store))
     }
 
     /// The mounts of the layers for one of the forks. `None` if there is no fork of this number.
@@ -225,8 +258,8 @@ impl Checkpoints {
         self.keep(store, history)
     }
 
-    /// Mounts the files of a checkpoint. Nothing else changes. Returns the checkpoint and its text; `None` if there is none
-    /// of this number.
+    /// Mounts the files of a checkpoint: that of this number, or the newest automatic one. Nothing else changes. Returns the
+    /// checkpoint and its text; `None` if there is none.
     ///
     /// # Errors
     /// Those of the system calls.
@@ -235,21 +268,22 @@ impl Checkpoints {
         store: &Store,
         base: &Tree,
         mounter: Mounter,
-        number: u64,
+        number: Option<u64>,
+        interrupt: &dyn Fn() -> Result<()>,
     ) -> Result<Option<(Point, OwnedFd)>> {
         self.prepared = None;
-        let Some(moment) = self.history.find(number) else { return Ok(None) };
+        let moment = number.map_or_else(|| self.history.last_step(), |number| self.history.find(number));
+        let Some(moment) = moment else { return Ok(None) };
         let place = store.layers().place();
         let point = moment.point.clone();
         let prepared = (|| {
-            let text = history::read_text(place, number)?;
-            let mut stack = moment.stack.clone();
-            stack.push(store.layers().create(&layers::top(place, &stack, base)?)?);
+            let text = history::read_text(place, point.number)?;
+            let stack = store.layers().above(moment.stack.clone(), base, interrupt)?;
             let root = base.directory(b"")?.ok_or(Errno::STALE)?;
             Ok((text, layers::mount(place, &stack, &root, mounter)?, stack))
         })();
         let prepared = prepared.map(|(text, mount, stack)| {
-            self.prepared = Some((mount, stack));
+            self.prepared = Some((point.number, mount, stack));
             Some((point, text))
         });
         // What an earlier rollback has prepared, or this one in vain.
@@ -257,14 +291,16 @@ impl Checkpoints {
         prepared
     }
 
-    /// Uses what was prepared. Returns its mount.
+    /// Uses what was prepared. Returns its mount. The automatic checkpoints from that moment on end.
     ///
     /// # Errors
     /// Those of the system calls. The present layers stay then.
     pub fn switch(&mut self, store: &Store) -> Result<Mount> {
-        let (mount, stack) = self.prepared.take().ok_or(Errno::INVAL)?;
+        let (number, mount, stack) = self.prepared.take().ok_or(Errno::INVAL)?;
         let mut history = self.history.clone();
         history.stack = stack;
+        history.end_steps(number);
+        self.leaving.clear();
         self.keep(store, history).map(|()| mount)
     }
 
@@ -283,8 +319,10 @@ impl Checkpoints {
         if !self.branches.is_empty() {
             return;
         }
-        let prepared = self.prepared.iter().map(|(_, stack)| stack);
-        let _ = store.layers().keep_only(self.history.stacks().chain(prepared));
+        let prepared = self.prepared.iter().map(|(.., stack)| stack);
+        let merged = self.merging.layer().map(|layer| vec![layer]);
+        let others = prepared.chain(&merged).chain([&self.leaving]);
+        let _ = store.layers().keep_only(self.history.stacks().chain(others));
         let _ = self.history.keep_only_texts(store.layers().place());
     }
 }

@@ -18,15 +18,14 @@ pub fn duplicate(from: &Tree, to: &Tree, interrupt: &dyn Fn() -> Result<()>) -> 
     // Files with several names, by inode number: the path of their copy.
     let mut linked: HashMap<u64, Vec<u8>> = HashMap::new();
     // Copying into a directory needs the right to write there, and changes its times. So these are applied at the end.
-    let mut directories: Vec<Directory> = Vec::new();
+    let mut directories = Directories::default();
     let mut pending = vec![(None, Vec::new())];
     while let Some((parent, name)) = pending.pop() {
         interrupt()?;
-        let path = path_of(&directories, parent, &name);
+        let path = directories.path_of(parent, &name);
         let source = sources.directory(&path)?.ok_or(Errno::STALE)?;
         let target = targets.directory(&path)?.ok_or(Errno::STALE)?;
-        let own = Some(directories.len());
-        directories.push(Directory { parent, name, metadata: Metadata::with_marks(&source, b".")? });
+        let own = Some(directories.add(parent, name, Metadata::with_marks(&source, b".")?));
         for name in names(&source)? {
             let found = status(Some(&source), &name)?.ok_or(Errno::STALE)?;
             match linked.get(&found.st_ino).filter(|_| has_other_names(&found)) {
@@ -45,33 +44,52 @@ pub fn duplicate(from: &Tree, to: &Tree, interrupt: &dyn Fn() -> Result<()>) -> 
             }
         }
     }
-    while let Some(Directory { parent, name, metadata }) = directories.pop() {
-        interrupt()?;
-        let directory = targets.directory(&path_of(&directories, parent, &name))?.ok_or(Errno::STALE)?;
-        if !metadata.apply(&directory, b".", None)? {
-            return Err(Errno::STALE);
-        }
-    }
-    Ok(())
+    directories.finish(&targets, interrupt)
 }
 
-/// A directory that was copied. Each is after the one that it is in.
+/// The directories of a new layer, and what they are to have at the end. Each is after the one that it is in.
+#[derive(Default)]
+pub struct Directories(Vec<Directory>);
+
 struct Directory {
     parent: Option<usize>,
     name: Vec<u8>,
     metadata: Metadata,
 }
 
-/// The path of a directory. It is not kept: the paths of a deep tree would take much memory.
-fn path_of(directories: &[Directory], mut parent: Option<usize>, name: &[u8]) -> Vec<u8> {
-    let mut names = vec![name];
-    while let Some(above) = parent.and_then(|at| directories.get(at)) {
-        names.push(&above.name);
-        parent = above.parent;
+impl Directories {
+    /// Adds a directory, and returns its number. The root has no parent, and an empty name.
+    pub fn add(&mut self, parent: Option<usize>, name: Vec<u8>, metadata: Metadata) -> usize {
+        self.0.push(Directory { parent, name, metadata });
+        self.0.len() - 1
     }
-    names.reverse();
-    // The root has no name.
-    names[1..].join(&b'/')
+
+    /// The path of a directory. It is not kept: the paths of a deep tree would take much memory.
+    pub fn path_of(&self, mut parent: Option<usize>, name: &[u8]) -> Vec<u8> {
+        let mut names = vec![name];
+        while let Some(above) = parent.and_then(|at| self.0.get(at)) {
+            names.push(&above.name);
+            parent = above.parent;
+        }
+        names.reverse();
+        // The root has no name.
+        names[1..].join(&b'/')
+    }
+
+    /// Gives them what they are to have.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn finish(mut self, targets: &Walk<'_>, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
+        while let Some(Directory { parent, name, metadata }) = self.0.pop() {
+            interrupt()?;
+            let directory = targets.directory(&self.path_of(parent, &name))?.ok_or(Errno::STALE)?;
+            if !metadata.apply(&directory, b".", None)? {
+                return Err(Errno::STALE);
+            }
+        }
+        Ok(())
+    }
 }
 
 fn link(targets: &Walk<'_>, other: &[u8], target: &OwnedFd, name: &[u8]) -> Result<()> {

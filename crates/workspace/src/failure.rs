@@ -20,8 +20,6 @@ pub enum Failure {
     Lost(String),
     /// There is no workspace of this name.
     Missing,
-    /// The kernel cannot mount more layers.
-    TooManyLayers,
     /// A system call failed while doing this.
     System(Errno, String),
 }
@@ -34,7 +32,6 @@ impl From<Failure> for Reply {
             Failure::InUse(user) => Self::InUse(user),
             Failure::Lost(reason) => Self::Lost(reason),
             Failure::Missing => Self::Missing,
-            Failure::TooManyLayers => Self::TooManyLayers,
             Failure::System(errno, doing) => Self::Failed { errno: errno.raw_os_error(), doing },
         }
     }

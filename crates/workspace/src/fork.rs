@@ -65,9 +65,7 @@ impl Origin {
     pub fn settle(&mut self, store: &mut Store, copy: &OwnedFd, base: &OwnedFd) -> Result<()> {
         store.share(copy, numbers(&self.history), std::mem::take(&mut self.stores))?;
         let base = Tree::new(open_directory(base, b".")?);
-        let place = store.layers().place();
-        let live = store.layers().create(&layers::top(place, &self.history.stack, &base)?)?;
-        self.history.stack.push(live);
+        self.history.stack = store.layers().above(std::mem::take(&mut self.history.stack), &base, &|| Ok(()))?;
         Ok(())
     }
 }

@@ -6,12 +6,12 @@ use crate::layers::{Stack, own_or_shared};
 use crate::tree::{names, open_file, status};
 use crate::{sealed, state};
 use nacre_protocol::workspace::Point;
-use rustix::fs::{AtFlags, Mode, OFlags, openat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, linkat, openat, unlinkat};
 use rustix::io::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fs::File;
-use std::io::Seek;
+use std::io::{Read, Seek};
 use std::os::fd::OwnedFd;
 
 /// The file of a named workspace.
@@ -20,13 +20,17 @@ const NAME: &str = "layers";
 const TEXT: &[u8] = b"text-";
 /// Maximum bytes of it.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
+/// Maximum bytes of the texts of all automatic checkpoints together, except that the newest one is always kept.
+const MAX_STEP_TEXTS: u64 = 64 * 1024 * 1024;
+/// Bytes of texts that are compared at once.
+const PART: usize = 64 * 1024;
 
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// The layers; the last one receives the writes.
     pub stack: Stack,
-    /// The checkpoints, the oldest first.
+    /// The checkpoints, also automatic ones; the oldest first.
     pub points: Vec<Moment>,
     /// The number of the last checkpoint.
     last: u64,
@@ -71,9 +75,40 @@ impl History {
         sealed::write(store, NAME, self, MAX_BYTES)
     }
 
-    /// The checkpoint with a number.
+    /// The checkpoint with a number that is not automatic.
     pub fn find(&self, number: u64) -> Option<&Moment> {
-        self.points.iter().find(|moment| moment.point.number == number)
+        self.points.iter().find(|moment| moment.point.number == number && !moment.is_step())
+    }
+
+    /// The newest automatic checkpoint.
+    pub fn last_step(&self) -> Option<&Moment> {
+        self.points.iter().rfind(|moment| moment.is_step())
+    }
+
+    /// Removes the oldest automatic checkpoints until there are no more than these, and until the bytes of their texts have
+    /// a limit. The newest one stays.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn expire_steps(&mut self, place: &OwnedFd, max: u64) -> Result<()> {
+        let (mut count, mut bytes) = (0, 0);
+        let mut first = None;
+        for moment in self.points.iter().rev().filter(|moment| moment.is_step()) {
+            let text = status(Some(place), &text_name(moment.point.number))?;
+            count += 1;
+            bytes += text.map_or(0, |text| text.st_size as u64);
+            if count > 1 && (count > max || bytes > MAX_STEP_TEXTS) {
+                break;
+            }
+            first = Some(moment.point.number);
+        }
+        self.points.retain(|moment| !moment.is_step() || first.is_some_and(|first| moment.point.number >= first));
+        Ok(())
+    }
+
+    /// Removes the automatic checkpoints from a moment on: what they precede has not happened.
+    pub fn end_steps(&mut self, from: u64) {
+        self.points.retain(|moment| !moment.is_step() || moment.point.number < from);
     }
 
     /// Adds a checkpoint, and gives it a number.
@@ -82,6 +117,13 @@ impl History {
         let point = Point { number: self.last, ..point };
         self.points.push(Moment { point: point.clone(), stack });
         point
+    }
+
+    /// What a fork with these layers begins with.
+    pub fn without_steps(&self, stack: Stack) -> Self {
+        let mut history = Self { stack, ..self.clone() };
+        history.points.retain(|moment| !moment.is_step());
+        history
     }
 
     /// Removes the texts of other checkpoints.
@@ -100,14 +142,32 @@ impl History {
     pub fn stacks(&self) -> impl Iterator<Item = &Stack> {
         self.points.iter().map(|moment| &moment.stack).chain([&self.stack])
     }
+
+    /// The same, to be changed.
+    pub fn stacks_mut(&mut self) -> impl Iterator<Item = &mut Stack> {
+        self.points.iter_mut().map(|moment| &mut moment.stack).chain([&mut self.stack])
+    }
 }
 
-/// Keeps the text of a checkpoint.
+impl Moment {
+    /// Whether it is automatic: a step for undo.
+    pub fn is_step(&self) -> bool {
+        self.point.command.is_some()
+    }
+}
+
+/// Keeps the text of a checkpoint. It shares the file of an earlier checkpoint that has the same one.
 ///
 /// # Errors
 /// Those of the system calls. Nothing is left then.
-pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd) -> Result<()> {
+pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd, earlier: Option<u64>) -> Result<()> {
     let name = text_name(number);
+    if let Some(earlier) = earlier.map(text_name)
+        && is_same_text(place, &earlier, &text).unwrap_or(false)
+        && linkat(place, &earlier[..], place, &name[..], AtFlags::empty()).is_ok()
+    {
+        return Ok(());
+    }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut to = File::from(openat(place, &name[..], flags, Mode::RUSR | Mode::WUSR)?);
     let mut text = File::from(text);
@@ -116,6 +176,25 @@ pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd) -> Result<()> {
         let _ = unlinkat(place, &name[..], AtFlags::empty());
         errno_of(&error)
     })
+}
+
+fn is_same_text(place: &OwnedFd, name: &[u8], text: &OwnedFd) -> std::io::Result<bool> {
+    let (mut old, mut new) = (File::from(open_file(place, name)?), File::from(text.try_clone()?));
+    if old.metadata()?.len() != new.metadata()?.len() {
+        return Ok(false);
+    }
+    new.rewind()?;
+    let (mut a, mut b) = (vec![0; PART], vec![0; PART]);
+    loop {
+        let length = new.read(&mut b)?;
+        if length == 0 {
+            return Ok(true);
+        }
+        old.read_exact(&mut a[..length])?;
+        if a[..length] != b[..length] {
+            return Ok(false);
+        }
+    }
 }
 
 /// Opens the text of a checkpoint.
@@ -132,8 +211,10 @@ pub fn read_text(place: &OwnedFd, number: u64) -> Result<OwnedFd> {
 /// Those of the system calls.
 pub fn text_bytes(place: &OwnedFd) -> Result<u64> {
     let mut bytes = 0;
+    let mut shared = HashSet::new();
     for name in names(place)?.iter().filter(|name| name.starts_with(TEXT)) {
-        bytes += status(Some(place), name)?.map_or(0, |text| text.st_blocks as u64 * 512);
+        let text = status(Some(place), name)?.filter(|text| text.st_nlink == 1 || shared.insert(text.st_ino));
+        bytes += text.map_or(0, |text| text.st_blocks as u64 * 512);
     }
     Ok(bytes)
 }

@@ -3,7 +3,7 @@
 //! It is a process of its own, because the real directory may not respond, and may belong to a program that wants to
 //! harm the host.
 
-use crate::checkpoints::Checkpoints;
+use crate::checkpoints::{Checkpoints, New};
 use crate::failure::{Failure, while_doing};
 use crate::fork::Origin;
 use crate::history::History;
@@ -127,6 +127,7 @@ impl Keeper {
     /// of a named one are on the disk afterwards.
     pub fn close(self, is_orderly: bool) {
         let Some(mut open) = self.0 else { return };
+        open.checkpoints.stop_merging();
         // A commit that could be neither applied nor undone is tried once more.
         let _ = open.complete();
         let Open { mount, checkpoints, mut store, is_named, .. } = open;
@@ -235,7 +236,9 @@ impl Open {
                 let layers::Usage { bytes, files, layers } = used;
                 Ok((Reply::Used { bytes, files, layers }, None))
             }
-            Request::Checkpoint { point, may_seal } => self.checkpoint(point, may_seal, file, interrupt),
+            Request::Checkpoint { point, may_seal, max_steps } => {
+                self.checkpoint(point, may_seal, max_steps, file, interrupt)
+            }
             Request::Checkpoints => Ok((Reply::Done, Some(listed(&self.checkpoints.points())?))),
             Request::DeleteCheckpoint { number } => self.delete_checkpoint(number),
             Request::Fork { may_seal } => self.fork(may_seal, interrupt),
@@ -248,7 +251,7 @@ impl Open {
                 self.checkpoints.end_fork(&self.store, fork);
                 Ok((Reply::Done, None))
             }
-            Request::Prepare { number } => self.prepare(number),
+            Request::Prepare { number } => self.prepare(number, interrupt),
             Request::Switch => self.switch(),
         }
     }
@@ -290,6 +293,8 @@ impl Open {
     ) -> Result<(Reply, Option<OwnedFd>), Failure> {
         // It would be completed here in any case, but its checkpoints would stay.
         self.complete().map_err(while_doing("complete the last commit of the workspace"))?;
+        // It changes marks of sealed layers.
+        self.checkpoints.stop_merging();
         let (merged, layers) = self.trees().map_err(while_doing("open the layers of the workspace"))?;
         let (directory, is_named) = (self.store.directory(), self.is_named);
         let commit = commit::Commit {
@@ -346,6 +351,7 @@ impl Open {
     fn complete(&mut self) -> rustix::io::Result<()> {
         let directory = self.store.directory();
         let Some(journal) = Journal::read(directory)? else { return Ok(()) };
+        self.checkpoints.stop_merging();
         let layers = layers::trees(self.store.layers().place(), self.checkpoints.stack())?;
         let is_applied = journal.is_applied();
         journal::complete(directory, journal, &self.base, |journal| {
@@ -357,27 +363,43 @@ impl Open {
         })
     }
 
-    /// Seals the present layer if that is possible, and copies it otherwise.
+    /// Seals the present layer if that is possible, and copies it otherwise, except for an automatic checkpoint. If nothing has
+    /// been changed there, it is not needed.
     fn checkpoint(
         &mut self,
         point: Point,
         may_seal: bool,
+        max_steps: u64,
         text: Option<OwnedFd>,
         interrupt: &Interrupt<'_>,
     ) -> Result<(Reply, Option<OwnedFd>), Failure> {
         let doing = "make a checkpoint of the workspace";
         let text = text.ok_or_else(|| Failure::System(Errno::INVAL, doing.into()))?;
+        let new = New { point, text: &text, max_steps };
+        if let Some(point) = self.checkpoints.note(&self.store, &self.base, &new).map_err(while_doing(doing))? {
+            return Ok((Reply::Kept(point), None));
+        }
         if may_seal {
-            // Nobody gets a copy of a mount that is being replaced.
-            let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
-            let sealed = self.checkpoints.seal(&self.store, &self.base, self.mounter, &mount, &point, &text);
-            if let Some((point, new)) = sealed.map_err(while_doing("make the workspace writable again"))? {
-                *mount = new;
+            let sealed = {
+                // Nobody gets a copy of a mount that is being replaced.
+                let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
+                let sealed = self.checkpoints.seal(&self.store, &self.base, self.mounter, &mount, &new);
+                let sealed = sealed.map_err(while_doing("make the workspace writable again"))?;
+                sealed.map(|(point, new)| {
+                    *mount = new;
+                    point
+                })
+            };
+            self.checkpoints.merge(&self.store, self.mounter);
+            if let Some(point) = sealed {
                 return Ok((Reply::Sealed(point), None));
             }
         }
-        let point = self.checkpoints.make(&self.store, point, text, interrupt)?;
-        Ok((Reply::Kept(point), None))
+        if new.point.command.is_some() {
+            return Ok((Reply::NoCheckpoint, None));
+        }
+        let made = self.checkpoints.make(&self.store, &new, interrupt);
+        Ok((Reply::Kept(made.map_err(while_doing(doing))?), None))
     }
 
     /// Begins a fork. Seals the present layer if that is possible, and copies it otherwise.
@@ -390,7 +412,8 @@ impl Open {
             // Nothing gets a copy of a mount that is being replaced.
             let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
             let present = may_seal.then_some(&mut *mount);
-            self.checkpoints.fork(&self.store, &self.base, self.mounter, present, interrupt)?
+            let forked = self.checkpoints.fork(&self.store, &self.base, self.mounter, present, interrupt);
+            forked.map_err(while_doing(doing))?
         };
         let stores = [&[self.store.name().to_vec()], self.store.origins()].concat();
         let (mounter, opened, known) = (self.mounter, self.opened, self.known.clone());
@@ -407,8 +430,8 @@ impl Open {
         Ok((if is_deleted { Reply::Done } else { Reply::NoCheckpoint }, None))
     }
 
-    fn prepare(&mut self, number: u64) -> Result<(Reply, Option<OwnedFd>), Failure> {
-        let prepared = self.checkpoints.prepare(&self.store, &self.base, self.mounter, number);
+    fn prepare(&mut self, number: Option<u64>, interrupt: &Interrupt<'_>) -> Result<(Reply, Option<OwnedFd>), Failure> {
+        let prepared = self.checkpoints.prepare(&self.store, &self.base, self.mounter, number, interrupt);
         Ok(match prepared.map_err(while_doing("mount a checkpoint of the workspace"))? {
             Some((point, text)) => (Reply::Kept(point), Some(text)),
             None => (Reply::NoCheckpoint, None),

@@ -13,8 +13,9 @@ use crate::overlay::{self, Mount, Mounter};
 use crate::removal;
 use crate::tree::{Tree, file_type, join, names, open_directory, status};
 use crate::walk::Walk;
-use rustix::fs::{FileType, FlockOperation, Mode, flock, mkdirat};
+use rustix::fs::{FileType, FlockOperation, Mode, flock, fstat, mkdirat};
 use rustix::io::{Errno, Result};
+use rustix::process::geteuid;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashSet};
 use std::os::fd::{AsFd, OwnedFd};
@@ -77,6 +78,29 @@ impl Layers {
             mkdirat(directory, UPPER, Mode::RWXU)?;
             duplicate::duplicate(&from, &Tree::new(open_directory(directory, UPPER)?), interrupt)
         })
+    }
+
+    /// These layers, with another one above them that receives the writes.
+    ///
+    /// # Errors
+    /// Those of the system calls. Nothing is left then.
+    pub fn above(&self, mut stack: Stack, base: &Tree, interrupt: &dyn Fn() -> Result<()>) -> Result<Stack> {
+        let is_full = stack.len() >= overlay::MAX_LOWERS;
+        let live = match stack.pop_if(|_| is_full) {
+            // One more could not be mounted, so a copy of the uppermost one receives the writes.
+            Some(top) => self.duplicate(top, interrupt)?,
+            None => self.create(&top(&self.place, &stack, base)?)?,
+        };
+        stack.push(live);
+        Ok(stack)
+    }
+
+    /// Creates an empty layer to be filled, which is sealed then. Without an entry of [`Layers::keep_only`], it is removed.
+    ///
+    /// # Errors
+    /// Those of the system calls. Nothing is left then.
+    pub fn begin(&self) -> Result<Number> {
+        self.make(|directory| mkdirat(directory, UPPER, Mode::RWXU))
     }
 
     /// Makes a layer with the next number.
@@ -222,6 +246,22 @@ pub fn top(place: &OwnedFd, stack: &[Number], base: &Tree) -> Result<OwnedFd> {
     }
 }
 
+/// Whether nothing has been changed in the layer that receives the writes, except times of its root.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn is_untouched(place: &OwnedFd, stack: &[Number], base: &Tree) -> Result<bool> {
+    let (live, sealed) = stack.split_last().ok_or(Errno::INVAL)?;
+    let upper = upper(place, *live)?;
+    if !names(&upper)?.is_empty() {
+        return Ok(false);
+    }
+    let (own, below) = (Metadata::of(&upper, b".")?, Metadata::of(&top(place, sealed, base)?, b".")?);
+    // Without root, it was created with another owner, and keeps it.
+    let below = if geteuid().is_root() { below } else { below.owned_like(&fstat(&upper)?) };
+    Ok(own.without_times() == below.without_times())
+}
+
 /// Mounts a stack in the directory of its last layer, which receives the writes.
 ///
 /// # Errors
@@ -341,6 +381,10 @@ fn upper(place: &OwnedFd, layer: Number) -> Result<OwnedFd> {
     open_directory(directory(place, layer)?, UPPER)
 }
 
-fn tree(place: &OwnedFd, layer: Number) -> Result<Tree> {
+/// A layer as a tree.
+///
+/// # Errors
+/// `ENOENT` if it is missing.
+pub fn tree(place: &OwnedFd, layer: Number) -> Result<Tree> {
     upper(place, layer).map(Tree::new)
 }

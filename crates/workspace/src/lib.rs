@@ -25,6 +25,8 @@ mod journal;
 pub mod keeper;
 pub mod known;
 mod layers;
+mod merge;
+mod merging;
 mod metadata;
 mod named;
 mod omitted;

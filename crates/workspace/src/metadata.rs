@@ -82,6 +82,20 @@ impl Metadata {
         Self { owner: (found.st_uid, found.st_gid), ..self }
     }
 
+    /// The value of an extended attribute.
+    pub fn attribute(&self, name: &str) -> Option<&[u8]> {
+        self.attributes.get(name.as_bytes()).map(Vec::as_slice)
+    }
+
+    /// The same with another value of an extended attribute, or without it.
+    pub fn with_attribute(mut self, name: &str, value: Option<&[u8]>) -> Self {
+        match value {
+            Some(value) => self.attributes.insert(name.as_bytes().to_vec(), value.to_vec()),
+            None => self.attributes.remove(name.as_bytes()),
+        };
+        self
+    }
+
     /// The same, but the times stay as they are.
     pub fn without_times(self) -> Self {
         Self { times: None, ..self }

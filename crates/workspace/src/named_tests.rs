@@ -71,7 +71,7 @@ impl Opened {
 
     fn keep_a_checkpoint(&mut self) {
         let Named { store, history, .. } = &mut self.named;
-        let point = workspace::Point { number: 0, name: None, created_at: 0, sessions: Vec::new() };
+        let point = workspace::Point { number: 0, name: None, created_at: 0, sessions: Vec::new(), command: None };
         let stack = history.stack.clone();
         history.points.clear();
         history.add(point, stack);

@@ -34,7 +34,6 @@ fn attempt(directory: &Path) -> std::result::Result<(bool, bool), String> {
             reason
         }
         Failure::Missing => "it is missing".into(),
-        Failure::TooManyLayers => "there are too many layers".into(),
     });
     place.remove();
     found

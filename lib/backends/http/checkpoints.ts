@@ -3,7 +3,7 @@ import { engineError } from '../../base/errors.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { checkpointOptions } from '../../protocol/workspace-options.js'
-import type { Checkpoint, Rollback } from '../../public/index.js'
+import type { Checkpoint, Rollback, Undo } from '../../public/index.js'
 import type { CheckpointPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
@@ -42,6 +42,12 @@ export class HttpCheckpoints implements CheckpointsBackend {
   /** Rejects the commands that wait in this client, as the server rejects those that it has. */
   async rollBack(number: number): Promise<Rollback> {
     const done = await this.#connection.call(endpoints.rollBack, { params: { checkpointId: number } })
+    this.#turns.destroyAll(engineError('ROLLED_BACK', undefined))
+    return done
+  }
+
+  async undo(): Promise<Undo> {
+    const done = await this.#connection.call(endpoints.undo)
     this.#turns.destroyAll(engineError('ROLLED_BACK', undefined))
     return done
   }

@@ -1,7 +1,7 @@
 /** The checkpoints and forks of a sandbox in this process. */
 import { engineError } from '../../base/errors.js'
 import type { NativePoint } from '../../boundary/index.js'
-import type { Checkpoint, Rollback, Sandbox } from '../../public/index.js'
+import type { Checkpoint, Rollback, Sandbox, Undo } from '../../public/index.js'
 import type { CheckpointPlan, ForkPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine, returned, type Send } from './engine.js'
@@ -54,7 +54,14 @@ export class NativeCheckpoints implements CheckpointsBackend {
 
   async rollBack(number: number): Promise<Rollback> {
     const { points, rollback } = await this.#engine.call((native, id) => native.rollBack(id, number))
-    return { checkpoint: first(points), ...returned(rollback) }
+    const { endedProcesses, endedSessions } = returned(rollback)
+    return { checkpoint: first(points), endedProcesses, endedSessions }
+  }
+
+  async undo(): Promise<Undo> {
+    const { rollback } = await this.#engine.call((native, id) => native.rollBack(id, null))
+    const { command = '', endedProcesses, endedSessions } = returned(rollback)
+    return { command, endedProcesses, endedSessions }
   }
 }
 

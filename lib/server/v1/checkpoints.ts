@@ -18,13 +18,13 @@ export function addCheckpoints(define: Define, server: ServerContext): void {
     body: shape(described(checkpointOptions)),
     errors: [
       ...['WORKSPACE_NOT_ENABLED', 'WORKSPACE_UNSUPPORTED', 'WORKSPACE_IN_USE', 'WORKSPACE_LOST'],
-      ...['WORKSPACE_BUSY', 'CHECKPOINT_LIMIT', 'NO_SPACE'],
+      ...['WORKSPACE_BUSY', 'NO_SPACE'],
     ],
     handle: async ({ body, signal }) => checkpoints.make(planCheckpoint({ ...body, signal })),
   })
   define({
     ...endpoints.listCheckpoints,
-    summary: 'Lists the checkpoints, the oldest first.',
+    summary: 'Lists the checkpoints, the oldest first, without automatic ones.',
     errors: ['WORKSPACE_NOT_ENABLED'],
     handle: async () => ({ checkpoints: await checkpoints.list() }),
   })
@@ -38,9 +38,20 @@ export function addCheckpoints(define: Define, server: ServerContext): void {
     ...endpoints.rollBack,
     summary:
       'Ends every program of the sandbox, and goes on with the files and the sessions of a checkpoint.',
-    errors: [...errors, 'CHECKPOINT_LIMIT', 'NO_SPACE'],
+    errors: [...errors, 'NO_SPACE'],
     async handle({ params }) {
       const done = await checkpoints.rollBack(readCheckpoint(params.checkpointId))
+      for (const id of done.endedSessions) server.sessionTimeouts.delete(id)
+      return done
+    },
+  })
+  define({
+    ...endpoints.undo,
+    summary:
+      'Ends every program of the sandbox, and goes on with the files and the sessions of the moment before the last command that has an automatic checkpoint.',
+    errors: [...errors, 'NO_SPACE'],
+    async handle() {
+      const done = await checkpoints.undo()
       for (const id of done.endedSessions) server.sessionTimeouts.delete(id)
       return done
     },

@@ -56,6 +56,21 @@ pub(super) struct KeptSession {
     saved: Saved,
 }
 
+/// The states of sessions, for a checkpoint.
+pub(super) struct States {
+    /// The ids of the sessions.
+    pub(super) ids: Vec<String>,
+    /// What a rollback reads.
+    pub(super) text: Vec<u8>,
+    /// See [`hold_mount`].
+    pub(super) hold_mount: bool,
+}
+
+/// Whether a shell holds something of the mount of the workspace, so that it cannot change over to another one.
+pub(super) fn hold_mount(sessions: &[KeptSession]) -> bool {
+    sessions.iter().any(|session| session.saved.holds_mount())
+}
+
 impl Sandbox {
     /// Keeps the files and the state of every session, under a name if one is given. Waits as [`Sandbox::pause`] does.
     /// `None`, with nothing kept, if `given_up` resolves before the pause is in effect.
@@ -73,19 +88,9 @@ impl Sandbox {
         async move {
             let Some((workspace, pause)) = pausing.await? else { return Ok(None) };
             pause.check(when_busy)?;
-            let sessions = sandbox.save(&pause).await?;
+            let States { ids, text, hold_mount } = sandbox.states(&pause).await?;
             sandbox.deleted_sessions_end().await;
-            let sessions_hold_mount = sessions.iter().any(|session| session.saved.holds_mount());
-            let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
-            let text = message::encode(&Kept {
-                version: VERSION.into(),
-                isolation: sandbox.inner.config.isolation.clone(),
-                sessions,
-            });
-            let text = text.map_err(|error| {
-                Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
-            })?;
-            let may_seal = pause.is_idle() && !sessions_hold_mount;
+            let may_seal = pause.is_idle() && !hold_mount;
             let keeping = async move {
                 let (point, is_sealed) = blocking(move || workspace.checkpoint(name, ids, &text, may_seal)).await?;
                 if is_sealed {
@@ -96,6 +101,18 @@ impl Sandbox {
             // It is completed even if this future is dropped.
             tokio::spawn(keeping).await.unwrap_or_else(|_| Err(Error::engine_failed()))
         }
+    }
+
+    /// The states of the sessions that are held, for a checkpoint.
+    pub(super) async fn states(&self, pause: &Pause) -> Result<States, Error> {
+        let sessions = self.save(pause).await?;
+        let hold_mount = hold_mount(&sessions);
+        let ids = sessions.iter().map(|session| session.new.id.clone()).collect();
+        let isolation = self.inner.config.isolation.clone();
+        let text = message::encode(&Kept { version: VERSION.into(), isolation, sessions }).map_err(|error| {
+            Error::new(Code::EngineError, format!("the state of the shells cannot be written down: {error}"))
+        })?;
+        Ok(States { ids, text, hold_mount })
     }
 
     /// The state of every session that is held, in the order of their ids.
@@ -113,12 +130,12 @@ impl Sandbox {
 
     /// Ends every program, and goes on with the files and the sessions of a checkpoint. Commands that run or wait fail with
     /// `ROLLED_BACK`; file calls wait. If the future is dropped, the rollback is completed in any case once it has begun
-    /// to end programs.
+    /// to end programs. Without a number, the checkpoint is the newest automatic one.
     ///
     /// # Errors
     /// Those of [`Workspace::prepare`], and `WORKSPACE_LOST` for a checkpoint of another version: nothing has happened
     /// then. Those of [`Workspace::switch`]: the shells have the state of the checkpoint then, and the files are as before.
-    pub fn roll_back(&self, number: u64) -> impl Future<Output = Result<Rollback, Error>> + Send + use<> {
+    pub fn roll_back(&self, number: Option<u64>) -> impl Future<Output = Result<Rollback, Error>> + Send + use<> {
         let sandbox = self.clone();
         async move {
             let workspace = sandbox.workspace()?;
@@ -134,7 +151,7 @@ impl Sandbox {
         }
     }
 
-    async fn roll_back_alone(&self, workspace: Arc<Workspace>, number: u64) -> Result<Rollback, Error> {
+    async fn roll_back_alone(&self, workspace: Arc<Workspace>, number: Option<u64>) -> Result<Rollback, Error> {
         let (point, kept) = {
             let (workspace, isolation) = (Arc::clone(&workspace), self.inner.config.isolation.clone());
             let prepare = move || {

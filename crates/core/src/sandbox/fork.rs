@@ -3,7 +3,7 @@
 //! The files and the states of the shells are of one moment, as those of a checkpoint. The pause ends before the forks are
 //! opened. Each has a keeper and layers of its own above those that all of them share.
 
-use super::checkpoint::KeptSession;
+use super::checkpoint::{KeptSession, hold_mount};
 use super::{Pause, Sandbox, WhenBusy};
 use crate::blocking::blocking;
 use crate::error::Error;
@@ -69,7 +69,7 @@ impl Sandbox {
         sessions: Vec<KeptSession>,
         forks: &[Sandbox],
     ) -> Result<(), Error> {
-        let may_seal = pause.is_idle();
+        let may_seal = pause.is_idle() && !hold_mount(&sessions);
         let fork = blocking(move || workspace.fork(may_seal)).await;
         // After an error, the mount may be sealed.
         if may_seal && fork.as_ref().map_or(true, Fork::is_sealed) {

@@ -5,6 +5,7 @@ mod config;
 mod files;
 mod fork;
 mod pause;
+mod steps;
 mod surroundings;
 mod workspace;
 
@@ -25,6 +26,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
+use steps::Steps;
 use surroundings::Enforced;
 use tokio::sync::RwLock;
 
@@ -63,6 +65,7 @@ struct Inner {
     workspace: Option<Arc<Workspace>>,
     workspace_offer: OnceLock<Offer>,
     sessions: Mutex<Sessions>,
+    steps: Steps,
     processes: Registry,
     /// Shared by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
@@ -124,6 +127,7 @@ impl Sandbox {
                 workspace,
                 workspace_offer: OnceLock::new(),
                 sessions: Mutex::default(),
+                steps: Steps::default(),
                 processes: Registry::default(),
                 files: Arc::default(),
             }),
@@ -152,9 +156,10 @@ impl Sandbox {
         }
     }
 
-    /// Queues a command in a session.
+    /// Queues a command in a session. With undo steps, an automatic checkpoint precedes it if that is possible.
     pub fn exec(&self, session: &str, request: ExecRequest) {
         match self.session(session) {
+            Ok(handle) if self.has_steps() => self.exec_with_step(&handle, request),
             Ok(handle) => handle.exec(request),
             Err(error) => request.sink.finished(Err(error)),
         }

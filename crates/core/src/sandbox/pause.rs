@@ -63,15 +63,30 @@ impl Sandbox {
         sessions.check()?;
         let number = sessions.begin_pause();
         let holds = sessions.open.values().map(|open| open.handle.hold()).collect();
-        Ok(Pause { sandbox: self.clone(), number, holds, files: None, is_idle: false, frozen: Vec::new() })
+        let mut pause = Pause::new(self, number, None);
+        pause.holds = holds;
+        Ok(pause)
     }
 }
 
 impl Pause {
     /// A pause that has begun with the creation of all sessions, so that it is in effect. The caller has excluded file calls.
     pub(super) fn of_new_sessions(sandbox: &Sandbox, number: u64) -> Self {
-        let sandbox = sandbox.clone();
-        Self { sandbox, number, holds: Vec::new(), files: None, is_idle: false, frozen: Vec::new() }
+        Self::new(sandbox, number, None)
+    }
+
+    /// A pause without holds so far, which has excluded file calls.
+    pub(super) fn with_files(sandbox: &Sandbox, number: u64, files: OwnedRwLockWriteGuard<()>) -> Self {
+        Self::new(sandbox, number, Some(files))
+    }
+
+    fn new(sandbox: &Sandbox, number: u64, files: Option<OwnedRwLockWriteGuard<()>>) -> Self {
+        Self { sandbox: sandbox.clone(), number, holds: Vec::new(), files, is_idle: false, frozen: Vec::new() }
+    }
+
+    /// Adds holds that are in effect.
+    pub(super) fn hold(&mut self, holds: impl IntoIterator<Item = Hold>) {
+        self.holds.extend(holds);
     }
 
     /// The holds in effect.
@@ -120,12 +135,20 @@ impl Pause {
     async fn take_effect(&mut self) -> Result<(), Error> {
         let mut ended = Vec::new();
         let mut held = Vec::new();
-        for mut hold in std::mem::take(&mut self.holds) {
+        for hold in std::mem::take(&mut self.holds) {
             let is_granted = hold.granted().await;
             if is_granted { &mut held } else { &mut ended }.push(hold);
         }
         self.holds = held;
         self.files = Some(Arc::clone(&self.sandbox.inner.files).write_owned().await);
+        self.freeze(ended).await
+    }
+
+    /// Freezes the programs of every session. `ended` are the holds of those that end.
+    ///
+    /// # Errors
+    /// As for [`Sandbox::pause`].
+    pub(super) async fn freeze(&mut self, ended: Vec<Hold>) -> Result<(), Error> {
         // The caller means what was there before. A session that ends otherwise needs no hold.
         if self.holds.iter().chain(&ended).any(Hold::is_rolled_back) {
             return Err(Error::rolled_back());

@@ -172,8 +172,9 @@ impl Session {
     pub(super) fn take(&mut self, message: Message) {
         match message {
             Message::Open(reply) => self.submit(Call::Open(reply), Work::Open),
-            Message::Exec { request, sent } => {
+            Message::Exec { request, sent, after } => {
                 self.pace.command_arrived();
+                after.into_iter().for_each(|hold| self.queue_hold(hold, Some(request.id)));
                 self.submit(Call::Exec(request, sent), Work::Command);
             }
             Message::SetEnv { vars, reply } => self.submit(Call::SetEnv { vars, reply }, Work::SetEnv),
@@ -186,7 +187,10 @@ impl Session {
                     self.events.push_back(Event::Cancel(ticket, signal));
                 }
             }
-            Message::Hold { id, grant } => self.queue_hold(id, grant),
+            Message::Hold(hold) => self.queue_hold(hold, None),
+            Message::HoldIfIdle(hold) if self.state.is_idle() => self.queue_hold(hold, None),
+            // Dropping it refuses it.
+            Message::HoldIfIdle(_) => {}
             Message::Freeze { id, reply } => self.freeze(id, reply),
             Message::Save { id, reply } => self.save(id, reply),
             Message::Remount { id, mount, reply } => self.remount(id, mount, reply),

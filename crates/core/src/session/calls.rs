@@ -21,7 +21,11 @@ pub(super) enum Call {
         reply: oneshot::Sender<Result<(), Error>>,
     },
     Start(Box<StartRequest>),
-    Hold(watch::Sender<bool>),
+    Hold {
+        grant: watch::Sender<bool>,
+        /// The request that it is for. Once that is answered, the hold takes no effect.
+        before: Option<u64>,
+    },
     Files(oneshot::Sender<Result<Access, Error>>),
 }
 

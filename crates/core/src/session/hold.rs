@@ -5,6 +5,7 @@
 
 use super::calls::Call;
 use super::{Handle, Message, Session, WeakHandle};
+use crate::exec::ExecRequest;
 use crate::shell::event::Event;
 use crate::shell::state::{Shell, Ticket, Work};
 use nacre_protocol::supervisor::{Order, Program, Report};
@@ -44,10 +45,16 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Waits until the hold is in effect: no command runs, and nothing begins. False if the session ends instead.
-    /// Cancel-safe.
-    pub async fn granted(&mut self) -> bool {
-        self.granted.wait_for(|granted| *granted).await.is_ok()
+    /// Waits until the hold is in effect: no command runs, and nothing begins. False if it never will be, because the session
+    /// ends or refuses it.
+    pub fn granted(&self) -> impl Future<Output = bool> + Send + use<> {
+        let mut granted = self.granted.clone();
+        async move { granted.wait_for(|granted| *granted).await.is_ok() }
+    }
+
+    /// Whether the hold has taken effect.
+    pub fn is_granted(&self) -> bool {
+        *self.granted.borrow()
     }
 
     /// Freezes the programs of the session, which is held, until the hold is dropped. Those of a session that ends are
@@ -103,15 +110,41 @@ impl Drop for Hold {
     }
 }
 
+/// A hold that a session is to put into effect.
+pub(super) struct NewHold {
+    id: u64,
+    grant: watch::Sender<bool>,
+}
+
 impl Handle {
     /// Queues a hold. It takes effect once the calls before it have ended.
     pub fn hold(&self) -> Hold {
+        let (new, hold) = self.new_hold();
+        // A session that has ended drops it.
+        let _ = self.send(Message::Hold(new));
+        hold
+    }
+
+    /// A hold that takes effect at once, or never: if the session is not idle, or already held.
+    pub fn hold_if_idle(&self) -> Hold {
+        let (new, hold) = self.new_hold();
+        let _ = self.send(Message::HoldIfIdle(new));
+        hold
+    }
+
+    /// Queues a command, and a hold before it, which is kept before it can take effect. It never does if the command is
+    /// cancelled earlier.
+    pub fn exec_after_hold(&self, request: ExecRequest, keep: impl FnOnce(Hold)) {
+        let (new, hold) = self.new_hold();
+        keep(hold);
+        self.send_exec(request, Some(new));
+    }
+
+    fn new_hold(&self) -> (NewHold, Hold) {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let id = LAST.fetch_add(1, Ordering::Relaxed) + 1;
         let (grant, granted) = watch::channel(false);
-        // A session that has ended drops it.
-        let _ = self.send(Message::Hold { id, grant });
-        Hold { session: self.downgrade(), id, granted }
+        (NewHold { id, grant }, Hold { session: self.downgrade(), id, granted })
     }
 }
 
@@ -175,8 +208,13 @@ impl Holds {
 }
 
 impl Session {
-    pub(super) fn queue_hold(&mut self, id: u64, grant: watch::Sender<bool>) {
-        let ticket = self.calls.add(Call::Hold(grant));
+    /// Queues a hold, before a request if one is given that is queued in the same step.
+    pub(super) fn queue_hold(&mut self, NewHold { id, grant }: NewHold, before: Option<u64>) {
+        if grant.is_closed() {
+            // It has been released before it arrived.
+            return;
+        }
+        let ticket = self.calls.add(Call::Hold { grant, before });
         self.holds.tickets.insert(id, ticket);
         self.events.push_back(Event::Submit(ticket, Work::Hold));
     }

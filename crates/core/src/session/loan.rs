@@ -59,7 +59,7 @@ impl Letter for Message {
     type Loan = Loan;
 
     fn send_with(&mut self, loan: Loan) {
-        if let Self::Exec { request, sent } = self {
+        if let Self::Exec { request, sent, after: None } = self {
             // If the command cannot be sent, the session tries again and then refuses it.
             *sent = loan.send(request).ok();
         }

@@ -54,7 +54,7 @@ use confinement::Enclosure;
 use fate::Fate;
 use files::Files;
 use foreground::Foreground;
-use hold::{FreezeReply, Holds};
+use hold::{FreezeReply, Holds, NewHold};
 use loan::Sent;
 use mailbox::{Sender, WeakSender, mailbox};
 use nacre_containment::pid::Pid;
@@ -79,7 +79,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use supervision::Supervision;
 use timers::Timers;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 pub use hold::{Busy, Frozen, Hold};
 pub use save::Saved;
@@ -165,20 +165,56 @@ pub struct Opened {
 
 enum Message {
     Open(oneshot::Sender<Result<Opened, Error>>),
-    Exec { request: Box<ExecRequest>, sent: Option<Sent> },
-    Interrupt { id: u64, signal: Option<i32> },
-    SetEnv { vars: EnvChange, reply: oneshot::Sender<Result<(), Error>> },
+    Exec {
+        request: Box<ExecRequest>,
+        sent: Option<Sent>,
+        /// A hold to queue before it.
+        after: Option<NewHold>,
+    },
+    Interrupt {
+        id: u64,
+        signal: Option<i32>,
+    },
+    SetEnv {
+        vars: EnvChange,
+        reply: oneshot::Sender<Result<(), Error>>,
+    },
     Start(Box<StartRequest>),
     Files(files::Reply),
-    SignalProcess { key: u64, signal: i32 },
-    KillProcess { key: u64, policy: KillPolicy, reply: oneshot::Sender<bool> },
-    Hold { id: u64, grant: watch::Sender<bool> },
-    Freeze { id: u64, reply: FreezeReply },
-    Save { id: u64, reply: SaveReply },
-    Remount { id: u64, mount: OwnedFd, reply: RemountReply },
-    StartAgain { id: u64 },
-    Release { id: u64 },
-    Close { grace: Duration, reply: oneshot::Sender<()> },
+    SignalProcess {
+        key: u64,
+        signal: i32,
+    },
+    KillProcess {
+        key: u64,
+        policy: KillPolicy,
+        reply: oneshot::Sender<bool>,
+    },
+    Hold(NewHold),
+    HoldIfIdle(NewHold),
+    Freeze {
+        id: u64,
+        reply: FreezeReply,
+    },
+    Save {
+        id: u64,
+        reply: SaveReply,
+    },
+    Remount {
+        id: u64,
+        mount: OwnedFd,
+        reply: RemountReply,
+    },
+    StartAgain {
+        id: u64,
+    },
+    Release {
+        id: u64,
+    },
+    Close {
+        grace: Duration,
+        reply: oneshot::Sender<()>,
+    },
 }
 
 /// Sends messages to a session's task.
@@ -240,7 +276,11 @@ impl Handle {
 
     /// Queues a command, or sends it immediately. Its sink always receives the end.
     pub fn exec(&self, request: ExecRequest) {
-        let message = Message::Exec { request: Box::new(request), sent: None };
+        self.send_exec(request, None);
+    }
+
+    fn send_exec(&self, request: ExecRequest, after: Option<NewHold>) {
+        let message = Message::Exec { request: Box::new(request), sent: None, after };
         if let Err(Message::Exec { request, .. }) = self.mailbox.send(message) {
             request.sink.finished(Err(self.fate.error(&self.id)));
         }

@@ -156,8 +156,12 @@ impl Session {
             }
             Call::SetEnv { reply, .. } => drop(reply.send(error.map_or(Ok(()), Err))),
             // Dropping it reports to the holder that the session ends.
-            Call::Hold(grant) if error.is_none() => self.holds.grant(grant),
-            Call::Hold(_) => {}
+            Call::Hold { grant, before } => {
+                let is_needed = before.is_none_or(|request| self.calls.ticket_of(request).is_some());
+                if error.is_none() && is_needed {
+                    self.holds.grant(grant);
+                }
+            }
             Call::Files(reply) => self.answer_files(reply, error),
             Call::Exec(request, _) => {
                 self.calls.answered(request.id);

@@ -192,6 +192,14 @@ impl State {
             && self.held.is_none()
     }
 
+    /// True if nothing runs or waits, and the session is not held.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.shell, Shell::Idle | Shell::Absent | Shell::Terminated(_))
+            && self.queue.is_empty()
+            && self.starts.is_empty()
+            && self.held.is_none()
+    }
+
     /// True if a standby is to be forked when the session stays idle.
     pub fn lacks_standby(&self) -> bool {
         self.shell == Shell::Idle && !self.standby.fresh && !self.standby.paused && self.held.is_none()

@@ -13,7 +13,7 @@ interface Surroundings {
 
 /** A workspace, with its directory without links. Throws OptionError if it cannot be one. */
 export function planWorkspace(
-  { path: given, id, directory, storage, maxBytes }: OptionValues<typeof workspaceOptions>,
+  { path: given, id, directory, storage, maxBytes, undoSteps = 0 }: OptionValues<typeof workspaceOptions>,
   { cwd, stateDir }: Surroundings,
 ): NativeWorkspaceConfig {
   const memory = storage === 'memory'
@@ -34,7 +34,7 @@ export function planWorkspace(
     throw refuse(name, root, `must not contain workspace.directory (${layers})`)
   if (isWithin(root, layers ?? path.join(state, 'workspaces')))
     throw refuse(name, root, `must not be inside the directory of layers (${layers ?? state})`)
-  return { path: root, id, directory: layers, memory, maxBytes }
+  return { path: root, id, directory: layers, memory, maxBytes, undoSteps }
 }
 
 function realDirectory(named: string, name: string): string {
