@@ -86,6 +86,20 @@ describe('undo', () => {
   )
 
   it(
+    'brings back a shell that has exited',
+    inWorkspace(
+      async ({ sandbox }) => {
+        await sandbox.exec('x=1; cd old')
+        for (const command of ['rm b; exit 3', 'true'])
+          expect(await rejectionOf(sandbox.exec(command))).toMatchObject({ code: 'SESSION_TERMINATED' })
+        expect((await sandbox.undo()).command).toBe('rm b; exit 3')
+        expect((await sandbox.exec('echo $x; cat b')).stdout).toBe('1\nold/b\n')
+      },
+      { ...withSteps(10), surviveExit: false },
+    ),
+  )
+
+  it(
     'goes on from the moment that it went back to',
     inWorkspace(async ({ sandbox }) => {
       for (const step of [1, 2, 3]) await sandbox.exec(`echo ${step} >> a`)

@@ -26,9 +26,8 @@ export interface WorkspaceOptions {
    */
   maxBytes?: number
   /**
-   * How many commands {@link Sandbox.undo} can take back, 0 to 100: an automatic checkpoint precedes each command of `exec`,
-   * `execStream` and `$`, and so many are kept. It takes about 10 ms if the command before it has changed files, and half of that
-   * otherwise. Default: 0.
+   * How many commands `sandbox.undo()` can take back, 0 to 100: an automatic checkpoint precedes each command of `exec`,
+   * `execStream` and `$` if nothing else uses the workspace, and so many are kept. It takes some milliseconds. Default: 0.
    */
   undoSteps?: number
 }

@@ -316,6 +316,64 @@ fn a_checkpoint_seals_what_nobody_writes_to() {
 }
 
 #[test]
+fn layers_are_merged_and_survive_the_keeper() {
+    in_tiers("layers_are_merged_and_survive_the_keeper", || {
+        let place = Place::new();
+        let open = || Open::new(place.workspace(Options { undo_steps: 3, ..place.options(Some("x")) })).unwrap();
+        let mut used = open();
+        let mut model = std::collections::BTreeMap::new();
+        let mut least = u64::MAX;
+        for round in 0..120 {
+            let command = format!("command {round}");
+            let (point, is_sealed) = used.workspace.step(command.clone(), Vec::new(), b"text").unwrap().unwrap();
+            assert_eq!(point.command, Some(command));
+            if is_sealed {
+                used.mount = Some(used.workspace.share().unwrap().1);
+            }
+            let name = |number: u32| format!("file-{number}");
+            used.write(&name(round % 20), &round.to_string());
+            model.insert(name(round % 20), round.to_string());
+            if model.remove(&name(round * 7 % 20)).is_some() {
+                fs::remove_file(used.at(&name(round * 7 % 20))).unwrap();
+            }
+            let layers = used.workspace.usage().unwrap().layers;
+            assert!(layers < 50, "{layers} layers");
+            least = if round > 40 { least.min(layers) } else { least };
+            if round % 23 == 22 {
+                let [keeper] = children()[..] else { panic!("{:?}", children()) };
+                kill(keeper);
+                used.mount = None;
+                used = open();
+                // The next round has changed nothing before its step.
+                used.workspace.step("nothing".into(), Vec::new(), b"text").unwrap().unwrap();
+                used.mount = Some(used.workspace.share().unwrap().1);
+            }
+        }
+        assert!(least < 25, "never less than {least} layers");
+        for _ in 0..2 {
+            let found = (0..20).map(|number| format!("file-{number}")).filter(|name| used.at(name).exists());
+            assert_eq!(
+                found.map(|name| (name.clone(), used.read(&name))).collect::<std::collections::BTreeMap<_, _>>(),
+                model
+            );
+            used.close();
+            used = open();
+        }
+        for round in [119, 118, 117] {
+            assert_eq!(used.workspace.prepare(None).unwrap().0.command, Some(format!("command {round}")));
+            used.workspace.switch().unwrap();
+            used.mount = Some(used.workspace.share().unwrap().1);
+            assert!(
+                !used.at(&format!("file-{}", round % 20)).exists()
+                    || used.read(&format!("file-{}", round % 20)) != round.to_string()
+            );
+        }
+        assert_eq!(used.workspace.prepare(None).unwrap_err().code, Code::CheckpointNotFound);
+        used.close();
+    });
+}
+
+#[test]
 fn a_named_workspace_survives_its_host_and_keeper() {
     const NAME: &str = "a_named_workspace_survives_its_host_and_keeper";
     if let Some(root) = std::env::var_os(HOST) {

@@ -80,7 +80,7 @@ fn merged_layers_show_the_same_as_before() {
             let mut before = None;
             for _ in 0..12 {
                 let merged = store.mount(&workspace, &mut stack);
-                (0..12).for_each(|_| change(&mut random, &workspace.path()));
+                (0..40).for_each(|_| change(&mut random, &workspace.path()));
                 before = Some(snapshot(&merged));
                 drop(merged);
                 workspace.unmount();
@@ -125,8 +125,8 @@ fn links_owners_and_devices_are_kept() {
         let store = Store::of(&workspace);
         let mut stack = Vec::new();
         for script in [
-            "rm gone; echo 1 > a; ln a b; mkdir new; mkfifo new/fifo; rm -r old; mkdir old; truncate -s 1M sparse",
-            "chmod 1750 new; echo 2 > old/file; rm a; chmod 711 .; touch -d @7 b",
+            "rm gone; echo 1 > a; ln a b; mkdir new; mkfifo new/fifo; rm -r old; mkdir old; echo > old/later; truncate -s 1M sparse",
+            "chmod 1750 new; echo 2 > old/file; rm old/later a; chmod 711 .; touch -d @7 b",
         ] {
             let mount = store.mount(&workspace, &mut stack);
             let done = Command::new("sh").args(["-ec", script]).current_dir(workspace.path()).status().unwrap();

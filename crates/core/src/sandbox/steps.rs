@@ -102,7 +102,8 @@ impl Sandbox {
 
     /// Makes a step before these commands, if nothing else uses the files.
     async fn make_step(&self, nexts: Vec<Next>) -> Result<(), Error> {
-        let workspace = self.workspace()?;
+        // Otherwise the sandbox is being destroyed.
+        let Ok(workspace) = self.workspace() else { return Ok(()) };
         let Some((pause, commands)) = self.pause_if_idle(nexts).await else { return Ok(()) };
         let States { ids, text, hold_mount } = self.states(&pause).await?;
         let made = blocking(move || workspace.step(commands.join("\n"), ids, &text, !hold_mount)).await?;
@@ -150,5 +151,19 @@ fn shown(command: &Command) -> String {
     match text.char_indices().nth(SHOWN) {
         None => text.into_owned(),
         Some((end, _)) => format!("{}...", &text[..end]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_text_with_a_limit() {
+        let text = |bytes: &[u8]| shown(&Command::Text(bytes.to_vec()));
+        assert_eq!(text(b"echo \xff"), "echo \u{fffd}");
+        assert_eq!(shown(&Command::Argv(vec![b"echo".to_vec(), b"two words".to_vec()])), "echo two words");
+        assert_eq!(text("ä".repeat(SHOWN).as_bytes()), "ä".repeat(SHOWN));
+        assert_eq!(text("ä".repeat(SHOWN + 1).as_bytes()), "ä".repeat(SHOWN) + "...");
     }
 }

@@ -174,7 +174,10 @@ impl Session {
             Message::Open(reply) => self.submit(Call::Open(reply), Work::Open),
             Message::Exec { request, sent, after } => {
                 self.pace.command_arrived();
-                after.into_iter().for_each(|hold| self.queue_hold(hold, Some(request.id)));
+                // A session that has ended refuses the command at once.
+                if let Some(hold) = after.filter(|_| !self.state.is_ending()) {
+                    self.queue_hold(hold, Some(request.id));
+                }
                 self.submit(Call::Exec(request, sent), Work::Command);
             }
             Message::SetEnv { vars, reply } => self.submit(Call::SetEnv { vars, reply }, Work::SetEnv),
