@@ -1,6 +1,6 @@
 /** Checkpoints and rollback: files and shells together. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
@@ -413,6 +413,7 @@ describe('a checkpoint of idle shells', () => {
     'a file open for writing': ['exec 5> log; echo one >&5', 'echo two >&5; cat log', 'one\ntwo\n'],
     'a named pipe': ['mkfifo pipe; exec 5<> pipe', 'echo text > pipe; read -u 5; echo $REPLY', 'text\n'],
     'a lock': ['exec 5< a; flock 5', 'flock -n a echo free || echo locked', 'locked\n'],
+    'a directory': ['exec 5< .', 'cd /proc/self/fd/5 && ls', 'a\nfile\ngone\nold\n'],
     'a removed file': ['echo text > removed; exec 5< removed; rm removed', 'cat <&5', 'text\n'],
     'a removed directory': ['mkdir in; cd in; rmdir ../in', 'cd "$OLDPWD"; ls', 'a\nfile\ngone\nold\n'],
     'a job': [
@@ -493,6 +494,41 @@ describe('a checkpoint of idle shells', () => {
         { workspace: { mode: 'copy-on-write', storage } },
       ),
     )
+
+  it(
+    'leaves deletions right when another directory takes the place of one',
+    inWorkspace(async (workplace) => {
+      const { sandbox, directory } = workplace
+      await sandbox.exec('rm -r old; mkdir other')
+      await sandbox.checkpoint()
+      await sandbox.exec('mkdir old; echo new > old/new')
+      await sandbox.checkpoint()
+      await sandbox.exec('mkdir old/deep; rm a; mv -T other a')
+      await sandbox.checkpoint()
+      const changes = (await sandbox.workspace.changes()).map(({ type, path }) => `${type} ${path}`)
+      expect(changes).toEqual(['replaced a', 'deleted old/b', 'deleted old/deep/c', 'created old/new'])
+      const files = (await sandbox.exec('find . | sort')).stdout
+      await sandbox.workspace.commit()
+      expect(execFileSync('sh', ['-c', 'find . | sort'], { cwd: directory }).toString()).toBe(files)
+    }),
+  )
+
+  it.skipIf(process.getuid?.() !== 0)(
+    'leaves it a conflict that another program deletes a changed file',
+    inWorkspace(async ({ sandbox, directory }) => {
+      await sandbox.exec('echo changed >> a; echo changed >> old/b; echo new > new')
+      await sandbox.checkpoint()
+      await sandbox.exec('echo again >> a; mv old/b moved')
+      await sandbox.checkpoint()
+      await sandbox.exec('echo again >> new')
+      rmSync(path.join(directory, 'a'))
+      rmSync(path.join(directory, 'old/b'))
+      const refused = await rejectionOf(sandbox.workspace.commit())
+      expect(refused).toMatchObject({ code: 'WORKSPACE_CONFLICT', paths: ['a', 'moved'] })
+      await sandbox.workspace.commit({ force: true })
+      expect(readFileSync(path.join(directory, 'a'), 'utf8')).toBe('a\nchanged\nagain\n')
+    }),
+  )
 
   it(
     'can be made any number of times',

@@ -64,6 +64,11 @@ function line(random) {
 
 const script = (random, least, most) => random.list(least, most, () => line(random))
 
+/** Stands for a checkpoint between the lines of a script. No line is running, so it copies nothing. */
+const CHECKPOINT = 'checkpoint'
+
+const parts = (random) => random.list(3, 17, () => (random.chance(0.15) ? CHECKPOINT : line(random)))
+
 /** What a step does once its changes are checked. `which` chooses one of them. */
 const ENDS = {
   ...{ nothing: 2, commit: 2, commitOne: 2, discard: 1, discardOne: 2, conflict: 2, reopen: 2 },
@@ -74,7 +79,7 @@ const ENDS = {
 export const workspaceOperation = (random) => ({
   furnish: script(random, 0, 25),
   steps: random.list(1, 8, () => ({
-    script: script(random, 3, 17),
+    script: parts(random),
     patch: random.chance(0.5),
     end: random.weighted(ENDS),
     which: random.below(1000),
@@ -129,8 +134,7 @@ class Subject {
   async step({ script, patch, end, which }) {
     this.sandbox ??= this.#open()
     const before = readTree(this.directory)
-    await this.#exec(['bash', '-c', textOf(script)])
-    await this.#look()
+    await this.#run(script)
     this.#mustEqual(readTree(this.directory), before, 'a change is real before a commit')
     this.#changes = await this.#call('changes')
     const listed = this.#changes.map((change) => change.path)
@@ -147,6 +151,22 @@ class Subject {
       points.map(({ id }) => id).join() === ids.join(),
       `checkpoints ${JSON.stringify(points)} instead of ${ids}`,
     )
+  }
+
+  /** Runs the lines, and makes the checkpoints between them. */
+  async #run(script) {
+    let lines = []
+    for (const line of [...script, undefined]) {
+      if (line !== undefined && line !== CHECKPOINT) {
+        lines.push(line)
+        continue
+      }
+      await this.#exec(['bash', '-c', textOf(lines)])
+      lines = []
+      const point = line === CHECKPOINT && (await within(this.sandbox.checkpoint(), 'checkpoint'))
+      await this.#look()
+      if (point) this.#points.push({ id: point.id, seen: this.#seen })
+    }
   }
 
   async destroy() {
