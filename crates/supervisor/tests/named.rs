@@ -325,7 +325,7 @@ fn layers_are_merged_and_survive_the_keeper() {
         let mut least = u64::MAX;
         for round in 0..120 {
             let command = format!("command {round}");
-            let (point, is_sealed) = used.workspace.step(command.clone(), Vec::new(), b"text").unwrap().unwrap();
+            let (point, is_sealed) = used.workspace.step(command.clone(), Vec::new(), b"text", true).unwrap().unwrap();
             assert_eq!(point.command, Some(command));
             if is_sealed {
                 used.mount = Some(used.workspace.share().unwrap().1);
@@ -345,7 +345,7 @@ fn layers_are_merged_and_survive_the_keeper() {
                 used.mount = None;
                 used = open();
                 // The next round has changed nothing before its step.
-                used.workspace.step("nothing".into(), Vec::new(), b"text").unwrap().unwrap();
+                used.workspace.step("nothing".into(), Vec::new(), b"text", true).unwrap().unwrap();
                 used.mount = Some(used.workspace.share().unwrap().1);
             }
         }

@@ -131,6 +131,11 @@ impl Layers {
         Ok(())
     }
 
+    /// The layers that belong to other stores.
+    pub fn shared(&self) -> Vec<Number> {
+        self.shared.borrow().keys().copied().collect()
+    }
+
     /// Unlocks all layers that belong to other stores.
     pub fn unshare(&self) {
         self.shared.borrow_mut().clear();

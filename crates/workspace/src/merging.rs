@@ -72,6 +72,8 @@ impl Merging {
     pub fn begin(&mut self, store: &Store, history: &History, mounter: Mounter) {
         self.look();
         if self.running.is_none() && self.merged.is_none() {
+            // Their files are on other mounts, so they cannot get further names.
+            self.single.extend(store.layers().shared());
             let plan = self.plan(history);
             // What fails is tried again with the next checkpoint.
             self.running = plan.and_then(|of| start(store, of, mounter).ok());

@@ -292,6 +292,36 @@ fn commits_find_conflicts_with_each_other() {
     });
 }
 
+#[test]
+fn they_merge_their_own_layers() {
+    in_tiers("forks::they_merge_their_own_layers", || {
+        let place = Place::new();
+        let mut parent = Open::new(place.workspace(place.options(None))).unwrap();
+        let options = Options { undo_steps: 3, ..place.options(None) };
+        let mut last = fork(&mut parent, place.root(), &options, true).unwrap().remove(0);
+        for generation in 0..3 {
+            let mut least = u64::MAX;
+            for round in 0..60 {
+                last.write(&format!("file-{}", round % 20), &format!("{generation} {round}"));
+                let made = last.workspace.step("command".into(), Vec::new(), b"text", true).unwrap();
+                assert!(matches!(made, Some((_, true))));
+                last.mount = Some(last.workspace.share().unwrap().1);
+                least = if round > 40 { least.min(last.workspace.usage().unwrap().layers) } else { least };
+            }
+            assert!(least < 25, "never less than {least} layers");
+            let next = fork(&mut last, place.root(), &options, true).unwrap().remove(0);
+            std::mem::replace(&mut last, next).close();
+            assert!(
+                (40..60).all(|round| last.read(&format!("file-{}", round % 20)) == format!("{generation} {round}"))
+            );
+            assert_eq!(last.workspace.prepare(None).unwrap_err().code, Code::CheckpointNotFound);
+        }
+        last.close();
+        parent.close();
+        assert!(is_empty(&place), "{:?}", stored(&place));
+    });
+}
+
 /// More than the kernel can mount above one another.
 const GENERATIONS: usize = 220;
 
