@@ -1731,7 +1731,8 @@ export declare class Sandbox {
    * moment; new commands wait. Do not await it while reading the stream of a command.
    *
    * Rejects with WORKSPACE_NOT_ENABLED without such a workspace, with NO_SPACE, with ROLLED_BACK if a rollback comes first, and
-   * with WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group.
+   * with WORKSPACE_BUSY if background processes run that cannot be stopped, because there is no control group, or with
+   * `busy: 'reject'`.
    */
   checkpoint(options?: CheckpointOptions): Promise<Checkpoint>
   /** Lists the checkpoints, the oldest first, without automatic ones. A commit ends all of them. Rejects with WORKSPACE_NOT_ENABLED. */
@@ -1756,6 +1757,16 @@ export declare class Sandbox {
    * as {@link Sandbox.rollback}.
    */
   undo(): Promise<Undo>
+  /**
+   * Makes `count` sandboxes, 1 to 256 (default: 1), with the same options, files, sessions and checkpoints as this one at one
+   * moment. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
+   * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
+   * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
+   *
+   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A {@link SandboxClient} rejects with
+   * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
+   */
+  fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */

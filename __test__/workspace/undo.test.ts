@@ -35,6 +35,9 @@ const begun = ({ directory }: Workplace) =>
     () => 'the command does not begin',
   )
 
+/** More commands than layers are kept apart. */
+const MANY = 70
+
 const NONE = { code: 'CHECKPOINT_NOT_FOUND', message: expect.stringContaining('undoSteps') }
 
 describe('undo', () => {
@@ -288,6 +291,33 @@ describe('undo', () => {
       { workspace: { mode: 'copy-on-write', storage: 'memory', maxBytes: 4 << 20, undoSteps: 5 } },
     ),
   )
+
+  for (const mode of modes)
+    it(`lets everything be committed that was changed again and again, ${mode.name}`, () =>
+      withSandboxIn(
+        mode,
+        async (workplace) => {
+          prepare(workplace)
+          const { sandbox, directory } = workplace
+          for (let round = 0; round < MANY; round++) {
+            const inner = `made/${round % 3}`
+            await sandbox.exec(
+              `mkdir -p ${inner}; echo ${round} | tee -a a made/log ${inner}/file > ${inner}/only-${round}`,
+            )
+            if (round % 10 === 5) await sandbox.exec('mv made/log log; mv log made/log')
+          }
+          expect((await sandbox.workspace.usage()).layers).toBeLessThan(MANY / 2)
+          await sandbox.workspace.commit()
+          const lines = Array.from({ length: MANY }, (_, round) => `${round}\n`)
+          const real = (name: string) => readFileSync(path.join(directory, name), 'utf8')
+          expect(real('a')).toBe(`a\n${lines.join('')}`)
+          expect(real('made/log')).toBe(lines.join(''))
+          expect(real('made/1/file')).toBe(lines.filter((_, round) => round % 3 === 1).join(''))
+          expect(real('made/1/only-1')).toBe('1\n')
+          expect(await sandbox.workspace.changes()).toEqual([])
+        },
+        { options: withSteps(3) },
+      ))
 
   it('needs undoSteps, which has limits', () =>
     withSandbox(

@@ -8,9 +8,9 @@
 
 use crate::changes::{InLayer, Sides, Walks};
 use crate::failure::{Trouble, at};
-use crate::handle::Handle;
+use crate::handle::{Copies, Handle, Origin};
 use crate::stamp::modified_at;
-use crate::tree::{changed_at, file_type, join, names, split, status};
+use crate::tree::{changed_at, file_type, split, status};
 use crate::walk::Walk;
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{AtFlags, FileType, Stat, StatxFlags, fstat, statx};
@@ -37,8 +37,8 @@ struct Search<'a> {
     sides: &'a Sides<'a>,
     walks: Walks<'a>,
     directories: HashMap<Vec<u8>, Directory>,
-    /// The entries of the sealed layers, each with its origin. `None` until they are needed.
-    copies: Option<HashMap<Handle, Option<Handle>>>,
+    /// Those of the sealed layers. `None` until they are needed.
+    copies: Option<Copies>,
 }
 
 /// A directory that both sides have.
@@ -106,24 +106,41 @@ impl Search<'_> {
         if !self.has_origins() {
             return Ok(None);
         }
-        for (number, layer) in self.walks.layers.iter().enumerate() {
+        for layer in &self.walks.layers {
             let Some(directory) = layer.directory(parent)? else { continue };
-            if status(Some(&directory), name)?.is_none() {
-                continue;
+            let Some(found) = status(Some(&directory), name)? else { continue };
+            let origin = match file_type(&found) {
+                FileType::Directory => self.origin_of_directory(path)?,
+                _ => Origin::of(&directory, name)?,
+            };
+            let Some(origin) = origin else { return Ok(None) };
+            if self.copies.is_none() {
+                // The first layer is no origin of another one.
+                let sealed = self.sides.layers.get(1..).unwrap_or_default();
+                self.copies = Some(Copies::of(sealed, self.sides.interrupt)?);
             }
-            let mut origin = Handle::of_origin(&directory, name)?;
-            // Each leads to a lower layer.
-            for _ in number + 1..self.walks.layers.len() {
-                let Some(copy) = &origin else { break };
-                if self.copies.is_none() {
-                    self.copies = Some(copies(self.sides)?);
-                }
-                let Some(below) = self.copies.as_ref().and_then(|copies| copies.get(copy)) else { break };
-                origin.clone_from(below);
-            }
-            return Ok(origin);
+            let real = self.copies.as_ref().and_then(|copies| copies.follow(origin));
+            return Ok(real.map(|origin| origin.handle()));
         }
         Ok(None)
+    }
+
+    /// That of the lowest layer which shows the directory. Those above it were copied from there; but when layers are merged,
+    /// directories are made anew.
+    fn origin_of_directory(&self, path: &[u8]) -> Result<Option<Origin>> {
+        let (parent, name) = split(path);
+        let mut origin = None;
+        for layer in &self.walks.layers {
+            let InLayer { directory, hides } = self.sides.look(layer, path)?;
+            if directory.is_some() {
+                let above = layer.directory(parent)?.ok_or(Errno::STALE)?;
+                origin = Origin::of(&above, name)?;
+            }
+            if hides {
+                break;
+            }
+        }
+        Ok(origin)
     }
 
     /// Whether a directory that both sides have, or one above it, is another one than when it was copied up.
@@ -173,37 +190,14 @@ impl Search<'_> {
         let copy = layer.directory(parent)?.ok_or(Errno::STALE)?;
         let base = self.walks.base.directory(parent)?;
         let found = status(base.as_ref(), name)?.filter(|found| file_type(found) == FileType::Directory);
-        let (Some(origin), Some(base), Some(_)) = (Handle::of_origin(&copy, name)?, base, found) else {
+        let (Some(origin), Some(base), Some(_)) = (Origin::of(&copy, name)?, base, found) else {
             return Ok(false);
         };
-        Ok(Handle::of(&base, name)?.is_some_and(|real| real != origin))
+        Ok(Handle::of(&base, name)?.is_some_and(|real| real != origin.handle()))
     }
 
     /// Whether the notes of the kernel about origins can be read.
     fn has_origins(&self) -> bool {
         self.sides.marks == "trusted"
     }
-}
-
-/// See [`Search::copies`]. The first layer is no origin of another one.
-fn copies(sides: &Sides<'_>) -> Result<HashMap<Handle, Option<Handle>>> {
-    let mut copies = HashMap::new();
-    for layer in sides.layers.iter().skip(1) {
-        let walk = Walk::new(layer);
-        let mut pending = vec![Vec::new()];
-        while let Some(path) = pending.pop() {
-            (sides.interrupt)()?;
-            let directory = walk.directory(&path)?.ok_or(Errno::STALE)?;
-            for name in names(&directory)? {
-                let Some(found) = status(Some(&directory), &name)? else { continue };
-                if file_type(&found) == FileType::Directory {
-                    pending.push(join(&path, &name));
-                }
-                if let Some(handle) = Handle::of(&directory, &name)? {
-                    copies.insert(handle, Handle::of_origin(&directory, &name)?);
-                }
-            }
-        }
-    }
-    Ok(copies)
 }

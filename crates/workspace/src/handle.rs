@@ -1,13 +1,15 @@
 //! File handles: names of inodes that outlive renames. Only root can use those that the kernel writes into layers.
 
-use crate::tree::{open_path, own_path};
-use rustix::fs::getxattr;
+use crate::tree::{Tree, file_type, join, names, open_path, own_path, status};
+use crate::walk::Walk;
+use rustix::fs::{FileType, XattrFlags, getxattr, removexattr, setxattr};
 use rustix::io::{Errno, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::HashMap;
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// The attribute with the handle of the real entry that was copied up.
+/// The attribute with the handle of the entry that was copied up.
 const ORIGIN: &str = "trusted.overlay.origin";
 /// Maximum bytes of a handle (MAX_HANDLE_SZ).
 const MAX_BYTES: usize = 128;
@@ -55,22 +57,6 @@ impl Handle {
         Ok(Some(Self { kind: raw.kind, bytes: raw.bytes[..raw.length as usize].to_vec() }))
     }
 
-    /// That of the real entry from which an entry of a layer was copied. `None` if it is not a copy.
-    ///
-    /// # Errors
-    /// Those of getxattr(2).
-    pub fn of_origin(directory: &OwnedFd, name: &[u8]) -> Result<Option<Self>> {
-        let mut value = [0; HEADER_BYTES + MAX_BYTES];
-        let length = match open_path(directory, name).and_then(|entry| getxattr(own_path(&entry), ORIGIN, &mut value)) {
-            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOENT | Errno::RANGE | Errno::PERM) => return Ok(None),
-            length => length?,
-        };
-        Ok(value[..length]
-            .get(HEADER_BYTES..)
-            .filter(|bytes| !bytes.is_empty())
-            .map(|bytes| Self { kind: i32::from(value[4]), bytes: bytes.to_vec() }))
-    }
-
     /// Opens the inode on the file system of a directory. `None` if it no longer exists, or cannot be opened.
     pub fn open(&self, file_system: &OwnedFd) -> Option<OwnedFd> {
         let mut raw = Raw { length: self.bytes.len() as u32, kind: self.kind, bytes: [0; MAX_BYTES] };
@@ -85,7 +71,82 @@ impl Handle {
     }
 }
 
-/// Removes the note from which real entry an entry of a layer was copied.
-pub fn forget_origin(directory: &OwnedFd, name: &[u8]) {
-    let _ = open_path(directory, name).and_then(|entry| rustix::fs::removexattr(own_path(&entry), ORIGIN));
+/// The kernel's note from which entry an entry of a layer was copied: from the real directory, or from a layer below.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin(Vec<u8>);
+
+impl Origin {
+    /// That of an entry. `None` if it is not a copy.
+    ///
+    /// # Errors
+    /// Those of getxattr(2).
+    pub fn of(directory: &OwnedFd, name: &[u8]) -> Result<Option<Self>> {
+        let mut value = [0; HEADER_BYTES + MAX_BYTES];
+        let length = match open_path(directory, name).and_then(|entry| getxattr(own_path(&entry), ORIGIN, &mut value)) {
+            Err(Errno::NODATA | Errno::OPNOTSUPP | Errno::NOENT | Errno::RANGE | Errno::PERM) => return Ok(None),
+            length => length?,
+        };
+        Ok((length > HEADER_BYTES).then(|| Self(value[..length].to_vec())))
+    }
+
+    /// The name of the inode that was copied.
+    pub fn handle(&self) -> Handle {
+        Handle { kind: i32::from(self.0[4]), bytes: self.0[HEADER_BYTES..].to_vec() }
+    }
+
+    /// Gives an entry of a layer this note.
+    ///
+    /// # Errors
+    /// Those of setxattr(2).
+    pub fn put(&self, directory: &OwnedFd, name: &[u8]) -> Result<()> {
+        setxattr(own_path(&open_path(directory, name)?), ORIGIN, &self.0, XattrFlags::empty())
+    }
+
+    /// Removes the note of an entry of a layer.
+    pub fn forget(directory: &OwnedFd, name: &[u8]) {
+        let _ = open_path(directory, name).and_then(|entry| removexattr(own_path(&entry), ORIGIN));
+    }
+}
+
+/// The entries of layers, each with its origin.
+pub struct Copies(HashMap<Handle, Option<Origin>>);
+
+impl Copies {
+    /// Those of these layers.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn of(layers: &[Tree], interrupt: &dyn Fn() -> Result<()>) -> Result<Self> {
+        let mut copies = HashMap::new();
+        for layer in layers {
+            let walk = Walk::new(layer);
+            let mut pending = vec![Vec::new()];
+            while let Some(path) = pending.pop() {
+                interrupt()?;
+                let directory = walk.directory(&path)?.ok_or(Errno::STALE)?;
+                for name in names(&directory)? {
+                    let Some(found) = status(Some(&directory), &name)? else { continue };
+                    if file_type(&found) == FileType::Directory {
+                        pending.push(join(&path, &name));
+                    }
+                    if let Some(handle) = Handle::of(&directory, &name)? {
+                        copies.insert(handle, Origin::of(&directory, &name)?);
+                    }
+                }
+            }
+        }
+        Ok(Self(copies))
+    }
+
+    /// Follows an origin to what is below all of these layers. `None` if the entry was created in one of them.
+    pub fn follow(&self, mut origin: Origin) -> Option<Origin> {
+        // Each leads to a lower layer.
+        for _ in 0..self.0.len() {
+            match self.0.get(&origin.handle()) {
+                Some(below) => origin = below.clone()?,
+                None => break,
+            }
+        }
+        Some(origin)
+    }
 }

@@ -2,8 +2,12 @@
 //!
 //! Sealed layers never change, so several can share a file. A directory that hides what is below the merged layers becomes
 //! opaque. In it, marks for deleted files have no meaning, and the kernel would show them.
+//!
+//! A file that was copied from one of the merged layers is noted as a copy of what is below them: the merged layer does not have
+//! what it was copied from.
 
 use crate::duplicate::Directories;
+use crate::handle::{Copies, Origin};
 use crate::metadata::Metadata;
 use crate::tree::{Tree, file_type, names, open_path, own_path, status};
 use crate::walk::Walk;
@@ -52,6 +56,7 @@ pub fn merge(
 ) -> std::result::Result<u64, Refusal> {
     let sources: Vec<Walk<'_>> = layers.iter().map(Walk::new).collect();
     let targets = Walk::new(to);
+    let copies = (marks == "trusted").then(|| Copies::of(layers, interrupt)).transpose()?;
     let mut directories = Directories::default();
     let mut entries = 0;
     let all = (0..layers.len()).collect();
@@ -88,6 +93,13 @@ pub fn merge(
                 let source = &parts[*first].directory;
                 if (hides || is_hidden) && is_whiteout(source, &name, kind, marks)? {
                     continue;
+                }
+                if let Some((copies, origin)) = copies.as_ref().zip(Origin::of(source, &name)?) {
+                    match copies.follow(origin.clone()) {
+                        Some(below) if below == origin => {}
+                        Some(below) => below.put(source, &name)?,
+                        None => Origin::forget(source, &name),
+                    }
                 }
                 link(source, &target, &name, kind)?;
             }

@@ -1,6 +1,6 @@
 //! What is to be done once the steps of a commit are done or undone, and before its journal ends. It can be repeated.
 
-use crate::handle;
+use crate::handle::Origin;
 use crate::journal::{Direction, Journal};
 use crate::known::Known;
 use crate::steps::{Action, Step};
@@ -40,7 +40,7 @@ fn separate(layers: &[Tree], marks: &str, steps: &[Step]) -> Result<()> {
                 let _ = setxattr(own_path(&entry), mark, b"y", XattrFlags::empty());
                 break;
             }
-            handle::forget_origin(&directory, name);
+            Origin::forget(&directory, name);
         }
     }
     Ok(())

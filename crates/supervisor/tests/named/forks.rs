@@ -118,6 +118,7 @@ fn the_last_one_removes_a_layer() {
         let first = forks(&mut parent, &place);
         run(&parent, "echo more > more");
         let second = forks(&mut parent, &place);
+        run(&parent, "echo later > later");
         let point = parent.workspace.checkpoint(None, Vec::new(), b"", true).unwrap();
         assert!(point.1);
         assert_eq!(layers(&place), [4, 1, 1, 1, 1]);
