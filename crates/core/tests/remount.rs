@@ -40,8 +40,10 @@ impl Place {
         });
     }
 
-    /// Makes a checkpoint. Returns whether that has put another mount in place, instead of copying files.
+    /// Changes a hidden file, and makes a checkpoint. Returns whether that has put another mount in place, instead of copying
+    /// files.
     fn is_sealed(&self) -> bool {
+        self.exec(&format!("echo >> {}/.changed", self.workspace().display()));
         let before = self.mounts();
         assert!(run(self.sandbox.checkpoint(None, WhenBusy::Copy, pending())).unwrap().is_some());
         self.mounts() != before

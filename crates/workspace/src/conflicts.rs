@@ -109,10 +109,10 @@ impl Search<'_> {
         for layer in &self.walks.layers {
             let Some(directory) = layer.directory(parent)? else { continue };
             let Some(found) = status(Some(&directory), name)? else { continue };
-            let origin = match file_type(&found) {
-                FileType::Directory => self.origin_of_directory(path)?,
-                _ => Origin::of(&directory, name)?,
-            };
+            let mut origin = Origin::of(&directory, name)?;
+            if origin.is_some() && file_type(&found) == FileType::Directory {
+                origin = self.origin_of_directory(path)?;
+            }
             let Some(origin) = origin else { return Ok(None) };
             if self.copies.is_none() {
                 // The first layer is no origin of another one.
@@ -129,15 +129,20 @@ impl Search<'_> {
     /// directories are made anew.
     fn origin_of_directory(&self, path: &[u8]) -> Result<Option<Origin>> {
         let (parent, name) = split(path);
+        let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at).chain([path.len()]);
         let mut origin = None;
-        for layer in &self.walks.layers {
-            let InLayer { directory, hides } = self.sides.look(layer, path)?;
-            if directory.is_some() {
-                let above = layer.directory(parent)?.ok_or(Errno::STALE)?;
-                origin = Origin::of(&above, name)?;
-            }
-            if hides {
-                break;
+        let mut shown = self.walks.layers.len();
+        for end in ends {
+            for (number, layer) in self.walks.layers.iter().enumerate().take(shown) {
+                let InLayer { directory, hides } = self.sides.look(layer, &path[..end])?;
+                if directory.is_some() && end == path.len() {
+                    let above = layer.directory(parent)?.ok_or(Errno::STALE)?;
+                    origin = Origin::of(&above, name)?;
+                }
+                if hides {
+                    shown = number + 1;
+                    break;
+                }
             }
         }
         Ok(origin)
