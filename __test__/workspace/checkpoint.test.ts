@@ -342,6 +342,22 @@ describe('a checkpoint', () => {
       }),
     )
 
+  it('leaves nothing if its sandbox is destroyed meanwhile', () =>
+    withSandbox(async ({ directory }) => {
+      const stateDir = `${directory}-state`
+      for (let round = 0; round < 10; round++) {
+        const own = new Sandbox({ cwd: directory, stateDir, ...copyOnWrite })
+        await own.exec('exec 5> open; for ((n = 0; n < 300; n++)); do echo $n > file-$n; done')
+        // It may be made or refused.
+        const making = Promise.allSettled([own.checkpoint()])
+        // A file that is open for writing makes it copy, which takes longer.
+        for (let turn = 0; turn < round; turn++) await new Promise(setImmediate)
+        await own.destroy()
+        await making
+        expect(existsSync(path.join(stateDir, 'workspaces'))).toBe(false)
+      }
+    }))
+
   it('needs a workspace and a checkpoint', () =>
     withSandbox(async ({ sandbox, directory }) => {
       for (const call of [

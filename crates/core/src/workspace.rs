@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -107,7 +107,7 @@ impl Fork {
     /// Lets the parent remove layers again.
     pub fn end(&self) {
         // A parent that has been closed has no layers.
-        let _ = self.parent.complete(&Request::EndFork { fork: self.number });
+        let _ = self.parent.request(&Request::EndFork { fork: self.number });
     }
 }
 
@@ -126,8 +126,6 @@ pub struct Workspace {
     keeper: Mutex<State>,
     /// Stops the comparison that the keeper makes.
     comparing: Mutex<Option<Stop>>,
-    /// How many calls make requests that the keeper answers before it ends: commits and forks.
-    completing: AtomicU32,
 }
 
 #[derive(Debug, Default)]
@@ -160,7 +158,6 @@ impl Workspace {
             shares: Mutex::default(),
             keeper: Mutex::default(),
             comparing: Mutex::default(),
-            completing: AtomicU32::new(0),
         }
     }
 
@@ -201,7 +198,7 @@ impl Workspace {
     /// As for [`Workspace::changes`]; nothing is applied then. `WORKSPACE_CONFLICT` if other programs have changed the
     /// same paths, `FILE_NOT_FOUND` if a path names no change, `NO_SPACE` and `PERMISSION_DENIED`.
     pub fn commit(&self, paths: Option<Vec<Vec<u8>>>, force: bool, sync: bool) -> Result<Commit, Error> {
-        match self.complete(&Request::Commit { paths, force, sync })? {
+        match self.request(&Request::Commit { paths, force, sync })? {
             (Reply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
             (Reply::Conflict, paths) => {
                 let paths: Vec<Vec<u8>> = read_list(paths)?;
@@ -429,17 +426,10 @@ impl Workspace {
         let closed = std::mem::replace(&mut *lock(&self.keeper), State::Closed);
         let State::Running(Running { mut process, socket }) = closed else { return };
         let asked = protocol::send(socket.as_fd(), &Request::Close, None);
-        // A call holds this while it waits for the keeper. Comparing can take long, and may be interrupted, except that layers
-        // with a name must be on the disk at the end.
-        let is_idle = self.socket.try_lock().is_ok_and(|mut socket| socket.take().is_some());
-        let must_end = self.id().is_some() || self.completing.load(Ordering::Relaxed) > 0;
-        if asked.is_ok() && (is_idle || must_end) {
+        if asked.is_ok() {
             drop(socket);
             let end = Instant::now() + END;
-            while Instant::now() < end {
-                if !matches!(process.try_wait(), Ok(None)) {
-                    return;
-                }
+            while Instant::now() < end && matches!(process.try_wait(), Ok(None)) {
                 std::thread::sleep(LOOK_EVERY);
             }
             return;
@@ -450,14 +440,6 @@ impl Workspace {
 
     fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
         self.request_with(request, None)
-    }
-
-    /// Makes a request that the end of the workspace waits for.
-    fn complete(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
-        self.completing.fetch_add(1, Ordering::Relaxed);
-        let answer = self.request(request);
-        self.completing.fetch_sub(1, Ordering::Relaxed);
-        answer
     }
 
     fn request_with(&self, request: &Request, file: Option<OwnedFd>) -> Result<(Reply, Option<OwnedFd>), Error> {
