@@ -28,6 +28,17 @@ function isSupervisor({ pid }: { pid: number }): boolean {
 }
 
 itInEveryMode(
+  'a first call does not wait for a command that was queued before it',
+  async ({ sandbox }) => {
+    const waiting = sandbox.exec('until [ -e go ]; do sleep 0.01; done; echo went')
+    await sandbox.files.write('go', '')
+    expect((await waiting).stdout).toBe('went\n')
+  },
+  // The session takes longer to start.
+  { options: { workspace: 'copy-on-write' } },
+)
+
+itInEveryMode(
   'commands and their ends leave the helper alone, and it works in every mode',
   async ({ sandbox, directory }) => {
     await sandbox.files.write('x', '1')

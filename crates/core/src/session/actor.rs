@@ -37,6 +37,7 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
         session.freeze_if_due();
         session.save_if_due();
         session.remount_if_due();
+        session.answer_files_if_started();
         session.lend(&mut mailbox);
         let happened = match session.pace.look(|| mailbox.try_receive()) {
             Some(message) => Happened::Call(Some(message)),

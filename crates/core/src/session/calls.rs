@@ -5,7 +5,6 @@ use super::Opened;
 use super::loan::Sent;
 use crate::error::Error;
 use crate::exec::ExecRequest;
-use crate::files::Access;
 use crate::process::StartRequest;
 use crate::shell::state::Ticket;
 use std::collections::HashMap;
@@ -26,7 +25,8 @@ pub(super) enum Call {
         /// The request that it is for. Once that is answered, the hold takes no effect.
         before: Option<u64>,
     },
-    Files(oneshot::Sender<Result<Access, Error>>),
+    /// The start of the session, for calls about files.
+    Files,
 }
 
 /// See the module. A call is held here while it waits for the shell.

@@ -6,7 +6,7 @@ use super::startup::spawn_failed;
 use super::timers::Timer;
 use crate::error::Error;
 use crate::files::{Access, Helper};
-use crate::shell::state::Work;
+use crate::shell::state::{Shell, Work};
 use nacre_protocol::supervisor::Order;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +20,8 @@ const IDLE: Duration = Duration::from_secs(10);
 #[derive(Default)]
 pub(super) struct Files {
     helper: Option<Arc<Helper>>,
+    /// Calls that wait for the start of the session.
+    waiting: Vec<Reply>,
 }
 
 impl Files {
@@ -28,6 +30,11 @@ impl Files {
         if let Some(helper) = &self.helper {
             helper.close(error);
         }
+    }
+
+    /// Forgets the helper, which has ended with the supervisor.
+    pub(super) fn disconnect(&mut self) {
+        self.helper = None;
     }
 
     /// Whether a caller is writing a file.
@@ -46,18 +53,28 @@ impl Files {
 pub(super) type Reply = oneshot::Sender<Result<Access, Error>>;
 
 impl Session {
-    /// Gives access immediately, even while a command runs. Starts the session first if it has no processes.
+    /// Gives access as soon as the session has started, even while a command runs.
     pub(super) fn access_files(&mut self, reply: Reply) {
-        if !self.supervision.is_connected() || self.closing.is_some() {
-            self.submit(Call::Files(reply), Work::Open);
-            return;
+        self.files.waiting.push(reply);
+        self.answer_files_if_started();
+        if !self.files.waiting.is_empty() {
+            self.submit(Call::Files, Work::Open);
         }
-        let _ = reply.send(self.files_access());
+    }
+
+    /// Gives access to the calls that have waited for the start. A command that was queued before them may be running.
+    pub(super) fn answer_files_if_started(&mut self) {
+        let is_starting = matches!(self.state.shell, Shell::Starting | Shell::SettingUp);
+        if self.supervision.is_connected() && self.closing.is_none() && !is_starting {
+            self.answer_files(None);
+        }
     }
 
     /// Handles the start of the session, or its failure.
-    pub(super) fn answer_files(&mut self, reply: Reply, error: Option<Error>) {
-        let _ = reply.send(error.map_or_else(|| self.files_access(), Err));
+    pub(super) fn answer_files(&mut self, error: Option<Error>) {
+        for reply in std::mem::take(&mut self.files.waiting) {
+            let _ = reply.send(error.clone().map_or_else(|| self.files_access(), Err));
+        }
     }
 
     fn files_access(&mut self) -> Result<Access, Error> {

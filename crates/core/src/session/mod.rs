@@ -471,7 +471,7 @@ impl Session {
         self.shell = ShellLink::default();
         self.standbys = Standbys::default();
         self.enclosure.close();
-        self.files = Files::default();
+        self.files.disconnect();
         self.holds.disconnect();
         self.remount.disconnect();
         self.plain.disconnect();

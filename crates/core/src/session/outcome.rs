@@ -162,7 +162,7 @@ impl Session {
                     self.holds.grant(grant);
                 }
             }
-            Call::Files(reply) => self.answer_files(reply, error),
+            Call::Files => self.answer_files(error),
             Call::Exec(request, _) => {
                 self.calls.answered(request.id);
                 request.sink.finished(match (answer, error) {
