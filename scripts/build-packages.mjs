@@ -6,14 +6,12 @@
  * A target is `linux-x64-gnu`, `linux-x64-musl`, `linux-arm64-gnu` or `linux-arm64-musl`; the default is this machine's.
  * `nacre` itself and its companion packages are always built; `main` builds nothing else.
  */
-import { execFileSync } from 'node:child_process'
-import { rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
 import { compile } from './packages/compile.mjs'
 import { main } from './packages/problem.mjs'
-import { pack, stageCompanion, stageMain, stagePlatform } from './packages/stage.mjs'
+import { compileTypeScript, pack, stageCompanion, stageMain, stagePlatform } from './packages/stage.mjs'
 import { hostTarget, packageName, TARGETS } from './packages/targets.mjs'
 import { findToolchain } from './packages/toolchain.mjs'
 
@@ -26,11 +24,8 @@ await main(async () => {
   const directory = path.join(output, 'staged', 'nacre')
   await stageMain(root, directory)
   report('nacre', pack(directory, output))
-  const tsc = path.join(root, 'node_modules/typescript/bin/tsc')
-  const projects = companions(root).map((name) => path.join(root, 'packages', name))
-  // tsc leaves what it made of a module that has been renamed since.
-  for (const project of projects) rmSync(path.join(project, 'dist'), { recursive: true, force: true })
-  execFileSync(process.execPath, [tsc, '-b', ...projects], { stdio: 'inherit' })
+  // Their types, where they are missing. Other programs may be using what is there.
+  compileTypeScript('-b', ...companions(root).map((name) => path.join(root, 'packages', name)))
   for (const name of companions(root)) {
     const staged = path.join(output, 'staged', name)
     stageCompanion(root, name, staged)

@@ -4,6 +4,7 @@
 import { execFileSync } from 'node:child_process'
 import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { bundle } from './bundle.mjs'
 import { companions } from './companions.mjs'
 import { findFaults as findElfFaults, readElf } from './elf.mjs'
@@ -37,18 +38,34 @@ export async function stageMain(root, directory) {
   writeManifest(directory, manifest)
 }
 
-/** Assembles a companion package, whose `dist/` is built. Its dependencies are not bundled. */
+/** Assembles a companion package. Its dependencies are not bundled. */
 export function stageCompanion(root, name, directory) {
   const source = path.join(root, 'packages', name)
   const manifest = companionManifest(readManifest(root), readManifest(source))
   check(root, manifest)
   prepare(directory)
-  const isCode = (file) => !/\.d\.ts$|\.tsbuildinfo$/.test(file)
-  cpSync(path.join(source, 'dist'), path.join(directory, 'dist'), { recursive: true, filter: isCode })
+  // Not its own `dist/`: that may have modules that have been renamed since.
+  const plain = [
+    '--composite',
+    'false',
+    '--incremental',
+    'false',
+    '--tsBuildInfoFile',
+    'null',
+    '--declaration',
+    'false',
+  ]
+  compileTypeScript('-p', source, '--outDir', path.join(directory, 'dist'), ...plain)
   for (const file of ['index.d.ts', 'README.md'])
     copyFileSync(path.join(source, file), path.join(directory, file))
   copyFileSync(path.join(root, 'LICENSE'), path.join(directory, 'LICENSE'))
   writeManifest(directory, manifest)
+}
+
+/** Runs tsc. */
+export function compileTypeScript(...args) {
+  const tsc = fileURLToPath(new URL('../../node_modules/typescript/bin/tsc', import.meta.url))
+  execFileSync(process.execPath, [tsc, ...args], { stdio: 'inherit' })
 }
 
 /** Assembles a platform package. `files` are the results of compile(). */
