@@ -1,6 +1,6 @@
 /** Checkpoints and rollback: files and shells together. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
@@ -341,6 +341,24 @@ describe('a checkpoint', () => {
         await sandbox.rollback(point)
       }),
     )
+
+  it('makes no conflict of what a new directory hides', () =>
+    withSandbox(
+      async ({ sandbox, directory }) => {
+        const real = path.join(directory, 'c')
+        mkdirSync(real)
+        writeFileSync(path.join(real, 'x'), 'x')
+        for (const command of ['echo a > c/a', 'rm -rf c; mkdir c; echo new > c/new']) {
+          await sandbox.exec(command)
+          await sandbox.checkpoint()
+        }
+        rmSync(real, { recursive: true })
+        mkdirSync(real)
+        await sandbox.workspace.commit()
+        expect(readdirSync(real)).toEqual(['new'])
+      },
+      { options: copyOnWrite },
+    ))
 
   it('leaves nothing if its sandbox is destroyed meanwhile', () =>
     withSandbox(async ({ directory }) => {

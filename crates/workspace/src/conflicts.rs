@@ -174,11 +174,13 @@ impl Search<'_> {
     /// Looks at a directory in one that is known.
     fn look(&self, path: &[u8], Directory { mut is_swapped, mut above_real }: Directory) -> Result<Directory> {
         let (parent, name) = split(path);
+        let above = is_swapped;
         let mut is_copied = false;
         for (number, layer) in self.walks.layers.iter().rev().enumerate().take(above_real) {
             let InLayer { directory, hides } = self.sides.look(layer, path)?;
             if hides {
-                above_real = number;
+                // What is below it does not count.
+                (is_swapped, above_real) = (above, number);
                 break;
             }
             // The lowest one was copied from the real directory, those above it from layers.
