@@ -381,7 +381,7 @@ impl Open {
         }
         if may_seal {
             let sealed = {
-                // Nobody gets a copy of a mount that is being replaced.
+                // Nothing gets a copy of a mount that is being replaced.
                 let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
                 let sealed = self.checkpoints.seal(&self.store, &self.base, self.mounter, &mount, &new);
                 let sealed = sealed.map_err(while_doing("make the workspace writable again"))?;
