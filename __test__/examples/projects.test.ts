@@ -9,7 +9,7 @@ const names = readdirSync(EXAMPLES).filter((name) => existsSync(path.join(EXAMPL
 const { devDependencies } = JSON.parse(read('../package.json'))
 
 describe('examples', () => {
-  it('are seven', () => expect(names.length).toBe(7))
+  it('are eight', () => expect(names.length).toBe(8))
 
   for (const name of names) {
     it(`${name} has a README that is listed, and a test`, () => {
