@@ -154,7 +154,7 @@ describe('a fork', () => {
         await third?.workspace.commit()
         await second?.workspace.commit({ paths: ['c'] })
         expect(readFileSync(path.join(directory, 'a'), 'utf8')).toBe('first\n')
-        expect(readdirSync(directory)).toEqual(['a', 'b', 'c', 'd'])
+        expect(readdirSync(directory).sort()).toEqual(['a', 'b', 'c', 'd'])
       })
     }),
   )
