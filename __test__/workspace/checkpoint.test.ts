@@ -2,27 +2,15 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { Sandbox, type SandboxOptions } from 'nacre'
+import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { copyOnWrite, hasGroups, inWorkspaceOver } from '../helpers/in-workspace.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
-const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
-const hasGroups = new Sandbox().capabilities().cgroup === 'v2'
-
-/** A sandbox with a workspace over a directory with some files. */
-function inWorkspace(test: (workplace: Workplace) => Promise<void>, options: SandboxOptions = {}) {
-  return () =>
-    withSandbox(
-      async (workplace) => {
-        prepare(workplace)
-        await test(workplace)
-      },
-      { options: { ...copyOnWrite, ...options } },
-    )
-}
+const inWorkspace = inWorkspaceOver(prepare)
 
 function prepare({ directory }: Workplace): void {
   mkdirSync(path.join(directory, 'old/deep'), { recursive: true })

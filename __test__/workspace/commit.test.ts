@@ -2,29 +2,17 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { Sandbox, type SandboxError, type SandboxOptions } from 'nacre'
+import type { SandboxError } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { CHANGE, prepare, tree } from '../helpers/changes.js'
-import { type Workplace, withSandbox } from '../helpers/invariants.js'
+import { copyOnWrite, hasGroups, inWorkspaceOver } from '../helpers/in-workspace.js'
 import { type Mode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
-const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
-
-const hasGroups = new Sandbox().capabilities().cgroup === 'v2'
 const withoutGroups: Mode = { name: 'without control groups', env: { NACRE_CONTAINMENT: 'subreaper' } }
 
-function inWorkspace(test: (workplace: Workplace) => Promise<void>): () => Promise<void> {
-  return () =>
-    withSandbox(
-      async (workplace) => {
-        prepare(workplace)
-        await test(workplace)
-      },
-      { options: copyOnWrite },
-    )
-}
+const inWorkspace = inWorkspaceOver(prepare)
 
 /** All changes but the directories, which a patch does not name. */
 const CHANGED = ['a', 'deep/er/binary', 'deep/link', 'deep/text', 'sub/b', 'tool']

@@ -11,30 +11,18 @@ import {
 } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { Sandbox, type SandboxOptions } from 'nacre'
+import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
-import { type Workplace, withSandbox } from '../helpers/invariants.js'
+import { copyOnWrite, hasGroups, inWorkspaceOver } from '../helpers/in-workspace.js'
+import { withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
-const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
-const hasGroups = new Sandbox().capabilities().cgroup === 'v2'
-
-/** A sandbox with a workspace over a directory with the file `a`. */
-function inWorkspace(test: (workplace: Workplace) => Promise<void>, options: SandboxOptions = {}) {
-  return () =>
-    withSandbox(
-      async (workplace) => {
-        writeFileSync(path.join(workplace.directory, 'a'), 'a\n')
-        await test(workplace)
-      },
-      { options: { ...copyOnWrite, ...options } },
-    )
-}
+const inWorkspace = inWorkspaceOver(({ directory }) => writeFileSync(path.join(directory, 'a'), 'a\n'))
 
 /** Forks a sandbox, and destroys the forks after the test. */
 async function withForks(

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Sandbox, type SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { inWorkspaceOver } from '../helpers/in-workspace.js'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -12,16 +13,7 @@ const withSteps = (undoSteps: number): SandboxOptions => ({
   workspace: { mode: 'copy-on-write', undoSteps },
 })
 
-function inWorkspace(test: (workplace: Workplace) => Promise<void>, options = withSteps(10)) {
-  return () =>
-    withSandbox(
-      async (workplace) => {
-        prepare(workplace)
-        await test(workplace)
-      },
-      { options },
-    )
-}
+const inWorkspace = inWorkspaceOver(prepare, withSteps(10))
 
 function prepare({ directory }: Workplace): void {
   mkdirSync(path.join(directory, 'old/deep'), { recursive: true })
