@@ -239,6 +239,21 @@ describe('undo', () => {
   )
 
   it(
+    'takes back one command in a long session that renames directories, and keeps few layers',
+    inWorkspace(async ({ sandbox }) => {
+      await sandbox.exec('mkdir p; echo 1 > p/f')
+      for (let step = 0; step < 200; step++)
+        await sandbox.exec(`mv p q; mv q p; mv old moved; mv moved old; echo ${step} > old/deep/c`)
+      expect((await sandbox.workspace.usage()).layers).toBeLessThan(60)
+      for (const step of [198, 197]) {
+        await sandbox.undo()
+        expect((await sandbox.exec('cat old/deep/c p/f')).stdout).toBe(`${step}\n1\n`)
+        await sandbox.undo()
+      }
+    }, withSteps(5)),
+  )
+
+  it(
     'ends with a commit, and stays with a discard',
     inWorkspace(async ({ sandbox, directory }) => {
       await sandbox.exec('echo 1 > a')

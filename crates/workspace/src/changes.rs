@@ -9,6 +9,7 @@ use crate::failure::{Trouble, at};
 use crate::known::Known;
 use crate::metadata::attributes;
 use crate::omitted::is_omitted;
+use crate::opening;
 use crate::selection::{Selection, is_within};
 use crate::tree::{changed_at, file_type, join, names, open_file, split, status};
 use crate::walk::Walk;
@@ -73,6 +74,9 @@ struct Pending {
     path: Vec<u8>,
     /// A layer hides the real directory, so every name of both sides is compared.
     whole: bool,
+    /// The real directory was made after the opening, and programs in the workspace never saw it. What only it has belongs
+    /// to other programs, unless a commit put it there.
+    is_foreign: bool,
 }
 
 impl Sides<'_> {
@@ -87,7 +91,7 @@ impl Sides<'_> {
             found.push(change);
         }
         let walks = Walks::new(self);
-        let mut pending = vec![Pending { path: Vec::new(), whole: false }];
+        let mut pending = vec![Pending { path: Vec::new(), whole: false, is_foreign: false }];
         let mut bytes = 0;
         while let Some(directory) = pending.pop() {
             (self.interrupt)()?;
@@ -173,7 +177,7 @@ impl Sides<'_> {
     fn compare_directory(
         &self,
         walks: &Walks<'_>,
-        Pending { path, whole }: &Pending,
+        Pending { path, whole, is_foreign }: &Pending,
         selection: &Selection,
         found: &mut Vec<Change>,
         pending: &mut Vec<Pending>,
@@ -189,15 +193,21 @@ impl Sides<'_> {
             let is_hidden = layers.iter().any(|layer| layer.hides);
             let layers: Vec<OwnedFd> = layers.into_iter().filter_map(|layer| layer.directory).collect();
             let whole = *whole || merged.is_none() || base.is_none() || is_hidden;
+            let is_foreign = *is_foreign
+                || self.known.has_made(path)
+                || (is_hidden && merged.is_some() && self.is_new(base.as_ref()));
             // The merged view lists nothing once the real directory was deleted, so the layers count in any case.
-            let both = merged.iter().chain(&base).filter(|_| whole);
             let mut candidates = BTreeSet::new();
-            for directory in layers.iter().chain(both) {
+            for directory in layers.iter().chain(merged.as_ref().filter(|_| whole)) {
                 candidates.extend(names(directory)?);
             }
-            Ok((merged, base, whole, candidates))
+            if let Some(base) = base.as_ref().filter(|_| whole) {
+                let is_ours = |name: &Vec<u8>| !is_foreign || self.known.has_committed(&join(path, name));
+                candidates.extend(names(base)?.into_iter().filter(is_ours));
+            }
+            Ok((merged, base, whole, is_foreign, candidates))
         };
-        let (merged, base, whole, candidates) = opened().map_err(at(path))?;
+        let (merged, base, whole, is_foreign, candidates) = opened().map_err(at(path))?;
         for name in candidates {
             let path = join(path, &name);
             if is_omitted(&path) || !selection.reaches_into(&path) {
@@ -209,7 +219,7 @@ impl Sides<'_> {
             };
             let is_either = || Ok(is_directory(merged.as_ref())? || is_directory(base.as_ref())?);
             if is_either().map_err(at(&path))? {
-                pending.push(Pending { path, whole });
+                pending.push(Pending { path, whole, is_foreign });
             }
         }
         Ok(())
@@ -258,7 +268,6 @@ impl Sides<'_> {
         let difference = match (&now, &before) {
             (None, None) => return Ok(None),
             (Some(_), None) => Difference::Created,
-            (None, Some(_)) if self.known.is_foreign(path) => return Ok(None),
             (None, Some(_)) => Difference::Deleted,
             (Some(now), Some(before)) => match (merged, base) {
                 (Some(merged), Some(base)) => match self.difference((merged, now), (base, before), name, path)? {
@@ -270,6 +279,12 @@ impl Sides<'_> {
         };
         let (now, before) = (now.as_ref().map(entry), before.as_ref().map(entry));
         Ok(Some(Change { path: path.to_vec(), difference, now, before }))
+    }
+
+    /// Whether a real directory was made after the opening.
+    fn is_new(&self, base: Option<&OwnedFd>) -> bool {
+        let born = base.and_then(opening::born);
+        born.is_some_and(|(seconds, nanoseconds)| (seconds, i64::from(nanoseconds)) >= self.opened)
     }
 
     /// Whether no other program has changed the mode or owner of a real directory since the opening.

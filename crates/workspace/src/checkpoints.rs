@@ -1,7 +1,7 @@
 //! The present layers of an open workspace, and its checkpoints.
 
 use crate::fork::Branch;
-use crate::history::{self, History};
+use crate::history::{self, History, Moment};
 use crate::layers::{self, Stack, Usage};
 use crate::merging::Merging;
 use crate::overlay::{self, Mount, Mounter};
@@ -56,6 +56,12 @@ impl Checkpoints {
         self.history.points.iter().filter(|moment| !moment.is_step()).map(|moment| &moment.point).collect()
     }
 
+    /// Whether there are too many layers for one more checkpoint by sealing. Then many are being merged, or checkpoints are
+    /// between them.
+    pub fn is_full(&self) -> bool {
+        is_full(&self.history)
+    }
+
     /// Begins to merge layers, if that is worth it.
     pub fn merge(&mut self, store: &Store, mounter: Mounter) {
         self.merging.begin(store, &self.history, mounter);
@@ -107,8 +113,11 @@ impl Checkpoints {
         mounter: Mounter,
         present: &Mount,
         new: &New<'_>,
+        interrupt: &dyn Fn() -> Result<()>,
     ) -> Result<Option<(Point, Mount)>> {
-        self.seal_and(store, base, mounter, present, |this, history, stack| this.add(store, history, new, stack))
+        self.seal_and(store, base, mounter, present, interrupt, |this, history, stack| {
+            this.add(store, history, new, stack)
+        })
     }
 
     /// Seals the present files, and notes their layers in the history.
@@ -118,11 +127,15 @@ impl Checkpoints {
         base: &Tree,
         mounter: Mounter,
         present: &Mount,
+        interrupt: &dyn Fn() -> Result<()>,
         note: impl FnOnce(&Self, &mut History, Stack) -> Result<T>,
     ) -> Result<Option<(T, Mount)>> {
+        if self.is_full() {
+            self.merging.wait(interrupt);
+        }
         let mut history = self.history.clone();
         self.merging.apply(&mut history);
-        if history.stack.len() >= MAX_BY_SEALING || present.seal().is_err() {
+        if is_full(&history) || present.seal().is_err() {
             return Ok(None);
         }
         let sealed = (|| {
@@ -191,8 +204,8 @@ impl Checkpoints {
         let forked = |history: &History, stack| history.without_steps(stack);
         let sealed = match present {
             Some(present) => {
-                let sealed =
-                    self.seal_and(store, base, mounter, present, |_, history, stack| Ok(forked(history, stack)));
+                let sealed = self
+                    .seal_and(store, base, mounter, present, interrupt, |_, history, stack| Ok(forked(history, stack)));
                 sealed?.map(|(history, mount)| {
                     *present = mount;
                     history
@@ -250,12 +263,21 @@ impl Checkpoints {
     /// # Errors
     /// Those of the system calls; they stay then.
     pub fn end(&mut self, store: &Store) -> Result<()> {
-        if self.history.points.is_empty() {
-            return Ok(());
-        }
+        self.delete_all(store, |_| true)
+    }
+
+    /// Deletes all automatic checkpoints: a command was not preceded by one, and undo would take more back than that command.
+    ///
+    /// # Errors
+    /// Those of the system calls; they stay then.
+    pub fn end_steps(&mut self, store: &Store) -> Result<()> {
+        self.delete_all(store, Moment::is_step)
+    }
+
+    fn delete_all(&mut self, store: &Store, which: impl Fn(&Moment) -> bool) -> Result<()> {
         let mut history = self.history.clone();
-        history.points.clear();
-        self.keep(store, history)
+        history.points.retain(|moment| !which(moment));
+        if history.points.len() == self.history.points.len() { Ok(()) } else { self.keep(store, history) }
     }
 
     /// Mounts the files of a checkpoint: that of this number, or the newest automatic one. Nothing else changes. Returns the
@@ -325,4 +347,8 @@ impl Checkpoints {
         let _ = store.layers().keep_only(self.history.stacks().chain(others));
         let _ = self.history.keep_only_texts(store.layers().place());
     }
+}
+
+fn is_full(history: &History) -> bool {
+    history.stack.len() >= MAX_BY_SEALING
 }

@@ -102,8 +102,14 @@ struct Plan {
     staged: Staged,
 }
 
-/// The changes to be applied, and those that cannot be; or a path that names none.
-type Chosen = std::result::Result<(Vec<Change>, Skipped), Vec<u8>>;
+/// What a commit is to apply.
+struct Chosen {
+    changes: Vec<Change>,
+    /// What cannot be applied.
+    skipped: Skipped,
+    /// Renamed directories of which other programs have deleted real parts.
+    deleted: Vec<Vec<u8>>,
+}
 
 impl Commit<'_> {
     /// Applies the changes.
@@ -116,16 +122,22 @@ impl Commit<'_> {
         mut reached: impl FnMut(Point) -> Result<()>,
     ) -> std::result::Result<Outcome, Failure> {
         let doing = format!("commit to {}", String::from_utf8_lossy(self.path));
-        let (mut changes, mut skipped) =
-            match self.choose(options.paths).map_err(|trouble| trouble.while_doing(&doing))? {
-                Ok(chosen) => chosen,
-                Err(path) => return Ok(Outcome::NoChange(path)),
-            };
+        let chosen = self.choose(options.paths).map_err(|trouble| trouble.while_doing(&doing))?;
+        let Chosen { mut changes, mut skipped, deleted } = match chosen {
+            Ok(chosen) => chosen,
+            Err(path) => return Ok(Outcome::NoChange(path)),
+        };
         if !options.force {
-            let found = self.conflicts(&changes).map_err(|trouble| trouble.while_doing(&doing))?;
+            let mut found = self.conflicts(&changes).map_err(|trouble| trouble.while_doing(&doing))?;
+            found.extend_from_slice(&deleted);
             if !found.is_empty() {
+                found.sort_unstable();
+                found.dedup();
                 return Ok(Outcome::Conflict(found));
             }
+        }
+        if let Some(path) = deleted.first() {
+            return Err(at(path)(Errno::NOENT).while_doing(&doing));
         }
         if changes.is_empty() {
             return Ok(Outcome::Committed { applied: 0, skipped });
@@ -142,6 +154,9 @@ impl Commit<'_> {
             }
             let tracks = self.marks == "trusted";
             journal.notes = self.known.prepare(self.base, &plan.steps, self.opened, tracks)?;
+            if options.force {
+                journal.notes.touch(conflicts::deleted_origins(&self.sides(), &changes)?);
+            }
             // Staging and the disk can take long. What is changed from here on is noticed by the steps.
             let conflicts = if options.force { Vec::new() } else { self.conflicts(&changes)? };
             if conflicts.is_empty() {
@@ -198,13 +213,16 @@ impl Commit<'_> {
         Ok(Outcome::Committed { applied: changes.len() as u64, skipped })
     }
 
-    /// Completes an earlier commit, and finds the changes.
-    fn choose(&mut self, paths: Option<Vec<Vec<u8>>>) -> std::result::Result<Chosen, Trouble> {
+    /// Completes an earlier commit, and finds the changes. A path that names none is the inner error.
+    fn choose(
+        &mut self,
+        paths: Option<Vec<Vec<u8>>>,
+    ) -> std::result::Result<std::result::Result<Chosen, Vec<u8>>, Trouble> {
         if let Some(journal) = Journal::read(self.store)? {
             journal::complete(self.store, journal, self.base, |journal| self.settle(journal))?;
         }
         staging::remove_seen(self.merged, self.staging)?;
-        redirects::copy_renamed(&self.sides(), self.staging)?;
+        let deleted = redirects::copy_renamed(&self.sides(), self.staging)?;
         let changes = match self.sides().choose(paths, |change| (change.now, change.before))? {
             Ok(changes) => changes,
             Err(path) => return Ok(Err(path)),
@@ -231,7 +249,7 @@ impl Commit<'_> {
                 None => kept.push(change),
             }
         }
-        Ok(Ok((kept, skipped)))
+        Ok(Ok(Chosen { changes: kept, skipped, deleted }))
     }
 
     fn sides(&self) -> Sides<'_> {

@@ -602,6 +602,85 @@ fn what_others_delete_is_a_conflict_for_root_however_many_layers_have_it() {
 }
 
 #[test]
+fn what_another_fork_commits_is_still_noticed_in_the_layers_that_they_share() {
+    in_namespaces("what_another_fork_commits_is_still_noticed_in_the_layers_that_they_share", |workspace| {
+        write(workspace.path().join("file"), "content");
+        let mut opened = Opened::new(workspace);
+        write(opened.at("file"), "changed");
+        opened.seal();
+        let other = opened.known.clone();
+        assert_eq!(opened.commit(None, false), 1);
+        fs::remove_file(opened.real("file")).unwrap();
+        opened.known = other;
+        if opened.mounted.mounter.marks() == "trusted" {
+            assert_eq!(opened.conflicts(), ["file"]);
+        }
+    });
+}
+
+#[test]
+fn what_others_put_into_a_directory_that_was_made_on_both_sides_stays() {
+    in_namespaces("what_others_put_into_a_directory_that_was_made_on_both_sides_stays", |workspace| {
+        let mut opened = Opened::new(workspace);
+        fs::create_dir_all(opened.at("made/deep")).unwrap();
+        for name in ["made/same", "made/removed", "made/deep/changed"] {
+            write(opened.at(name), "content");
+        }
+        opened.seal();
+        write(opened.at("made/new"), "");
+        write(opened.at("made/deep/changed"), "here");
+        fs::remove_file(opened.at("made/removed")).unwrap();
+        fs::create_dir_all(opened.real("made/deep")).unwrap();
+        for name in ["made/same", "made/removed", "made/deep/changed", "made/theirs", "made/deep/theirs"] {
+            write(opened.real(name), "content");
+        }
+        let changes = ["Modified made/deep/changed", "Created made/new", "Deleted made/removed"];
+        assert_eq!(opened.changes(), changes);
+        assert_eq!(opened.conflicts(), ["made/deep/changed", "made/removed"]);
+        assert_eq!(opened.commit(paths(&["made/new"]), false), 1);
+        let mut expected =
+            vec!["made", "made/deep", "made/deep/changed", "made/deep/theirs", "made/same", "made/theirs"];
+        if opened.mounted.mounter.marks() == "trusted" {
+            // What was committed there can be removed, and nothing else.
+            fs::remove_file(opened.at("made/new")).unwrap();
+        } else {
+            expected.insert(4, "made/new");
+        }
+        opened.commit(None, true);
+        assert_eq!(opened.changes(), [""; 0]);
+        let mut names: Vec<_> =
+            snapshot(&opened.mounted.base).into_keys().map(|name| String::from_utf8(name).unwrap()).collect();
+        names.sort();
+        assert_eq!(names, expected);
+    });
+}
+
+#[test]
+fn a_renamed_directory_without_its_real_content_is_a_conflict_and_stays() {
+    in_namespaces("a_renamed_directory_without_its_real_content_is_a_conflict_and_stays", |workspace| {
+        for name in ["old/deep/a", "kept"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let mut opened = Opened::new(workspace);
+        if fs::rename(opened.at("old"), opened.at("new")).is_err() {
+            // Without root, the kernel refuses that.
+            return;
+        }
+        write(opened.at("new/deep/ours"), "only here");
+        write(opened.at("kept"), "changed");
+        fs::remove_dir_all(opened.real("old")).unwrap();
+        let changes = opened.changes();
+        assert!(changes.contains(&"Created new/deep/ours".into()));
+        assert_eq!(opened.conflicts(), ["new", "new/deep"]);
+        let forced = opened.run(Options { paths: None, force: true, sync: false }, never);
+        assert!(matches!(forced, Err(Failure::System(Errno::NOENT, doing)) if doing.ends_with("at new")));
+        assert_eq!(opened.changes(), changes);
+    });
+}
+
+#[test]
 fn a_directory_in_place_of_one_that_was_deleted_before_is_no_conflict() {
     in_namespaces("a_directory_in_place_of_one_that_was_deleted_before_is_no_conflict", |workspace| {
         for name in ["q/z", "deep/q/z", "deep/file", "q-2/z", "q-3/z"] {

@@ -23,12 +23,26 @@ use std::os::fd::OwnedFd;
 /// # Errors
 /// Those of the system calls.
 pub fn find(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Vec<u8>>, Trouble> {
-    let mut search = Search { sides, walks: Walks::new(sides), directories: HashMap::new(), copies: None };
+    let mut search = Search::new(sides);
     let mut found = Vec::new();
     for change in changes {
         if search.is_conflict(change).map_err(at(&change.path))? {
             found.push(change.path.clone());
         }
+    }
+    Ok(found)
+}
+
+/// The real entries that were copied up for the changes, and that other programs have deleted or moved since: a commit that is
+/// forced makes them its own.
+///
+/// # Errors
+/// Those of the system calls.
+pub fn deleted_origins(sides: &Sides<'_>, changes: &[Change]) -> std::result::Result<Vec<Handle>, Trouble> {
+    let mut search = Search::new(sides);
+    let mut found = Vec::new();
+    for change in changes.iter().filter(|change| change.now.is_some()) {
+        found.extend(search.deleted_origin(&change.path).map_err(at(&change.path))?);
     }
     Ok(found)
 }
@@ -50,7 +64,11 @@ struct Directory {
     above_real: usize,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(sides: &'a Sides<'a>) -> Self {
+        Self { sides, walks: Walks::new(sides), directories: HashMap::new(), copies: None }
+    }
+
     fn is_conflict(&mut self, change: &Change) -> Result<bool> {
         let path = &change.path[..];
         let (parent, name) = split(path);
@@ -72,7 +90,7 @@ impl Search<'_> {
             }
             (Some(_), _) if change.difference == Difference::Created => Ok(true),
             (Some(found), _) => Ok(changed_at(found) >= self.sides.opened && !self.sides.known.has_unlinked(found)),
-            (None, _) => Ok(change.now.is_some() && self.is_deleted(path)?),
+            (None, _) => Ok(change.now.is_some() && self.deleted_origin(path)?.is_some()),
         }
     }
 
@@ -85,18 +103,18 @@ impl Search<'_> {
         Ok(is_new || (changed_at(found) >= opened && modified_at(found) < opened))
     }
 
-    /// Whether the real entry that was copied up is no longer there. Only root can tell.
-    fn is_deleted(&mut self, path: &[u8]) -> Result<bool> {
-        let Some(origin) = self.real_origin(path)? else { return Ok(false) };
+    /// The real entry that was copied up, if it is no longer there. Only root can tell.
+    fn deleted_origin(&mut self, path: &[u8]) -> Result<Option<Handle>> {
+        let Some(origin) = self.real_origin(path)? else { return Ok(None) };
         if self.sides.known.has_touched(&origin) {
-            return Ok(false);
+            return Ok(None);
         }
         let root = self.walks.base.directory(b"")?.ok_or(Errno::STALE)?;
-        let Some(found) = origin.open(&root).map(|entry| fstat(&entry)).transpose()? else { return Ok(true) };
-        Ok(match file_type(&found) {
-            FileType::Directory => true,
-            _ => found.st_nlink == 0 || changed_at(&found) >= self.sides.opened,
-        })
+        let found = origin.open(&root).map(|entry| fstat(&entry)).transpose()?;
+        let is_there = found.is_some_and(|found| {
+            file_type(&found) != FileType::Directory && found.st_nlink > 0 && changed_at(&found) < self.sides.opened
+        });
+        Ok((!is_there).then_some(origin))
     }
 
     /// The real entry that was copied up for what programs see at a path, through all layers. `None` if it was created in

@@ -19,13 +19,13 @@ pub fn duplicate(from: &Tree, to: &Tree, interrupt: &dyn Fn() -> Result<()>) -> 
     let mut linked: HashMap<u64, Vec<u8>> = HashMap::new();
     // Copying into a directory needs the right to write there, and changes its times. So these are applied at the end.
     let mut directories = Directories::default();
-    let mut pending = vec![(None, Vec::new())];
-    while let Some((parent, name)) = pending.pop() {
+    let root = sources.directory(b"")?.ok_or(Errno::STALE)?;
+    let mut pending = vec![directories.add(None, Vec::new(), Metadata::with_marks(&root, b".")?)];
+    while let Some(number) = pending.pop() {
         interrupt()?;
-        let path = directories.path_of(parent, &name);
+        let path = directories.path_of(number);
         let source = sources.directory(&path)?.ok_or(Errno::STALE)?;
         let target = targets.directory(&path)?.ok_or(Errno::STALE)?;
-        let own = Some(directories.add(parent, name, Metadata::with_marks(&source, b".")?));
         for name in names(&source)? {
             let found = status(Some(&source), &name)?.ok_or(Errno::STALE)?;
             match linked.get(&found.st_ino).filter(|_| has_other_names(&found)) {
@@ -33,14 +33,13 @@ pub fn duplicate(from: &Tree, to: &Tree, interrupt: &dyn Fn() -> Result<()>) -> 
                 None => {
                     let metadata = Metadata::with_marks(&source, &name)?;
                     let entry = Source { directory: &source, name: &name, content: None, interrupt };
-                    entry.copy_with(metadata, &target, &name)?;
-                    if has_other_names(&found) {
+                    entry.copy_with(metadata.clone(), &target, &name)?;
+                    if file_type(&found) == FileType::Directory {
+                        pending.push(directories.add(Some(number), name, metadata));
+                    } else if has_other_names(&found) {
                         linked.insert(found.st_ino, join(&path, &name));
                     }
                 }
-            }
-            if file_type(&found) == FileType::Directory {
-                pending.push((own, name));
             }
         }
     }
@@ -58,22 +57,33 @@ struct Directory {
 }
 
 impl Directories {
-    /// Adds a directory, and returns its number. The root has no parent, and an empty name.
+    /// Adds a directory, and returns its number. The first one is the root: it has no parent, and an empty name.
     pub fn add(&mut self, parent: Option<usize>, name: Vec<u8>, metadata: Metadata) -> usize {
         self.0.push(Directory { parent, name, metadata });
-        self.0.len() - 1
+        self.next() - 1
+    }
+
+    /// The number of the next one.
+    pub fn next(&self) -> usize {
+        self.0.len()
     }
 
     /// The path of a directory. It is not kept: the paths of a deep tree would take much memory.
-    pub fn path_of(&self, mut parent: Option<usize>, name: &[u8]) -> Vec<u8> {
-        let mut names = vec![name];
-        while let Some(above) = parent.and_then(|at| self.0.get(at)) {
-            names.push(&above.name);
-            parent = above.parent;
+    pub fn path_of(&self, number: usize) -> Vec<u8> {
+        self.path_below(0, number)
+    }
+
+    /// The path of a directory from one above it.
+    pub fn path_below(&self, above: usize, mut number: usize) -> Vec<u8> {
+        let mut names = Vec::new();
+        while number != above
+            && let Some(Directory { parent: Some(parent), name, .. }) = self.0.get(number)
+        {
+            names.push(&name[..]);
+            number = *parent;
         }
         names.reverse();
-        // The root has no name.
-        names[1..].join(&b'/')
+        names.join(&b'/')
     }
 
     /// Gives them what they are to have.
@@ -81,9 +91,10 @@ impl Directories {
     /// # Errors
     /// Those of the system calls.
     pub fn finish(mut self, targets: &Walk<'_>, interrupt: &dyn Fn() -> Result<()>) -> Result<()> {
-        while let Some(Directory { parent, name, metadata }) = self.0.pop() {
+        while let Some(number) = self.next().checked_sub(1) {
             interrupt()?;
-            let directory = targets.directory(&self.path_of(parent, &name))?.ok_or(Errno::STALE)?;
+            let directory = targets.directory(&self.path_of(number))?.ok_or(Errno::STALE)?;
+            let Some(Directory { metadata, .. }) = self.0.pop() else { break };
             if !metadata.apply(&directory, b".", None)? {
                 return Err(Errno::STALE);
             }

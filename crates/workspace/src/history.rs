@@ -168,7 +168,9 @@ pub fn write_text(place: &OwnedFd, number: u64, text: OwnedFd, earlier: Option<u
     {
         return Ok(());
     }
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // A keeper that was killed may have left one, which other checkpoints may share.
+    let _ = unlinkat(place, &name[..], AtFlags::empty());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let mut to = File::from(openat(place, &name[..], flags, Mode::RUSR | Mode::WUSR)?);
     let mut text = File::from(text);
     let copied = text.rewind().and_then(|()| std::io::copy(&mut text, &mut to));

@@ -383,7 +383,7 @@ impl Open {
             let sealed = {
                 // Nothing gets a copy of a mount that is being replaced.
                 let mut mount = self.mount.lock().unwrap_or_else(PoisonError::into_inner);
-                let sealed = self.checkpoints.seal(&self.store, &self.base, self.mounter, &mount, &new);
+                let sealed = self.checkpoints.seal(&self.store, &self.base, self.mounter, &mount, &new, interrupt);
                 let sealed = sealed.map_err(while_doing("make the workspace writable again"))?;
                 sealed.map(|(point, new)| {
                     *mount = new;
@@ -396,6 +396,10 @@ impl Open {
             }
         }
         if new.point.command.is_some() {
+            if self.checkpoints.is_full() {
+                let _ = self.checkpoints.end_steps(&self.store);
+                return Err(Failure::System(Errno::MLINK, format!("{doing}, which has too many layers for undo")));
+            }
             return Ok((Reply::NoCheckpoint, None));
         }
         let made = self.checkpoints.make(&self.store, &new, interrupt);

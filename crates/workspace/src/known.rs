@@ -21,7 +21,7 @@ pub struct Known {
     directories: HashMap<Vec<u8>, Owned>,
     /// Directories that commits have made. The layers hide what other programs create there.
     made: HashSet<Vec<u8>>,
-    /// What commits have removed or changed; only as root.
+    /// What commits have removed or changed, or taken the place of; only as root.
     touched: HashSet<Handle>,
     /// Files of which commits have removed one name: that moves the change time, which the other names show. By device and
     /// inode number.
@@ -37,10 +37,17 @@ struct Owned(u32, u32, u32);
 pub struct Notes {
     /// The directories in which it creates and removes entries.
     directories: Vec<(Vec<u8>, Owned)>,
-    /// What it removes or changes; only as root.
+    /// What it removes or changes, or takes the place of; only as root.
     touched: Vec<Handle>,
     /// The files with several names of which it removes one.
     linked: Vec<Stamp>,
+}
+
+impl Notes {
+    /// Adds what the commit takes the place of.
+    pub fn touch(&mut self, handles: Vec<Handle>) {
+        self.touched.extend(handles);
+    }
 }
 
 /// The staged entries of a commit, by path.
@@ -93,16 +100,14 @@ impl Known {
         self.directories.get(path) == Some(&Owned::of(found))
     }
 
-    /// Whether an entry that programs do not see was created by another program, in a directory that a commit has made.
-    pub fn is_foreign(&self, path: &[u8]) -> bool {
-        let mut above = split(path).0;
-        while !above.is_empty() && !self.entries.contains_key(path) {
-            if self.made.contains(above) {
-                return true;
-            }
-            above = split(above).0;
-        }
-        false
+    /// Whether a commit has put something at a path, or removed it there.
+    pub fn has_committed(&self, path: &[u8]) -> bool {
+        self.entries.contains_key(path)
+    }
+
+    /// Whether a commit has made the directory at a path.
+    pub fn has_made(&self, path: &[u8]) -> bool {
+        self.made.contains(path)
     }
 
     /// Whether a commit has removed or changed the inode.

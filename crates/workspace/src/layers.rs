@@ -213,7 +213,7 @@ pub fn remove_unused(place: &OwnedFd) -> Result<bool> {
     Ok(are_shared)
 }
 
-/// Whether no fork uses one of the layers in a directory any more.
+/// Whether there is a layer in a directory that no fork uses.
 ///
 /// # Errors
 /// Those of the system calls.

@@ -4,7 +4,7 @@
 
 use crate::history::History;
 use crate::layers::{self, Number, Stack};
-use crate::merge::{Refusal, merge};
+use crate::merge::merge;
 use crate::overlay::Mounter;
 use crate::store::Store;
 use rustix::io::{Errno, Result};
@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// So many neighbours are worth merging. Until then, each keeps its own version of a file.
 const WORTH: usize = 16;
@@ -19,6 +20,8 @@ const WORTH: usize = 16;
 const MANY: usize = 60;
 /// A layer with more entries is merged only if there are many layers: it takes some time.
 const LARGE: u64 = 10_000;
+/// Between two looks at a thread that is waited for.
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// See the module.
 #[derive(Default)]
@@ -34,7 +37,7 @@ pub struct Merging {
 struct Running {
     merged: Merged,
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<std::result::Result<u64, Refusal>>,
+    thread: JoinHandle<Result<u64>>,
 }
 
 /// A layer, and those that it takes the place of.
@@ -80,6 +83,14 @@ impl Merging {
         }
     }
 
+    /// Waits until layers have been merged. `interrupt` ends that.
+    pub fn wait(&self, interrupt: &dyn Fn() -> Result<()>) {
+        let is_running = || self.running.as_ref().is_some_and(|running| !running.thread.is_finished());
+        while is_running() && interrupt().is_ok() {
+            std::thread::sleep(PAUSE);
+        }
+    }
+
     /// Stops, and forgets what has been merged: sealed layers are about to change.
     pub fn stop(&mut self) {
         if let Some(Running { stop, thread, .. }) = self.running.take() {
@@ -106,9 +117,8 @@ impl Merging {
                 }
                 self.merged = Some(merged);
             }
-            Ok(Err(Refusal::Redirect(at))) => self.single.extend(merged.of.iter().rev().nth(at)),
-            Ok(Err(Refusal::Failed(Errno::NOSPC | Errno::DQUOT))) => {}
-            Ok(Err(Refusal::Failed(_))) | Err(_) => self.single.extend(merged.of),
+            Ok(Err(Errno::NOSPC | Errno::DQUOT)) => {}
+            Ok(Err(_)) | Err(_) => self.single.extend(merged.of),
         }
     }
 

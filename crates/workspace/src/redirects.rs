@@ -6,7 +6,7 @@
 use crate::changes::{InLayer, Sides};
 use crate::metadata::Metadata;
 use crate::staging::Staging;
-use crate::tree::{file_type, join, names, split, status};
+use crate::tree::{existing_names, file_type, join, names, split, status};
 use crate::walk::Walk;
 use rustix::fs::{AtFlags, FileType, Mode, RenameFlags, linkat, mkdirat, renameat_with};
 use rustix::io::{Errno, Result};
@@ -15,23 +15,30 @@ use std::collections::BTreeSet;
 const COPY: &[u8] = b"copy";
 
 /// Copies the content of every renamed directory into the layer, through the merged view. The name of the staging directory
-/// must be free there.
+/// must be free there. Returns the directories that stay as they are, because other programs have deleted real ones of
+/// which they consist: then the merged view lacks even what the layer has there.
 ///
 /// # Errors
 /// Those of the system calls. What programs see is the same in any case.
-pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<()> {
+pub fn copy_renamed(sides: &Sides<'_>, staging: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let mut deleted = Vec::new();
     if sides.marks != "trusted" {
-        return Ok(());
+        return Ok(deleted);
     }
     for path in find(sides)? {
         let made = Staging::create(sides.merged, staging)?;
         let (parent, name) = split(&path);
-        copy(sides, &path, &join(staging, COPY))?;
-        let parent = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
-        renameat_with(made.directory(), COPY, &parent, name, RenameFlags::EXCHANGE)?;
+        match copy(sides, &path, &join(staging, COPY)) {
+            Err(Errno::NOENT | Errno::STALE) => deleted.push(path),
+            copied => {
+                copied?;
+                let parent = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+                renameat_with(made.directory(), COPY, &parent, name, RenameFlags::EXCHANGE)?;
+            }
+        }
         made.remove()?;
     }
-    Ok(())
+    Ok(deleted)
 }
 
 /// The directories that a layer redirects, without those below.
@@ -86,7 +93,7 @@ fn copy(sides: &Sides<'_>, from: &[u8], to: &[u8]) -> Result<()> {
         let within = |root: &[u8]| if path.is_empty() { root.to_vec() } else { join(root, &path) };
         let source = merged.directory(&within(from))?.ok_or(Errno::STALE)?;
         let target = merged.directory(&within(to))?.ok_or(Errno::STALE)?;
-        for name in names(&source)? {
+        for name in existing_names(&source)? {
             let Some(found) = status(Some(&source), &name)? else { continue };
             if file_type(&found) == FileType::Directory {
                 mkdirat(&target, &name[..], Mode::RWXU)?;

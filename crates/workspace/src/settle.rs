@@ -1,6 +1,5 @@
 //! What is to be done once the steps of a commit are done or undone, and before its journal ends. It can be repeated.
 
-use crate::handle::Origin;
 use crate::journal::{Direction, Journal};
 use crate::known::Known;
 use crate::steps::{Action, Step};
@@ -40,7 +39,6 @@ fn separate(layers: &[Tree], marks: &str, steps: &[Step]) -> Result<()> {
                 let _ = setxattr(own_path(&entry), mark, b"y", XattrFlags::empty());
                 break;
             }
-            Origin::forget(&directory, name);
         }
     }
     Ok(())
