@@ -63,8 +63,11 @@ describe('nacre serve', () => {
       }
     }
     try {
-      await serving(['--copy-on-write'], async (client) => {
+      await serving(['--copy-on-write', '--undo-steps', '5'], async (client) => {
         await client.exec('echo lost > lost')
+        await client.exec('rm lost')
+        expect(await client.undo()).toMatchObject({ command: 'rm lost' })
+        expect((await client.exec('ls')).stdout).toBe('lost\n')
         expect(await client.workspace.info()).toEqual({ path: cwd, id: null })
       })
       await serving(['--copy-on-write', 'task-7'], async (client) => {
@@ -92,6 +95,8 @@ describe('nacre serve', () => {
       [['serve', '--host', '0.0.0.0'], 2, 'token'],
       [['serve', '--token-file', '/does/not/exist'], 2, 'ENOENT'],
       [['serve', '--port', 'x'], 2, 'whole number'],
+      [['serve', '--undo-steps', '5'], 2, '--undo-steps needs --copy-on-write'],
+      [['serve', '--copy-on-write', '--undo-steps', '101'], 2, 'undoSteps'],
       [['serve', '--port', String(port)], 1, `--port ${port} cannot be used on 127.0.0.1`],
     ]
     for (const [args, code, text] of cases) {

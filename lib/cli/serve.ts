@@ -20,6 +20,7 @@ interface Options {
   jobsRoot?: string
   isolation?: Preset
   copyOnWrite?: true | string
+  undoSteps?: number
   sandboxd?: boolean
   grpcPort?: number
   restPort?: number
@@ -51,6 +52,11 @@ export function addServe(program: Command): void {
     .option(
       '--copy-on-write [id]',
       'keep changes of --cwd in a private layer until a client commits them; with an id, also after the end of the server',
+    )
+    .option(
+      '--undo-steps <number>',
+      'how many of the last commands a client of --copy-on-write can take back (default: 0)',
+      wholeNumber,
     )
     .option(
       '--sandboxd',
@@ -93,6 +99,7 @@ async function run({
   jobsRoot,
   isolation,
   copyOnWrite,
+  undoSteps,
   allowOrigin,
   ...options
 }: Options): Promise<void> {
@@ -108,7 +115,7 @@ async function run({
       'INVALID_OPTION',
       `--host ${host} can be reached from other machines: give --token-file`,
     )
-  const workspace = workspaceOf(copyOnWrite)
+  const workspace = workspaceOf(copyOnWrite, undoSteps)
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation, workspace, logger: stderrLogger })
   try {
     await checkSandbox(sandbox)
@@ -123,8 +130,10 @@ async function run({
 }
 
 /** `--copy-on-write`, with the name of the workspace or without one. */
-function workspaceOf(given: true | string | undefined): SandboxOptions['workspace'] {
-  return typeof given === 'string' ? { mode: 'copy-on-write', id: given } : given && 'copy-on-write'
+function workspaceOf(given: true | string | undefined, undoSteps?: number): SandboxOptions['workspace'] {
+  if (given !== undefined) return { mode: 'copy-on-write', id: given === true ? undefined : given, undoSteps }
+  if (undoSteps !== undefined) throw new OptionError('INVALID_OPTION', '--undo-steps needs --copy-on-write')
+  return undefined
 }
 
 /** The options of sandboxd. Throws OptionError when they are given without it. */
