@@ -1,6 +1,6 @@
 /**
- * Writes docs/options.md, docs/errors.md and the descriptions of the OpenAPI document, from the tables in `dist`
- * and the comments on their interfaces.
+ * Writes docs/options.md and the descriptions of the OpenAPI document, from the tables in `dist` and the comments on their
+ * interfaces.
  *
  *   node scripts/option-docs.mjs [--check]      --check: fails when a file is out of date
  */
@@ -10,7 +10,6 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { calls as own } from '../dist/protocol/calls.js'
 import { sendable } from '../dist/protocol/codec.js'
-import { errorsPage } from '../dist/protocol/error-docs.js'
 import { companions } from './packages/companions.mjs'
 import { DEFAULT, LITERAL, readTables } from './texts.mjs'
 
@@ -88,7 +87,6 @@ function nested(table) {
 
 const FILES = {
   'docs/options.md': optionsPage(),
-  'docs/errors.md': errorsPage(),
   'lib/server/texts.ts': textsModule(),
 }
 
