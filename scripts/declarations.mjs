@@ -1,5 +1,5 @@
 /**
- * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/public`, and that of each companion package
+ * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/calls`, and that of each companion package
  * from its `lib/public.ts`.
  *
  *   node scripts/declarations.mjs [--check]      --check: fails when a file is not as it would be written
@@ -20,7 +20,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const FILES = [
   ...['index', 'client', 'container', 'server', 'otel'].map((name) => ({
     file: `${name}.d.ts`,
-    source: `lib/public/${name}.ts`,
+    source: `lib/calls/${name}.ts`,
     nacre: name === 'index' ? undefined : './index.js',
   })),
   ...companions(root).map((name) => ({

@@ -1,8 +1,8 @@
 /** One table per reply: what the server encodes by it, the client decodes by it. */
 import { describe, expect, it } from 'vitest'
 import { fromBase64, toBase64 } from '../../lib/base/base64.js'
+import type { Encoding } from '../../lib/calls/index.js'
 import * as replies from '../../lib/protocol/replies.js'
-import type { Encoding } from '../../lib/public/index.js'
 import { type AnyField, optional, type Reply, reply, text } from '../../lib/schema/reply.js'
 import { type Random, withRandom } from '../helpers/random.js'
 

@@ -1,6 +1,6 @@
 /** The options of a client. */
 
-import type { ClientOptions } from '../public/client.js'
+import type { ClientOptions } from '../calls/client.js'
 import { headers, serverUrl, token, tokenHeader } from '../schema/http.js'
 import { table } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'

@@ -1,6 +1,6 @@
 /** The options of the drop-in session of `nacre/container`. */
 
-import type { ExecOptions, SessionOptions, StreamOptions } from '../public/container.js'
+import type { ExecOptions, SessionOptions, StreamOptions } from '../calls/container.js'
 import { oneOf } from '../schema/constructors.js'
 import { commandVariables, sessionVariables } from '../schema/env.js'
 import { table } from '../schema/kind.js'

@@ -1,6 +1,6 @@
 /** The options of commands in the foreground. */
 
-import type { Encoding, ExecOptions, SessionExecOptions } from '../public/index.js'
+import type { Encoding, ExecOptions, SessionExecOptions } from '../calls/index.js'
 import { input } from '../schema/command.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'

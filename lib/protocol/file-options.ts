@@ -9,7 +9,7 @@ import type {
   FileStreamOptions,
   FileWatchOptions,
   FileWriteOptions,
-} from '../public/index.js'
+} from '../calls/index.js'
 import { table } from '../schema/kind.js'
 import { bytes, count } from '../schema/numbers.js'
 import { abortSignal } from '../schema/signals.js'

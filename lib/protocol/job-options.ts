@@ -9,7 +9,7 @@ import type {
   JobReadOptions,
   JobStartOptions,
   JobWaitOptions,
-} from '../public/index.js'
+} from '../calls/index.js'
 import { command, data } from '../schema/command.js'
 import { oneOf } from '../schema/constructors.js'
 import { env } from '../schema/env.js'

@@ -1,7 +1,7 @@
 /** The options of `nacre/otel`. */
 
 import type { TracerProvider } from '@opentelemetry/api'
-import type { InstrumentOptions } from '../public/otel.js'
+import type { InstrumentOptions } from '../calls/otel.js'
 import { local } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { flag, hasMethod } from '../schema/values.js'

@@ -1,6 +1,6 @@
 /** The options of background processes and services. */
 
-import type { KillOptions, ProcessOptions, ServiceOptions, SessionProcessOptions } from '../public/index.js'
+import type { KillOptions, ProcessOptions, ServiceOptions, SessionProcessOptions } from '../calls/index.js'
 import { processInput, serviceInput } from '../schema/command.js'
 import { oneOf } from '../schema/constructors.js'
 import { env } from '../schema/env.js'

@@ -3,7 +3,7 @@
  * member of a result needs its line here.
  */
 import { fromBase64 } from '../base/base64.js'
-import type * as api from '../public/index.js'
+import type * as api from '../calls/index.js'
 import { isText } from '../schema/paths.js'
 import { PROCESS_STATUSES } from '../schema/process.js'
 import {

@@ -1,6 +1,6 @@
 /** The options of a sandbox. */
 
-import type { SandboxOptions } from '../public/index.js'
+import type { SandboxOptions } from '../calls/index.js'
 import { env } from '../schema/env.js'
 import { isolation } from '../schema/isolation.js'
 import { table } from '../schema/kind.js'

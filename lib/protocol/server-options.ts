@@ -1,6 +1,6 @@
 /** The options of a server. */
 
-import type { CreateServerOptions, SandboxdOptions, ServeOptions, ServerOptions } from '../public/server.js'
+import type { CreateServerOptions, SandboxdOptions, ServeOptions, ServerOptions } from '../calls/server.js'
 import { object } from '../schema/constructors.js'
 import { hostName, origins, serverToken, variablePrefix } from '../schema/http.js'
 import { table } from '../schema/kind.js'

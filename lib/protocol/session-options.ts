@@ -1,6 +1,6 @@
 /** The options of sessions. */
 
-import type { HistoryOptions, Sandbox, SessionOptions } from '../public/index.js'
+import type { HistoryOptions, Sandbox, SessionOptions } from '../calls/index.js'
 import { env } from '../schema/env.js'
 import { isolation } from '../schema/isolation.js'
 import { table } from '../schema/kind.js'

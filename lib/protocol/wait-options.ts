@@ -8,7 +8,7 @@ import type {
   WaitForLogOptions,
   WaitForPortOptions,
   WaitOptions,
-} from '../public/index.js'
+} from '../calls/index.js'
 import { oneOf } from '../schema/constructors.js'
 import { requestPath, statusRange } from '../schema/http.js'
 import { table } from '../schema/kind.js'

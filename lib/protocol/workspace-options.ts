@@ -6,7 +6,7 @@ import type {
   WorkspaceCommitOptions,
   WorkspaceDiffOptions,
   WorkspaceDiscardOptions,
-} from '../public/index.js'
+} from '../calls/index.js'
 import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { displayName } from '../schema/names.js'

@@ -2,9 +2,9 @@
  * Checks the options for reading logs, listing processes and killing them.
  */
 
+import type { Encoding, ProcessStatus } from '../calls/index.js'
 import { killOptions } from '../protocol/process-options.js'
 import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
-import type { Encoding, ProcessStatus } from '../public/index.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'

@@ -25,7 +25,7 @@ import type {
   WaitForLogOptions,
   WaitForPortOptions,
   WaitOptions,
-} from '../public/index.js'
+} from '../calls/index.js'
 import { planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'

@@ -1,6 +1,6 @@
 /** Kinds of values of HTTP. Their messages never show a value that may be a secret. */
 import { OptionError } from '../base/errors.js'
-import type { PortOptions } from '../public/index.js'
+import type { PortOptions } from '../calls/index.js'
 import { either, mapped, object, oneOf, orUrl, pattern, text } from './constructors.js'
 import { VARIABLE_NAME } from './env.js'
 import { type Kind, table } from './kind.js'

@@ -1,6 +1,6 @@
 /** The kind of `isolation`, with the tables of its groups. */
 import { OptionError } from '../base/errors.js'
-import type { FilesystemRules, Isolation, IsolationRules } from '../public/index.js'
+import type { FilesystemRules, Isolation, IsolationRules } from '../calls/index.js'
 import { either, list, mapped, object, oneOf, quoted, text } from './constructors.js'
 import { type GivenRules, PRESETS } from './isolation-rules.js'
 import { type Kind, table } from './kind.js'

@@ -2,7 +2,7 @@
  * What a process may use, the size of its terminal, and its user. Whether this machine can enforce a limit, and whether a
  * user exists, is for the engine to find out.
  */
-import type { Limits, ProcessOptions } from '../public/index.js'
+import type { Limits, ProcessOptions } from '../calls/index.js'
 import { either, mapped, object, text } from './constructors.js'
 import { type Kind, table } from './kind.js'
 import { count, processors } from './numbers.js'

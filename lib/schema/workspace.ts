@@ -1,5 +1,5 @@
 /** The kinds of a copy-on-write workspace. */
-import type { SandboxOptions, WorkspaceOptions } from '../public/index.js'
+import type { SandboxOptions, WorkspaceOptions } from '../calls/index.js'
 import { base64, dataSchema, type WireData } from './command.js'
 import { either, mapped, object, oneOf } from './constructors.js'
 import { type FromBase64, type Kind, type OptionValues, table } from './kind.js'

@@ -5,8 +5,8 @@
  * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
  */
 import { AbortError, meaningOf, OptionError, SandboxError } from '../base/errors.js'
+import type { OptionErrorCode, SandboxErrorCode } from '../calls/index.js'
 import * as replies from '../protocol/replies.js'
-import type { OptionErrorCode, SandboxErrorCode } from '../public/index.js'
 import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 

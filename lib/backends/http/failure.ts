@@ -3,8 +3,8 @@
  */
 
 import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
+import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../calls/index.js'
 import * as replies from '../../protocol/replies.js'
-import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../public/index.js'
 import { malformed } from '../../schema/reply.js'
 
 export interface Envelope {

@@ -3,8 +3,8 @@
 import { toBase64 } from '../../base/base64.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
+import type { Encoding, FileEvent, FileInfo, Output } from '../../calls/index.js'
 import { copy, list, mkdir, remove, rename, stat, writeFile } from '../../protocol/endpoints.js'
-import type { Encoding, FileEvent, FileInfo, Output } from '../../public/index.js'
 import type {
   FileAction,
   FileReadPlan,

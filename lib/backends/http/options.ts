@@ -2,9 +2,9 @@
  * The options of SandboxClient, with their defaults.
  */
 
+import type { Logger } from '../../calls/index.js'
 import { clientOptions } from '../../protocol/client-options.js'
 import type { TOKEN_HEADER } from '../../protocol/headers.js'
-import type { Logger } from '../../public/index.js'
 import { serverUrl } from '../../schema/http.js'
 import { readArgument, readWithDefaults } from '../../schema/read.js'
 import type { Route } from './route.js'

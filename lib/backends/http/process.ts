@@ -4,8 +4,6 @@
  */
 import { engineError, isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import * as replies from '../../protocol/replies.js'
 import type {
   Encoding,
   LogEvent,
@@ -15,7 +13,9 @@ import type {
   ProcessLogs,
   ProcessStats,
   ProcessWaiting,
-} from '../../public/index.js'
+} from '../../calls/index.js'
+import * as endpoints from '../../protocol/endpoints.js'
+import * as replies from '../../protocol/replies.js'
 import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'

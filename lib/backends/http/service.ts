@@ -1,9 +1,10 @@
 /**
  * A service on the server. `restarts`, `lastFailure` and `info` are the last known state.
  */
+
+import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import * as replies from '../../protocol/replies.js'
-import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../public/index.js'
 import type { ServiceBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { HttpProcess } from './process.js'

@@ -1,4 +1,6 @@
 /** The copy-on-write workspace of the server's sandbox. */
+
+import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import {
@@ -7,7 +9,6 @@ import {
   workspaceDiffOptions,
   workspaceDiscardOptions,
 } from '../../protocol/workspace-options.js'
-import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../public/index.js'
 import type { ChangesPlan, CommitPlan, DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import { Bytes } from './collected.js'

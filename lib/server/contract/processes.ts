@@ -1,8 +1,9 @@
 /**
  * Background processes, as clients of a sandbox container know them.
  */
+
+import type { ProcessLogs, ProcessStatus } from '../../calls/index.js'
 import { processStatus } from '../../protocol/replies.js'
-import type { ProcessLogs, ProcessStatus } from '../../public/index.js'
 import { planFilter, planLogStream, readKill } from '../../requests/logs.js'
 import { oneOf } from '../../schema/constructors.js'
 import { env } from '../../schema/env.js'

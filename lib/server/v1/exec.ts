@@ -2,10 +2,10 @@
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
 
+import type { Encoding, ExecEvent } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { execOptions } from '../../protocol/exec-options.js'
 import * as replies from '../../protocol/replies.js'
-import type { Encoding, ExecEvent } from '../../public/index.js'
 import { command, data } from '../../schema/command.js'
 import { killSignal } from '../../schema/signals.js'
 import { flag } from '../../schema/values.js'

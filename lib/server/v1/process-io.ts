@@ -1,9 +1,10 @@
 /**
  * The input and output of processes, their resources, and the health of services.
  */
+
+import type { LogEvent, ProcessInfo } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import * as replies from '../../protocol/replies.js'
-import type { LogEvent, ProcessInfo } from '../../public/index.js'
 import { planLogStream, planLogs } from '../../requests/logs.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { closeInput, resize, write } from '../../sandbox/process.js'
