@@ -21,7 +21,7 @@ for (const name of companions(root))
 
 const HEAD = `# Options
 
-<!-- \`npm run docs:options\` writes this page from the tables in lib/protocol and the comments in lib/calls. -->
+<!-- \`npm run docs:options\` writes this page from the tables and comments in lib/calls. -->
 
 Look up the options of a call: their names, defaults, accepted values and meanings.
 

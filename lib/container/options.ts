@@ -3,12 +3,14 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import type { ExecOptions, Logger, SessionOptions } from '../calls/container.js'
 import {
   containerExecOptions,
   containerSessionOptions,
   containerStreamOptions,
-} from '../protocol/container-options.js'
+  type ExecOptions,
+  type Logger,
+  type SessionOptions,
+} from '../calls/container.js'
 import type { Variables } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
 import { label } from '../schema/names.js'

@@ -35,7 +35,7 @@ import type {
   Undo,
   WorkspaceUsage,
 } from '../calls/index.js'
-import type { sessionOptions } from '../protocol/session-options.js'
+import type { sessionOptions } from '../calls/session.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type {
   FileAction,

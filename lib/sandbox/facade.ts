@@ -28,7 +28,8 @@ import type {
   Signal,
   Undo,
 } from '../calls/index.js'
-import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
+import { setEnvVarsOptions } from '../calls/sandbox.js'
+import { sessionOptions } from '../calls/session.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'

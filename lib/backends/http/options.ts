@@ -2,8 +2,8 @@
  * The options of SandboxClient, with their defaults.
  */
 
+import { clientOptions } from '../../calls/client.js'
 import type { Logger } from '../../calls/index.js'
-import { clientOptions } from '../../protocol/client-options.js'
 import type { TOKEN_HEADER } from '../../protocol/headers.js'
 import { serverUrl } from '../../schema/http.js'
 import { readArgument, readWithDefaults } from '../../schema/read.js'

@@ -1,7 +1,7 @@
 /** Translates a command to the request that crosses the boundary, with the sandbox's defaults. */
 
 import type { NativeExec } from '../../../boundary/index.js'
-import { sessionExecOptions } from '../../../protocol/exec-options.js'
+import { sessionExecOptions } from '../../../calls/exec.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
 
