@@ -48,7 +48,10 @@ function chooseFailure(
   }
   if (end.result?.outputLimited) {
     const by = result.signal === null ? '' : ` and was ended by ${result.signal}`
-    return fail('OUTPUT_LIMIT', `printed more than its outputLimit of ${plan.request.outputLimit} bytes${by}`)
+    return fail(
+      'OUTPUT_LIMIT',
+      `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${by}`,
+    )
   }
   if (result.isCanceled && !end.killed) {
     if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
