@@ -1,5 +1,5 @@
 /**
- * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/public`, and that of each companion package
+ * Writes `index.d.ts` and its siblings, one file per entry point, from `lib/calls`, and that of each companion package
  * from its `lib/public.ts`.
  *
  *   node scripts/declarations.mjs [--check]      --check: fails when a file is not as it would be written
@@ -12,6 +12,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { rollup } from 'rollup'
 import { dts } from 'rollup-plugin-dts'
+import ts from 'typescript'
 import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -20,7 +21,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const FILES = [
   ...['index', 'client', 'container', 'server', 'otel'].map((name) => ({
     file: `${name}.d.ts`,
-    source: `lib/public/${name}.ts`,
+    source: `lib/calls/${name}.ts`,
     nacre: name === 'index' ? undefined : './index.js',
   })),
   ...companions(root).map((name) => ({
@@ -30,14 +31,44 @@ const FILES = [
   })),
 ]
 
+const program = ts.createProgram(
+  FILES.map(({ source }) => path.join(root, source)),
+  { module: ts.ModuleKind.NodeNext },
+)
+
+/** A module with the public exports of a source: types, and values that are only declared. Its tables are not public. */
+function publicModule(source) {
+  const checker = program.getTypeChecker()
+  const file = program.getSourceFile(path.join(root, source))
+  const exported = checker
+    .getExportsOfModule(checker.getSymbolAtLocation(file))
+    .map((symbol) => (symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol))
+  return exported
+    .filter(({ valueDeclaration }) => valueDeclaration?.initializer === undefined)
+    .map(({ name, declarations: [declaration] }) => {
+      const own = declaration.getSourceFile()
+      const isOther = own !== file && path.basename(source) !== 'index.ts'
+      return `export { ${name} } from './${isOther ? 'index' : path.basename(own.fileName, '.ts')}.js'\n`
+    })
+    .join('')
+}
+
 /** The text of one file. */
 async function declarations({ file, source, nacre }) {
+  const input = path.join(root, nacre === 'nacre' ? source : 'lib/calls/public.ts')
   const bundle = await rollup({
-    input: path.join(root, source),
-    // Other entry points have their own files.
+    input,
+    // Other entry points have their own files, and nothing public is outside of lib/calls.
     external: (id) =>
-      id === './index.js' || (file !== 'client.d.ts' && id === './client.js') || !/^[./]/.test(id),
-    plugins: [dts({ tsconfig: path.join(root, 'tsconfig.json') })],
+      id === './index.js' || (file !== 'client.d.ts' && id === './client.js') || /^(\.\.\/|[^./])/.test(id),
+    plugins: [
+      {
+        name: 'public module',
+        resolveId: (id) => (id === input ? id : null),
+        load: (id) => (id === input && nacre !== 'nacre' ? publicModule(source) : null),
+      },
+      dts({ tsconfig: path.join(root, 'tsconfig.json') }),
+    ],
   })
   const { output } = await bundle.generate({})
   await bundle.close()

@@ -16,9 +16,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
  * @returns {Promise<Map<object, { name: string, file: string, members: Map<string, { text: string, first: string, isRequired: boolean }> }>>}
  */
 export async function readTables() {
-  const files = ['lib/schema', 'lib/protocol'].flatMap((folder) =>
-    readdirSync(path.join(root, folder)).map((name) => path.join(root, folder, name)),
-  )
+  const files = readdirSync(path.join(root, 'lib/calls')).map((name) => path.join(root, 'lib/calls', name))
   files.push(...companions(root).map((name) => path.join(root, 'packages', name, 'lib/options.ts')))
   const { config } = ts.readConfigFile(path.join(root, 'tsconfig.json'), ts.sys.readFile)
   const program = ts.createProgram(files, ts.parseJsonConfigFileContent(config, ts.sys, root).options)

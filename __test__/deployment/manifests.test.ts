@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { sandboxdOptions } from '../../lib/protocol/server-options.js'
+import { sandboxdOptions } from '../../lib/calls/server.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const dockerfile = readFileSync(path.join(root, 'Dockerfile'), 'utf8')

@@ -42,7 +42,7 @@ function blocksOf(page: string): [string, Block[]] {
 
 /** The sources of the published declarations. */
 function declarations(): string[] {
-  const own = readdirSync(path.join(root, 'lib/public')).map((name) => `lib/public/${name}`)
+  const own = readdirSync(path.join(root, 'lib/calls')).map((name) => `lib/calls/${name}`)
   return [...own, ...companions(root).map((name) => `packages/${name}/lib/public.ts`)]
 }
 

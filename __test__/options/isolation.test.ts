@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isolation } from '../../lib/schema/isolation.js'
+import { isolation } from '../../lib/calls/isolation.js'
 import { completeRules } from '../../lib/schema/isolation-rules.js'
 import { refusalOf } from '../helpers/thrown.js'
 

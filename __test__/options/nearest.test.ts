@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { execOptions } from '../../lib/protocol/exec-options.js'
-import { sandboxOptions } from '../../lib/protocol/sandbox-options.js'
+import { execOptions } from '../../lib/calls/exec.js'
+import { sandboxOptions } from '../../lib/calls/sandbox.js'
 import { nearestName } from '../../lib/schema/nearest.js'
 
 describe('nearestName', () => {

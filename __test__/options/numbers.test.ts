@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
+import { limitOptions } from '../../lib/calls/sandbox.js'
 import { bytes, milliseconds } from '../../lib/schema/numbers.js'
-import { limitOptions } from '../../lib/schema/process.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('milliseconds', () => {

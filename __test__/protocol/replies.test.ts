@@ -1,15 +1,17 @@
 /** One table per reply: what the server encodes by it, the client decodes by it. */
 import { describe, expect, it } from 'vitest'
 import { fromBase64, toBase64 } from '../../lib/base/base64.js'
-import * as replies from '../../lib/protocol/replies.js'
-import type { Encoding } from '../../lib/public/index.js'
+import { execResult } from '../../lib/calls/exec.js'
+import { fileEvent, fileInfo } from '../../lib/calls/files.js'
+import type { Encoding } from '../../lib/calls/index.js'
+import { jobStatus } from '../../lib/calls/jobs.js'
+import { logEvent } from '../../lib/calls/logs.js'
+import * as endpoints from '../../lib/protocol/endpoints.js'
 import { type AnyField, optional, type Reply, reply, text } from '../../lib/schema/reply.js'
 import { type Random, withRandom } from '../helpers/random.js'
 
-const { execResult, fileInfo, jobStatus, logEvent } = replies
-
-const tables = Object.entries<unknown>(replies).filter(
-  (entry): entry is [string, Reply<never>] => typeof entry[1] === 'object' && 'fields' in (entry[1] ?? {}),
+const tables = Object.entries<{ reply: unknown }>({ ...endpoints, fileEvent: { reply: fileEvent } }).map(
+  ([name, { reply }]): [string, Reply<never>] => [name, reply as Reply<never>],
 )
 
 /** What every result has. */
@@ -100,9 +102,9 @@ describe('a reply', () => {
     const known = { signal: null, reason: null, endedAt: null, duration: null }
     expect(jobStatus.decode(state)).toStrictEqual({ ...state, ...known })
     expect(jobStatus.encode({ ...state, ...known }, toBase64)).toEqual(state)
-    const process = replies.process.decode({ id: 'web' })
+    const process = endpoints.getProcess.reply.decode({ id: 'web' })
     expect(process).toMatchObject({ id: 'web', endTime: null, reason: null })
-    const [job] = replies.jobs.decode({ jobs: [{ createdAt: '', status: state }] }).jobs
+    const [job] = endpoints.listJobs.reply.decode({ jobs: [{ createdAt: '', status: state }] }).jobs
     expect(job).toMatchObject({ createdAt: null, command: null })
   })
 

@@ -1,7 +1,7 @@
 /**
  * Why the native addon cannot be used: a code, and one sentence with the cause and the remedy.
  */
-import type { AddonErrorCode, AddonError as PublicAddonError } from '../public/index.js'
+import type { AddonErrorCode, AddonError as PublicAddonError } from '../calls/index.js'
 import type { Built } from './examine.js'
 import type { Machine } from './machine.js'
 import { type Platform, VERSION } from './platforms.js'

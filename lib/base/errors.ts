@@ -12,7 +12,7 @@ import type {
   OptionErrorCode,
   SandboxError as PublicSandboxError,
   SandboxErrorCode,
-} from '../public/index.js'
+} from '../calls/index.js'
 import type { FailureText } from './failure-text.js'
 
 /** Every code of SandboxError, with its default message. */

@@ -1,5 +1,5 @@
 /** The message of a failed command: the command, how it ended, how long it ran, and the last lines of stderr. */
-import type { Encoding, ExecResult } from '../public/index.js'
+import type { Encoding, ExecResult } from '../calls/index.js'
 
 const LONGEST_COMMAND = 200
 const MOST_LINES = 10

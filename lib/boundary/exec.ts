@@ -1,9 +1,9 @@
 /** A foreground command and its result. */
 import type { NativeCommand } from './command.js'
 
-/** Shell text or an argument list, and everything that applies to this one command. */
-export interface NativeExec extends NativeExecExtras {
-  text?: string
+/** Shell text or, in `extras`, an argument list, and everything that applies to this one command. */
+export interface NativeExec {
+  text: string | undefined
   sessionId: string
   /** 0 = none. */
   timeout: number
@@ -12,6 +12,7 @@ export interface NativeExec extends NativeExecExtras {
   /** Bytes kept per stream. */
   maxBuffer: number
   encoding: 'utf8' | 'buffer'
+  extras: NativeExecExtras | undefined
 }
 
 /** Options that few commands have. */

@@ -1,5 +1,5 @@
 /** The handle of a sandbox, its configuration, and its sessions. */
-import type { IsolationCapabilities, WorkspaceCapabilities } from '../public/index.js'
+import type { IsolationCapabilities, WorkspaceCapabilities } from '../calls/index.js'
 import type { NativeExecExtras } from './exec.js'
 import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'

@@ -1,5 +1,5 @@
 /** A copy-on-write workspace. */
-import type { EntryKind } from '../public/workspace.js'
+import type { EntryKind } from '../calls/workspace.js'
 
 export interface NativeWorkspaceConfig {
   /** Absolute, without links. */

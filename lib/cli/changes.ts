@@ -1,5 +1,5 @@
 /** The changes of a workspace, on the command line. */
-import type { Change, Sandbox, WorkspaceCommitOptions } from '../public/index.js'
+import type { Change, Sandbox, WorkspaceCommitOptions } from '../calls/index.js'
 import { colorsOf, note, printable, printLine, write } from './terminal.js'
 
 /** One line for each change, in the colours of git. */

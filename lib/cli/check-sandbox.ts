@@ -1,5 +1,5 @@
 /** A check before a sandbox is offered to others. */
-import type { Sandbox } from '../public/index.js'
+import type { Sandbox } from '../calls/index.js'
 
 /**
  * Rejects with the reason if no command can run in the sandbox, as without bash or with isolation that the machine does not

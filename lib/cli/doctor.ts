@@ -3,7 +3,7 @@
  */
 import os from 'node:os'
 import type { Command } from 'commander'
-import type { Capabilities } from '../public/index.js'
+import type { Capabilities } from '../calls/index.js'
 import { withExamples } from './examples.js'
 import { printJson, write } from './terminal.js'
 import type { Finish } from './verb.js'

@@ -3,7 +3,7 @@
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { signalNumber } from '../base/signals.js'
-import type { Process, Sandbox } from '../public/index.js'
+import type { Process, Sandbox } from '../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, write } from './terminal.js'

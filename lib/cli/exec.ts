@@ -5,7 +5,7 @@
 import type { Command } from 'commander'
 import { OptionError } from '../base/errors.js'
 import { signalNumber } from '../base/signals.js'
-import type { Encoding, ExecResult, Sandbox, SandboxError } from '../public/index.js'
+import type { Encoding, ExecResult, Sandbox, SandboxError } from '../calls/index.js'
 import type { Preset } from '../schema/isolation-rules.js'
 import { withExamples } from './examples.js'
 import { runInTerminal } from './exec-terminal.js'

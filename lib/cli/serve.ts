@@ -3,8 +3,8 @@
  */
 import { type Command, InvalidArgumentError } from 'commander'
 import { OptionError } from '../base/errors.js'
-import type { SandboxOptions } from '../public/index.js'
-import type { SandboxdOptions, ServingSandboxd } from '../public/server.js'
+import type { SandboxOptions } from '../calls/index.js'
+import type { SandboxdOptions, ServingSandboxd } from '../calls/server.js'
 import type { Preset } from '../schema/isolation-rules.js'
 import { checkSandbox } from './check-sandbox.js'
 import { withExamples } from './examples.js'

@@ -4,7 +4,7 @@
 import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
 import pc from 'picocolors'
-import type { Logger } from '../public/index.js'
+import type { Logger } from '../calls/index.js'
 
 /** The colours for a stream; without a terminal, or with NO_COLOR, the same functions that change nothing. */
 export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typeof pc.createColors> {

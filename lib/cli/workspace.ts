@@ -3,7 +3,7 @@
  */
 import type { Command } from 'commander'
 import { engineError } from '../base/errors.js'
-import type { NamedWorkspace, Sandbox } from '../public/index.js'
+import type { NamedWorkspace, Sandbox } from '../calls/index.js'
 import { commitChanges, counted, printChanges, printDiff } from './changes.js'
 import { withExamples } from './examples.js'
 import { note, printable, printJson, printLine } from './terminal.js'

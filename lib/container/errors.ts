@@ -4,7 +4,7 @@
  */
 
 import { OptionError, SandboxError } from '../base/errors.js'
-import type { SessionErrors } from '../public/container.js'
+import type { SessionErrors } from '../calls/container.js'
 import { readOptions } from '../schema/read.js'
 import { callback } from '../schema/values.js'
 

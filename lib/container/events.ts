@@ -3,8 +3,8 @@
  */
 
 import type { NativeProcess } from '../boundary/index.js'
-import type { ExecEvent } from '../public/container.js'
-import type { Encoding, LogOutput } from '../public/index.js'
+import type { ExecEvent } from '../calls/container.js'
+import type { Encoding, LogOutput } from '../calls/index.js'
 import { timedOut } from './errors.js'
 import { directoryMessage } from './exec.js'
 

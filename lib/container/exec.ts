@@ -2,8 +2,8 @@
  * A command in the session's shell, and its result as containers expect it.
  */
 import { isCode } from '../base/errors.js'
-import type { RawExecResult } from '../public/container.js'
-import type { ExecResult } from '../public/index.js'
+import type { RawExecResult } from '../calls/container.js'
+import type { ExecResult } from '../calls/index.js'
 import { timedOut } from './errors.js'
 import type { CommandPlan } from './options.js'
 import type { Shell } from './shell.js'

@@ -1,4 +1,4 @@
-/** The exports of `nacre/container`. The public types are in `lib/public`. */
+/** The exports of `nacre/container`. The public types are in `lib/calls`. */
 import { createSessionClass } from './session.js'
 
 export { OptionError, SandboxError } from '../base/errors.js'

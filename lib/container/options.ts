@@ -7,8 +7,10 @@ import {
   containerExecOptions,
   containerSessionOptions,
   containerStreamOptions,
-} from '../protocol/container-options.js'
-import type { ExecOptions, Logger, SessionOptions } from '../public/container.js'
+  type ExecOptions,
+  type Logger,
+  type SessionOptions,
+} from '../calls/container.js'
 import type { Variables } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
 import { label } from '../schema/names.js'

@@ -18,7 +18,7 @@ import type {
   SessionErrors,
   SessionOptions,
   StreamOptions,
-} from '../public/container.js'
+} from '../calls/container.js'
 import { Commands } from './commands.js'
 import { chooseErrors, notReady } from './errors.js'
 import { execIn } from './exec.js'

@@ -3,7 +3,7 @@
  */
 
 import { onAbort, refuseAborted } from '../base/abort.js'
-import type { Encoding, JobRead } from '../public/index.js'
+import type { Encoding, JobRead } from '../calls/index.js'
 import type { Reading } from './read.js'
 
 /** What a backend provides for that. */

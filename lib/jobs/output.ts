@@ -2,7 +2,7 @@
  * Reads and follows a job's output, for any backend that can fetch a part of it.
  */
 
-import type { Encoding, JobRead } from '../public/index.js'
+import type { Encoding, JobRead } from '../calls/index.js'
 import type { JobReadPlan } from '../requests/jobs.js'
 import { follow, type Source } from './follow.js'
 import { type Fetched, readJob } from './read.js'

@@ -2,7 +2,7 @@
  * What pruning removes: jobs that have ended, with everything that they started.
  */
 import { isCode } from '../base/errors.js'
-import type { JobInfo } from '../public/index.js'
+import type { JobInfo } from '../calls/index.js'
 
 /** The names of the durable jobs of queues begin with it. */
 export const QUEUE_LABEL = 'nacre-queue'

@@ -3,7 +3,7 @@
  */
 
 import { decodeText } from '../base/text.js'
-import type { Encoding, JobRead, JobStatus } from '../public/index.js'
+import type { Encoding, JobRead, JobStatus } from '../calls/index.js'
 import type { JobReadPlan } from '../requests/jobs.js'
 import { deliverable, LONGEST_CHARACTER } from './cut.js'
 

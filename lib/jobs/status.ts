@@ -3,7 +3,7 @@
  */
 
 import { signalName } from '../base/signals.js'
-import type { JobHandle, JobInfo, JobStatus } from '../public/index.js'
+import type { JobHandle, JobInfo, JobStatus } from '../calls/index.js'
 import type { JobRecord, JobState } from './record.js'
 
 export function publicStatus(native: JobState): JobStatus {

@@ -1,3 +1,3 @@
-/** The exports of `nacre/otel`. The public types are in `lib/public`. */
+/** The exports of `nacre/otel`. The public types are in `lib/calls`. */
 
 export { instrument } from './instrument.js'

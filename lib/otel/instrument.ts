@@ -5,15 +5,14 @@
 import { context, type Span, type Tracer, type TracerProvider, trace } from '@opentelemetry/api'
 import type { TraceContext } from '../backends/native/tracing.js'
 import { diagnosticsChannel } from '../base/builtin.js'
-import { instrumentOptions } from '../protocol/otel-options.js'
-import type { Instrumentation, InstrumentOptions } from '../public/otel.js'
+import { type Instrumentation, type InstrumentOptions, instrumentOptions } from '../calls/otel.js'
 import { readOptions } from '../schema/read.js'
 import { addTraceContext, parentOf } from './propagate.js'
 import { endOfCall, endOfProcess, finish, firstAttributes, KINDS, nameOf } from './spans.js'
 
 type Kind = keyof typeof KINDS
 
-/** See public/otel.ts. */
+/** See calls/otel.ts. */
 export function instrument(options?: InstrumentOptions): Instrumentation {
   const { tracerProvider, commandArgs = false } = readOptions(instrumentOptions, options, 'instrument')
   const stops = (Object.keys(KINDS) as Kind[]).map((kind) => subscribe(kind, tracerProvider, commandArgs))

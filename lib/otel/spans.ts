@@ -6,7 +6,7 @@
 import { type Attributes, type Span, SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { TraceContext } from '../backends/native/tracing.js'
 import { os, path } from '../base/builtin.js'
-import type { ExecResult, ProcessExit } from '../public/index.js'
+import type { ExecResult, ProcessExit } from '../calls/index.js'
 
 /** A job outlives its caller, like a message. */
 export const KINDS = {

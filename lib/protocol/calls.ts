@@ -1,11 +1,9 @@
 /** Every call with options: its table, and the route that takes it over HTTP. The docs are written from this list. */
 
-import type { CallTable } from '../schema/kind.js'
-import { limitOptions } from '../schema/process.js'
-import { workspaceOptions } from '../schema/workspace.js'
-import { clientOptions } from './client-options.js'
-import { containerExecOptions, containerSessionOptions, containerStreamOptions } from './container-options.js'
-import { execOptions, sessionExecOptions } from './exec-options.js'
+import { checkpointOptions, forkOptions } from '../calls/checkpoint.js'
+import { clientOptions } from '../calls/client.js'
+import { containerExecOptions, containerSessionOptions, containerStreamOptions } from '../calls/container.js'
+import { execOptions, sessionExecOptions } from '../calls/exec.js'
 import {
   fileCopyOptions,
   fileListOptions,
@@ -14,7 +12,7 @@ import {
   fileStreamOptions,
   fileWatchOptions,
   fileWriteOptions,
-} from './file-options.js'
+} from '../calls/files.js'
 import {
   jobCancelOptions,
   jobFollowOptions,
@@ -23,28 +21,23 @@ import {
   jobReadOptions,
   jobStartOptions,
   jobWaitOptions,
-} from './job-options.js'
-import { instrumentOptions } from './otel-options.js'
-import { killOptions, processOptions, serviceOptions, sessionProcessOptions } from './process-options.js'
-import { sandboxOptions } from './sandbox-options.js'
-import { createServerOptions, sandboxdOptions, serveOptions } from './server-options.js'
-import { historyOptions, sessionOptions, setEnvVarsOptions } from './session-options.js'
+} from '../calls/jobs.js'
+import { logOptions, logStreamOptions } from '../calls/logs.js'
+import { instrumentOptions } from '../calls/otel.js'
+import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
+import { limitOptions, sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
+import { createServerOptions, sandboxdOptions, serveOptions } from '../calls/server.js'
+import { serviceOptions } from '../calls/service.js'
+import { historyOptions, sessionOptions } from '../calls/session.js'
+import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../calls/waits.js'
 import {
-  logOptions,
-  logStreamOptions,
-  portOptions,
-  waitForLogOptions,
-  waitForPortOptions,
-  waitOptions,
-} from './wait-options.js'
-import {
-  checkpointOptions,
-  forkOptions,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
   workspaceDiscardOptions,
-} from './workspace-options.js'
+  workspaceOptions,
+} from '../calls/workspace.js'
+import type { CallTable } from '../schema/kind.js'
 
 export interface Call {
   /** As the docs show it. */

@@ -2,8 +2,18 @@
  * Every request of a client that has one reply: the server takes it and the client sends it by the same entry. Streams of
  * events, downloads and terminals have no reply table, so both ends name their paths.
  */
-import { type Reply, reply, wordOf } from '../schema/reply.js'
-import * as replies from './replies.js'
+import * as checkpoints from '../calls/checkpoint.js'
+import { execResult } from '../calls/exec.js'
+import { fileInfo } from '../calls/files.js'
+import type { ProcessInfo } from '../calls/index.js'
+import * as jobs from '../calls/jobs.js'
+import { processLogs } from '../calls/logs.js'
+import { processExit, processInfo, processStats, processWaiting } from '../calls/process.js'
+import * as sandboxes from '../calls/sandbox.js'
+import { serviceHealth } from '../calls/service.js'
+import { historyEntry } from '../calls/session.js'
+import * as workspaces from '../calls/workspace.js'
+import { boolean, list, number, orNull, type Reply, reply, text, wordOf } from '../schema/reply.js'
 
 export interface Endpoint<T, Path extends string = string> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -23,79 +33,132 @@ function endpoint<T, const Path extends string>(
   return { method, path, reply, waits: time !== undefined }
 }
 
+/** Of requests that have no result. */
+const empty = reply({}) as unknown as Reply<void>
+const count = reply({ count: number })
+const session = reply({ id: text }, 'Session')
+
+/** A process by id, and by what no other process has, not even with the same id. */
+export interface NamedProcess extends ProcessInfo {
+  readonly instance: string
+}
+
+const namedProcess = reply<NamedProcess>(
+  {
+    ...processInfo.fields,
+    instance: {
+      ...text,
+      description: 'Names this process for ever, as `id~instance` in a path: its id can be used again.',
+    },
+  },
+  'Process',
+)
+
 export const healthCheck = endpoint('GET', '/healthz', reply({ status: wordOf('ok') }))
-export const capabilities = endpoint('GET', '/v1/capabilities', replies.capabilities)
-export const registerCaller = endpoint('POST', '/v1/callers', replies.caller)
-export const removeCaller = endpoint('DELETE', '/v1/callers/{callerId}', replies.empty)
-export const cancelCall = endpoint('DELETE', '/v1/callers/{callerId}/calls/{number}', replies.empty)
+export const capabilities = endpoint('GET', '/v1/capabilities', sandboxes.capabilities)
+export const registerCaller = endpoint('POST', '/v1/callers', reply({ callerId: text }))
+export const removeCaller = endpoint('DELETE', '/v1/callers/{callerId}', empty)
+export const cancelCall = endpoint('DELETE', '/v1/callers/{callerId}/calls/{number}', empty)
 
-export const exec = endpoint('POST', '/v1/exec', replies.exec, 'waits')
-export const writeToRun = endpoint('POST', '/v1/runs/{runId}/input', replies.empty, 'waits')
-export const killRun = endpoint('POST', '/v1/runs/{runId}/kill', replies.runKill, 'waits')
-export const abortRun = endpoint('POST', '/v1/runs/{runId}/abort', replies.empty, 'waits')
+export const exec = endpoint('POST', '/v1/exec', reply({ result: execResult }), 'waits')
+export const writeToRun = endpoint('POST', '/v1/runs/{runId}/input', empty, 'waits')
+export const killRun = endpoint('POST', '/v1/runs/{runId}/kill', reply({ killed: boolean }), 'waits')
+export const abortRun = endpoint('POST', '/v1/runs/{runId}/abort', empty, 'waits')
 
-export const createSession = endpoint('POST', '/v1/sessions', replies.session)
-export const listSessions = endpoint('GET', '/v1/sessions', replies.sessions)
-export const getSession = endpoint('GET', '/v1/sessions/{sessionId}', replies.session)
-export const deleteSession = endpoint('DELETE', '/v1/sessions/{sessionId}', replies.empty, 'waits')
-export const history = endpoint('GET', '/v1/sessions/{sessionId}/history', replies.history)
-export const setEnv = endpoint('POST', '/v1/env', replies.empty, 'waits')
+export const createSession = endpoint('POST', '/v1/sessions', session)
+export const listSessions = endpoint('GET', '/v1/sessions', reply({ sessions: list(session) }))
+export const getSession = endpoint('GET', '/v1/sessions/{sessionId}', session)
+export const deleteSession = endpoint('DELETE', '/v1/sessions/{sessionId}', empty, 'waits')
+export const history = endpoint(
+  'GET',
+  '/v1/sessions/{sessionId}/history',
+  reply({ commands: list(historyEntry) }),
+)
+export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')
 
-export const startProcess = endpoint('POST', '/v1/processes', replies.process, 'waits')
-export const startService = endpoint('POST', '/v1/services', replies.process, 'waits')
-export const listProcesses = endpoint('GET', '/v1/processes', replies.processes)
-export const killAllProcesses = endpoint('POST', '/v1/processes/kill-all', replies.count, 'waits')
-export const cleanUpProcesses = endpoint('POST', '/v1/processes/cleanup', replies.count)
+export const startProcess = endpoint('POST', '/v1/processes', namedProcess, 'waits')
+export const startService = endpoint('POST', '/v1/services', namedProcess, 'waits')
+export const listProcesses = endpoint('GET', '/v1/processes', reply({ processes: list(namedProcess) }))
+export const killAllProcesses = endpoint('POST', '/v1/processes/kill-all', count, 'waits')
+export const cleanUpProcesses = endpoint('POST', '/v1/processes/cleanup', count)
 
 const process = '/v1/processes/{processId}'
-export const getProcess = endpoint('GET', process, replies.process)
-export const killProcess = endpoint('POST', `${process}/kill`, replies.kill, 'waits')
-export const waitForEnd = endpoint('POST', `${process}/wait`, replies.wait, 'waits')
-export const waitForInput = endpoint('POST', `${process}/wait-for-input`, replies.waitingForInput, 'waits')
-export const waitForLog = endpoint('POST', `${process}/wait-for-log`, replies.logLine, 'waits')
-export const waitForPort = endpoint('POST', `${process}/wait-for-port`, replies.empty, 'waits')
-export const logs = endpoint('GET', `${process}/logs`, replies.logs)
-export const writeToProcess = endpoint('POST', `${process}/input`, replies.empty, 'waits')
-export const resize = endpoint('POST', `${process}/resize`, replies.resize)
-export const stats = endpoint('GET', `${process}/stats`, replies.stats)
-export const waiting = endpoint('GET', `${process}/waiting`, replies.waiting)
-export const health = endpoint('GET', `${process}/health`, replies.health)
-export const restart = endpoint('POST', `${process}/restart`, replies.process, 'waits')
+export const getProcess = endpoint('GET', process, namedProcess)
+export const killProcess = endpoint(
+  'POST',
+  `${process}/kill`,
+  reply({ killed: boolean, process: namedProcess }),
+  'waits',
+)
+export const waitForEnd = endpoint(
+  'POST',
+  `${process}/wait`,
+  reply({ exit: processExit, process: namedProcess }),
+  'waits',
+)
+export const waitForInput = endpoint('POST', `${process}/wait-for-input`, processWaiting, 'waits')
+export const waitForLog = endpoint('POST', `${process}/wait-for-log`, reply({ line: text }), 'waits')
+export const waitForPort = endpoint('POST', `${process}/wait-for-port`, empty, 'waits')
+export const logs = endpoint('GET', `${process}/logs`, processLogs)
+export const writeToProcess = endpoint('POST', `${process}/input`, empty, 'waits')
+export const resize = endpoint('POST', `${process}/resize`, reply({ resized: boolean }))
+export const stats = endpoint('GET', `${process}/stats`, processStats)
+export const waiting = endpoint('GET', `${process}/waiting`, reply({ waiting: orNull(processWaiting) }))
+export const health = endpoint('GET', `${process}/health`, serviceHealth)
+export const restart = endpoint('POST', `${process}/restart`, namedProcess, 'waits')
 
 const files = '/v1/sessions/{sessionId}/files'
-export const stat = endpoint('GET', `${files}/stat`, replies.stat)
-export const list = endpoint('GET', `${files}/list`, replies.files, 'waits')
-export const mkdir = endpoint('POST', `${files}/mkdir`, replies.empty, 'waits')
-export const rename = endpoint('POST', `${files}/rename`, replies.empty, 'waits')
-export const copy = endpoint('POST', `${files}/copy`, replies.empty, 'waits')
-export const remove = endpoint('POST', `${files}/remove`, replies.empty, 'waits')
-export const writeFile = endpoint('PUT', `${files}/content`, replies.fileInfo, 'waits')
-export const beginUpload = endpoint('POST', `${files}/uploads`, replies.upload, 'waits')
-export const uploadPart = endpoint('PUT', '/v1/uploads/{uploadId}', replies.empty, 'waits')
-export const endUpload = endpoint('POST', '/v1/uploads/{uploadId}/end', replies.fileInfo, 'waits')
-export const cancelUpload = endpoint('DELETE', '/v1/uploads/{uploadId}', replies.empty)
+export const stat = endpoint('GET', `${files}/stat`, reply({ file: orNull(fileInfo) }))
+export const listFiles = endpoint('GET', `${files}/list`, reply({ files: list(fileInfo) }), 'waits')
+export const mkdir = endpoint('POST', `${files}/mkdir`, empty, 'waits')
+export const rename = endpoint('POST', `${files}/rename`, empty, 'waits')
+export const copy = endpoint('POST', `${files}/copy`, empty, 'waits')
+export const remove = endpoint('POST', `${files}/remove`, empty, 'waits')
+export const writeFile = endpoint('PUT', `${files}/content`, fileInfo, 'waits')
+export const beginUpload = endpoint('POST', `${files}/uploads`, reply({ uploadId: text }), 'waits')
+export const uploadPart = endpoint('PUT', '/v1/uploads/{uploadId}', empty, 'waits')
+export const endUpload = endpoint('POST', '/v1/uploads/{uploadId}/end', fileInfo, 'waits')
+export const cancelUpload = endpoint('DELETE', '/v1/uploads/{uploadId}', empty)
 
 const workspace = '/v1/workspace'
-export const workspaceInfo = endpoint('GET', workspace, replies.workspaceInfo)
-export const workspaceChanges = endpoint('POST', `${workspace}/changes`, replies.changes, 'waits')
-export const commit = endpoint('POST', `${workspace}/commit`, replies.commit, 'waits')
-export const discard = endpoint('POST', `${workspace}/discard`, replies.discard, 'waits')
-export const workspaceUsage = endpoint('GET', `${workspace}/usage`, replies.workspaceUsage, 'waits')
-export const listWorkspaces = endpoint('GET', '/v1/workspaces', replies.namedWorkspaces)
-export const deleteWorkspace = endpoint('DELETE', '/v1/workspaces/{workspaceId}', replies.empty, 'waits')
+export const workspaceInfo = endpoint(
+  'GET',
+  workspace,
+  reply<{ path: string; id: string | null }>({ path: text, id: orNull(text) }),
+)
+export const workspaceChanges = endpoint(
+  'POST',
+  `${workspace}/changes`,
+  reply({ changes: list(workspaces.change) }),
+  'waits',
+)
+export const commit = endpoint('POST', `${workspace}/commit`, workspaces.commit, 'waits')
+export const discard = endpoint('POST', `${workspace}/discard`, reply({ discarded: number }), 'waits')
+export const workspaceUsage = endpoint('GET', `${workspace}/usage`, workspaces.workspaceUsage, 'waits')
+export const listWorkspaces = endpoint(
+  'GET',
+  '/v1/workspaces',
+  reply({ workspaces: list(workspaces.namedWorkspace) }),
+)
+export const deleteWorkspace = endpoint('DELETE', '/v1/workspaces/{workspaceId}', empty, 'waits')
 
-export const makeCheckpoint = endpoint('POST', '/v1/checkpoints', replies.checkpoint, 'waits')
-export const listCheckpoints = endpoint('GET', '/v1/checkpoints', replies.checkpoints, 'waits')
+export const makeCheckpoint = endpoint('POST', '/v1/checkpoints', checkpoints.checkpoint, 'waits')
+export const listCheckpoints = endpoint(
+  'GET',
+  '/v1/checkpoints',
+  reply({ checkpoints: list(checkpoints.checkpoint) }),
+  'waits',
+)
 const checkpoint = '/v1/checkpoints/{checkpointId}'
-export const deleteCheckpoint = endpoint('DELETE', checkpoint, replies.empty, 'waits')
-export const rollBack = endpoint('POST', `${checkpoint}/rollback`, replies.rollback, 'waits')
-export const undo = endpoint('POST', '/v1/undo', replies.undo, 'waits')
+export const deleteCheckpoint = endpoint('DELETE', checkpoint, empty, 'waits')
+export const rollBack = endpoint('POST', `${checkpoint}/rollback`, checkpoints.rollback, 'waits')
+export const undo = endpoint('POST', '/v1/undo', checkpoints.undo, 'waits')
 
-export const startJob = endpoint('POST', '/v1/jobs', replies.jobHandle)
-export const listJobs = endpoint('GET', '/v1/jobs', replies.jobs)
-export const getJob = endpoint('GET', '/v1/jobs/{jobId}', replies.jobHandle)
-export const removeJob = endpoint('DELETE', '/v1/jobs/{jobId}', replies.empty)
-export const jobStatus = endpoint('GET', '/v1/jobs/{jobId}/status', replies.jobStatus)
-export const readJob = endpoint('GET', '/v1/jobs/{jobId}/output', replies.jobRead)
-export const waitForJob = endpoint('POST', '/v1/jobs/{jobId}/wait', replies.jobStatus, 'waits')
-export const cancelJob = endpoint('POST', '/v1/jobs/{jobId}/cancel', replies.empty, 'waits')
+export const startJob = endpoint('POST', '/v1/jobs', jobs.jobHandle)
+export const listJobs = endpoint('GET', '/v1/jobs', reply({ jobs: list(jobs.jobInfo) }))
+export const getJob = endpoint('GET', '/v1/jobs/{jobId}', jobs.jobHandle)
+export const removeJob = endpoint('DELETE', '/v1/jobs/{jobId}', empty)
+export const jobStatus = endpoint('GET', '/v1/jobs/{jobId}/status', jobs.jobStatus)
+export const readJob = endpoint('GET', '/v1/jobs/{jobId}/output', jobs.jobRead)
+export const waitForJob = endpoint('POST', '/v1/jobs/{jobId}/wait', jobs.jobStatus, 'waits')
+export const cancelJob = endpoint('POST', '/v1/jobs/{jobId}/cancel', empty, 'waits')

@@ -12,7 +12,7 @@ import {
   fileStreamOptions,
   fileWatchOptions,
   fileWriteOptions,
-} from '../protocol/file-options.js'
+} from '../calls/files.js'
 import { type CheckedInput, commandInput } from '../schema/command.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { type CheckedPath, checkPath } from '../schema/paths.js'

@@ -12,7 +12,7 @@ import {
   jobReadOptions,
   jobStartOptions,
   jobWaitOptions,
-} from '../protocol/job-options.js'
+} from '../calls/jobs.js'
 import { type CheckedCommand, showCommand } from '../schema/command.js'
 import type { CompleteValues, OptionValues } from '../schema/kind.js'
 import { readId } from '../schema/names.js'

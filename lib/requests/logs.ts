@@ -2,13 +2,12 @@
  * Checks the options for reading logs, listing processes and killing them.
  */
 
-import { killOptions } from '../protocol/process-options.js'
-import { logOptions, logStreamOptions } from '../protocol/wait-options.js'
-import type { Encoding, ProcessStatus } from '../public/index.js'
+import type { Encoding, ProcessStatus } from '../calls/index.js'
+import { logOptions, logStreamOptions } from '../calls/logs.js'
+import { killOptions, PROCESS_STATUSES } from '../calls/process.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
-import { PROCESS_STATUSES } from '../schema/process.js'
 import { readArgument, readOptions, readWithDefaults } from '../schema/read.js'
 import { killSignal } from '../schema/signals.js'
 

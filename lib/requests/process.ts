@@ -4,7 +4,7 @@
 
 import { type CallSite, callSite } from '../base/call-site.js'
 import { ownOnly } from '../base/own.js'
-import { processOptions, sessionProcessOptions } from '../protocol/process-options.js'
+import { processOptions, sessionProcessOptions } from '../calls/process.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
 import type { OptionValues } from '../schema/kind.js'
 import { readArgument, readOptions } from '../schema/read.js'

@@ -3,8 +3,8 @@
  */
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { serviceOptions } from '../protocol/process-options.js'
-import { portOptions } from '../protocol/wait-options.js'
+import { serviceOptions } from '../calls/service.js'
+import { portOptions } from '../calls/waits.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
 import { portNumber } from '../schema/http.js'
 import { milliseconds, positiveMilliseconds } from '../schema/numbers.js'

@@ -3,8 +3,14 @@
  */
 import { OptionError } from '../base/errors.js'
 import type { WaitLimits } from '../base/waiting.js'
-import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../protocol/wait-options.js'
-import { portNumber, type StatusRange } from '../schema/http.js'
+import {
+  portOptions,
+  type statusRange,
+  waitForLogOptions,
+  waitForPortOptions,
+  waitOptions,
+} from '../calls/waits.js'
+import { portNumber } from '../schema/http.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'
 import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../schema/read.js'
@@ -63,6 +69,8 @@ function regularExpression(given: RegExp): LinePattern {
     shown: String(given).slice(0, 80),
   }
 }
+
+type StatusRange = ReturnType<typeof statusRange.read>
 
 /** How to check a port. */
 export interface PortProbe {

@@ -1,13 +1,12 @@
 /** Checks the arguments of workspace and checkpoint calls. */
 import { OptionError, SandboxError } from '../base/errors.js'
+import { checkpointOptions, forkOptions } from '../calls/checkpoint.js'
 import {
-  checkpointOptions,
-  forkOptions,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
   workspaceDiscardOptions,
-} from '../protocol/workspace-options.js'
+} from '../calls/workspace.js'
 import type { OptionValues } from '../schema/kind.js'
 import { count as counted } from '../schema/numbers.js'
 import type { CheckedPath } from '../schema/paths.js'

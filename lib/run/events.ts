@@ -3,7 +3,7 @@
  */
 
 import { MOST_TEXT_BYTES, PieceDecoder } from '../base/utf8.js'
-import type { Encoding, ExecEvent, SandboxError } from '../public/index.js'
+import type { Encoding, ExecEvent, SandboxError } from '../calls/index.js'
 import { STDERR, STDOUT } from '../requests/source.js'
 import type { Item, Outcome, Piece } from './feed.js'
 import type { Translator } from './reader.js'

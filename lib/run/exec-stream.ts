@@ -9,7 +9,7 @@ import type {
   ExecStream as PublicExecStream,
   Signal,
   SourceOptions,
-} from '../public/index.js'
+} from '../calls/index.js'
 import type { ExecRequest } from '../requests/exec.js'
 import { planSource } from '../requests/source.js'
 import { readArgument } from '../schema/read.js'

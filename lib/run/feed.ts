@@ -7,7 +7,7 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import type { Encoding, ExecResult } from '../public/index.js'
+import type { Encoding, ExecResult } from '../calls/index.js'
 import type { RunObserver } from './run.js'
 
 /** The result of a run, or its error. */

@@ -4,7 +4,7 @@
  * A line that marks omitted output is an ordinary item.
  */
 import { defineLazily } from '../base/lazy.js'
-import type { Encoding, ExecResult } from '../public/index.js'
+import type { Encoding, ExecResult } from '../calls/index.js'
 import type { LineForm } from '../requests/exec.js'
 import { withoutReturn } from './lines.js'
 

@@ -1,7 +1,7 @@
 /**
  * One run of a command on any backend: what it reports, and how it is controlled.
  */
-import type { Encoding, ExecResult } from '../public/index.js'
+import type { Encoding, ExecResult } from '../calls/index.js'
 
 /** The result of a run. */
 export type Result = ExecResult<Encoding>

@@ -4,7 +4,7 @@
 import { locate } from '../base/call-site.js'
 import { AbortError, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
-import type { Logger } from '../public/index.js'
+import type { Logger } from '../calls/index.js'
 import type { ExecRequest, LineForm } from '../requests/exec.js'
 import { toLines } from './line-arrays.js'
 import type { Result } from './run.js'

@@ -4,7 +4,7 @@
 import { onAbort, refuseAborted } from '../base/abort.js'
 import { engineError, isCode } from '../base/errors.js'
 import { report } from '../base/report.js'
-import type { LogEvent, Logger } from '../public/index.js'
+import type { LogEvent, Logger } from '../calls/index.js'
 import type { KillRequest } from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'
 import { InputFeed } from './input.js'

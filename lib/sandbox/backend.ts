@@ -5,7 +5,6 @@
  */
 
 import type { WaitLimits } from '../base/waiting.js'
-import type { sessionOptions } from '../protocol/session-options.js'
 import type {
   Capabilities,
   Change,
@@ -35,7 +34,8 @@ import type {
   ServiceHealth,
   Undo,
   WorkspaceUsage,
-} from '../public/index.js'
+} from '../calls/index.js'
+import type { sessionOptions } from '../calls/session.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type {
   FileAction,

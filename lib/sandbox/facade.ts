@@ -5,7 +5,6 @@
 
 import { calledBy } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
-import { sessionOptions, setEnvVarsOptions } from '../protocol/session-options.js'
 import type {
   Checkpoint,
   CheckpointOptions,
@@ -28,7 +27,9 @@ import type {
   SessionOptions,
   Signal,
   Undo,
-} from '../public/index.js'
+} from '../calls/index.js'
+import { setEnvVarsOptions } from '../calls/sandbox.js'
+import { sessionOptions } from '../calls/session.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'

@@ -16,7 +16,7 @@ import type {
   FileWriteOptions,
   Output,
   Files as PublicFiles,
-} from '../public/index.js'
+} from '../calls/index.js'
 import {
   planFileCopy,
   planFileList,

@@ -3,7 +3,6 @@
  * program may have started the job.
  */
 import { calledBy } from '../base/call-site.js'
-import { prunable, removeEnded } from '../jobs/prune.js'
 import type {
   Encoding,
   JobCancelOptions,
@@ -18,7 +17,8 @@ import type {
   JobStatus,
   JobWaitOptions,
   Jobs as PublicJobs,
-} from '../public/index.js'
+} from '../calls/index.js'
+import { prunable, removeEnded } from '../jobs/prune.js'
 import {
   jobReference,
   planJobCancel,

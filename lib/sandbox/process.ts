@@ -25,11 +25,11 @@ import type {
   WaitForLogOptions,
   WaitForPortOptions,
   WaitOptions,
-} from '../public/index.js'
+} from '../calls/index.js'
+import { terminal } from '../calls/process.js'
 import { planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
-import { terminal } from '../schema/process.js'
 import { readArgument } from '../schema/read.js'
 import type { ProcessBackend, ServiceBackend } from './backend.js'
 

@@ -12,7 +12,7 @@ import type {
   ProcessOptions,
   ExecStream as PublicExecStream,
   ShellRun as PublicShellRun,
-} from '../public/index.js'
+} from '../calls/index.js'
 import { type ExecRequest, readExec } from '../requests/exec.js'
 import { type ProcessRequest, readProcess } from '../requests/process.js'
 import { callbackObserver } from '../run/callbacks.js'

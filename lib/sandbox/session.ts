@@ -3,8 +3,8 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
-import { historyOptions } from '../protocol/session-options.js'
-import type { EnvChanges, HistoryEntry, HistoryOptions, Session as PublicSession } from '../public/index.js'
+import type { EnvChanges, HistoryEntry, HistoryOptions, Session as PublicSession } from '../calls/index.js'
+import { historyOptions } from '../calls/session.js'
 import { readWithDefaults } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'

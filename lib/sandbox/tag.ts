@@ -3,7 +3,7 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import type { Encoding, ExecOptions, ShellRun, ShellTag } from '../public/index.js'
+import type { Encoding, ExecOptions, ShellRun, ShellTag } from '../calls/index.js'
 import { showCommand } from '../schema/command.js'
 import { readEntries, refusal } from '../schema/read.js'
 

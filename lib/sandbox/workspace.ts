@@ -11,7 +11,7 @@ import type {
   WorkspaceDiffOptions,
   WorkspaceDiscardOptions,
   WorkspaceUsage,
-} from '../public/index.js'
+} from '../calls/index.js'
 import { planChanges, planCommit, planDiff, planDiscard } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import type { WorkspaceBackend } from './backend.js'

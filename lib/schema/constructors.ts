@@ -2,7 +2,7 @@
  * Builds kinds from their parts, so that the reader, the JSON form and the bounds cannot disagree.
  */
 import { OptionError } from '../base/errors.js'
-import type { OptionErrorCode } from '../public/errors.js'
+import type { OptionErrorCode } from '../calls/errors.js'
 import type { Kind, OptionInput, OptionTable, OptionValues } from './kind.js'
 import { readGroup, refusal } from './read.js'
 

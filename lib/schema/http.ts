@@ -1,9 +1,8 @@
 /** Kinds of values of HTTP. Their messages never show a value that may be a secret. */
 import { OptionError } from '../base/errors.js'
-import type { PortOptions } from '../public/index.js'
-import { either, mapped, object, oneOf, orUrl, pattern, text } from './constructors.js'
+import { mapped, oneOf, orUrl, pattern, text } from './constructors.js'
 import { VARIABLE_NAME } from './env.js'
-import { type Kind, table } from './kind.js'
+import type { Kind } from './kind.js'
 import { count } from './numbers.js'
 import { quote, readEntries } from './read.js'
 
@@ -91,29 +90,4 @@ export const requestPath = pattern(
   { bounds: 'printable ASCII without blanks, beginning with /' },
 )
 
-export interface StatusRange {
-  min: number
-  max: number
-}
-
 export const statusCode = count(100, 599)
-
-/** Of `status`. */
-export const statusOptions = table<Exclude<PortOptions['status'], number | undefined>>()({
-  min: { ...statusCode, default: 100 },
-  max: { ...statusCode, default: 599 },
-})
-
-/** One status, or a range from the first to the last. */
-export const statusRange = mapped(
-  either(
-    mapped(statusCode, (only) => ({ min: only, max: only })),
-    (value) => typeof value === 'number',
-    object(statusOptions),
-    '100 to 599, or { min, max }',
-  ),
-  ({ min = statusOptions.min.default, max = statusOptions.max.default }, name) => {
-    if (min <= max) return { min, max }
-    throw new OptionError('INVALID_OPTION', `${name} must have a min that is not above its max`)
-  },
-)

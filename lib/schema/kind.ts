@@ -1,10 +1,10 @@
 /**
  * One option of a call: how its value is checked, how it crosses HTTP as JSON, and its bounds.
  *
- * Each call has one table of options, which the compiler compares with the public interface. The following use the table:
- * the reader in `schema/read.ts` and its messages, both ends of the JSON codec (`protocol/codec.ts`), the server's reader of
- * requests (`server/request-json.ts`), the OpenAPI document (`server/document.ts`) and docs/options.md. Texts come from the
- * comments of the interface (`scripts/texts.mjs`).
+ * Each call has one table of options, below its public interface in `lib/calls`, by which the compiler checks it. The
+ * following use the table: the reader in `schema/read.ts` and its messages, both ends of the JSON codec
+ * (`protocol/codec.ts`), the server's reader of requests (`server/request-json.ts`), the OpenAPI document
+ * (`server/document.ts`) and docs/options.md. Texts come from the comments of the interface (`scripts/texts.mjs`).
  */
 
 /** Checks one value and returns it in internal form. Throws OptionError naming `name` and its bounds. */

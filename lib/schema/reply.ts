@@ -1,12 +1,12 @@
 /**
  * The members of replies: how each crosses HTTP as JSON, and its type in the OpenAPI document.
  *
- * Each reply has one table (`protocol/replies.ts`), which the compiler compares with the public interface. The server
+ * Each result has one table below its public interface (`lib/calls`), by which the compiler checks it. The server
  * encodes by it, the client decodes by it, and the document has its schemas (`server/document.ts`).
  */
 import { fromBase64 } from '../base/base64.js'
 import { SandboxError } from '../base/errors.js'
-import type { Encoding, Output } from '../public/index.js'
+import type { Encoding, Output } from '../calls/index.js'
 import { dataSchema, type WireData } from './command.js'
 import type { Typed } from './kind.js'
 

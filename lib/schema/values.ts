@@ -2,7 +2,7 @@
  * Kinds of values that are no text and no numbers: flags, functions, and objects that are recognized by their shape.
  */
 import { OptionError } from '../base/errors.js'
-import type { Encoding, Logger } from '../public/index.js'
+import type { Encoding, Logger } from '../calls/index.js'
 import { either, local, mapped, oneOf } from './constructors.js'
 import type { Callback, Kind } from './kind.js'
 

@@ -5,7 +5,7 @@
  */
 import type { Context, MiddlewareHandler } from 'hono'
 import { report } from '../base/report.js'
-import type { Logger } from '../public/index.js'
+import type { Logger } from '../calls/index.js'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
 

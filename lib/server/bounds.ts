@@ -7,7 +7,7 @@
  */
 
 import { OptionError } from '../base/errors.js'
-import type { Command, Encoding, ExecEvent, ExecOptions, ExecStream } from '../public/index.js'
+import type { Command, Encoding, ExecEvent, ExecOptions, ExecStream } from '../calls/index.js'
 import { readExec } from '../requests/exec.js'
 import type { Result } from '../run/run.js'
 import type { Backend } from '../sandbox/backend.js'

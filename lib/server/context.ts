@@ -1,7 +1,7 @@
 /**
  * The context of every route.
  */
-import type { Logger } from '../public/index.js'
+import type { Logger } from '../calls/index.js'
 import type { Backend } from '../sandbox/backend.js'
 import type { Callers } from './callers.js'
 import type { Metrics } from './metrics.js'

@@ -5,8 +5,8 @@
  * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
  */
 import { AbortError, meaningOf, OptionError, SandboxError } from '../base/errors.js'
-import * as replies from '../protocol/replies.js'
-import type { OptionErrorCode, SandboxErrorCode } from '../public/index.js'
+import { execResult } from '../calls/exec.js'
+import type { OptionErrorCode, SandboxErrorCode } from '../calls/index.js'
 import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 
@@ -204,7 +204,7 @@ function own(error: SandboxFailure): Description {
     context: {
       kind,
       ...issuesOf(error),
-      ...(result && { result: encodeReply(replies.execResult, result) }),
+      ...(result && { result: encodeReply(execResult, result) }),
       ...(logTail !== undefined && { logTail }),
       ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
       ...(error instanceof SandboxError && error.paths !== undefined && { paths: error.paths }),

@@ -3,7 +3,7 @@
  */
 
 import { AbortError, SandboxError } from '../base/errors.js'
-import type { Encoding, ExecResult } from '../public/index.js'
+import type { Encoding, ExecResult } from '../calls/index.js'
 import { planFilter } from '../requests/logs.js'
 import type { Backend, ProcessBackend } from '../sandbox/backend.js'
 

@@ -2,12 +2,7 @@
  * The options of createServer and serve.
  */
 import { OptionError } from '../base/errors.js'
-import {
-  createServerOptions,
-  sandboxdOptions,
-  serveOptions,
-  type serverOptions,
-} from '../protocol/server-options.js'
+import { createServerOptions, sandboxdOptions, serveOptions, type serverOptions } from '../calls/server.js'
 import type { CompleteValues, OptionValues } from '../schema/kind.js'
 import { readWithDefaults, withDefaults } from '../schema/read.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'

@@ -6,8 +6,8 @@
  */
 import { crypto } from '../base/builtin.js'
 import { engineError, OptionError } from '../base/errors.js'
-import type { NamedProcess } from '../protocol/replies.js'
-import type { ProcessInfo } from '../public/index.js'
+import type { ProcessInfo } from '../calls/index.js'
+import type { NamedProcess } from '../protocol/endpoints.js'
 import { readProcess } from '../requests/process.js'
 import { readService } from '../requests/service.js'
 import type { Backend, ProcessBackend, ServiceBackend } from '../sandbox/backend.js'

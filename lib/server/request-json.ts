@@ -7,8 +7,8 @@
  */
 import { OptionError } from '../base/errors.js'
 import { owns } from '../base/own.js'
+import type { OptionErrorCode } from '../calls/index.js'
 import { type Sendable, sendable } from '../protocol/codec.js'
-import type { OptionErrorCode } from '../public/index.js'
 import type { OptionInput, OptionsSchema, OptionTable, Schema, Typed } from '../schema/kind.js'
 import { describe, unknownOption } from '../schema/read.js'
 import { fromBase64 } from './wire.js'

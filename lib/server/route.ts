@@ -5,8 +5,8 @@
  */
 import type { Context, Hono } from 'hono'
 import { report } from '../base/report.js'
+import type { Logger } from '../calls/index.js'
 import type { Endpoint } from '../protocol/endpoints.js'
-import type { Logger } from '../public/index.js'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import { callMismatch } from './callers.js'
 import type { ServerContext } from './context.js'

@@ -6,7 +6,7 @@
  * begun, and the order of arrival does not matter.
  */
 import { crypto } from '../base/builtin.js'
-import type { Encoding, ExecStream } from '../public/index.js'
+import type { Encoding, ExecStream } from '../calls/index.js'
 import { Refusal } from './failure.js'
 import { InputQueue } from './input-queue.js'
 

@@ -11,9 +11,9 @@ import { fs } from '../base/builtin.js'
 import { OptionError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import { signalNumber } from '../base/signals.js'
-import type { SandboxClient } from '../public/client.js'
-import type { Sandbox } from '../public/index.js'
-import type { ServeOptions, Server, Serving, ServingSandboxd } from '../public/server.js'
+import type { SandboxClient } from '../calls/client.js'
+import type { Sandbox } from '../calls/index.js'
+import type { ServeOptions, Server, Serving, ServingSandboxd } from '../calls/server.js'
 import type { Backend } from '../sandbox/backend.js'
 import { backendOf } from '../sandbox/facade.js'
 import { serverToken } from '../schema/http.js'
@@ -30,7 +30,7 @@ import { openWebSockets, wantsWebSocket } from './upgrade.js'
 /** The interval between checks of the connections' time limits, in ms. */
 const MOST_CHECK_INTERVAL_MS = 1000
 
-/** See public/server.ts. */
+/** See calls/server.ts. */
 export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOptions): Promise<Serving> {
   const backend = backendOf(sandbox)
   const plan = withToken(planServe(options))

@@ -5,10 +5,10 @@ import { setMaxListeners } from 'node:events'
 import { type Context, Hono, type Next } from 'hono'
 import { cors } from 'hono/cors'
 import { crypto } from '../base/builtin.js'
+import type { SandboxClient } from '../calls/client.js'
+import type { Sandbox } from '../calls/index.js'
+import type { CreateServerOptions, Server as PublicServer } from '../calls/server.js'
 import { INSTANCE_HEADER } from '../protocol/headers.js'
-import type { SandboxClient } from '../public/client.js'
-import type { Sandbox } from '../public/index.js'
-import type { CreateServerOptions, Server as PublicServer } from '../public/server.js'
 import type { Backend } from '../sandbox/backend.js'
 import { backendOf } from '../sandbox/facade.js'
 import { accessLog } from './access-log.js'
@@ -46,7 +46,7 @@ import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
 import { addWorkspace } from './v1/workspace.js'
 
-/** See public/server.ts. */
+/** See calls/server.ts. */
 export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): PublicServer {
   return buildServer(backendOf(sandbox), planServer(options))
 }

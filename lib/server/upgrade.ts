@@ -9,7 +9,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Readable } from 'node:stream'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
-import type { Server } from '../public/server.js'
+import type { Server } from '../calls/server.js'
 
 /** Most bytes of one message from a client. */
 const MOST_MESSAGE_BYTES = 1024 * 1024

@@ -7,7 +7,7 @@
  */
 import { crypto } from '../base/builtin.js'
 import { OptionError } from '../base/errors.js'
-import type { FileInfo } from '../public/index.js'
+import type { FileInfo } from '../calls/index.js'
 import { Refusal } from './failure.js'
 import { InTurn } from './in-turn.js'
 import { InputQueue } from './input-queue.js'

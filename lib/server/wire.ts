@@ -1,6 +1,6 @@
 /** JSON with the base64 of Node. */
 
-import type { Encoding, Output } from '../public/index.js'
+import type { Encoding, Output } from '../calls/index.js'
 import type { WireData } from '../schema/command.js'
 import { encodeOutput, type Reply } from '../schema/reply.js'
 

@@ -1,10 +1,9 @@
 /** A server as the backend of a sandbox. */
 import { isCode, SandboxError } from '../../base/errors.js'
+import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../calls/index.js'
+import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import * as replies from '../../protocol/replies.js'
-import { sessionOptions } from '../../protocol/session-options.js'
-import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../public/index.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
@@ -125,7 +124,7 @@ export class HttpBackend implements Backend {
 
   /** Only its id is known. */
   process(id: string): ProcessBackend {
-    return new HttpProcess(this.#connection, replies.process.decode({ id }))
+    return new HttpProcess(this.#connection, endpoints.getProcess.reply.decode({ id }))
   }
 
   async killAllProcesses(): Promise<number> {

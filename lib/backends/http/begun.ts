@@ -4,8 +4,7 @@
  * An id alone does not identify a process: the process may have ended and been forgotten, and another client may use the id
  * again.
  */
-import { listProcesses } from '../../protocol/endpoints.js'
-import type { NamedProcess } from '../../protocol/replies.js'
+import { listProcesses, type NamedProcess } from '../../protocol/endpoints.js'
 import type { Connection } from './connection.js'
 
 /** A shorter list is not pruned. */

@@ -1,9 +1,9 @@
 /** The checkpoints of the server's sandbox. */
 import { engineError } from '../../base/errors.js'
+import { checkpointOptions } from '../../calls/checkpoint.js'
+import type { Checkpoint, Rollback, Undo } from '../../calls/index.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { checkpointOptions } from '../../protocol/workspace-options.js'
-import type { Checkpoint, Rollback, Undo } from '../../public/index.js'
 import type { CheckpointPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'

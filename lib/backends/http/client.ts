@@ -1,6 +1,6 @@
 /** `SandboxClient`: the facade over a server. */
-import type { ClientOptions, SandboxClient as PublicSandboxClient, RemoteJobs } from '../../public/client.js'
-import type { Capabilities } from '../../public/index.js'
+import type { ClientOptions, SandboxClient as PublicSandboxClient, RemoteJobs } from '../../calls/client.js'
+import type { Capabilities } from '../../calls/index.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { Jobs } from '../../sandbox/jobs.js'
 import { HttpBackend } from './backend.js'

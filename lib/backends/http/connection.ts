@@ -4,8 +4,8 @@
 
 import { refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError } from '../../base/errors.js'
+import type { LostSandbox } from '../../calls/index.js'
 import { type Endpoint, healthCheck } from '../../protocol/endpoints.js'
-import type { LostSandbox } from '../../public/index.js'
 import { malformed } from '../../schema/reply.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'

@@ -3,8 +3,8 @@
  */
 
 import { AbortError, isCode, OptionError, SandboxError } from '../../base/errors.js'
-import * as replies from '../../protocol/replies.js'
-import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../public/index.js'
+import { execResult } from '../../calls/exec.js'
+import type { Encoding, OptionErrorCode, SandboxErrorCode } from '../../calls/index.js'
 import { malformed } from '../../schema/reply.js'
 
 export interface Envelope {
@@ -49,7 +49,7 @@ export function errorOf(
   const { code, message } = envelope
   // A proxy's reply may only look like one of the server.
   const context = envelope.context ?? {}
-  const result = context.result && replies.execResult.decode(context.result, encoding)
+  const result = context.result && execResult.decode(context.result, encoding)
   const { shortMessage = message } = context
   switch (context.kind) {
     case 'OptionError':

@@ -5,8 +5,8 @@
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
 import { Steps } from '../../base/steps.js'
-import * as replies from '../../protocol/replies.js'
-import type { FileEvent } from '../../public/index.js'
+import { fileEvent } from '../../calls/files.js'
+import type { FileEvent } from '../../calls/index.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
 import { Reconnection } from './reconnection.js'
@@ -91,7 +91,7 @@ export class FileWatch extends Steps<FileEvent> {
     const { done, value } = await step
     if (done) throw connectionError(`${this.#request.path} ended early`)
     if (value.data.type === 'error' && isEnvelope(value.data.error)) throw errorOf(value.data.error)
-    return value.data.type === 'end' ? undefined : replies.fileEvent.decode(value.data)
+    return value.data.type === 'end' ? undefined : fileEvent.decode(value.data)
   }
 
   protected end(): void {

@@ -3,8 +3,8 @@
 import { toBase64 } from '../../base/base64.js'
 import { AbortError, SandboxError } from '../../base/errors.js'
 import { PieceDecoder } from '../../base/utf8.js'
-import { copy, list, mkdir, remove, rename, stat, writeFile } from '../../protocol/endpoints.js'
-import type { Encoding, FileEvent, FileInfo, Output } from '../../public/index.js'
+import type { Encoding, FileEvent, FileInfo, Output } from '../../calls/index.js'
+import { copy, listFiles, mkdir, remove, rename, stat, writeFile } from '../../protocol/endpoints.js'
 import type {
   FileAction,
   FileReadPlan,
@@ -88,7 +88,7 @@ export class HttpFiles implements FilesBackend {
   async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
     const levels = depth === 1 ? {} : { recursive: true, maxDepth: depth }
     const query = { ...queryOf(path), ...levels }
-    return (await this.#connection.call(list, { params: this.#params, query })).files
+    return (await this.#connection.call(listFiles, { params: this.#params, query })).files
   }
 
   async stat(path: CheckedPath): Promise<FileInfo | null> {

@@ -2,11 +2,10 @@
  * Durable jobs on the server. Their cursors outlive the server, so following one does too.
  */
 import { isCode } from '../../base/errors.js'
+import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../calls/index.js'
+import { jobRead, jobStartOptions } from '../../calls/jobs.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { jobStartOptions } from '../../protocol/job-options.js'
-import { jobRead } from '../../protocol/replies.js'
-import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../public/index.js'
 import type { JobReadPlan, JobStartPlan } from '../../requests/jobs.js'
 import type { JobsBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'

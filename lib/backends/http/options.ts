@@ -2,9 +2,9 @@
  * The options of SandboxClient, with their defaults.
  */
 
-import { clientOptions } from '../../protocol/client-options.js'
+import { clientOptions } from '../../calls/client.js'
+import type { Logger } from '../../calls/index.js'
 import type { TOKEN_HEADER } from '../../protocol/headers.js'
-import type { Logger } from '../../public/index.js'
 import { serverUrl } from '../../schema/http.js'
 import { readArgument, readWithDefaults } from '../../schema/read.js'
 import type { Route } from './route.js'

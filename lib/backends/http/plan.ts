@@ -2,9 +2,9 @@
  * The JSON bodies of checked requests. Options that were left out are not sent: the sandbox of the server has defaults.
  */
 
+import { execOptions } from '../../calls/exec.js'
+import { processOptions } from '../../calls/process.js'
 import { encodeOptions } from '../../protocol/codec.js'
-import { execOptions } from '../../protocol/exec-options.js'
-import { processOptions } from '../../protocol/process-options.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'

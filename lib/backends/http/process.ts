@@ -4,8 +4,6 @@
  */
 import { engineError, isCode } from '../../base/errors.js'
 import type { WaitLimits } from '../../base/waiting.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import * as replies from '../../protocol/replies.js'
 import type {
   Encoding,
   LogEvent,
@@ -15,7 +13,9 @@ import type {
   ProcessLogs,
   ProcessStats,
   ProcessWaiting,
-} from '../../public/index.js'
+} from '../../calls/index.js'
+import { logEvent } from '../../calls/logs.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
@@ -32,13 +32,13 @@ export class HttpProcess implements ProcessBackend {
   readonly hasPipe = true
   readonly hasTerminal = true
   readonly #connection: Connection
-  #info: replies.NamedProcess
+  #info: endpoints.NamedProcess
   readonly #terminal: TerminalInput | undefined
   /** Settles after the calls for input so far: requests can overtake each other. */
   #input: Promise<unknown> = Promise.resolve()
 
   /** `hasTerminal`: it is known to have one. */
-  constructor(connection: Connection, info: replies.NamedProcess, hasTerminal = false) {
+  constructor(connection: Connection, info: endpoints.NamedProcess, hasTerminal = false) {
     this.#connection = connection
     this.#info = info
     if (hasTerminal) this.#terminal = new TerminalInput(() => this.#openTerminal())
@@ -117,7 +117,7 @@ export class HttpProcess implements ProcessBackend {
         query: { since: cursor, follow, encoding, pid },
       }),
       value(data) {
-        const event = replies.logEvent.decode(data, encoding)
+        const event = logEvent.decode(data, encoding)
         return event.type === 'exit' ? { value: event } : { value: event, cursor: event.cursor }
       },
     })
@@ -184,7 +184,7 @@ export class HttpProcess implements ProcessBackend {
   }
 
   /** Takes over the state that a reply has reported. */
-  protected update(info: replies.NamedProcess): void {
+  protected update(info: endpoints.NamedProcess): void {
     this.#info = info
   }
 

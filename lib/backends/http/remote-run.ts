@@ -8,8 +8,8 @@
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
 import { AbortError, isCode, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
+import { execResult } from '../../calls/exec.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import * as replies from '../../protocol/replies.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
@@ -205,7 +205,7 @@ export class RemoteRun implements StreamRun {
         return undefined
       }
       case 'complete':
-        return () => replies.execResult.decode(data.result, encoding)
+        return () => execResult.decode(data.result, encoding)
       default:
         return () => {
           throw errorOf(data.error, { encoding, signal })

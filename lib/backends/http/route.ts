@@ -1,7 +1,7 @@
 /**
  * The way to the server of a client, and what the client has to know about it.
  */
-import type { LostSandbox, SandboxError } from '../../public/index.js'
+import type { LostSandbox, SandboxError } from '../../calls/index.js'
 import type { Socket } from './socket.js'
 
 /** Where requests go. */

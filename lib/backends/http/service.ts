@@ -1,9 +1,9 @@
 /**
  * A service on the server. `restarts`, `lastFailure` and `info` are the last known state.
  */
+
+import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import * as replies from '../../protocol/replies.js'
-import type { LogEvent, ProcessInfo, ServiceFailure, ServiceHealth } from '../../public/index.js'
 import type { ServiceBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
 import { HttpProcess } from './process.js'
@@ -18,9 +18,9 @@ export class HttpService extends HttpProcess implements ServiceBackend {
   /** Called after a restart by this object while the service is not watched. */
   watchAgain = () => {}
   #isWatched = false
-  #restarting: Promise<replies.NamedProcess> | undefined
+  #restarting: Promise<endpoints.NamedProcess> | undefined
 
-  constructor(connection: Connection, info: replies.NamedProcess, hasTerminal: boolean) {
+  constructor(connection: Connection, info: endpoints.NamedProcess, hasTerminal: boolean) {
     super(connection, info, hasTerminal)
     this.#connection = connection
   }
@@ -77,13 +77,13 @@ export class HttpService extends HttpProcess implements ServiceBackend {
     }
   }
 
-  #starts(after: number, signal?: AbortSignal): ResumingStream<replies.NamedProcess> {
-    return new ResumingStream<replies.NamedProcess>(this.#connection, {
+  #starts(after: number, signal?: AbortSignal): ResumingStream<endpoints.NamedProcess> {
+    return new ResumingStream<endpoints.NamedProcess>(this.#connection, {
       cursor: after,
       signal,
       subject: 'watching the service',
       request: (pid) => ({ method: 'GET', path: this.path('starts'), query: { pid } }),
-      value: ({ process }) => ({ value: replies.process.decode(process), cursor: process.pid }),
+      value: ({ process }) => ({ value: endpoints.getProcess.reply.decode(process), cursor: process.pid }),
     })
   }
 }

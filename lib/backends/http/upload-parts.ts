@@ -3,9 +3,9 @@
  */
 import { abortable } from '../../base/abort.js'
 import { pause } from '../../base/waiting.js'
+import type { FileInfo } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
-import type { FileInfo } from '../../public/index.js'
 import type { FileWritePlan } from '../../requests/files.js'
 import type { Connection } from './connection.js'
 

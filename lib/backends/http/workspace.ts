@@ -1,13 +1,14 @@
 /** The copy-on-write workspace of the server's sandbox. */
-import { encodeOptions } from '../../protocol/codec.js'
-import * as endpoints from '../../protocol/endpoints.js'
+
+import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
 import {
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
   workspaceDiscardOptions,
-} from '../../protocol/workspace-options.js'
-import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../public/index.js'
+} from '../../calls/workspace.js'
+import { encodeOptions } from '../../protocol/codec.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import type { ChangesPlan, CommitPlan, DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import { Bytes } from './collected.js'

@@ -1,8 +1,8 @@
 /** The backend of a sandbox in this process, on the engine. */
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import type { sessionOptions } from '../../protocol/session-options.js'
-import type { Capabilities, HistoryEntry, Logger, Sandbox } from '../../public/index.js'
+import type { Capabilities, HistoryEntry, Logger, Sandbox } from '../../calls/index.js'
+import type { sessionOptions } from '../../calls/session.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
 import type { ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'

@@ -7,7 +7,7 @@
 
 import { report } from '../../base/report.js'
 import type { NativeEvent } from '../../boundary/index.js'
-import type { Logger } from '../../public/index.js'
+import type { Logger } from '../../calls/index.js'
 
 /** Receives the events of one call. Must not throw: its caller is the addon. */
 export type Listener = (event: NativeEvent) => void

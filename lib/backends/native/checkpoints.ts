@@ -1,7 +1,7 @@
 /** The checkpoints and forks of a sandbox in this process. */
 import { engineError } from '../../base/errors.js'
 import type { NativePoint } from '../../boundary/index.js'
-import type { Checkpoint, Rollback, Sandbox, Undo } from '../../public/index.js'
+import type { Checkpoint, Rollback, Sandbox, Undo } from '../../calls/index.js'
 import type { CheckpointPlan, ForkPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine, returned, type Send } from './engine.js'

@@ -113,16 +113,9 @@ export class Run {
 }
 
 function send(native: NativeSandbox, id: number, request: NativeExec): void {
-  const { sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, encoding } = request
+  const { sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, encoding, extras } = request
   const asText = encoding === 'utf8'
-  const extras = hasExtras(request) ? request : undefined
   native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
-}
-
-function hasExtras(request: NativeExec): boolean {
-  const { text, cwd, envNames, input, mergeOutput, outputLimit, start, events, window } = request
-  const changes = (cwd ?? envNames ?? mergeOutput ?? outputLimit ?? start) !== undefined
-  return text === undefined || changes || input !== 'none' || events || window !== undefined
 }
 
 function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {

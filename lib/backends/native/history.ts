@@ -5,7 +5,7 @@
 
 import { signalName } from '../../base/signals.js'
 import type { NativeResult } from '../../boundary/index.js'
-import type { HistoryEntry } from '../../public/index.js'
+import type { HistoryEntry } from '../../calls/index.js'
 
 /** Commands kept for each session. */
 const MOST_COMMANDS = 100

@@ -10,7 +10,7 @@ import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
 import { isoTime } from '../../base/time.js'
 import type { NativeResult } from '../../boundary/index.js'
-import type { Encoding, ExecResult, Output } from '../../public/index.js'
+import type { Encoding, ExecResult, Output } from '../../calls/index.js'
 import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import type { ExecPlan } from './plan/exec.js'
@@ -48,7 +48,10 @@ function chooseFailure(
   }
   if (end.result?.outputLimited) {
     const by = result.signal === null ? '' : ` and was ended by ${result.signal}`
-    return fail('OUTPUT_LIMIT', `printed more than its outputLimit of ${plan.request.outputLimit} bytes${by}`)
+    return fail(
+      'OUTPUT_LIMIT',
+      `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${by}`,
+    )
   }
   if (result.isCanceled && !end.killed) {
     if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }

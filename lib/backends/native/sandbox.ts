@@ -1,6 +1,6 @@
 /** `Sandbox`: the facade on this process's engine. */
 
-import type { Capabilities, Sandbox as PublicSandbox, SandboxOptions } from '../../public/index.js'
+import type { Capabilities, Sandbox as PublicSandbox, SandboxOptions } from '../../calls/index.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { NativeBackend } from './backend.js'

@@ -8,7 +8,7 @@
  */
 import type { TracingChannel } from 'node:diagnostics_channel'
 import { diagnosticsChannel } from '../../base/builtin.js'
-import type { ProcessExit } from '../../public/index.js'
+import type { ProcessExit } from '../../calls/index.js'
 import { envChanges } from '../../schema/env.js'
 import { readArgument } from '../../schema/read.js'
 

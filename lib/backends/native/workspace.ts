@@ -1,7 +1,7 @@
 /** The copy-on-write workspace of a sandbox in this process. */
 import { engineError } from '../../base/errors.js'
 import type { NativeChange, NativeEvent } from '../../boundary/index.js'
-import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../public/index.js'
+import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
 import type { ChangesPlan, CommitPlan, DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import { abortable, Engine, returned, type Send } from './engine.js'

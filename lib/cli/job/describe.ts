@@ -3,7 +3,7 @@
  */
 
 import { signalNumber } from '../../base/signals.js'
-import type { JobInfo, JobStatus } from '../../public/index.js'
+import type { JobInfo, JobStatus } from '../../calls/index.js'
 import { exitCodeOfEnd } from '../failure.js'
 import { colorsOf } from '../terminal.js'
 

@@ -3,7 +3,7 @@
  * the exit code is the job's. Ctrl-C stops following and does not affect the job.
  */
 import type { Command } from 'commander'
-import type { JobRead, Jobs } from '../../public/index.js'
+import type { JobRead, Jobs } from '../../calls/index.js'
 import { followUntilSignal } from '../detach.js'
 import { NOBODY_READS, printJson, write } from '../terminal.js'
 import { byteOffset } from '../values.js'

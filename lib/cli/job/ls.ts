@@ -3,7 +3,7 @@
  */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { JobStatus } from '../../public/index.js'
+import type { JobStatus } from '../../calls/index.js'
 import { note, printJson, printLine } from '../terminal.js'
 import { describeJob } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'

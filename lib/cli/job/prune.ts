@@ -6,8 +6,8 @@
  */
 import type { Command } from 'commander'
 import { OptionError } from '../../base/errors.js'
+import type { JobInfo, Jobs } from '../../calls/index.js'
 import { prunable, removeEnded } from '../../jobs/prune.js'
-import type { JobInfo, Jobs } from '../../public/index.js'
 import { withExamples } from '../examples.js'
 import { confirm, isInteractive, note, printJson, printLine } from '../terminal.js'
 import { duration } from '../values.js'

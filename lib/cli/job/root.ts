@@ -2,7 +2,7 @@
  * Common options of all job verbs: the directory of jobs, and JSON.
  */
 import type { Command } from 'commander'
-import type { Jobs } from '../../public/index.js'
+import type { Jobs } from '../../calls/index.js'
 
 export interface RootOptions {
   root?: string

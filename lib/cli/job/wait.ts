@@ -3,7 +3,7 @@
  */
 import type { Command } from 'commander'
 import { signalNumber } from '../../base/signals.js'
-import type { JobStatus, Jobs } from '../../public/index.js'
+import type { JobStatus, Jobs } from '../../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from '../failure.js'
 import { onSignals } from '../signals.js'
 import { colorsOf, printJson } from '../terminal.js'

@@ -5,7 +5,7 @@
 import path from 'node:path'
 import type { Command } from 'commander'
 import { OptionError } from '../../base/errors.js'
-import type { Files } from '../../public/index.js'
+import type { Files } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
 import { download } from './download.js'
 import { type ServerOptions, useFiles, withServer } from './server.js'

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { chmod, lstat, mkdir, open, rename, rm } from 'node:fs/promises'
 import { OptionError, SandboxError } from '../../base/errors.js'
-import type { FileInfo, FilePath, Files } from '../../public/index.js'
+import type { FileInfo, FilePath, Files } from '../../calls/index.js'
 import { printable } from '../terminal.js'
 import { joined } from './upload.js'
 

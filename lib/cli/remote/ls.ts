@@ -2,7 +2,7 @@
  * `nacre ls`: the files of a directory on a server, one line for each.
  */
 import type { Command } from 'commander'
-import type { FileInfo } from '../../public/index.js'
+import type { FileInfo } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
 import { printable, printJson, printLine } from '../terminal.js'
 import { type ServerOptions, useFiles, withServer } from './server.js'

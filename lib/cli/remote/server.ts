@@ -3,7 +3,7 @@
  */
 import type { Command } from 'commander'
 import { SandboxError } from '../../base/errors.js'
-import type { Files } from '../../public/index.js'
+import type { Files } from '../../calls/index.js'
 import { tokenOf } from '../values.js'
 
 export interface ServerOptions {

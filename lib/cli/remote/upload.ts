@@ -2,7 +2,7 @@
 import { lstatSync, readdirSync, readlinkSync, type Stats, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { OptionError } from '../../base/errors.js'
-import type { Files } from '../../public/index.js'
+import type { Files } from '../../calls/index.js'
 import { printable } from '../terminal.js'
 
 const PIECE_BYTES = 256 * 1024

@@ -2,7 +2,7 @@
  * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
  */
 import { SandboxError } from '../../base/errors.js'
-import type { Encoding, ExecEvent, ExecResult, LogEvent } from '../../public/index.js'
+import type { Encoding, ExecEvent, ExecResult, LogEvent } from '../../calls/index.js'
 import { planLogStream } from '../../requests/logs.js'
 import { oneOf } from '../../schema/constructors.js'
 import { env } from '../../schema/env.js'

@@ -1,15 +1,15 @@
 /**
  * Background processes, as clients of a sandbox container know them.
  */
-import { processStatus } from '../../protocol/replies.js'
-import type { ProcessLogs, ProcessStatus } from '../../public/index.js'
+
+import type { ProcessLogs, ProcessStatus } from '../../calls/index.js'
+import { PROCESS_STATUSES, processStatus } from '../../calls/process.js'
 import { planFilter, planLogStream, readKill } from '../../requests/logs.js'
 import { oneOf } from '../../schema/constructors.js'
 import { env } from '../../schema/env.js'
 import type { Kind } from '../../schema/kind.js'
 import { identifier, readId } from '../../schema/names.js'
 import { milliseconds } from '../../schema/numbers.js'
-import { PROCESS_STATUSES } from '../../schema/process.js'
 import { list, number, reply, text, yes } from '../../schema/reply.js'
 import { flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'

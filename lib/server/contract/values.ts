@@ -3,8 +3,8 @@
  */
 import { engineError } from '../../base/errors.js'
 import { signalNumber } from '../../base/signals.js'
-import * as replies from '../../protocol/replies.js'
-import type { EnvChanges, ProcessInfo } from '../../public/index.js'
+import type { EnvChanges, ProcessInfo } from '../../calls/index.js'
+import { processStatus } from '../../calls/process.js'
 import type { Backend, ProcessBackend } from '../../sandbox/backend.js'
 import { readId } from '../../schema/names.js'
 import { number, optional, reply, text, yes } from '../../schema/reply.js'
@@ -20,7 +20,7 @@ export const containerProcess = reply<ContainerProcess>(
     id: text,
     pid: number,
     command: text,
-    status: replies.processStatus,
+    status: processStatus,
     startTime: text,
     endTime: optional(text),
     exitCode: optional(number),

@@ -2,7 +2,7 @@
  * What the gRPC service and the REST API report alike: the code and the message of an error of the engine.
  */
 import { meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { SandboxErrorCode } from '../../public/index.js'
+import type { SandboxErrorCode } from '../../calls/index.js'
 
 const SHARED = {
   FILE_NOT_FOUND: 'NOT_FOUND',

@@ -3,7 +3,7 @@
  */
 import type { ServerUnaryCall, ServerWritableStream, sendUnaryData } from '@grpc/grpc-js'
 import { report } from '../../base/report.js'
-import type { Logger } from '../../public/index.js'
+import type { Logger } from '../../calls/index.js'
 import { type CallEnd, endOf } from './call-end.js'
 import { Refused, statusOf } from './status.js'
 

@@ -1,7 +1,7 @@
 /**
  * A directory as JSON.
  */
-import type { FileInfo } from '../../public/index.js'
+import type { FileInfo } from '../../calls/index.js'
 import type { FilesBackend } from '../../sandbox/backend.js'
 import { type CheckedPath, checkPath } from '../../schema/paths.js'
 

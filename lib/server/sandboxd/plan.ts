@@ -1,5 +1,5 @@
 /** How sandboxd listens: its options and those that it shares with the server, checked. */
-import type { Logger } from '../../public/index.js'
+import type { Logger } from '../../calls/index.js'
 
 export interface SandboxdPlan {
   host: string

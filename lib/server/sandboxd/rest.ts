@@ -6,7 +6,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { report } from '../../base/report.js'
-import type { Logger } from '../../public/index.js'
+import type { Logger } from '../../calls/index.js'
 import { isLoopback, isLoopbackName } from '../guard.js'
 import { listenError } from '../listen-error.js'
 import { Requests } from '../requests.js'

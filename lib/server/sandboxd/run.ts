@@ -4,7 +4,7 @@
 
 import type { LocalProcess } from '../../backends/native/processes/process.js'
 import { signalNumber } from '../../base/signals.js'
-import type { LogEvent, ProcessExit } from '../../public/index.js'
+import type { LogEvent, ProcessExit } from '../../calls/index.js'
 import { planLogStream } from '../../requests/logs.js'
 import { Refused } from './status.js'
 

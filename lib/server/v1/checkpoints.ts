@@ -1,6 +1,7 @@
 /** Checkpoints of the workspace and the sessions. */
+
+import { checkpointOptions } from '../../calls/checkpoint.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { checkpointOptions } from '../../protocol/workspace-options.js'
 import { planCheckpoint, readCheckpoint } from '../../requests/workspace.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'

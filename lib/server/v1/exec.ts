@@ -2,10 +2,9 @@
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
 
+import { execOptions, execResult } from '../../calls/exec.js'
+import type { Encoding, ExecEvent } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { execOptions } from '../../protocol/exec-options.js'
-import * as replies from '../../protocol/replies.js'
-import type { Encoding, ExecEvent } from '../../public/index.js'
 import { command, data } from '../../schema/command.js'
 import { killSignal } from '../../schema/signals.js'
 import { flag } from '../../schema/values.js'
@@ -120,7 +119,7 @@ function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerE
     case 'stderr':
       return { data: { ...event, data: encodeData(event.data) } }
     case 'complete':
-      return { data: { ...event, result: encodeReply(replies.execResult, event.result) } }
+      return { data: { ...event, result: encodeReply(execResult, event.result) } }
     case 'error':
       return { data: errorEvent(server, event.error, 'v1') }
   }

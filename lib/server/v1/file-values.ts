@@ -1,7 +1,7 @@
 /** Files in requests. Paths are text, or base64 where they are not UTF-8. */
 
 import { OptionError } from '../../base/errors.js'
-import type { FilePath } from '../../public/index.js'
+import type { FilePath } from '../../calls/index.js'
 import type { Backend, FilesBackend } from '../../sandbox/backend.js'
 import { base64 } from '../../schema/command.js'
 import { anyText } from '../parameters.js'

@@ -2,9 +2,8 @@
  * Files of a session, without their content: their properties, their directories, and their changes.
  */
 
+import { fileCopyOptions, fileEvent, fileRemoveOptions } from '../../calls/files.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { fileCopyOptions, fileRemoveOptions } from '../../protocol/file-options.js'
-import * as replies from '../../protocol/replies.js'
 import {
   planFileCopy,
   planFileList,
@@ -38,7 +37,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
     }),
   })
   define({
-    ...endpoints.list,
+    ...endpoints.listFiles,
     summary: 'Lists a directory, sorted by path. Without a path, lists the directory of the session.',
     errors,
     query: shape({ ...pathQuery, recursive: queryFlag, maxDepth: queryNumber }),
@@ -94,7 +93,7 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
       const changes = found.watch(path, planFileWatch({ recursive: query.recursive, signal }))
       return events(
         changes,
-        (change) => [{ data: encodeReply(replies.fileEvent, change) }],
+        (change) => [{ data: encodeReply(fileEvent, change) }],
         [],
         () => [{ data: { type: 'end' } }],
       )

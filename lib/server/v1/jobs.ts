@@ -2,9 +2,8 @@
  * Durable jobs. They outlive the server, and so do their cursors.
  */
 import { engineError } from '../../base/errors.js'
+import { jobCancelOptions, jobRead, jobStartOptions } from '../../calls/jobs.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { jobCancelOptions, jobStartOptions } from '../../protocol/job-options.js'
-import * as replies from '../../protocol/replies.js'
 import { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from '../../requests/jobs.js'
 import { encoding } from '../../schema/values.js'
 import { MOST_EVENT_BYTES } from '../bounds.js'
@@ -78,7 +77,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
       const pieces = jobs.follow(jobId, readCursor(since), planJobFollow({ ...rest, maxBytes, signal }))
       return events(
         pieces,
-        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeReply(replies.jobRead, read) } }],
+        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeReply(jobRead, read) } }],
         [],
         () => [{ data: { type: 'end' } }],
       )

@@ -1,14 +1,15 @@
 /**
  * The input and output of processes, their resources, and the health of services.
  */
+
+import type { LogEvent, ProcessInfo } from '../../calls/index.js'
+import { logEvent } from '../../calls/logs.js'
+import { terminalOptions } from '../../calls/process.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import * as replies from '../../protocol/replies.js'
-import type { LogEvent, ProcessInfo } from '../../public/index.js'
 import { planLogStream, planLogs } from '../../requests/logs.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { closeInput, resize, write } from '../../sandbox/process.js'
 import { data } from '../../schema/command.js'
-import { terminalOptions } from '../../schema/process.js'
 import { encoding, flag } from '../../schema/values.js'
 import type { ServerContext } from '../context.js'
 import { InTurn } from '../in-turn.js'
@@ -56,7 +57,7 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
         (event) => [
           {
             id: event.type === 'exit' ? undefined : event.cursor,
-            data: encodeReply(replies.logEvent, event),
+            data: encodeReply(logEvent, event),
           },
         ],
         [],
@@ -79,7 +80,10 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
         (process) => [
           {
             id: process.pid,
-            data: { type: 'start', process: encodeReply(replies.process, withInstance(service, process)) },
+            data: {
+              type: 'start',
+              process: encodeReply(endpoints.getProcess.reply, withInstance(service, process)),
+            },
           },
         ],
         [],

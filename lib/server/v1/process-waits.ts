@@ -1,8 +1,9 @@
 /**
  * Waits for a process: its end, a line of its log, a port. The wait ends when the client disconnects.
  */
+
+import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../calls/waits.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../protocol/wait-options.js'
 import { planWait, planWaitForLog, planWaitForPort } from '../../requests/waits.js'
 import { portNumber } from '../../schema/http.js'
 import type { ServerContext } from '../context.js'

@@ -2,9 +2,10 @@
  * Background processes and services: starting, listing, ending.
  */
 import { OptionError } from '../../base/errors.js'
+import { killOptions, processOptions } from '../../calls/process.js'
+import { serviceOptions } from '../../calls/service.js'
+import { portOptions } from '../../calls/waits.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { killOptions, processOptions, serviceOptions } from '../../protocol/process-options.js'
-import { portOptions } from '../../protocol/wait-options.js'
 import { planFilter, readKill } from '../../requests/logs.js'
 import { healthCheck } from '../../requests/service.js'
 import { command } from '../../schema/command.js'

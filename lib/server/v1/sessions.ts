@@ -2,8 +2,9 @@
  * Sessions and their variables.
  */
 import { engineError } from '../../base/errors.js'
+import { setEnvVarsOptions } from '../../calls/sandbox.js'
+import { historyOptions, sessionOptions } from '../../calls/session.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { historyOptions, sessionOptions, setEnvVarsOptions } from '../../protocol/session-options.js'
 import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { Backend } from '../../sandbox/backend.js'
 import { setEnv } from '../../sandbox/runner.js'

@@ -2,8 +2,8 @@
  * Uploads in parts, for clients whose calls survive their connections.
  */
 
+import { fileWriteOptions } from '../../calls/files.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import { fileWriteOptions } from '../../protocol/file-options.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import { planFileWrite } from '../../requests/files.js'
 import { data as path } from '../../schema/command.js'

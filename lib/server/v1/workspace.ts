@@ -1,11 +1,12 @@
 /** The copy-on-write workspace of the sandbox, and the workspaces with a name that were kept. */
-import * as endpoints from '../../protocol/endpoints.js'
+
 import {
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
   workspaceDiscardOptions,
-} from '../../protocol/workspace-options.js'
+} from '../../calls/workspace.js'
+import * as endpoints from '../../protocol/endpoints.js'
 import { planChanges, planCommit, planDiff, planDiscard } from '../../requests/workspace.js'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'

@@ -2,7 +2,7 @@
 import { engineError } from '../../../base/errors.js'
 import { decodeText } from '../../../base/text.js'
 import type { NativeEvent } from '../../../boundary/index.js'
-import type { Encoding, FileInfo, Output } from '../../../public/index.js'
+import type { Encoding, FileInfo, Output } from '../../../calls/index.js'
 import type {
   FileAction,
   FileReadPlan,

@@ -1,7 +1,7 @@
 /** Translates the engine's descriptions of files to the public form. */
 import { engineError } from '../../../base/errors.js'
 import type { NativeEvent, NativeFile } from '../../../boundary/index.js'
-import type { FileInfo } from '../../../public/index.js'
+import type { FileInfo } from '../../../calls/index.js'
 import { nameOf } from '../../../schema/paths.js'
 
 export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: NativeFile): FileInfo {

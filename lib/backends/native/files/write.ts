@@ -1,7 +1,7 @@
 /** Writes files: as a whole, or in pieces as a source produces them. */
 import { onAbort, refuseAborted } from '../../../base/abort.js'
 import { AbortError, engineError } from '../../../base/errors.js'
-import type { FileInfo } from '../../../public/index.js'
+import type { FileInfo } from '../../../calls/index.js'
 import type { FileWritePlan } from '../../../requests/files.js'
 import { inputBytes } from '../../../schema/command.js'
 import { readArgument } from '../../../schema/read.js'

@@ -1,7 +1,7 @@
 /** Translates a command to the request that crosses the boundary, with the sandbox's defaults. */
 
-import type { NativeExec } from '../../../boundary/index.js'
-import { sessionExecOptions } from '../../../protocol/exec-options.js'
+import type { NativeExec, NativeExecExtras } from '../../../boundary/index.js'
+import { sessionExecOptions } from '../../../calls/exec.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
 
@@ -27,28 +27,36 @@ export interface ExecPlan {
   onPid: ExecRequest['onPid']
 }
 
-export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
+/** `live`: the events that the run sends. */
+export function planExec(
+  exec: ExecRequest,
+  defaults: ExecDefaults,
+  live: Pick<NativeExecExtras, 'events' | 'window'> = { events: areLive(exec.callbacks) },
+): ExecPlan {
   const { command, sessionId, encoding, values } = exec
   const { input, signal } = values
   const { stripFinalNewline, check } = sessionExecOptions
   const request: NativeExec = {
     sessionId,
-    ...command,
-    cwd: values.cwd,
-    envNames: values.env?.names,
-    envValues: values.env?.values,
+    text: command.text,
     timeout: values.timeout ?? defaults.timeout,
     killSignal: values.killSignal ?? defaults.killSignal,
     forceKillAfterDelay: values.forceKillAfterDelay ?? defaults.forceKillAfterDelay,
     maxBuffer:
       values.maxBuffer ?? Math.min(defaults.maxBuffer, exec.bounds?.maxBuffer ?? Number.POSITIVE_INFINITY),
     encoding,
-    input: inputKind(input),
-    mergeOutput: values.mergeOutput,
-    outputLimit: values.outputLimit,
-    inputBytes: input instanceof Uint8Array ? input : undefined,
-    ...(exec.onPid && { start: true }),
-    events: areLive(exec.callbacks),
+    extras: unlessPlain({
+      argv: command.argv,
+      cwd: values.cwd,
+      envNames: values.env?.names,
+      envValues: values.env?.values,
+      input: inputKind(input),
+      inputBytes: input instanceof Uint8Array ? input : undefined,
+      mergeOutput: values.mergeOutput,
+      outputLimit: values.outputLimit,
+      start: exec.onPid && true,
+      ...live,
+    }),
   }
   return {
     request,
@@ -64,11 +72,19 @@ export function planExec(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
 /** Plans a run whose output is read while it runs. */
 export function planStream(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
   const maxBuffer = exec.wholeResult ? defaults.maxBuffer : defaults.streamMaxBuffer
-  const plan = planExec(exec, { ...defaults, maxBuffer })
-  return { ...plan, request: { ...plan.request, events: true, window: exec.bounds?.window } }
+  return planExec(exec, { ...defaults, maxBuffer }, { events: true, window: exec.bounds?.window })
 }
 
-function inputKind(input: CheckedInput | undefined): NativeExec['input'] {
+/** Undefined for most commands, which have none of these options. `Object.values` would be slower. */
+function unlessPlain(extras: NativeExecExtras): NativeExecExtras | undefined {
+  for (const name in extras) {
+    const value = extras[name as keyof NativeExecExtras]
+    if (value !== undefined && value !== false && value !== 'none') return extras
+  }
+  return undefined
+}
+
+function inputKind(input: CheckedInput | undefined): NativeExecExtras['input'] {
   if (input === undefined) return 'none'
   return input instanceof Uint8Array ? 'bytes' : 'stream'
 }

@@ -1,7 +1,7 @@
 /** Translates a process to the request that crosses the boundary, with the sandbox's defaults. */
 
 import type { NativeProcessStart } from '../../../boundary/index.js'
-import { processOptions } from '../../../protocol/process-options.js'
+import { processOptions } from '../../../calls/process.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'
 import { withDefaults } from '../../../schema/read.js'

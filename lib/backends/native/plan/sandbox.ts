@@ -3,9 +3,9 @@
  */
 import { path } from '../../../base/builtin.js'
 import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
-import { sandboxOptions } from '../../../protocol/sandbox-options.js'
-import type { sessionOptions } from '../../../protocol/session-options.js'
-import type { Logger } from '../../../public/index.js'
+import type { Logger } from '../../../calls/index.js'
+import { sandboxOptions } from '../../../calls/sandbox.js'
+import type { sessionOptions } from '../../../calls/session.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
 import type { OptionValues } from '../../../schema/kind.js'
 import { readOptions, withDefaults } from '../../../schema/read.js'

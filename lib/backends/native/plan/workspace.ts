@@ -2,8 +2,8 @@
 import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeWorkspaceConfig } from '../../../boundary/index.js'
+import type { workspaceOptions } from '../../../calls/workspace.js'
 import type { OptionValues } from '../../../schema/kind.js'
-import type { workspaceOptions } from '../../../schema/workspace.js'
 
 /** What the rules for the directory look at. Both paths are absolute. */
 interface Surroundings {

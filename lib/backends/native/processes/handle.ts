@@ -8,7 +8,7 @@
 import { isCode } from '../../../base/errors.js'
 import { signalName } from '../../../base/signals.js'
 import type { NativeProcess, NativeProcessRef } from '../../../boundary/index.js'
-import type { ProcessExit, ProcessInfo } from '../../../public/index.js'
+import type { ProcessExit, ProcessInfo } from '../../../calls/index.js'
 import type { KillRequest } from '../../../requests/logs.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan } from '../plan/process.js'

@@ -9,7 +9,7 @@ import type { StringDecoder } from 'node:string_decoder'
 import { stringDecoder } from '../../../base/builtin.js'
 import { isoTime } from '../../../base/time.js'
 import type { NativeLog } from '../../../boundary/index.js'
-import type { Encoding, LogOutput } from '../../../public/index.js'
+import type { Encoding, LogOutput } from '../../../calls/index.js'
 
 const STDERR = 2
 

@@ -8,7 +8,7 @@
 import { onAbort } from '../../../base/abort.js'
 import { AbortError } from '../../../base/errors.js'
 import type { NativeLog } from '../../../boundary/index.js'
-import type { Encoding, LogEvent } from '../../../public/index.js'
+import type { Encoding, LogEvent } from '../../../calls/index.js'
 import type { LogStreamPlan } from '../../../requests/logs.js'
 import type { Engine } from '../engine.js'
 import { exitOf, type ProcessHandle } from './handle.js'

@@ -4,7 +4,7 @@
 
 import { decodeText } from '../../../base/text.js'
 import type { NativeProcessRef } from '../../../boundary/index.js'
-import type { Encoding, Output, ProcessLogs } from '../../../public/index.js'
+import type { Encoding, Output, ProcessLogs } from '../../../calls/index.js'
 import type { Engine } from '../engine.js'
 import { LogDecoder } from './log-decoder.js'
 import { LogReader } from './log-reader.js'

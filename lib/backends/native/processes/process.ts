@@ -13,7 +13,7 @@ import type {
   ProcessLogs,
   ProcessStats,
   ProcessWaiting,
-} from '../../../public/index.js'
+} from '../../../calls/index.js'
 import type { KillRequest, LogStreamPlan } from '../../../requests/logs.js'
 import type { LogPlan, PortPlan } from '../../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'

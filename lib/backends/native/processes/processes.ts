@@ -5,7 +5,7 @@
  * leaves the table at the next lookup, or at the latest when the table has doubled.
  */
 import { engineError, SandboxError } from '../../../base/errors.js'
-import type { Logger } from '../../../public/index.js'
+import type { Logger } from '../../../calls/index.js'
 import type { ProcessFilter } from '../../../requests/logs.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'

@@ -2,7 +2,7 @@
  * A service on this process's engine: its current process, health and restarts.
  */
 
-import type { ProcessInfo, ServiceFailure, ServiceHealth } from '../../../public/index.js'
+import type { ProcessInfo, ServiceFailure, ServiceHealth } from '../../../calls/index.js'
 import type { KillRequest } from '../../../requests/logs.js'
 import type { ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'

@@ -4,7 +4,7 @@
 
 import type { WaitLimits } from '../../../base/waiting.js'
 import { pause, within } from '../../../base/waiting.js'
-import type { ProcessWaiting } from '../../../public/index.js'
+import type { ProcessWaiting } from '../../../calls/index.js'
 import type { Engine } from '../engine.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'

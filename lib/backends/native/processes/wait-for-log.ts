@@ -6,7 +6,7 @@
  */
 
 import { within } from '../../../base/waiting.js'
-import type { LogMatch } from '../../../public/index.js'
+import type { LogMatch } from '../../../calls/index.js'
 import type { LogPlan } from '../../../requests/waits.js'
 import type { Engine } from '../engine.js'
 import { exitedBeforeReady, notInTime } from './failures.js'

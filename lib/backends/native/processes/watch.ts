@@ -1,7 +1,7 @@
 /**
  * A process's output as text, and its end, for callbacks. Watching does not keep the event loop alive.
  */
-import type { LogEvent } from '../../../public/index.js'
+import type { LogEvent } from '../../../calls/index.js'
 import type { Engine } from '../engine.js'
 import { exitOf, type ProcessHandle } from './handle.js'
 import { LogDecoder } from './log-decoder.js'

@@ -1,5 +1,11 @@
 /** Checkpoints and forks of a sandbox with a copy-on-write workspace: its files and the state of its shells at one moment. */
 
+import { oneOf } from '../schema/constructors.js'
+import { table } from '../schema/kind.js'
+import { displayName } from '../schema/names.js'
+import { list, orNull, reply, text } from '../schema/reply.js'
+import { abortSignal } from '../schema/signals.js'
+
 /** Options of {@link Sandbox.checkpoint}. */
 export interface CheckpointOptions {
   /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
@@ -13,6 +19,10 @@ export interface CheckpointOptions {
   signal?: AbortSignal
 }
 
+const busy = { ...oneOf(['copy', 'reject']), default: 'copy' } as const
+
+export const checkpointOptions = table<CheckpointOptions>()({ name: displayName, busy, signal: abortSignal })
+
 /** Options of {@link Sandbox.fork}. */
 export interface ForkOptions {
   /**
@@ -23,6 +33,8 @@ export interface ForkOptions {
   /** Ends the wait for running commands: the call rejects with an AbortError, and there are no forks. Default: none. */
   signal?: AbortSignal
 }
+
+export const forkOptions = table<ForkOptions>()({ busy, signal: abortSignal })
 
 /** A moment to which a sandbox can be rolled back. */
 export interface Checkpoint {
@@ -36,6 +48,11 @@ export interface Checkpoint {
   sessions: string[]
 }
 
+export const checkpoint = reply<Checkpoint>(
+  { id: text, name: orNull(text), createdAt: text, sessions: list(text) },
+  'Checkpoint',
+)
+
 /** What {@link Sandbox.undo} did. */
 export interface Undo {
   /** The command, at most its first 1000 characters. Those that several sessions began at the same moment are lines of it. */
@@ -46,6 +63,12 @@ export interface Undo {
   endedSessions: string[]
 }
 
+export const undo = reply<Undo>({
+  command: text,
+  endedProcesses: list(text),
+  endedSessions: list(text),
+})
+
 /** What {@link Sandbox.rollback} did. */
 export interface Rollback {
   /** The checkpoint. */
@@ -55,3 +78,9 @@ export interface Rollback {
   /** The ids of the sessions that were created after the checkpoint, and have ended. */
   endedSessions: string[]
 }
+
+export const rollback = reply<Rollback>({
+  checkpoint,
+  endedProcesses: list(text),
+  endedSessions: list(text),
+})

@@ -1,8 +1,35 @@
 /** Foreground commands: options, results and events. */
 
-import type { Encoding, EnvChanges, Input, Output, Signal, SignalName } from './command.js'
+import { input } from '../schema/command.js'
+import { env } from '../schema/env.js'
+import { table } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { bytes, milliseconds } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import {
+  boolean,
+  decodeOutput,
+  list,
+  number,
+  optional,
+  orNull,
+  output,
+  reply,
+  text,
+} from '../schema/reply.js'
+import { abortSignal, killSignal } from '../schema/signals.js'
+import { callback, encoding, flag, ownFlag } from '../schema/values.js'
+import {
+  type Encoding,
+  type EnvChanges,
+  type Input,
+  type Output,
+  type Signal,
+  type SignalName,
+  signalName,
+} from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
-import type { Denial } from './isolation.js'
+import { type Denial, denial } from './isolation.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
 
@@ -97,12 +124,42 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   onError?: (error: unknown) => void
 }
 
+export const sessionExecOptions = table<SessionExecOptions<Encoding, boolean>>()({
+  cwd: directory,
+  env,
+  timeout: milliseconds,
+  signal: abortSignal,
+  killSignal,
+  forceKillAfterDelay: milliseconds,
+  input,
+  encoding: { ...encoding, default: 'utf8' },
+  mergeOutput: { ...flag, default: false },
+  lines: { ...ownFlag, default: false },
+  stripFinalNewline: { ...flag, default: false },
+  maxBuffer: bytes,
+  outputLimit: bytes,
+  check: { ...flag, default: false },
+  verbose: ownFlag,
+  onOutput: callback,
+  onStdout: callback,
+  onStderr: callback,
+  onLine: callback,
+  onStart: callback,
+  onComplete: callback,
+  onError: callback,
+})
+
 /** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
 export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
   extends SessionExecOptions<E, L> {
   /** The session to run in. Default: 'default', which always exists. An unknown id rejects with SESSION_NOT_FOUND. */
   sessionId?: string
 }
+
+export const execOptions = table<ExecOptions<Encoding, boolean>>()({
+  sessionId: { ...identifier, default: 'default' },
+  ...sessionExecOptions,
+})
 
 /** The result of a command. */
 export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
@@ -157,6 +214,45 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    */
   denials: Denial[]
 }
+
+const perStream = orNull(reply({ stdout: number, stderr: number }))
+
+export const execResult = reply<ExecResult<Encoding>>(
+  {
+    success: boolean,
+    exitCode: orNull(number),
+    signal: orNull(signalName),
+    command: text,
+    sessionId: text,
+    cwd: text,
+    duration: number,
+    timestamp: text,
+    timedOut: boolean,
+    isCanceled: boolean,
+    truncated: { ...perStream, description: 'Number of bytes missing in each stream.' },
+    truncatedAt: { ...perStream, description: 'Number of bytes before the gap in each stream.' },
+    sessionRestarted: boolean,
+    denials: list(denial),
+    lostState: {
+      ...optional(list(reply<LostState>({ kind: text, name: text, reason: text }))),
+      description: 'Items of the state that could not be restored before the command.',
+    },
+    stdout: output,
+    stderr: output,
+    // It would double the size of the reply.
+    all: {
+      ...output,
+      description: 'Omitted if one of the two streams is empty.',
+      isOptional: true,
+      isSent: ({ stdout, stderr }: ExecResult<Encoding>) => stdout.length > 0 && stderr.length > 0,
+      decode(json, encoding, { stdout, stderr }: ExecResult<Encoding>) {
+        if (json !== undefined) return decodeOutput(json, encoding)
+        return stdout.length > 0 ? stdout : stderr
+      },
+    },
+  },
+  'Result',
+)
 
 /** An item of a session's state that was lost: a variable, a function, the directory, ... */
 export interface LostState {

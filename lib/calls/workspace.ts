@@ -1,5 +1,18 @@
 /** Copy-on-write workspaces: what programs changed, before it becomes real. */
 
+import { fromBase64 } from '../base/base64.js'
+import { base64, dataSchema, type WireData } from '../schema/command.js'
+import { either, mapped, object, oneOf } from '../schema/constructors.js'
+import { type FromBase64, type Kind, type OptionValues, table } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { count } from '../schema/numbers.js'
+import { type CheckedPath, checkPath, directory, encodePath, isText } from '../schema/paths.js'
+import { refusal } from '../schema/read.js'
+import { boolean, bytes, list, number, orNull, reply, text, wordOf } from '../schema/reply.js'
+import { abortSignal } from '../schema/signals.js'
+import { flag } from '../schema/values.js'
+import type { SandboxOptions } from './sandbox.js'
+
 /** Options of a copy-on-write workspace. */
 export interface WorkspaceOptions {
   /** Programs write to a private layer above the real directory. */
@@ -32,6 +45,31 @@ export interface WorkspaceOptions {
   undoSteps?: number
 }
 
+export const workspaceOptions = table<WorkspaceOptions>()({
+  mode: oneOf(['copy-on-write']),
+  path: directory,
+  id: identifier,
+  directory,
+  storage: { ...oneOf(['disk', 'memory']), default: 'disk' },
+  maxBytes: count(1, Number.MAX_SAFE_INTEGER),
+  undoSteps: { ...count(0, 100), default: 0 },
+})
+
+const MODES = ['direct', 'copy-on-write'] as const
+
+/** The options of a copy-on-write workspace; undefined for the real files. */
+export const workspace: Kind<
+  NonNullable<SandboxOptions['workspace']>,
+  OptionValues<typeof workspaceOptions> | undefined
+> = either(
+  mapped(oneOf(MODES, "must be 'direct', 'copy-on-write' or { mode: 'copy-on-write' }"), (mode) =>
+    mode === 'direct' ? undefined : { mode },
+  ),
+  (value) => typeof value !== 'object' || value === null || Array.isArray(value),
+  object(workspaceOptions, ['mode']),
+  "'direct', 'copy-on-write' or an object",
+)
+
 /** A workspace whose layers are kept. */
 export interface NamedWorkspace {
   /** Its name. */
@@ -44,6 +82,11 @@ export interface NamedWorkspace {
   usedAt: string
 }
 
+export const namedWorkspace = reply<NamedWorkspace>(
+  { id: text, path: orNull(text), inUse: boolean, usedAt: text },
+  'NamedWorkspace',
+)
+
 /** What copy-on-write workspaces can do on this machine, found by trying. */
 export interface WorkspaceCapabilities {
   /** Whether they work. */
@@ -55,6 +98,13 @@ export interface WorkspaceCapabilities {
   /** Sentences about what is missing, and the reasons. */
   notes: string[]
 }
+
+export const workspaceCapabilities = reply<WorkspaceCapabilities>({
+  copyOnWrite: boolean,
+  directoryRename: boolean,
+  reflink: boolean,
+  notes: list(text),
+})
 
 /** The kind of a file. */
 export type EntryKind = 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'
@@ -80,6 +130,29 @@ export interface Change {
   before: { kind: EntryKind; size: number; mode: number } | null
 }
 
+const entryKind = wordOf('file', 'directory', 'symlink', 'fifo', 'socket', 'device')
+const entry = { kind: entryKind, size: number, mode: number }
+const encoder = new TextEncoder()
+
+export const change = reply<Change>(
+  {
+    path: text,
+    pathBytes: {
+      ...bytes,
+      name: 'pathBase64',
+      description: 'Omitted if `path` is the whole name.',
+      isOptional: true,
+      isSent: ({ path, pathBytes }: Change) => !isText({ bytes: pathBytes, shown: path }),
+      decode: (json, _encoding, { path }: Change) =>
+        json === undefined ? encoder.encode(path) : fromBase64(json),
+    },
+    type: wordOf('created', 'modified', 'deleted', 'replaced', 'metadata'),
+    ...entry,
+    before: orNull(reply(entry)),
+  },
+  'Change',
+)
+
 /** Options of {@link Workspace.changes}. */
 export interface WorkspaceChangesOptions {
   /**
@@ -91,11 +164,40 @@ export interface WorkspaceChangesOptions {
   signal?: AbortSignal
 }
 
+/** Paths of a workspace, as text or bytes. */
+export const workspacePaths: Kind<(string | Uint8Array)[], CheckedPath[]> = {
+  read(value, name) {
+    if (!Array.isArray(value) || value.length === 0)
+      throw refusal(name, 'must be a list of paths, not empty', value)
+    return value.map((path, at) => checkPath(path, `${name}[${at}]`))
+  },
+  json: {
+    schema: { items: { schema: dataSchema } },
+    rule: 'must be a list of paths, each as text or bytes like {"base64": "/w=="}',
+    encode: (paths: CheckedPath[]) => paths.map(encodePath),
+    decode: (json: WireData[], fromBase64: FromBase64) =>
+      json.map((path, at) =>
+        typeof path === 'string' ? path : fromBase64(base64.read(path.base64, `[${at}].base64`)),
+      ),
+  },
+  bounds: 'a list of paths, not empty',
+}
+
+export const workspaceChangesOptions = table<WorkspaceChangesOptions>()({
+  paths: workspacePaths,
+  signal: abortSignal,
+})
+
 /** Options of {@link Workspace.diff}. */
 export interface WorkspaceDiffOptions extends WorkspaceChangesOptions {
   /** Maximum bytes of the patch, 1 to 1073741824. Beyond it: FILE_TOO_LARGE. Default: 268435456 (256 MiB). */
   maxBytes?: number
 }
+
+export const workspaceDiffOptions = table<WorkspaceDiffOptions>()({
+  ...workspaceChangesOptions,
+  maxBytes: { ...count(1, 1 << 30), default: 256 << 20 },
+})
 
 /** Options of {@link Workspace.commit}. */
 export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
@@ -110,6 +212,12 @@ export interface WorkspaceCommitOptions extends WorkspaceChangesOptions {
   signal?: AbortSignal
 }
 
+export const workspaceCommitOptions = table<WorkspaceCommitOptions>()({
+  ...workspaceChangesOptions,
+  force: { ...flag, default: false },
+  sync: { ...flag, default: true },
+})
+
 /** Options of {@link Workspace.discard}. */
 export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
   /**
@@ -118,6 +226,8 @@ export interface WorkspaceDiscardOptions extends WorkspaceChangesOptions {
    */
   signal?: AbortSignal
 }
+
+export const workspaceDiscardOptions = table<WorkspaceDiscardOptions>()({ ...workspaceChangesOptions })
 
 /** What {@link Workspace.commit} did. */
 export interface Commit {
@@ -130,6 +240,11 @@ export interface Commit {
   skipped: { path: string; reason: string }[]
 }
 
+export const commit = reply<Commit>({
+  applied: number,
+  skipped: list(reply({ path: text, reason: text })),
+})
+
 /** What the layers of a workspace take on disk. */
 export interface WorkspaceUsage {
   /** Allocated bytes. */
@@ -139,6 +254,8 @@ export interface WorkspaceUsage {
   /** Layers, with the one that receives the writes. */
   layers: number
 }
+
+export const workspaceUsage = reply<WorkspaceUsage>({ bytes: number, files: number, layers: number })
 
 /**
  * The copy-on-write workspace of a sandbox. All calls but `list` and `delete` reject with WORKSPACE_NOT_ENABLED if the

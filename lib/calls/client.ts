@@ -11,9 +11,13 @@
  *
  * @packageDocumentation
  */
+import { headers, serverUrl, token, tokenHeader } from '../schema/http.js'
+import { table } from '../schema/kind.js'
+import { milliseconds } from '../schema/numbers.js'
+import { callback, flag, logger } from '../schema/values.js'
 import type { Capabilities, Jobs, Logger, Process, Sandbox, Service } from './index.js'
 
-export { OptionError, SandboxError } from './index.js'
+export type { OptionError, SandboxError } from './index.js'
 
 /** Options of {@link SandboxClient}. */
 export interface ClientOptions {
@@ -54,6 +58,18 @@ export interface ClientOptions {
   /** Receives callback errors that cannot be reported otherwise. Default: none. */
   logger?: Logger
 }
+
+export const clientOptions = table<ClientOptions>()({
+  url: serverUrl,
+  token,
+  tokenHeader: { ...tokenHeader, default: 'authorization' },
+  headers,
+  fetch: { ...callback, bounds: 'a function like fetch' },
+  requestTimeout: { ...milliseconds, default: 30_000 },
+  reconnectTimeout: { ...milliseconds, default: 30_000 },
+  resume: { ...flag, default: false },
+  logger,
+})
 
 /** Durable jobs of the server: {@link Jobs} without `root`. `follow` continues after a restart of the server. */
 export type RemoteJobs = Omit<Jobs, 'root'>

@@ -1,8 +1,38 @@
 /** Durable jobs. */
 
-import type { Command, Encoding, EnvChanges, Output, SignalName } from './command.js'
+import { command, data } from '../schema/command.js'
+import { oneOf } from '../schema/constructors.js'
+import { env } from '../schema/env.js'
+import { table } from '../schema/kind.js'
+import { displayName, identifier } from '../schema/names.js'
+import { count, milliseconds, seconds } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import {
+  boolean,
+  date,
+  number,
+  optional,
+  orNull,
+  output,
+  reply,
+  text,
+  unlessNull,
+  word,
+  wordOf,
+  yes,
+} from '../schema/reply.js'
+import { abortSignal } from '../schema/signals.js'
+import { encoding, flag } from '../schema/values.js'
+import {
+  type Command,
+  type Encoding,
+  type EnvChanges,
+  type Output,
+  type SignalName,
+  signalName,
+} from './command.js'
 import type { AbortError } from './errors.js'
-import type { Limits } from './sandbox.js'
+import { type Limits, limits } from './sandbox.js'
 
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
@@ -21,6 +51,19 @@ export interface JobHandle {
   cgroup: string | null
   processName?: string
 }
+
+export const jobHandle = reply<JobHandle>(
+  {
+    jobId: text,
+    dir: text,
+    outputFile: text,
+    exitFile: text,
+    pgid: number,
+    cgroup: orNull(text),
+    processName: optional(text),
+  },
+  'Job',
+)
 
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
@@ -59,6 +102,32 @@ export interface JobStatus {
   outputLost?: true
 }
 
+export const jobStatus = reply<JobStatus>(
+  {
+    state: wordOf('running', 'exited', 'crashed'),
+    exitCode: orNull(number),
+    alive: boolean,
+    outputLost: optional(yes),
+    signal: unlessNull(signalName),
+    reason: unlessNull(word<NonNullable<JobStatus['reason']>>()),
+    endedAt: unlessNull(date),
+    duration: unlessNull(number),
+  },
+  'JobStatus',
+)
+
+export const jobInfo = reply<JobInfo>({
+  ...jobHandle.fields,
+  createdAt: {
+    ...date,
+    description: 'ISO 8601; empty if the record of the job has no date.',
+    encode: (time) => time?.toISOString() ?? '',
+    decode: (json) => (json === '' ? null : new Date(json)),
+  },
+  command: unlessNull(text),
+  status: jobStatus,
+})
+
 /** Argument of {@link Jobs.start}. */
 export interface JobStartOptions {
   /** The command to run. */
@@ -85,6 +154,19 @@ export interface JobStartOptions {
   stdin?: string | Uint8Array
 }
 
+export const jobStartOptions = table<JobStartOptions>()({
+  command,
+  jobId: identifier,
+  cwd: directory,
+  env,
+  processName: displayName,
+  timeout: { ...milliseconds, default: 0 },
+  timeoutSeconds: seconds,
+  limits,
+  input: data,
+  stdin: data,
+})
+
 /** Options of {@link Jobs.read}. */
 export interface JobReadOptions<E extends Encoding = 'utf8'> {
   /** Maximum bytes per read, 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
@@ -98,17 +180,33 @@ export interface JobReadOptions<E extends Encoding = 'utf8'> {
   encoding?: E
 }
 
+const MOST_READ_BYTES = 64 * 1024 * 1024
+
+export const jobReadOptions = table<JobReadOptions<Encoding>>()({
+  // Much output takes few calls, and little memory.
+  maxBytes: { ...count(1, MOST_READ_BYTES, 'bytes'), default: 1_048_576 },
+  lines: { ...flag, default: false },
+  encoding: { ...encoding, default: 'utf8' },
+})
+
 /** Options of {@link Jobs.follow}. */
 export interface JobFollowOptions<E extends Encoding = 'utf8'> extends JobReadOptions<E> {
   /** Aborting makes the iterator reject with an {@link AbortError}; the job continues. */
   signal?: AbortSignal
 }
 
+export const jobFollowOptions = table<JobFollowOptions<Encoding>>()({
+  ...jobReadOptions,
+  signal: abortSignal,
+})
+
 /** Options of {@link Jobs.wait}. */
 export interface JobWaitOptions {
   /** Aborting rejects the wait with an {@link AbortError}; the job continues. */
   signal?: AbortSignal
 }
+
+export const jobWaitOptions = table<JobWaitOptions>()({ signal: abortSignal })
 
 /** Options of {@link Jobs.cancel}. */
 export interface JobCancelOptions {
@@ -118,6 +216,11 @@ export interface JobCancelOptions {
   graceMs?: number
 }
 
+export const jobCancelOptions = table<JobCancelOptions>()({
+  forceKillAfterDelay: milliseconds,
+  graceMs: milliseconds,
+})
+
 /** Selects jobs that match all members. */
 export interface JobFilter {
   /** Only jobs in this state. Default: jobs in any state. */
@@ -125,6 +228,11 @@ export interface JobFilter {
   /** Only jobs with this name: 1 to 256 characters, no control characters. Default: jobs with any name. */
   processName?: string
 }
+
+export const jobListOptions = table<JobFilter>()({
+  state: oneOf(['running', 'exited', 'crashed']),
+  processName: displayName,
+})
 
 /** Options of {@link Jobs.prune}. */
 export interface JobPruneOptions {
@@ -134,6 +242,10 @@ export interface JobPruneOptions {
    */
   olderThan?: number
 }
+
+export const jobPruneOptions = table<JobPruneOptions>()({
+  olderThan: { ...count(0, Number.MAX_SAFE_INTEGER, 'ms'), default: 0 },
+})
 
 /** A part of a job's output. */
 export interface JobRead<E extends Encoding = 'utf8'> {
@@ -146,6 +258,13 @@ export interface JobRead<E extends Encoding = 'utf8'> {
   /** The status just before the output was read. If it is not `alive` and the read is empty, no output is left. */
   status: JobStatus
 }
+
+export const jobRead = reply<JobRead<Encoding>>({
+  raw: output,
+  cursor: number,
+  bytesFetched: number,
+  status: jobStatus,
+})
 
 /**
  * Durable jobs: commands that outlive this sandbox and this program. Any later program can read them by their id.

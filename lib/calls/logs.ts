@@ -1,5 +1,10 @@
 /** The log of a background process. */
 
+import { table } from '../schema/kind.js'
+import { bytes } from '../schema/numbers.js'
+import { decodeOutput, encodeOutput, number, optional, output, type Reply, reply } from '../schema/reply.js'
+import { abortSignal } from '../schema/signals.js'
+import { encoding, flag } from '../schema/values.js'
 import type { Encoding, Output } from './command.js'
 import type { AbortError } from './errors.js'
 import type { Process, ProcessExit } from './process.js'
@@ -30,6 +35,16 @@ export interface LogExit extends ProcessExit {
 /** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
 export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
 
+/** The end of a process is sent as it is. */
+export const logEvent: Pick<Reply<LogEvent<Encoding>>, 'encode' | 'decode'> = {
+  encode: (event, toBase64) =>
+    event.type === 'exit' ? event : { ...event, data: encodeOutput(event.data, toBase64) },
+  decode(json, encoding = 'utf8') {
+    const event = json as LogEvent
+    return event.type === 'exit' ? event : { ...event, data: decodeOutput(event.data, encoding) }
+  },
+}
+
 /** A whole log. */
 export interface ProcessLogs<E extends Encoding = 'utf8'> {
   stdout: Output<E>
@@ -38,11 +53,19 @@ export interface ProcessLogs<E extends Encoding = 'utf8'> {
   truncated?: number
 }
 
+export const processLogs = reply<ProcessLogs<Encoding>>({
+  stdout: output,
+  stderr: output,
+  truncated: optional(number),
+})
+
 /** Options of {@link Process.getLogs}. */
 export interface LogOptions<E extends Encoding = 'utf8'> {
   /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
   encoding?: E
 }
+
+export const logOptions = table<LogOptions<Encoding>>()({ encoding: { ...encoding, default: 'utf8' } })
 
 /** Options of {@link Process.output}. */
 export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
@@ -58,3 +81,10 @@ export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOption
   /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
   signal?: AbortSignal
 }
+
+export const logStreamOptions = table<LogStreamOptions<Encoding>>()({
+  ...logOptions,
+  since: { ...bytes, default: 0 },
+  follow: { ...flag, default: true },
+  signal: abortSignal,
+})

@@ -1,17 +1,32 @@
 /** Sandboxes: sets of sessions and everything that they start. */
 
+import { either, mapped, object, text } from '../schema/constructors.js'
+import { env } from '../schema/env.js'
+import { type Kind, table } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { bytes, count, milliseconds, processors } from '../schema/numbers.js'
+import { directory, directoryText, filePath } from '../schema/paths.js'
+import { boolean, list, orNull, reply, text as textField, wordOf } from '../schema/reply.js'
+import { killSignal } from '../schema/signals.js'
+import { flag, logger } from '../schema/values.js'
 import type { Checkpoint, CheckpointOptions, ForkOptions, Rollback, Undo } from './checkpoint.js'
 import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
 import type { OptionError } from './errors.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
 import type { Files } from './files.js'
-import type { Isolation, IsolationCapabilities } from './isolation.js'
+import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
 import type { Jobs } from './jobs.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
-import type { Workspace, WorkspaceCapabilities, WorkspaceOptions } from './workspace.js'
+import {
+  type Workspace,
+  type WorkspaceCapabilities,
+  type WorkspaceOptions,
+  workspace,
+  workspaceCapabilities,
+} from './workspace.js'
 
 /** Options of {@link Sandbox}. */
 export interface SandboxOptions {
@@ -105,6 +120,55 @@ export interface Limits {
   openFiles?: number
 }
 
+/** Counts cross the boundary as u32. */
+const MAX_COUNT = 0xffff_ffff
+
+export const limitOptions = table<Limits>()({
+  memory: count(1, Number.MAX_SAFE_INTEGER, 'bytes'),
+  cpus: processors,
+  pids: count(1, MAX_COUNT),
+  openFiles: count(1, MAX_COUNT),
+})
+
+/** An object of limits, or undefined when it names none. */
+export const limits: Kind<Limits, Limits | undefined> = mapped(
+  object(limitOptions, [], 'an object of limits'),
+  (limits) => (Object.keys(limits).length > 0 ? limits : undefined),
+)
+
+/** 2^32-1 stands for "no change" in setresuid(2). */
+const MAX_ID = 0xffff_fffe
+
+/** A user: a name, or both numeric ids. Whether the user exists is for the engine to find out. */
+const user = either(
+  mapped(
+    text((name) => name !== '' && !/[\0:\n]/.test(name), 'must be the name of a user or { uid, gid }'),
+    (name) => ({ name }),
+  ),
+  (value) => typeof value === 'string',
+  object({ uid: count(0, MAX_ID), gid: count(0, MAX_ID) }, ['uid', 'gid']),
+  'a name, or { uid, gid }',
+)
+
+export const sandboxOptions = table<SandboxOptions>()({
+  cwd: directory,
+  env,
+  extendEnv: { ...flag, default: true },
+  shell: filePath,
+  timeout: { ...milliseconds, default: 0 },
+  maxBuffer: { ...bytes, default: 67_108_864 },
+  killSignal: { ...killSignal, default: 'SIGTERM' },
+  forceKillAfterDelay: { ...milliseconds, default: 5000 },
+  surviveExit: { ...flag, default: true },
+  stateDir: directoryText,
+  jobsRoot: directory,
+  user,
+  limits,
+  isolation,
+  workspace: { ...workspace, default: 'direct' },
+  logger,
+})
+
 /** The features of this machine, and the mechanisms that the engine uses. */
 export interface Capabilities {
   /** Whether the engine keeps process trees in control groups ('v2') or tracks them by other means ('none'). */
@@ -139,6 +203,21 @@ export interface Capabilities {
   /** Sentences about missing features and their replacements. */
   notes: string[]
 }
+
+export const capabilities = reply<Capabilities>({
+  cgroup: wordOf('v2', 'none'),
+  cgroupKill: boolean,
+  controllers: list(textField),
+  pidfd: boolean,
+  procFd: boolean,
+  shell: orNull(textField),
+  shellVersion: orNull(textField),
+  engine: wordOf('builtin', 'plain'),
+  restored: list(textField),
+  isolation: isolationCapabilities,
+  workspace: workspaceCapabilities,
+  notes: list(textField),
+})
 
 /**
  * A set of bash sessions and everything that they start.
@@ -337,3 +416,9 @@ export declare class Sandbox {
   /** The same as {@link Sandbox.destroy}, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
 }
+
+type SetEnvVarsOptions = NonNullable<Parameters<Sandbox['setEnvVars']>[1]>
+
+export const setEnvVarsOptions = table<SetEnvVarsOptions>()({
+  sessionId: { ...identifier, default: 'default' },
+})

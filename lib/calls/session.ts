@@ -1,9 +1,23 @@
 /** Sessions. */
 
-import type { Command, Encoding, EnvChanges, ShellTag, SignalName } from './command.js'
+import { env } from '../schema/env.js'
+import { table } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { count } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import { date, number, orNull, reply, text } from '../schema/reply.js'
+import { flag } from '../schema/values.js'
+import {
+  type Command,
+  type Encoding,
+  type EnvChanges,
+  type ShellTag,
+  type SignalName,
+  signalName,
+} from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Files } from './files.js'
-import type { Isolation } from './isolation.js'
+import { type Isolation, isolation } from './isolation.js'
 import type { Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
 
@@ -26,11 +40,21 @@ export interface SessionOptions {
   isolation?: Isolation
 }
 
+export const sessionOptions = table<SessionOptions>()({
+  id: identifier,
+  cwd: directory,
+  env,
+  surviveExit: flag,
+  isolation,
+})
+
 /** Options of {@link Session.history}. */
 export interface HistoryOptions {
   /** Number of commands, 1 to 100. Default: 100. */
   limit?: number
 }
+
+export const historyOptions = table<HistoryOptions>()({ limit: { ...count(1, 100), default: 100 } })
 
 /** A command that a session has run. */
 export interface HistoryEntry {
@@ -46,6 +70,19 @@ export interface HistoryEntry {
   stdoutBytes: number
   stderrBytes: number
 }
+
+export const historyEntry = reply<HistoryEntry>(
+  {
+    command: text,
+    startedAt: date,
+    duration: number,
+    exitCode: orNull(number),
+    signal: orNull(signalName),
+    stdoutBytes: number,
+    stderrBytes: number,
+  },
+  'HistoryEntry',
+)
 
 /** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {

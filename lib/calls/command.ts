@@ -1,5 +1,6 @@
 /** Commands: their environment, their input, and the types of their output. */
 
+import { word } from '../schema/reply.js'
 import type { SessionExecOptions, ShellRun } from './exec.js'
 
 /**
@@ -79,6 +80,8 @@ export type SignalName =
   | 'SIGWINCH'
   | 'SIGXCPU'
   | 'SIGXFSZ'
+
+export const signalName = word<SignalName>()
 
 /** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
 export type Signal = SignalName | number

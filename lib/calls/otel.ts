@@ -6,6 +6,9 @@
  */
 
 import type { TracerProvider } from '@opentelemetry/api'
+import { local } from '../schema/constructors.js'
+import { table } from '../schema/kind.js'
+import { flag, hasMethod } from '../schema/values.js'
 
 /** Options of {@link instrument}. */
 export interface InstrumentOptions {
@@ -17,6 +20,11 @@ export interface InstrumentOptions {
    */
   commandArgs?: boolean
 }
+
+export const instrumentOptions = table<InstrumentOptions>()({
+  tracerProvider: local<TracerProvider>((value) => hasMethod(value, 'getTracer'), 'must be a TracerProvider'),
+  commandArgs: { ...flag, default: false },
+})
 
 /** Active instrumentation. */
 export interface Instrumentation {

@@ -1,5 +1,10 @@
 /** Files. */
 
+import { table } from '../schema/kind.js'
+import { bytes, count } from '../schema/numbers.js'
+import { bytes as bytesField, date, number, optional, reply, text, wordOf } from '../schema/reply.js'
+import { abortSignal } from '../schema/signals.js'
+import { encoding, flag } from '../schema/values.js'
 import type { Encoding, Output } from './command.js'
 
 /**
@@ -25,6 +30,20 @@ export interface FileInfo {
   target?: string
 }
 
+export const fileInfo = reply<FileInfo>(
+  {
+    path: text,
+    name: text,
+    type: wordOf('file', 'directory', 'symlink', 'other'),
+    size: number,
+    mode: number,
+    target: optional(text),
+    pathBytes: { ...optional(bytesField), name: 'pathBase64' },
+    modified: date,
+  },
+  'File',
+)
+
 /** A change of a watched file. */
 export interface FileEvent {
   /** 'overflow' means that changes were lost; `path` is then the watched path. */
@@ -39,6 +58,14 @@ export interface FileEvent {
   oldPathBytes?: Uint8Array
 }
 
+export const fileEvent = reply<FileEvent>({
+  type: wordOf('created', 'modified', 'deleted', 'renamed', 'overflow'),
+  path: text,
+  oldPath: optional(text),
+  pathBytes: { ...optional(bytesField), name: 'pathBase64' },
+  oldPathBytes: { ...optional(bytesField), name: 'oldPathBase64' },
+})
+
 /** Options of {@link Files.read}. */
 export interface FileReadOptions<E extends Encoding = 'utf8'> {
   /** 'utf8' gives a string, in which invalid bytes are U+FFFD and a byte order mark stays; 'buffer' gives bytes. Default: 'utf8'. */
@@ -48,6 +75,12 @@ export interface FileReadOptions<E extends Encoding = 'utf8'> {
   /** Aborting ends the call. */
   signal?: AbortSignal
 }
+
+export const fileReadOptions = table<FileReadOptions<Encoding>>()({
+  encoding: { ...encoding, default: 'utf8' },
+  maxBytes: { ...bytes, default: 268_435_456 },
+  signal: abortSignal,
+})
 
 /** Options of {@link Files.readStream}. */
 export interface FileStreamOptions {
@@ -59,6 +92,12 @@ export interface FileStreamOptions {
   signal?: AbortSignal
 }
 
+export const fileStreamOptions = table<FileStreamOptions>()({
+  start: { ...bytes, default: 0 },
+  end: bytes,
+  signal: abortSignal,
+})
+
 /** Options of {@link Files.write}. */
 export interface FileWriteOptions {
   /** Permission bits, 0 to 4095 (0o7777). Default: those of the replaced file, or 0o666 with the umask applied. */
@@ -69,6 +108,12 @@ export interface FileWriteOptions {
   signal?: AbortSignal
 }
 
+export const fileWriteOptions = table<FileWriteOptions>()({
+  mode: { ...count(0, 0o7777), bounds: '0 to 4095 (0o7777)' },
+  append: { ...flag, default: false },
+  signal: abortSignal,
+})
+
 /** Options of {@link Files.list}. */
 export interface FileListOptions {
   /** Includes subdirectories. Symlinks are not followed. Default: false. */
@@ -77,17 +122,26 @@ export interface FileListOptions {
   maxDepth?: number
 }
 
+export const fileListOptions = table<FileListOptions>()({
+  recursive: { ...flag, default: false },
+  maxDepth: count(1, 0xffff_ffff),
+})
+
 /** Options of {@link Files.copy}. */
 export interface FileCopyOptions {
   /** Copies directories with their content, and symlinks as symlinks. Default: false. */
   recursive?: boolean
 }
 
+export const fileCopyOptions = table<FileCopyOptions>()({ recursive: { ...flag, default: false } })
+
 /** Options of {@link Files.remove}. */
 export interface FileRemoveOptions {
   /** Removes directories and their content. Default: false. */
   recursive?: boolean
 }
+
+export const fileRemoveOptions = table<FileRemoveOptions>()({ recursive: { ...flag, default: false } })
 
 /** Options of {@link Files.watch}. */
 export interface FileWatchOptions {
@@ -96,6 +150,11 @@ export interface FileWatchOptions {
   /** Aborting ends the iteration. */
   signal?: AbortSignal
 }
+
+export const fileWatchOptions = table<FileWatchOptions>()({
+  recursive: { ...flag, default: true },
+  signal: abortSignal,
+})
 
 /**
  * File access as the commands of a session have it: same user, same view of the file system, same isolation rules.

@@ -8,9 +8,16 @@
  * @packageDocumentation
  */
 
+import { oneOf } from '../schema/constructors.js'
+import { commandVariables, sessionVariables } from '../schema/env.js'
+import { table } from '../schema/kind.js'
+import { label } from '../schema/names.js'
+import { milliseconds } from '../schema/numbers.js'
+import { directoryText } from '../schema/paths.js'
+import { flag, ignored, logger } from '../schema/values.js'
 import type { Logger, OptionError, SandboxError } from './index.js'
 
-export { type Logger, OptionError, SandboxError } from './index.js'
+export type { Logger, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link Session}. */
 export interface SessionOptions {
@@ -44,6 +51,16 @@ export interface SessionOptions {
   logger?: Logger
 }
 
+export const containerSessionOptions = table<SessionOptions>()({
+  id: label,
+  cwd: directoryText,
+  env: sessionVariables,
+  isolation: ignored,
+  commandTimeoutMs: { ...milliseconds, default: 0 },
+  surviveExit: { ...flag, default: false },
+  logger,
+})
+
 /** Options of {@link Session.exec}. */
 export interface ExecOptions {
   /**
@@ -65,6 +82,13 @@ export interface ExecOptions {
   origin?: 'user' | 'internal'
 }
 
+export const containerExecOptions = table<ExecOptions>()({
+  cwd: directoryText,
+  env: commandVariables,
+  timeoutMs: milliseconds,
+  origin: { ...oneOf(['user', 'internal']), default: 'user' },
+})
+
 /**
  * Options of {@link Session.execStream}. `timeoutMs` is 0 by default, because background commands are often servers.
  */
@@ -75,6 +99,8 @@ export interface StreamOptions extends ExecOptions {
    */
   commandId?: string
 }
+
+export const containerStreamOptions = table<StreamOptions>()({ ...containerExecOptions, commandId: label })
 
 /** The result of a command. */
 export interface RawExecResult {

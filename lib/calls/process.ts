@@ -1,9 +1,37 @@
 /** Background processes. */
 
-import type { Encoding, EnvChanges, Input, Signal, SignalName } from './command.js'
+import { processInput } from '../schema/command.js'
+import { object } from '../schema/constructors.js'
+import { env } from '../schema/env.js'
+import { table } from '../schema/kind.js'
+import { identifier } from '../schema/names.js'
+import { bytes, count, milliseconds } from '../schema/numbers.js'
+import { directory } from '../schema/paths.js'
+import {
+  boolean,
+  date,
+  type Field,
+  number,
+  orNull,
+  reply,
+  text,
+  unlessNull,
+  word,
+  wordOf,
+} from '../schema/reply.js'
+import { abortSignal, killSignal } from '../schema/signals.js'
+import { callback, flag, ownFlag, switchable } from '../schema/values.js'
+import {
+  type Encoding,
+  type EnvChanges,
+  type Input,
+  type Signal,
+  type SignalName,
+  signalName,
+} from './command.js'
 import type { AbortError, OptionError } from './errors.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
-import type { Limits, Sandbox } from './sandbox.js'
+import { type Limits, limits, type Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
 import type { LogMatch, WaitForLogOptions, WaitForPortOptions, WaitOptions } from './waits.js'
 
@@ -101,6 +129,42 @@ export interface SessionProcessOptions {
   onError?: (error: unknown) => void
 }
 
+type TerminalSize = Exclude<SessionProcessOptions['pty'], boolean | undefined>
+
+/** The kernel counts rows and columns in 16 bits. */
+const MAX_CELLS = 0xffff
+
+/** Of `pty`: both are required. */
+export const terminalOptions = table<TerminalSize>()({ cols: count(1, MAX_CELLS), rows: count(1, MAX_CELLS) })
+
+/** The size of a terminal. */
+export const terminal = object(terminalOptions, ['cols', 'rows'])
+
+export const sessionProcessOptions = table<SessionProcessOptions>()({
+  processId: identifier,
+  cwd: directory,
+  env,
+  timeout: { ...milliseconds, default: 0 },
+  signal: abortSignal,
+  killSignal,
+  forceKillAfterDelay: milliseconds,
+  input: processInput,
+  logLimit: { ...bytes, default: 67_108_864 },
+  autoCleanup: { ...flag, default: true },
+  limits,
+  // By tradition a terminal has 80 columns and 24 rows.
+  pty: switchable(terminal, { cols: 80, rows: 24 }, 'true for 80 x 24, or { cols, rows }'),
+  mergeOutput: { ...flag, default: false },
+  verbose: ownFlag,
+  onStart: callback,
+  onOutput: callback,
+  onStdout: callback,
+  onStderr: callback,
+  onLine: callback,
+  onExit: callback,
+  onError: callback,
+})
+
 /** Options of {@link Sandbox.startProcess}. */
 export interface ProcessOptions extends SessionProcessOptions {
   /**
@@ -109,17 +173,30 @@ export interface ProcessOptions extends SessionProcessOptions {
   sessionId?: string
 }
 
+export const processOptions = table<ProcessOptions>()({
+  sessionId: { ...identifier, default: 'default' },
+  ...sessionProcessOptions,
+})
+
 /**
  * The status of a process. `starting` occurs only for services. `completed` means exit code 0, `killed` a requested
  * end, and `failed` any other end. `error` means that the process was lost because its supervisor died.
  */
 export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
 
+export const PROCESS_STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
+
+export const processStatus: Field<ProcessStatus> = {
+  schema: { name: 'ProcessStatus', type: 'string', enum: PROCESS_STATUSES },
+}
+
 /**
  * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
  * ('oom') or a kill.
  */
 export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+
+const exitReason = word<ExitReason>()
 
 /** The end of a process. */
 export interface ProcessExit {
@@ -130,11 +207,19 @@ export interface ProcessExit {
   reason: ExitReason | null
 }
 
+export const processExit = reply<ProcessExit>({
+  exitCode: orNull(number),
+  signal: orNull(signalName),
+  reason: orNull(exitReason),
+})
+
 /** Options of {@link Process.kill}. */
 export interface KillOptions {
   /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
 }
+
+export const killOptions = table<KillOptions>()({ forceKillAfterDelay: milliseconds })
 
 /** A program of a process that waits for input. */
 export interface ProcessWaiting {
@@ -157,6 +242,15 @@ export interface ProcessWaiting {
   timed: boolean
 }
 
+export const processWaiting = reply<ProcessWaiting>({
+  state: wordOf('reading', 'listening'),
+  sure: boolean,
+  how: wordOf('line', 'secret', 'keys', 'pipe'),
+  program: text,
+  pid: number,
+  timed: boolean,
+})
+
 /** The resources that a process and its descendants use. */
 export interface ProcessStats {
   /** Processor time so far, in ms. */
@@ -171,6 +265,15 @@ export interface ProcessStats {
   ioRead: number
   ioWrite: number
 }
+
+export const processStats = reply<ProcessStats>({
+  cpuTime: number,
+  memory: number,
+  memoryPeak: number,
+  pids: number,
+  ioRead: number,
+  ioWrite: number,
+})
 
 /** A process as plain data. */
 export interface ProcessInfo {
@@ -191,6 +294,19 @@ export interface ProcessInfo {
   /** null while the process runs, and if it was lost and its status is 'error'. */
   readonly reason: ExitReason | null
 }
+
+export const processInfo = reply<ProcessInfo>({
+  id: text,
+  pid: number,
+  command: text,
+  sessionId: text,
+  status: processStatus,
+  startTime: date,
+  exitCode: orNull(number),
+  signal: orNull(signalName),
+  endTime: unlessNull(date),
+  reason: unlessNull(exitReason),
+})
 
 /**
  * A background process. It runs until it ends or is killed, or until its session or sandbox ends.

@@ -1,7 +1,20 @@
 /** Services: background processes with a health check and restarts. */
 
+import { serviceInput } from '../schema/command.js'
+import { oneOf } from '../schema/constructors.js'
+import { table } from '../schema/kind.js'
+import { positiveMilliseconds } from '../schema/numbers.js'
+import { boolean, date, number, reply, text, unlessNull } from '../schema/reply.js'
 import type { Command } from './command.js'
-import type { Process, ProcessExit, ProcessOptions, ProcessStatus } from './process.js'
+import {
+  type Process,
+  type ProcessExit,
+  type ProcessOptions,
+  type ProcessStatus,
+  processExit,
+  processOptions,
+  processStatus,
+} from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { PortOptions } from './waits.js'
 
@@ -45,6 +58,14 @@ export interface ServiceOptions extends ProcessOptions {
   input?: string | Uint8Array | 'pipe'
 }
 
+/** Without `healthCheck`, which is required and has kinds of its own. */
+export const serviceOptions = table<Omit<ServiceOptions, 'healthCheck'>>()({
+  ...processOptions,
+  input: serviceInput,
+  restart: { ...oneOf(['never', 'on-failure']), default: 'never' },
+  restartDelay: { ...positiveMilliseconds, default: 500 },
+})
+
 /** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
   endTime: Date
@@ -62,6 +83,13 @@ export interface ServiceHealth {
   /** null without a failure. */
   lastFailure: ServiceFailure | null
 }
+
+export const serviceHealth = reply<ServiceHealth>({
+  healthy: boolean,
+  status: processStatus,
+  restarts: number,
+  lastFailure: unlessNull(reply<ServiceFailure>({ ...processExit.fields, endTime: date, logTail: text })),
+})
 
 /**
  * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service

@@ -3,6 +3,12 @@
  *
  * @packageDocumentation
  */
+import { object } from '../schema/constructors.js'
+import { hostName, origins, serverToken, variablePrefix } from '../schema/http.js'
+import { table } from '../schema/kind.js'
+import { bytes, count, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
+import { directory, filePath } from '../schema/paths.js'
+import { flag, logger, switchable } from '../schema/values.js'
 import type { SandboxClient } from './client.js'
 import type { Logger, Sandbox } from './index.js'
 
@@ -32,6 +38,15 @@ export interface ServerOptions {
   logger?: Logger
 }
 
+export const serverOptions = table<ServerOptions>()({
+  token: serverToken,
+  allowedOrigins: origins,
+  maxBodyBytes: { ...bytes, default: 16_777_216 },
+  maxRequests: { ...count(1, 1_000_000), default: 1024 },
+  heartbeat: { ...positiveMilliseconds, default: 15_000 },
+  logger,
+})
+
 /** Options of {@link createServer}. */
 export interface CreateServerOptions extends ServerOptions {
   /**
@@ -40,6 +55,11 @@ export interface CreateServerOptions extends ServerOptions {
    */
   authenticated?: boolean
 }
+
+export const createServerOptions = table<CreateServerOptions>()({
+  ...serverOptions,
+  authenticated: { ...flag, default: false },
+})
 
 /** A server without a listener. */
 export interface Server {
@@ -121,6 +141,29 @@ export interface SandboxdOptions {
   /** Prefix of the environment variables that `GET /v1/metadata` shows. Must not be empty. Default: 'SANDBOX_'. */
   metadataPrefix?: string
 }
+
+export const sandboxdOptions = table<SandboxdOptions>()({
+  grpcPort: { ...count(0, 65_535), default: 9090 },
+  restPort: { ...count(0, 65_535), default: 8080 },
+  host: { ...hostName, default: '127.0.0.1' },
+  root: { ...directory, default: '/workspace' },
+  metadataPrefix: { ...variablePrefix, default: 'SANDBOX_' },
+})
+
+export const serveOptions = table<ServeOptions>()({
+  ...serverOptions,
+  host: { ...hostName, default: '127.0.0.1' },
+  port: { ...count(0, 65_535), default: 4747 },
+  sandboxd: switchable(object(sandboxdOptions), {}, 'an object of its options, or true for their defaults'),
+  tokenFile: filePath,
+  maxHeaderBytes: { ...count(1024, 1024 * 1024, 'bytes'), default: 16_384 },
+  maxConnections: { ...count(1, 1_000_000), default: 2048 },
+  headersTimeout: { ...positiveMilliseconds, default: 10_000 },
+  requestTimeout: { ...positiveMilliseconds, default: 60_000 },
+  keepAliveTimeout: { ...positiveMilliseconds, default: 5000 },
+  shutdownTimeout: { ...milliseconds, default: 10_000 },
+  handleSignals: { ...flag, default: true },
+})
 
 /** The addresses on which sandboxd listens. */
 export interface ServingSandboxd {

@@ -1,0 +1,186 @@
+/** Isolation rules: what the programs of a sandbox may read, write, reach and see. */
+
+import { OptionError } from '../base/errors.js'
+import { either, list, mapped, object, oneOf, quoted, text } from '../schema/constructors.js'
+import { type GivenRules, PRESETS } from '../schema/isolation-rules.js'
+import { type Kind, table } from '../schema/kind.js'
+import { list as listField, reply, text as textField, wordOf } from '../schema/reply.js'
+import { flag } from '../schema/values.js'
+
+/** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
+export interface FilesystemRules {
+  /**
+   * Directory trees that programs may read. Default: 'all'. Paths that programs need to start (/usr, /bin, /lib and
+   * parts of /etc) and the trees in `write` are always readable.
+   */
+  read?: 'all' | string[]
+  /**
+   * Directory trees that programs may write. They must exist. Default: ['.']. A private directory for temporary files
+   * (TMPDIR), devices like /dev/null, and the session's terminals are always writable.
+   */
+  write?: string[]
+  /**
+   * Directory trees that appear empty or missing, even within `read` and `write`. Default: well-known secrets, like
+   * ~/.ssh. A list replaces them.
+   */
+  hide?: string[]
+  /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
+  protect?: string[]
+}
+
+/** Keeps all paths, with links and homes resolved, below the supervisor's limit of 16 MiB. */
+const MAX_ITEMS = 200
+/** PATH_MAX of Linux. */
+const MAX_PATH_LENGTH = 4095
+
+const path = mapped(
+  text((path) => path !== '' && !path.includes('\0'), 'must be a path'),
+  (path, name) => {
+    if (path.length <= MAX_PATH_LENGTH) return path
+    throw new OptionError('INVALID_OPTION', `${name} must be at most ${MAX_PATH_LENGTH} characters long`)
+  },
+)
+
+const paths = list(path, MAX_ITEMS, {
+  rule: 'must be a list of paths',
+  excess: `must have at most ${MAX_ITEMS} paths`,
+  bounds: `at most ${MAX_ITEMS} paths`,
+})
+
+const readable = either(
+  oneOf(['all']),
+  (value) => value === 'all',
+  paths,
+  `'all', or at most ${MAX_ITEMS} paths`,
+)
+
+export const filesystemOptions = table<FilesystemRules>()({
+  read: { ...readable, default: 'all' },
+  write: paths,
+  hide: paths,
+  protect: paths,
+})
+
+/**
+ * Rules for everything that runs in a session: commands, background processes, services and terminals, also after an
+ * `exit`, a crash or the supervisor's death. Paths are resolved when the session starts.
+ *
+ * The defaults are those of a sandbox without a preset. So any object, even `{}`, makes everything but `cwd` read-only. A
+ * session inherits each rule that it omits from its sandbox.
+ */
+export interface IsolationRules {
+  /** Rules to start from. Each other option replaces one of them. Default: none. */
+  preset?: 'workspace' | 'workspace+network' | 'read-only'
+  /** The files that programs may use. Default: the defaults of its members. */
+  filesystem?: FilesystemRules
+  /**
+   * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like
+   * 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by HTTP and SOCKS
+   * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name.
+   */
+  network?:
+    | 'host'
+    | 'none'
+    | {
+        /** Hosts and ports that the proxy lets through. */
+        allow: string[]
+      }
+  /** Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'. */
+  processes?: 'host' | 'own'
+  /**
+   * Whether to drop rules that this machine cannot enforce. With false, the first call rejects with
+   * ISOLATION_UNSUPPORTED before anything runs. Default: false.
+   */
+  bestEffort?: boolean
+}
+
+/** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
+const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(\d{1,5}|\*)$/i
+
+function isTarget(text: string): boolean {
+  const port = text.length <= 300 ? TARGET.exec(text)?.[1] : undefined
+  return port === '*' || (Number(port) >= 1 && Number(port) <= 65_535)
+}
+
+const target = mapped(
+  text(isTarget, "must be a host and a port like 'example.com:443' or '*.example.com:443'"),
+  (text) => text.toLowerCase(),
+)
+
+const targets = list(target, MAX_ITEMS, {
+  rule: `must be a list of at most ${MAX_ITEMS} hosts`,
+  bounds: `at most ${MAX_ITEMS} like 'example.com:443' or '*.example.com:443'`,
+})
+
+export const networkOptions = table<Extract<IsolationRules['network'], object>>()({ allow: targets })
+
+const network = either(
+  oneOf(['host', 'none'], "must be 'host', 'none' or { allow }"),
+  (value) => typeof value !== 'object' || value === null || Array.isArray(value),
+  object(networkOptions, ['allow']),
+  "'host', 'none' or { allow }",
+)
+
+export const isolationOptions = table<IsolationRules>()({
+  preset: oneOf(PRESETS, `must be one of ${quoted(PRESETS)}`),
+  filesystem: object(filesystemOptions, [], 'an object of lists'),
+  network: { ...network, default: 'host' },
+  processes: { ...oneOf(['host', 'own']), default: 'host' },
+  bestEffort: { ...flag, default: false },
+})
+
+/**
+ * Rules, or a preset:
+ *
+ * - 'workspace': can read everything except well-known secrets, write `cwd`, and see its own processes; has no network
+ * - 'workspace+network': the same with the network
+ * - 'read-only': the same as 'workspace', but cannot write
+ */
+export type Isolation = IsolationRules | 'workspace' | 'workspace+network' | 'read-only'
+
+const rules: Kind<Isolation, GivenRules> = either(
+  mapped(oneOf(PRESETS, `must be rules or one of ${quoted(PRESETS)}`), (preset) => ({ preset })),
+  (value) => typeof value === 'string',
+  object(isolationOptions),
+  `${quoted(PRESETS)} or rules`,
+)
+
+/** Rules or a preset. They stay incomplete, since a session inherits what is missing. */
+export const isolation: Kind<Isolation, GivenRules> = {
+  ...rules,
+  read(value, name) {
+    if (typeof value !== 'boolean') return rules.read(value, name)
+    const remedy = value
+      ? `choose one of ${quoted(PRESETS)}, or give rules`
+      : 'leave it out for no restrictions'
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must be rules or the name of a preset, not ${value}: ${remedy}`,
+    )
+  },
+}
+
+/** The mechanisms that enforce each kind of rule on this machine. */
+export interface IsolationCapabilities {
+  filesystem: 'namespace' | 'landlock' | 'none'
+  network: 'namespace' | 'landlock+seccomp' | 'seccomp' | 'none'
+  processes: 'namespace' | 'landlock' | 'none'
+  /** Sentences about missing features and the reasons. */
+  notes: string[]
+}
+
+export const isolationCapabilities = reply<IsolationCapabilities>({
+  filesystem: wordOf('namespace', 'landlock', 'none'),
+  network: wordOf('namespace', 'landlock+seccomp', 'seccomp', 'none'),
+  processes: wordOf('namespace', 'landlock', 'none'),
+  notes: listField(textField),
+})
+
+/** A connection that the network rules refused. */
+export interface Denial {
+  /** Host and port, like 'example.com:443'. */
+  target: string
+  rule: 'network'
+}
+
+export const denial = reply<Denial>({ target: textField, rule: wordOf('network') })
