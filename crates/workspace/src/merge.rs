@@ -17,6 +17,7 @@ use crate::walk::Walk;
 use rustix::fs::{AtFlags, FileType, Mode, Stat, getxattr, linkat, mkdirat, mknodat};
 use rustix::io::{Errno, Result};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
@@ -198,9 +199,9 @@ impl Parent<'_> {
         let mut found = BTreeMap::new();
         for (at, Part { directory, .. }) in self.parts.iter().enumerate() {
             for name in names(directory)? {
-                if !found.contains_key(&name) {
-                    let entry = status(Some(directory), &name)?.ok_or(Errno::STALE)?;
-                    found.insert(name, (at, entry));
+                if let Entry::Vacant(free) = found.entry(name) {
+                    let entry = status(Some(directory), free.key())?.ok_or(Errno::STALE)?;
+                    free.insert((at, entry));
                 }
             }
         }
