@@ -32,6 +32,7 @@ export const cancelCall = endpoint('DELETE', '/v1/callers/{callerId}/calls/{numb
 export const exec = endpoint('POST', '/v1/exec', replies.exec, 'waits')
 export const writeToRun = endpoint('POST', '/v1/runs/{runId}/input', replies.empty, 'waits')
 export const killRun = endpoint('POST', '/v1/runs/{runId}/kill', replies.runKill, 'waits')
+export const detachRun = endpoint('POST', '/v1/runs/{runId}/detach', replies.process)
 export const abortRun = endpoint('POST', '/v1/runs/{runId}/abort', replies.empty, 'waits')
 
 export const createSession = endpoint('POST', '/v1/sessions', replies.session)

@@ -28,6 +28,11 @@ const RUN: Record<SandboxErrorCode | AbortError['code'], ErrorDoc> = {
     cause: 'The working directory does not exist or cannot be entered.',
     fix: 'Create the directory or correct `cwd`. Nothing has run.',
   },
+  DETACH_FAILED: {
+    cause:
+      'The command has not begun, has ended or is being killed, or no shell can take the place of its own.',
+    fix: 'Wait for the `start` event. A command that has ended needs no `detach`: its `result` has everything.',
+  },
   ENGINE_ERROR: {
     cause: 'The engine failed, or its supervisor was killed while a command ran.',
     fix: 'Repeat the call: nacre restores the session. If the error recurs, report it with the output of `NACRE_LOG=debug`.',

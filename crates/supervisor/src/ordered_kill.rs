@@ -117,7 +117,8 @@ impl OrderedKill {
             // If that fails, it is tried again. Meanwhile, its members are killed one by one.
             self.group_is_due = self.group.as_ref().is_some_and(|group| group.kill().is_err());
         }
-        if !self.ladder.is_settled() {
+        // The ladder of a process is settled from its start, but the command of a shell is interrupted all the same.
+        if !self.ladder.is_settled() || !self.is_foreground() {
             self.target.interrupt(table);
         }
         let members = self.members(table);
@@ -209,11 +210,16 @@ impl Target {
         }
     }
 
-    /// Interrupts the shell's command, even in a stopped shell. A background process only gets its signals.
+    /// Interrupts the shell's command, even in a stopped shell. A background process only gets its signals, unless it was
+    /// such a command.
     fn interrupt(&self, table: &ProcessTable) {
-        if let (Self::Foreground { command, .. }, Some(shell)) = (self, table.shell()) {
-            let _ = signal::interrupt_child(shell, *command);
-            let _ = signal::send_to_child(shell, libc::SIGCONT);
+        match self {
+            Self::Process { key } => table.processes.interrupt(*key),
+            Self::Foreground { command, .. } => {
+                let Some(shell) = table.shell() else { return };
+                let _ = signal::interrupt_child(shell, *command);
+                let _ = signal::send_to_child(shell, libc::SIGCONT);
+            }
         }
     }
 

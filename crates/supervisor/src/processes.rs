@@ -1,8 +1,7 @@
 //! The background processes of a session, by key.
 
-use nacre_containment::cgroup::Group;
 use nacre_containment::limits;
-use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_containment::tree::Tree;
@@ -12,6 +11,8 @@ use std::io;
 struct Process {
     key: u64,
     tree: Tree,
+    /// The number of the command that its shell runs, if that was a shell of the session.
+    command: Option<u64>,
     ended: bool,
     asked: Asked,
 }
@@ -23,10 +24,18 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Tracks a child of the supervisor from now on.
-    pub fn add(&mut self, key: u64, root: Identity, group: Option<Group>, mark: String, own: Pid) {
-        let tree = Tree { root, group, mark, guardian: own };
-        self.known.push(Process { key, tree, ended: false, asked: Asked::No });
+    /// Tracks a child of the supervisor from now on. `command`: that of a shell of the session, which is interrupted when the
+    /// process is killed.
+    pub fn add(&mut self, key: u64, tree: Tree, command: Option<u64>) {
+        self.known.push(Process { key, tree, command, ended: false, asked: Asked::No });
+    }
+
+    /// Interrupts the command of a process whose shell would go on with the next one of a list.
+    pub fn interrupt(&self, key: u64) {
+        let Some(living) = self.known.iter().find(|process| process.key == key && !process.ended) else { return };
+        if let Some(command) = living.command {
+            let _ = signal::interrupt_child(living.tree.root.pid, command);
+        }
     }
 
     /// Records a reaped child: the key of the process, if it was one.
