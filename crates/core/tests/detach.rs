@@ -12,6 +12,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// The grace time of a sandbox that is destroyed.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 fn detaching(place: &Place, id: &str) -> Receiver<Result<Arc<Process>, Error>> {
     let (sender, detached) = channel();
@@ -106,6 +110,7 @@ fn the_session_goes_on_with_the_state_before_the_command() {
         assert_eq!((&outcome.stdout[..], &outcome.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(logged(&process, OutputStream::Stdout), "out\n");
         assert_eq!(place.exec("greet"), "hello before");
+        run(place.sandbox.destroy(FAREWELL));
     }
 }
 
@@ -254,7 +259,7 @@ fn nothing_is_left_when_the_supervisor_is_killed_or_the_session_ends() {
         if dies {
             assert!(wait(&place.start_exec("kill -9 $PPID; sleep 600")).is_err());
         } else {
-            place.destroy();
+            run(place.sandbox.destroy(FAREWELL));
         }
         let exit = ended(&process);
         assert_eq!(exit.reason, if dies { Reason::Lost } else { Reason::Killed });

@@ -30,12 +30,18 @@ impl Processes {
         self.known.push(Process { key, tree, command, ended: false, asked: Asked::No });
     }
 
-    /// Interrupts the command of a process whose shell would go on with the next one of a list.
-    pub fn interrupt(&self, key: u64) {
-        let Some(living) = self.known.iter().find(|process| process.key == key && !process.ended) else { return };
-        if let Some(command) = living.command {
-            let _ = signal::interrupt_child(living.tree.root.pid, command);
+    /// Interrupts the command of a process (or of all of them) whose shell would go on with the next one of a list. False if
+    /// there is none. An interrupt can come too early, so callers repeat it until the shell has ended.
+    pub fn interrupt(&self, key: Option<u64>) -> bool {
+        let concerned = |process: &&Process| !process.ended && key.is_none_or(|key| process.key == key);
+        let mut has_command = false;
+        for process in self.known.iter().filter(concerned) {
+            if let Some(command) = process.command {
+                has_command = true;
+                let _ = signal::interrupt_child(process.tree.root.pid, command);
+            }
         }
+        has_command
     }
 
     /// Records a reaped child: the key of the process, if it was one.
