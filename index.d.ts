@@ -73,6 +73,7 @@ export type SandboxErrorCode =
   | 'COMMAND_TIMEOUT'
   | 'CONNECTION_FAILED'
   | 'CWD_NOT_FOUND'
+  | 'DETACH_FAILED'
   | 'ENGINE_ERROR'
   | 'FILE_EXISTS'
   | 'FILE_NOT_FOUND'
@@ -293,373 +294,53 @@ export interface Denial {
   rule: 'network'
 }
 
-/** Options of {@link Session.exec} and {@link Session.execStream}. */
-export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
+/** A chunk of a process's output. */
+export interface LogOutput<E extends Encoding = 'utf8'> {
+  type: 'stdout' | 'stderr'
   /**
-   * Directory for this command only. A relative path starts at the session's directory, which is restored afterwards.
-   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs. Default: the session's.
+   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
    */
-  cwd?: string | URL
-  /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
-  env?: EnvChanges
-  /**
-   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything
-   * that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with
-   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.
-   */
-  timeout?: number
-  /**
-   * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
-   * {@link AbortError}. Aborting has no effect after the command has ended.
-   */
-  signal?: AbortSignal
-  /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
-  killSignal?: Signal
-  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
-  forceKillAfterDelay?: number
-  /**
-   * Standard input. Default: end of file.
-   *
-   * Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If
-   * the iterable throws, the command is killed and exec rejects with that error.
-   */
-  input?: Input
-  /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
+  data: Output<E>
+  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
+  cursor: number
+  /** When it arrived, as ISO 8601, accurate to 10 ms. */
+  timestamp: string
+  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
+  missing?: number
+}
+/** The end of a process, after all of its output. */
+export interface LogExit extends ProcessExit {
+  type: 'exit'
+  timestamp: string
+  missing?: number
+}
+/** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
+export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
+/** A whole log. */
+export interface ProcessLogs<E extends Encoding = 'utf8'> {
+  stdout: Output<E>
+  stderr: Output<E>
+  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
+  truncated?: number
+}
+/** Options of {@link Process.getLogs}. */
+export interface LogOptions<E extends Encoding = 'utf8'> {
+  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
   encoding?: E
-  /**
-   * Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is
-   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read.
-   * Default: false.
-   */
-  mergeOutput?: boolean
-  /**
-   * Returns stdout, stderr and all as arrays of lines, without their `\n` or `\r\n`. A final newline ends the last line
-   * and begins no new line, so empty output has no lines. A mark of omitted output is a line too. Rejected with
-   * encoding 'buffer'. The events of a stream remain text. Default: false.
-   */
-  lines?: L
-  /**
-   * Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. With `lines`, an explicit false keeps the
-   * line endings. Default: false.
-   */
-  stripFinalNewline?: boolean
-  /**
-   * Maximum bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of longer output, the head and the tail are kept, and
-   * the command continues. A line like `[48,694 bytes omitted]` marks the gap, and `truncated` has the number of
-   * missing bytes. The events of a stream are complete. Default: the sandbox's.
-   */
-  maxBuffer?: number
-  /**
-   * Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like
-   * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
-   */
-  outputLimit?: number
-  /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
-  check?: boolean
-  /**
-   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
-   * is `1` in the environment of this program.
-   */
-  verbose?: boolean
-  /**
-   * Called with each piece of output as text while the command runs, in order of arrival; characters are never split. A
-   * slow callback delays the command. If this callback or another one up to `onComplete` throws, a running command is
-   * killed and exec rejects with that exception. Promises returned by callbacks are not awaited.
-   */
-  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
-  /** The same for standard output alone. */
-  onStdout?: (data: string) => void
-  /** The same for standard error alone. */
-  onStderr?: (data: string) => void
-  /** The same, line by line, without `\n` or `\r\n`. An unterminated last line counts. */
-  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
-  /** Called when the command starts to run, with the pid of the session's shell. */
-  onStart?: (start: { command: string; pid: number; sessionId: string }) => void
-  /** Called with the result just before exec resolves. */
-  onComplete?: (result: ExecResult<E, L>) => void
-  /**
-   * Called with the error just before exec rejects, except for an {@link OptionError}. Exceptions of this callback are
-   * logged.
-   */
-  onError?: (error: unknown) => void
 }
-/** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
-export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
-  extends SessionExecOptions<E, L> {
-  /** The session to run in. Default: 'default', which always exists. An unknown id rejects with SESSION_NOT_FOUND. */
-  sessionId?: string
-}
-/** The result of a command. */
-export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
-  /** Whether the command exited by itself with code 0. */
-  success: boolean
-  /** null when the command has no exit code, because a signal ended it or it never ran. */
-  exitCode: number | null
-  /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
-  signal: SignalName | null
-  stdout: Output<E, L>
-  stderr: Output<E, L>
+/** Options of {@link Process.output}. */
+export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
   /**
-   * stdout and stderr in the order in which they were read, which is exact only with `mergeOutput`. Computed on first
-   * access.
+   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
+   * Default: 0.
    */
-  all: Output<E, L>
-  /** The command. An argument list is quoted as for a shell. */
-  command: string
-  sessionId: string
-  /** The session's directory after the command. */
-  cwd: string
-  /** Milliseconds that the command ran, by a monotonic clock. */
-  duration: number
-  /** When it started, as ISO 8601. */
-  timestamp: string
-  timedOut: boolean
-  isCanceled: boolean
+  since?: number
   /**
-   * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
-   * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
-   * mark.
+   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
    */
-  truncated: null | {
-    stdout: number
-    stderr: number
-  }
-  /**
-   * The position of the gap in each stream: the number of bytes kept before it. 0 for a complete stream; null when both
-   * are complete.
-   */
-  truncatedAt: null | {
-    stdout: number
-    stderr: number
-  }
-  /**
-   * Whether the shell was replaced, as after `exec` or `kill -9 $$`. The new shell has the state after the last
-   * finished command.
-   */
-  sessionRestarted: boolean
-  /**
-   * Items of the session's state that could not be restored before the command: after shell and standby had both died,
-   * or in plain mode. Absent if there are none.
-   */
-  lostState?: LostState[]
-  /**
-   * Connections that `isolation.network` refused while the command ran, at most 100, including those of background
-   * processes of the session.
-   */
-  denials: Denial[]
-}
-/** An item of a session's state that was lost: a variable, a function, the directory, ... */
-export interface LostState {
-  /** What it is, such as `variable`, `function`, `completion`, `limit` or `directory`. */
-  kind: string
-  name: string
-  /** Why it could not be restored, in English. */
-  reason: string
-}
-/**
- * The events of a command, in order: `start`, output, and finally one `complete` or `error`. A command that could not
- * start has only `error`. `timestamp` is the time of the event, as ISO 8601.
- */
-export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = {
-  timestamp: string
-} & (
-  | {
-      type: 'start'
-      command: string
-      /** The pid of the session's shell. */
-      pid: number
-      sessionId: string
-    }
-  | {
-      type: 'stdout' | 'stderr'
-      /** Output, never empty. Characters of text are never split. Output of the same millisecond is one event. */
-      data: Output<E>
-      /** The byte offset in this stream after this event. It counts the bytes that the command wrote, for text too. */
-      cursor: number
-    }
-  | {
-      type: 'complete'
-      exitCode: number | null
-      signal: SignalName | null
-      /** The same object that {@link ExecStream.result} resolves with. */
-      result: ExecResult<E, L>
-    }
-  | {
-      type: 'error'
-      /**
-       * The error with which {@link ExecStream.result} rejects. If `input` or a callback threw, this is the exception
-       * itself.
-       */
-      error: SandboxError | AbortError
-    }
-)
-/** Options of {@link ExecStream.lines} and {@link ExecStream.toReadableStream}. */
-export interface SourceOptions {
-  /** Which output to read: one stream, or both in order of arrival ('all'). Default: 'stdout'. */
-  from?: 'stdout' | 'stderr' | 'all'
-}
-/**
- * A running or queued command. Its output can be read once: by iterating over the stream, with `lines` or with
- * `toReadableStream`. A second attempt throws an {@link OptionError} with STREAM_LOCKED.
- *
- * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server). Beyond that, nothing reads
- *   the command's pipe, and the command blocks when the pipe is full. No output is lost, memory stays bounded, and
- *   later commands of the session wait. A command that is being killed blocks for at most 0.1 s; output that its reader
- *   has not taken by then is only in the result.
- * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and everything it started, and
- *   waits until all have ended. The session continues.
- * - **Not reading** is fine if you await `result`, which has the output that `maxBuffer` keeps. Once the command has
- *   ended, or has printed more than these 4 MiB, an attempt to read throws STREAM_LOCKED.
- */
-export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
-  /**
-   * Settles like `exec`, but never causes an unhandled rejection. Read the output first: if you await this within a
-   * loop that still has output to read, it may never settle.
-   */
-  readonly result: Promise<ExecResult<E, L>>
-  /**
-   * Kills the command and everything it started: sends `signal` (default: `killSignal`), then SIGKILL after
-   * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
-   * call with SIGKILL skips the rest of the delay.
-   *
-   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `isCanceled`. A queued command
-   * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
-   */
-  kill(signal?: Signal): Promise<boolean>
-  /**
-   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
-   */
-  [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
-  /**
-   * Iterates over the lines of the output as text, without `\n` or `\r\n`, including an unterminated last line. If the
-   * run fails, the iteration throws its error after the last line.
-   *
-   * Throws {@link OptionError}.
-   */
-  lines(options?: SourceOptions): AsyncIterableIterator<string>
-  /**
-   * Returns the output as a stream of bytes. If the run fails, the stream fails with its error. `cancel()` kills the
-   * command.
-   *
-   * Throws {@link OptionError}.
-   */
-  toReadableStream(options?: SourceOptions): ReadableStream<Uint8Array>
-  /** Kills the command if it is still running, and resolves when it has ended. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-/**
- * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It settles like
- * {@link ExecStream.result}, so it never causes an unhandled rejection.
- *
- * If you neither await nor read a run, it blocks once 4 MiB of its output are waiting. An async function that returns a
- * run awaits it.
- */
-export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
-  PromiseLike<ExecResult<E, L>>
-
-/**
- * A command: shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell parses. The
- * first item of a list is the program, looked up on the session's PATH; the others are its arguments.
- *
- * Rejected with INVALID_COMMAND: blank text, an empty list, a list whose program is '', and NUL anywhere.
- */
-export type Command = string | readonly string[]
-/**
- * A value in a template. A list is one word per item, and an empty list is no word. Values are quoted, never parsed.
- */
-export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
-/**
- * Runs a template as shell text, and starts immediately like `execStream`. Await the run for its result, or read its
- * output.
- *
- * ```js
- * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
- * const $ = sandbox.$.with({ check: true })
- * for await (const line of $`make ${target}`.lines()) console.log(line)
- * ```
- *
- * Each value is quoted, so do not write quotes around it. Backslashes stay as written. Throws OptionError, with
- * INVALID_COMMAND for a value of another type. `Scope` has the options that only a sandbox takes.
- */
-export interface ShellTag<
-  Scope extends object = object,
-  E extends Encoding = 'utf8',
-  L extends boolean = false,
-> {
-  (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
-  /** Returns a tag with these options, merged over the options of this tag. */
-  with<F extends Encoding = E, M extends boolean = L>(
-    options: SessionExecOptions<F, M> & Scope,
-  ): ShellTag<Scope, F, M>
-}
-/** The name of a signal. The names are those of `NodeJS.Signals`, but do not need `@types/node`. */
-export type SignalName =
-  | 'SIGABRT'
-  | 'SIGALRM'
-  | 'SIGBREAK'
-  | 'SIGBUS'
-  | 'SIGCHLD'
-  | 'SIGCONT'
-  | 'SIGFPE'
-  | 'SIGHUP'
-  | 'SIGILL'
-  | 'SIGINFO'
-  | 'SIGINT'
-  | 'SIGIO'
-  | 'SIGIOT'
-  | 'SIGKILL'
-  | 'SIGLOST'
-  | 'SIGPIPE'
-  | 'SIGPOLL'
-  | 'SIGPROF'
-  | 'SIGPWR'
-  | 'SIGQUIT'
-  | 'SIGSEGV'
-  | 'SIGSTKFLT'
-  | 'SIGSTOP'
-  | 'SIGSYS'
-  | 'SIGTERM'
-  | 'SIGTRAP'
-  | 'SIGTSTP'
-  | 'SIGTTIN'
-  | 'SIGTTOU'
-  | 'SIGUNUSED'
-  | 'SIGURG'
-  | 'SIGUSR1'
-  | 'SIGUSR2'
-  | 'SIGVTALRM'
-  | 'SIGWINCH'
-  | 'SIGXCPU'
-  | 'SIGXFSZ'
-/** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
-export type Signal = SignalName | number
-/**
- * Changes to an environment: a string without NUL sets a variable, `undefined` unsets it. Names match
- * `[A-Za-z_][A-Za-z0-9_]*`.
- */
-export type EnvChanges = Record<string, string | undefined>
-/** The encoding of output: 'utf8' for text (invalid bytes become U+FFFD), 'buffer' for bytes. */
-export type Encoding = 'utf8' | 'buffer'
-/**
- * The type of output for an encoding, with or without `lines`. At run time, bytes are a Buffer, which is a Uint8Array.
- */
-export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
-  ? Uint8Array
-  : L extends true
-    ? string[]
-    : string
-/** The standard input of a command. Text is encoded as UTF-8. */
-export type Input =
-  | string
-  | Uint8Array
-  | AsyncIterable<string | Uint8Array>
-  | ReadableStream<string | Uint8Array>
-/** Receives engine diagnostics. `console` is a valid logger. */
-export interface Logger {
-  debug(message: string): void
-  info(message: string): void
-  warn(message: string): void
-  error(message: string): void
+  follow?: boolean
+  /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
 }
 
 /**
@@ -790,6 +471,198 @@ export interface Files {
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
 
+/** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
+export interface JobHandle {
+  jobId: string
+  /** The job's directory. */
+  dir: string
+  /** The file with standard output and standard error together. */
+  outputFile: string
+  /**
+   * The file with the exit code, once the command has ended. After a signal, the code is 128 plus the signal's number.
+   */
+  exitFile: string
+  /** The process group of the job's supervisor. SIGTERM to this group cancels the job. */
+  pgid: number
+  /** Directory of the job's control group; null if it has none. */
+  cgroup: string | null
+  processName?: string
+}
+/** A job in a list. */
+export interface JobInfo extends JobHandle {
+  /** null if the job's record has no date. */
+  createdAt: Date | null
+  /** null for a job that nacre did not start. */
+  command: string | null
+  status: JobStatus
+}
+/** The status of a job. */
+export interface JobStatus {
+  /** The state. 'crashed' means that the job has ended without a record of its end. Its output is kept. */
+  state: 'running' | 'exited' | 'crashed'
+  /** null while the job runs, after a crash, and if a signal ended the command. Never guessed. */
+  exitCode: number | null
+  /** The signal that ended the command; null if none did, and while the job runs. */
+  signal: SignalName | null
+  /**
+   * Why the job ended: 'exit' by itself, 'signal' by a signal from outside, 'timeout', 'cancelled', or 'oom' by its
+   * memory limit. After a cancel or a timeout, `exitCode` or `signal` shows how the command reacted. After a crash,
+   * 'killed' means that the supervisor was killed, and 'reboot' that the machine restarted. null while the job runs,
+   * and if no reason was recorded.
+   */
+  reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
+  /**
+   * Whether any process of the job is running and may print more. Can be true after 'exited', while processes that the
+   * command left behind run.
+   */
+  alive: boolean
+  /** When the command ended; null if unknown. */
+  endedAt: Date | null
+  /** Milliseconds that the command ran, by a monotonic clock; null if unknown. */
+  duration: number | null
+  /** True if the disk was full while the job ran and some output is lost. */
+  outputLost?: true
+}
+/** Argument of {@link Jobs.start}. */
+export interface JobStartOptions {
+  /** The command to run. */
+  command: Command
+  /**
+   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: an unguessable id that sorts by time.
+   */
+  jobId?: string
+  /** Directory of the job. A relative path starts at the sandbox's directory. Default: the sandbox's. */
+  cwd?: string | URL
+  /** Changes to the environment of the sandbox, for this job. */
+  env?: EnvChanges
+  /** A name for people to read: 1 to 256 characters, no control characters. It need not be unique. */
+  processName?: string
+  /** Milliseconds until all processes of the job are killed, 0 to 2147483647; 0 = never. Default: 0. */
+  timeout?: number
+  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. Default: that of `timeout`. */
+  timeoutSeconds?: number
+  /** Limits of the job. Default: the sandbox's limits, for each job separately. */
+  limits?: Limits
+  /** Standard input. Default: end of file. */
+  input?: string | Uint8Array
+  /** Another name for `input`. Excludes `input`. Default: that of `input`. */
+  stdin?: string | Uint8Array
+}
+/** Options of {@link Jobs.read}. */
+export interface JobReadOptions<E extends Encoding = 'utf8'> {
+  /** Maximum bytes per read, 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
+  maxBytes?: number
+  /**
+   * Whether to end the output at its last newline. An unterminated line is returned when the job is not `alive` any
+   * more, or when it is as long as `maxBytes`. Default: false.
+   */
+  lines?: boolean
+  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
+  encoding?: E
+}
+/** Options of {@link Jobs.follow}. */
+export interface JobFollowOptions<E extends Encoding = 'utf8'> extends JobReadOptions<E> {
+  /** Aborting makes the iterator reject with an {@link AbortError}; the job continues. */
+  signal?: AbortSignal
+}
+/** Options of {@link Jobs.wait}. */
+export interface JobWaitOptions {
+  /** Aborting rejects the wait with an {@link AbortError}; the job continues. */
+  signal?: AbortSignal
+}
+/** Options of {@link Jobs.cancel}. */
+export interface JobCancelOptions {
+  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  forceKillAfterDelay?: number
+  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. Default: the sandbox's. */
+  graceMs?: number
+}
+/** Selects jobs that match all members. */
+export interface JobFilter {
+  /** Only jobs in this state. Default: jobs in any state. */
+  state?: JobStatus['state']
+  /** Only jobs with this name: 1 to 256 characters, no control characters. Default: jobs with any name. */
+  processName?: string
+}
+/** Options of {@link Jobs.prune}. */
+export interface JobPruneOptions {
+  /**
+   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. For a crashed job, the time
+   * counts from its start. Default: 0.
+   */
+  olderThan?: number
+}
+/** A part of a job's output. */
+export interface JobRead<E extends Encoding = 'utf8'> {
+  /** Output. Characters of text are never split, and invalid bytes become U+FFFD. */
+  raw: Output<E>
+  /** The byte offset from which to continue, for any encoding. */
+  cursor: number
+  /** Number of output bytes in `raw`. */
+  bytesFetched: number
+  /** The status just before the output was read. If it is not `alive` and the read is empty, no output is left. */
+  status: JobStatus
+}
+/**
+ * Durable jobs: commands that outlive this sandbox and this program. Any later program can read them by their id.
+ *
+ * The directory of a job holds its whole state; docs/jobs.md describes the format. A job starts with the sandbox's
+ * directory and environment, not with the state of a session. It stays, with its output, until `remove` or `prune`.
+ * Methods take an id or a handle. They use only the `jobId` of a handle, so a handle cannot lead outside
+ * {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND, and so does a call whose job is removed meanwhile. If a job
+ * cannot be looked up, for example without a free file descriptor, calls reject with ENGINE_ERROR.
+ */
+export interface Jobs {
+  /** The directory of all jobs. */
+  readonly root: string
+  /**
+   * Starts a job. Resolves when the command is running and the job can be found. If this program ends meanwhile, for
+   * whatever reason, the job either exists completely or not at all.
+   *
+   * Rejects with OptionError, or SandboxError: JOB_ALREADY_EXISTS, CWD_NOT_FOUND, LIMIT_UNSUPPORTED,
+   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains.
+   */
+  start(options: JobStartOptions): Promise<JobHandle>
+  status(job: JobHandle | string): Promise<JobStatus>
+  /** Reads the output starting at `cursor` (default: 0), without waiting. Beyond the end, the result is empty. */
+  read<E extends Encoding = 'utf8'>(
+    job: JobHandle | string,
+    cursor?: number,
+    options?: JobReadOptions<E>,
+  ): Promise<JobRead<E>>
+  /**
+   * Iterates over the output from `cursor` (default: 0) on, also new output, until the job is not `alive` any more:
+   * background processes of an ended command may still print. No chunk is empty.
+   */
+  follow<E extends Encoding = 'utf8'>(
+    job: JobHandle | string,
+    cursor?: number,
+    options?: JobFollowOptions<E>,
+  ): AsyncIterableIterator<JobRead<E>>
+  /**
+   * Waits until the command has ended, not for background processes that it left behind. Rejects with an
+   * {@link AbortError} if the signal is aborted.
+   */
+  wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
+  /**
+   * Kills all processes of a job, including those that left its session or group: SIGTERM, then SIGKILL after
+   * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when all have ended, or
+   * immediately if the job has already ended. Rejects with JOB_RUNNING if another package started the job.
+   */
+  cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
+  /** Returns the handle of a job, or null if the job does not exist or its meta.json is damaged. */
+  attach(id: string): Promise<JobHandle | null>
+  /** Lists the jobs that match the filter, in start order. */
+  list(filter?: JobFilter): Promise<JobInfo[]>
+  /** Removes the directory of an ended job. Rejects with JOB_RUNNING while any process of the job runs. */
+  remove(job: JobHandle | string): Promise<void>
+  /**
+   * Removes ended jobs and resolves with their ids, also jobs that other programs have started in the same
+   * {@link Jobs.root}. A job stays while any of its processes runs.
+   */
+  prune(options?: JobPruneOptions): Promise<string[]>
+}
+
 /** Options of {@link Process.wait}. */
 export interface WaitOptions {
   /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
@@ -835,317 +708,6 @@ export interface PortOptions {
 }
 /** Options of {@link Process.waitForPort}. */
 export interface WaitForPortOptions extends PortOptions, WaitOptions {}
-
-/** Options of {@link Session.startProcess}. */
-export interface SessionProcessOptions {
-  /**
-   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. An
-   * id in use, even by an ended process that is still listed, rejects with PROCESS_ALREADY_EXISTS.
-   */
-  processId?: string
-  /** Directory of the process. A relative path starts at the session's directory. Default: the session's. */
-  cwd?: string | URL
-  /** Changes to the environment of the session, for this process. */
-  env?: EnvChanges
-  /** Milliseconds until the process is killed with the reason 'timeout'; 0 to 2147483647, 0 = never. Default: 0. */
-  timeout?: number
-  /**
-   * Aborting kills the process with the reason 'killed'. Before startProcess resolves, an abort also makes it reject
-   * with an {@link AbortError}. If the signal is already aborted, nothing runs.
-   */
-  signal?: AbortSignal
-  /** The first signal sent on a kill, a timeout or an abort. Default: the sandbox's. */
-  killSignal?: Signal
-  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
-  forceKillAfterDelay?: number
-  /**
-   * Standard input. Default: end of file. 'pipe' keeps it open for later input.
-   *
-   * {@link Process.write} sends later input. To send the text "pipe", pass bytes. If an iterable throws, the process is
-   * killed and onError is called.
-   */
-  input?: Input | 'pipe'
-  /**
-   * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
-   * beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
-   */
-  logLimit?: number
-  /**
-   * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
-   * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
-   * a clean-up. Default: true.
-   *
-   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
-   */
-  autoCleanup?: boolean
-  /** Limits of the process and its descendants. Default: only the sandbox's. */
-  limits?: Limits
-  /**
-   * Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error.
-   * All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'.
-   * `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See {@link Process.resize}.
-   * Default: no terminal.
-   */
-  pty?:
-    | boolean
-    | {
-        /** Columns, 1 to 65535. */
-        cols: number
-        /** Rows, 1 to 65535. */
-        rows: number
-      }
-  /**
-   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal always
-   * does this. Default: false.
-   */
-  mergeOutput?: boolean
-  /**
-   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
-   * is `1` in the environment of this program.
-   */
-  verbose?: boolean
-  /** Called before startProcess resolves. If it throws, the process is killed and startProcess rejects. */
-  onStart?: (process: Process) => void
-  /**
-   * Called with each piece of output as text, in order of arrival; characters are never split. Output that
-   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. After a callback for output threw,
-   * none of them is called again.
-   */
-  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
-  /** The same for standard output alone. */
-  onStdout?: (data: string) => void
-  /** The same for standard error alone. */
-  onStderr?: (data: string) => void
-  /**
-   * The same, line by line, without `\n` or `\r\n`. An unterminated line counts at the end, and before output that was
-   * dropped because of `logLimit`.
-   */
-  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
-  /** Called when the process has ended, after the last output. */
-  onExit?: (exitCode: number | null, signal: SignalName | null) => void
-  /**
-   * Called with the error just before startProcess rejects, except for an {@link OptionError}. Later called with
-   * exceptions from other callbacks and the input, and when the process is lost. Default: the error is logged.
-   */
-  onError?: (error: unknown) => void
-}
-/** Options of {@link Sandbox.startProcess}. */
-export interface ProcessOptions extends SessionProcessOptions {
-  /**
-   * The session whose state the process starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
-   */
-  sessionId?: string
-}
-/**
- * The status of a process. `starting` occurs only for services. `completed` means exit code 0, `killed` a requested
- * end, and `failed` any other end. `error` means that the process was lost because its supervisor died.
- */
-export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
-/**
- * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
- * ('oom') or a kill.
- */
-export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
-/** The end of a process. */
-export interface ProcessExit {
-  /** null if a signal ended the process. */
-  exitCode: number | null
-  signal: SignalName | null
-  /** null if the process was lost and its status is 'error'. */
-  reason: ExitReason | null
-}
-/** Options of {@link Process.kill}. */
-export interface KillOptions {
-  /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
-  forceKillAfterDelay?: number
-}
-/** A program of a process that waits for input. */
-export interface ProcessWaiting {
-  /** 'reading': it waits for input and for nothing else. 'listening': also for something else, like a connection. */
-  state: 'reading' | 'listening'
-  /**
-   * False for a program that cannot be looked at, like `passwd` of an ordinary user: its terminal reads a line without
-   * echo, and it has done nothing for a second.
-   */
-  sure: boolean
-  /**
-   * How it reads: 'line' and 'secret' are lines from the terminal with and without echo, 'keys' are single keys, and
-   * 'pipe' is the standard input of the process (`input: 'pipe'`).
-   */
-  how: 'line' | 'secret' | 'keys' | 'pipe'
-  /** The name of the program. The kernel cuts it after 15 bytes. */
-  program: string
-  pid: number
-  /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
-  timed: boolean
-}
-/** The resources that a process and its descendants use. */
-export interface ProcessStats {
-  /** Processor time so far, in ms. */
-  cpuTime: number
-  /** Bytes. */
-  memory: number
-  /** The maximum so far, in bytes. */
-  memoryPeak: number
-  /** Number of processes. */
-  pids: number
-  /** Bytes read from and written to disks. */
-  ioRead: number
-  ioWrite: number
-}
-/** A process as plain data. */
-export interface ProcessInfo {
-  readonly id: string
-  /** The pid of the process that runs the command. */
-  readonly pid: number
-  /** The command. An argument list is quoted as for a shell. */
-  readonly command: string
-  readonly sessionId: string
-  /** The current status. */
-  readonly status: ProcessStatus
-  readonly startTime: Date
-  /** null while it runs. */
-  readonly endTime: Date | null
-  /** null while the process runs, and if a signal ended it. */
-  readonly exitCode: number | null
-  readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its status is 'error'. */
-  readonly reason: ExitReason | null
-}
-/**
- * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
- *
- * A pending wait keeps the event loop alive; the process itself and its callbacks do not. After nacre has forgotten the
- * process, this object still has its end, but methods that need the log reject with PROCESS_NOT_FOUND.
- */
-export interface Process extends ProcessInfo {
-  /**
-   * Kills the process and its descendants: sends `signal` (default: its `killSignal`), then SIGKILL. Resolves when all
-   * have ended: with true, or with false if the process had already ended.
-   */
-  kill(signal?: Signal, options?: KillOptions): Promise<boolean>
-  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
-  wait(options?: WaitOptions): Promise<ProcessExit>
-  /** The same as `wait`, with only a timeout in milliseconds. */
-  waitForExit(timeout?: number): Promise<ProcessExit>
-  getStatus(): Promise<ProcessStatus>
-  /** The output so far. */
-  getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
-  /**
-   * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
-   * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
-   */
-  output<E extends Encoding = 'utf8'>(options?: LogStreamOptions<E>): AsyncIterableIterator<LogEvent<E>>
-  /**
-   * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
-   * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
-   *
-   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
-   */
-  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
-  /**
-   * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
-   * other processes that listen on the port.
-   *
-   * Rejects as waitForLog does.
-   */
-  waitForPort(port: number, options?: WaitForPortOptions): Promise<void>
-  /**
-   * Writes to standard input. Resolves when the pipe has accepted the data, or the process has ended. Needs
-   * `input: 'pipe'`.
-   *
-   * Rejects with INPUT_CLOSED if the process has ended or the input is closed.
-   */
-  write(data: string | Uint8Array): Promise<void>
-  /** Closes standard input. Has no effect if it is already closed. */
-  closeStdin(): Promise<void>
-  /**
-   * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
-   * false if the process has ended.
-   *
-   * A shell with line editing reads and rewrites the size before each prompt. A resize within these microseconds is
-   * lost, as in every terminal.
-   */
-  resize(cols: number, rows: number): Promise<boolean>
-  /**
-   * Returns the resource use of the process and its descendants. Rejects with PROCESS_NOT_FOUND if the process has
-   * ended.
-   */
-  stats(): Promise<ProcessStats>
-  /**
-   * Finds out whether a program of the process waits for input: from its terminal, or from its standard input
-   * (`input: 'pipe'`). Resolves after 0.3 s (1.2 s if `sure` is false); with null if none does, or the process has ended.
-   *
-   * It is known from the kernel: two looks show the same thread in the same system call. So what the process has
-   * printed makes no difference. Not seen are programs that read by `io_uring`. An ordinary user can look neither at
-   * programs of other users nor at the session's own bash, see `sure`.
-   */
-  waiting(): Promise<ProcessWaiting | null>
-  /**
-   * Waits until a program of the process waits for input and for nothing else, as {@link Process.waiting} finds out.
-   *
-   * Rejects as waitForLog does.
-   */
-  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
-  /** The process as plain data. */
-  toJSON(): ProcessInfo
-  /** Kills the process if it is running. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-/** Selects processes that match all members. */
-export interface ProcessFilter {
-  status?: ProcessStatus | readonly ProcessStatus[]
-  sessionId?: string
-}
-
-/** A chunk of a process's output. */
-export interface LogOutput<E extends Encoding = 'utf8'> {
-  type: 'stdout' | 'stderr'
-  /**
-   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
-   */
-  data: Output<E>
-  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
-  cursor: number
-  /** When it arrived, as ISO 8601, accurate to 10 ms. */
-  timestamp: string
-  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
-  missing?: number
-}
-/** The end of a process, after all of its output. */
-export interface LogExit extends ProcessExit {
-  type: 'exit'
-  timestamp: string
-  missing?: number
-}
-/** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
-export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
-/** A whole log. */
-export interface ProcessLogs<E extends Encoding = 'utf8'> {
-  stdout: Output<E>
-  stderr: Output<E>
-  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
-  truncated?: number
-}
-/** Options of {@link Process.getLogs}. */
-export interface LogOptions<E extends Encoding = 'utf8'> {
-  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
-  encoding?: E
-}
-/** Options of {@link Process.output}. */
-export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
-  /**
-   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
-   * Default: 0.
-   */
-  since?: number
-  /**
-   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
-   */
-  follow?: boolean
-  /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
-  signal?: AbortSignal
-}
 
 /**
  * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
@@ -1785,194 +1347,648 @@ export declare class Sandbox {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
-export interface JobHandle {
-  jobId: string
-  /** The job's directory. */
-  dir: string
-  /** The file with standard output and standard error together. */
-  outputFile: string
+/** Options of {@link Session.startProcess}. */
+export interface SessionProcessOptions {
   /**
-   * The file with the exit code, once the command has ended. After a signal, the code is 128 plus the signal's number.
+   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. An
+   * id in use, even by an ended process that is still listed, rejects with PROCESS_ALREADY_EXISTS.
    */
-  exitFile: string
-  /** The process group of the job's supervisor. SIGTERM to this group cancels the job. */
-  pgid: number
-  /** Directory of the job's control group; null if it has none. */
-  cgroup: string | null
-  processName?: string
-}
-/** A job in a list. */
-export interface JobInfo extends JobHandle {
-  /** null if the job's record has no date. */
-  createdAt: Date | null
-  /** null for a job that nacre did not start. */
-  command: string | null
-  status: JobStatus
-}
-/** The status of a job. */
-export interface JobStatus {
-  /** The state. 'crashed' means that the job has ended without a record of its end. Its output is kept. */
-  state: 'running' | 'exited' | 'crashed'
-  /** null while the job runs, after a crash, and if a signal ended the command. Never guessed. */
-  exitCode: number | null
-  /** The signal that ended the command; null if none did, and while the job runs. */
-  signal: SignalName | null
-  /**
-   * Why the job ended: 'exit' by itself, 'signal' by a signal from outside, 'timeout', 'cancelled', or 'oom' by its
-   * memory limit. After a cancel or a timeout, `exitCode` or `signal` shows how the command reacted. After a crash,
-   * 'killed' means that the supervisor was killed, and 'reboot' that the machine restarted. null while the job runs,
-   * and if no reason was recorded.
-   */
-  reason: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot' | null
-  /**
-   * Whether any process of the job is running and may print more. Can be true after 'exited', while processes that the
-   * command left behind run.
-   */
-  alive: boolean
-  /** When the command ended; null if unknown. */
-  endedAt: Date | null
-  /** Milliseconds that the command ran, by a monotonic clock; null if unknown. */
-  duration: number | null
-  /** True if the disk was full while the job ran and some output is lost. */
-  outputLost?: true
-}
-/** Argument of {@link Jobs.start}. */
-export interface JobStartOptions {
-  /** The command to run. */
-  command: Command
-  /**
-   * The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: an unguessable id that sorts by time.
-   */
-  jobId?: string
-  /** Directory of the job. A relative path starts at the sandbox's directory. Default: the sandbox's. */
+  processId?: string
+  /** Directory of the process. A relative path starts at the session's directory. Default: the session's. */
   cwd?: string | URL
-  /** Changes to the environment of the sandbox, for this job. */
+  /** Changes to the environment of the session, for this process. */
   env?: EnvChanges
-  /** A name for people to read: 1 to 256 characters, no control characters. It need not be unique. */
-  processName?: string
-  /** Milliseconds until all processes of the job are killed, 0 to 2147483647; 0 = never. Default: 0. */
+  /** Milliseconds until the process is killed with the reason 'timeout'; 0 to 2147483647, 0 = never. Default: 0. */
   timeout?: number
-  /** The timeout in seconds, greater than 0, at most 2147483. Excludes `timeout`. Default: that of `timeout`. */
-  timeoutSeconds?: number
-  /** Limits of the job. Default: the sandbox's limits, for each job separately. */
-  limits?: Limits
-  /** Standard input. Default: end of file. */
-  input?: string | Uint8Array
-  /** Another name for `input`. Excludes `input`. Default: that of `input`. */
-  stdin?: string | Uint8Array
-}
-/** Options of {@link Jobs.read}. */
-export interface JobReadOptions<E extends Encoding = 'utf8'> {
-  /** Maximum bytes per read, 1 to 67108864. In text, a longer character is returned whole. Default: 1048576. */
-  maxBytes?: number
   /**
-   * Whether to end the output at its last newline. An unterminated line is returned when the job is not `alive` any
-   * more, or when it is as long as `maxBytes`. Default: false.
+   * Aborting kills the process with the reason 'killed'. Before startProcess resolves, an abort also makes it reject
+   * with an {@link AbortError}. If the signal is already aborted, nothing runs.
    */
-  lines?: boolean
-  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
-  encoding?: E
-}
-/** Options of {@link Jobs.follow}. */
-export interface JobFollowOptions<E extends Encoding = 'utf8'> extends JobReadOptions<E> {
-  /** Aborting makes the iterator reject with an {@link AbortError}; the job continues. */
   signal?: AbortSignal
-}
-/** Options of {@link Jobs.wait}. */
-export interface JobWaitOptions {
-  /** Aborting rejects the wait with an {@link AbortError}; the job continues. */
-  signal?: AbortSignal
-}
-/** Options of {@link Jobs.cancel}. */
-export interface JobCancelOptions {
-  /** Milliseconds between SIGTERM and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  /** The first signal sent on a kill, a timeout or an abort. Default: the sandbox's. */
+  killSignal?: Signal
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
-  /** Another name for `forceKillAfterDelay`, 0 to 2147483647. Excludes `forceKillAfterDelay`. Default: the sandbox's. */
-  graceMs?: number
-}
-/** Selects jobs that match all members. */
-export interface JobFilter {
-  /** Only jobs in this state. Default: jobs in any state. */
-  state?: JobStatus['state']
-  /** Only jobs with this name: 1 to 256 characters, no control characters. Default: jobs with any name. */
-  processName?: string
-}
-/** Options of {@link Jobs.prune}. */
-export interface JobPruneOptions {
   /**
-   * Only jobs that ended at least this many milliseconds ago, 0 to Number.MAX_SAFE_INTEGER. For a crashed job, the time
-   * counts from its start. Default: 0.
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes. If an iterable throws, the process is
+   * killed and onError is called.
    */
-  olderThan?: number
+  input?: Input | 'pipe'
+  /**
+   * Maximum size of the log in bytes, 0 to Number.MAX_SAFE_INTEGER. Beyond it, the oldest output is dropped. Output
+   * beyond the newest 512 KiB is on disk, in an unnamed file below `stateDir`. Default: 67108864 (64 MiB).
+   */
+  logLimit?: number
+  /**
+   * Whether nacre forgets the process and its log 60 s after the process ends. It forgets them earlier if 1000 such
+   * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
+   * a clean-up. Default: true.
+   *
+   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
+   */
+  autoCleanup?: boolean
+  /** Limits of the process and its descendants. Default: only the sandbox's. */
+  limits?: Limits
+  /**
+   * Gives the process a terminal of this size (1 to 65535 each; 80 x 24 with true) as standard input, output and error.
+   * All output is 'stdout'. The process has job control. If the session has no TERM, it becomes 'xterm-256color'.
+   * `input` is typed into the terminal and defaults to 'pipe'; its end is sent as Ctrl-D. See {@link Process.resize}.
+   * Default: no terminal.
+   */
+  pty?:
+    | boolean
+    | {
+        /** Columns, 1 to 65535. */
+        cols: number
+        /** Rows, 1 to 65535. */
+        rows: number
+      }
+  /**
+   * Gives the process one pipe for both streams. All output is then 'stdout', in the exact order. A terminal always
+   * does this. Default: false.
+   */
+  mergeOutput?: boolean
+  /**
+   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
+   * is `1` in the environment of this program.
+   */
+  verbose?: boolean
+  /** Called before startProcess resolves. If it throws, the process is killed and startProcess rejects. */
+  onStart?: (process: Process) => void
+  /**
+   * Called with each piece of output as text, in order of arrival; characters are never split. Output that
+   * arrives faster waits in the log, so a slow callback may miss what `logLimit` drops. After a callback for output threw,
+   * none of them is called again.
+   */
+  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /**
+   * The same, line by line, without `\n` or `\r\n`. An unterminated line counts at the end, and before output that was
+   * dropped because of `logLimit`.
+   */
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Called when the process has ended, after the last output. */
+  onExit?: (exitCode: number | null, signal: SignalName | null) => void
+  /**
+   * Called with the error just before startProcess rejects, except for an {@link OptionError}. Later called with
+   * exceptions from other callbacks and the input, and when the process is lost. Default: the error is logged.
+   */
+  onError?: (error: unknown) => void
 }
-/** A part of a job's output. */
-export interface JobRead<E extends Encoding = 'utf8'> {
-  /** Output. Characters of text are never split, and invalid bytes become U+FFFD. */
-  raw: Output<E>
-  /** The byte offset from which to continue, for any encoding. */
-  cursor: number
-  /** Number of output bytes in `raw`. */
-  bytesFetched: number
-  /** The status just before the output was read. If it is not `alive` and the read is empty, no output is left. */
-  status: JobStatus
+/** Options of {@link Sandbox.startProcess}. */
+export interface ProcessOptions extends SessionProcessOptions {
+  /**
+   * The session whose state the process starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
+   */
+  sessionId?: string
 }
 /**
- * Durable jobs: commands that outlive this sandbox and this program. Any later program can read them by their id.
- *
- * The directory of a job holds its whole state; docs/jobs.md describes the format. A job starts with the sandbox's
- * directory and environment, not with the state of a session. It stays, with its output, until `remove` or `prune`.
- * Methods take an id or a handle. They use only the `jobId` of a handle, so a handle cannot lead outside
- * {@link Jobs.root}. Unknown ids reject with JOB_NOT_FOUND, and so does a call whose job is removed meanwhile. If a job
- * cannot be looked up, for example without a free file descriptor, calls reject with ENGINE_ERROR.
+ * The status of a process. `starting` occurs only for services. `completed` means exit code 0, `killed` a requested
+ * end, and `failed` any other end. `error` means that the process was lost because its supervisor died.
  */
-export interface Jobs {
-  /** The directory of all jobs. */
-  readonly root: string
+export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
+/**
+ * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
+ * ('oom') or a kill.
+ */
+export type ExitReason = 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+/** The end of a process. */
+export interface ProcessExit {
+  /** null if a signal ended the process. */
+  exitCode: number | null
+  signal: SignalName | null
+  /** null if the process was lost and its status is 'error'. */
+  reason: ExitReason | null
+}
+/** Options of {@link Process.kill}. */
+export interface KillOptions {
+  /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
+  forceKillAfterDelay?: number
+}
+/** A program of a process that waits for input. */
+export interface ProcessWaiting {
+  /** 'reading': it waits for input and for nothing else. 'listening': also for something else, like a connection. */
+  state: 'reading' | 'listening'
   /**
-   * Starts a job. Resolves when the command is running and the job can be found. If this program ends meanwhile, for
-   * whatever reason, the job either exists completely or not at all.
+   * False for a program that cannot be looked at, like `passwd` of an ordinary user: its terminal reads a line without
+   * echo, and it has done nothing for a second.
+   */
+  sure: boolean
+  /**
+   * How it reads: 'line' and 'secret' are lines from the terminal with and without echo, 'keys' are single keys, and
+   * 'pipe' is the standard input of the process (`input: 'pipe'`).
+   */
+  how: 'line' | 'secret' | 'keys' | 'pipe'
+  /** The name of the program. The kernel cuts it after 15 bytes. */
+  program: string
+  pid: number
+  /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
+  timed: boolean
+}
+/** The resources that a process and its descendants use. */
+export interface ProcessStats {
+  /** Processor time so far, in ms. */
+  cpuTime: number
+  /** Bytes. */
+  memory: number
+  /** The maximum so far, in bytes. */
+  memoryPeak: number
+  /** Number of processes. */
+  pids: number
+  /** Bytes read from and written to disks. */
+  ioRead: number
+  ioWrite: number
+}
+/** A process as plain data. */
+export interface ProcessInfo {
+  readonly id: string
+  /** The pid of the process that runs the command. */
+  readonly pid: number
+  /** The command. An argument list is quoted as for a shell. */
+  readonly command: string
+  readonly sessionId: string
+  /** The current status. */
+  readonly status: ProcessStatus
+  readonly startTime: Date
+  /** null while it runs. */
+  readonly endTime: Date | null
+  /** null while the process runs, and if a signal ended it. */
+  readonly exitCode: number | null
+  readonly signal: SignalName | null
+  /** null while the process runs, and if it was lost and its status is 'error'. */
+  readonly reason: ExitReason | null
+}
+/**
+ * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
+ *
+ * A pending wait keeps the event loop alive; the process itself and its callbacks do not. After nacre has forgotten the
+ * process, this object still has its end, but methods that need the log reject with PROCESS_NOT_FOUND.
+ */
+export interface Process extends ProcessInfo {
+  /**
+   * Kills the process and its descendants: sends `signal` (default: its `killSignal`), then SIGKILL. Resolves when all
+   * have ended: with true, or with false if the process had already ended.
+   */
+  kill(signal?: Signal, options?: KillOptions): Promise<boolean>
+  /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
+  wait(options?: WaitOptions): Promise<ProcessExit>
+  /** The same as `wait`, with only a timeout in milliseconds. */
+  waitForExit(timeout?: number): Promise<ProcessExit>
+  getStatus(): Promise<ProcessStatus>
+  /** The output so far. */
+  getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
+  /**
+   * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
+   * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
+   */
+  output<E extends Encoding = 'utf8'>(options?: LogStreamOptions<E>): AsyncIterableIterator<LogEvent<E>>
+  /**
+   * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
+   * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
    *
-   * Rejects with OptionError, or SandboxError: JOB_ALREADY_EXISTS, CWD_NOT_FOUND, LIMIT_UNSUPPORTED,
-   * STATE_DIR_UNAVAILABLE, SPAWN_FAILED. After a rejection, nothing runs and no directory remains.
+   * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
    */
-  start(options: JobStartOptions): Promise<JobHandle>
-  status(job: JobHandle | string): Promise<JobStatus>
-  /** Reads the output starting at `cursor` (default: 0), without waiting. Beyond the end, the result is empty. */
-  read<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobReadOptions<E>,
-  ): Promise<JobRead<E>>
+  waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
   /**
-   * Iterates over the output from `cursor` (default: 0) on, also new output, until the job is not `alive` any more:
-   * background processes of an ended command may still print. No chunk is empty.
+   * Waits until the process or a descendant listens on the port, and with `mode: 'http'` also responds. It ignores
+   * other processes that listen on the port.
+   *
+   * Rejects as waitForLog does.
    */
-  follow<E extends Encoding = 'utf8'>(
-    job: JobHandle | string,
-    cursor?: number,
-    options?: JobFollowOptions<E>,
-  ): AsyncIterableIterator<JobRead<E>>
+  waitForPort(port: number, options?: WaitForPortOptions): Promise<void>
   /**
-   * Waits until the command has ended, not for background processes that it left behind. Rejects with an
-   * {@link AbortError} if the signal is aborted.
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the process has ended. Needs
+   * `input: 'pipe'`.
+   *
+   * Rejects with INPUT_CLOSED if the process has ended or the input is closed.
    */
-  wait(job: JobHandle | string, options?: JobWaitOptions): Promise<JobStatus>
+  write(data: string | Uint8Array): Promise<void>
+  /** Closes standard input. Has no effect if it is already closed. */
+  closeStdin(): Promise<void>
   /**
-   * Kills all processes of a job, including those that left its session or group: SIGTERM, then SIGKILL after
-   * `forceKillAfterDelay` (default: the sandbox's at the start of the job). Resolves when all have ended, or
-   * immediately if the job has already ended. Rejects with JOB_RUNNING if another package started the job.
+   * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
+   * false if the process has ended.
+   *
+   * A shell with line editing reads and rewrites the size before each prompt. A resize within these microseconds is
+   * lost, as in every terminal.
    */
-  cancel(job: JobHandle | string, options?: JobCancelOptions): Promise<void>
-  /** Returns the handle of a job, or null if the job does not exist or its meta.json is damaged. */
-  attach(id: string): Promise<JobHandle | null>
-  /** Lists the jobs that match the filter, in start order. */
-  list(filter?: JobFilter): Promise<JobInfo[]>
-  /** Removes the directory of an ended job. Rejects with JOB_RUNNING while any process of the job runs. */
-  remove(job: JobHandle | string): Promise<void>
+  resize(cols: number, rows: number): Promise<boolean>
   /**
-   * Removes ended jobs and resolves with their ids, also jobs that other programs have started in the same
-   * {@link Jobs.root}. A job stays while any of its processes runs.
+   * Returns the resource use of the process and its descendants. Rejects with PROCESS_NOT_FOUND if the process has
+   * ended.
    */
-  prune(options?: JobPruneOptions): Promise<string[]>
+  stats(): Promise<ProcessStats>
+  /**
+   * Finds out whether a program of the process waits for input: from its terminal, or from its standard input
+   * (`input: 'pipe'`). Resolves after 0.3 s (1.2 s if `sure` is false); with null if none does, or the process has ended.
+   *
+   * It is known from the kernel: two looks show the same thread in the same system call. So what the process has
+   * printed makes no difference. Not seen are programs that read by `io_uring`. An ordinary user can look neither at
+   * programs of other users nor at the session's own bash, see `sure`.
+   */
+  waiting(): Promise<ProcessWaiting | null>
+  /**
+   * Waits until a program of the process waits for input and for nothing else, as {@link Process.waiting} finds out.
+   *
+   * Rejects as waitForLog does.
+   */
+  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /** The process as plain data. */
+  toJSON(): ProcessInfo
+  /** Kills the process if it is running. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+/** Selects processes that match all members. */
+export interface ProcessFilter {
+  status?: ProcessStatus | readonly ProcessStatus[]
+  sessionId?: string
+}
+
+/** Options of {@link Session.exec} and {@link Session.execStream}. */
+export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
+  /**
+   * Directory for this command only. A relative path starts at the session's directory, which is restored afterwards.
+   * If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs. Default: the session's.
+   */
+  cwd?: string | URL
+  /** Changes to the environment for this command only. The previous values are restored exactly afterwards. */
+  env?: EnvChanges
+  /**
+   * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything
+   * that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with
+   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.
+   */
+  timeout?: number
+  /**
+   * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
+   * {@link AbortError}. Aborting has no effect after the command has ended.
+   */
+  signal?: AbortSignal
+  /** The first signal that a timeout or an abort sends. Default: the sandbox's. */
+  killSignal?: Signal
+  /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
+  forceKillAfterDelay?: number
+  /**
+   * Standard input. Default: end of file.
+   *
+   * Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If
+   * the iterable throws, the command is killed and exec rejects with that error.
+   */
+  input?: Input
+  /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
+  encoding?: E
+  /**
+   * Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is
+   * empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read.
+   * Default: false.
+   */
+  mergeOutput?: boolean
+  /**
+   * Returns stdout, stderr and all as arrays of lines, without their `\n` or `\r\n`. A final newline ends the last line
+   * and begins no new line, so empty output has no lines. A mark of omitted output is a line too. Rejected with
+   * encoding 'buffer'. The events of a stream remain text. Default: false.
+   */
+  lines?: L
+  /**
+   * Whether to remove one final `\n` or `\r\n` from stdout, stderr and all. With `lines`, an explicit false keeps the
+   * line endings. Default: false.
+   */
+  stripFinalNewline?: boolean
+  /**
+   * Maximum bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of longer output, the head and the tail are kept, and
+   * the command continues. A line like `[48,694 bytes omitted]` marks the gap, and `truncated` has the number of
+   * missing bytes. The events of a stream are complete. Default: the sandbox's.
+   */
+  maxBuffer?: number
+  /**
+   * Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like
+   * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
+   */
+  outputLimit?: number
+  /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
+  check?: boolean
+  /**
+   * Prints the command, how it ended and its duration to standard error of this program. Default: true if `NACRE_DEBUG`
+   * is `1` in the environment of this program.
+   */
+  verbose?: boolean
+  /**
+   * Called with each piece of output as text while the command runs, in order of arrival; characters are never split. A
+   * slow callback delays the command. If this callback or another one up to `onComplete` throws, a running command is
+   * killed and exec rejects with that exception. Promises returned by callbacks are not awaited.
+   */
+  onOutput?: (stream: 'stdout' | 'stderr', data: string) => void
+  /** The same for standard output alone. */
+  onStdout?: (data: string) => void
+  /** The same for standard error alone. */
+  onStderr?: (data: string) => void
+  /** The same, line by line, without `\n` or `\r\n`. An unterminated last line counts. */
+  onLine?: (line: string, stream: 'stdout' | 'stderr') => void
+  /** Called when the command starts to run, with the pid of the session's shell. */
+  onStart?: (start: { command: string; pid: number; sessionId: string }) => void
+  /** Called with the result just before exec resolves. */
+  onComplete?: (result: ExecResult<E, L>) => void
+  /**
+   * Called with the error just before exec rejects, except for an {@link OptionError}. Exceptions of this callback are
+   * logged.
+   */
+  onError?: (error: unknown) => void
+}
+/** Options of {@link Sandbox.exec} and {@link Sandbox.execStream}. */
+export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = false>
+  extends SessionExecOptions<E, L> {
+  /** The session to run in. Default: 'default', which always exists. An unknown id rejects with SESSION_NOT_FOUND. */
+  sessionId?: string
+}
+/** The result of a command. */
+export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
+  /** Whether the command exited by itself with code 0. */
+  success: boolean
+  /** null when the command has no exit code, because a signal ended it or it never ran. */
+  exitCode: number | null
+  /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
+  signal: SignalName | null
+  stdout: Output<E, L>
+  stderr: Output<E, L>
+  /**
+   * stdout and stderr in the order in which they were read, which is exact only with `mergeOutput`. Computed on first
+   * access.
+   */
+  all: Output<E, L>
+  /** The command. An argument list is quoted as for a shell. */
+  command: string
+  sessionId: string
+  /** The session's directory after the command. */
+  cwd: string
+  /** Milliseconds that the command ran, by a monotonic clock. */
+  duration: number
+  /** When it started, as ISO 8601. */
+  timestamp: string
+  timedOut: boolean
+  isCanceled: boolean
+  /**
+   * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
+   * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
+   * mark.
+   */
+  truncated: null | {
+    stdout: number
+    stderr: number
+  }
+  /**
+   * The position of the gap in each stream: the number of bytes kept before it. 0 for a complete stream; null when both
+   * are complete.
+   */
+  truncatedAt: null | {
+    stdout: number
+    stderr: number
+  }
+  /**
+   * Whether the shell was replaced, as after `exec` or `kill -9 $$`. The new shell has the state after the last
+   * finished command.
+   */
+  sessionRestarted: boolean
+  /**
+   * Items of the session's state that could not be restored before the command: after shell and standby had both died,
+   * or in plain mode. Absent if there are none.
+   */
+  lostState?: LostState[]
+  /**
+   * Connections that `isolation.network` refused while the command ran, at most 100, including those of background
+   * processes of the session.
+   */
+  denials: Denial[]
+}
+/** An item of a session's state that was lost: a variable, a function, the directory, ... */
+export interface LostState {
+  /** What it is, such as `variable`, `function`, `completion`, `limit` or `directory`. */
+  kind: string
+  name: string
+  /** Why it could not be restored, in English. */
+  reason: string
+}
+/**
+ * The events of a command, in order: `start`, output, and finally one `complete` or `error`. A command that could not
+ * start has only `error`. `timestamp` is the time of the event, as ISO 8601.
+ */
+export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = {
+  timestamp: string
+} & (
+  | {
+      type: 'start'
+      command: string
+      /** The pid of the session's shell. */
+      pid: number
+      sessionId: string
+    }
+  | {
+      type: 'stdout' | 'stderr'
+      /** Output, never empty. Characters of text are never split. Output of the same millisecond is one event. */
+      data: Output<E>
+      /** The byte offset in this stream after this event. It counts the bytes that the command wrote, for text too. */
+      cursor: number
+    }
+  | {
+      type: 'complete'
+      exitCode: number | null
+      signal: SignalName | null
+      /** The same object that {@link ExecStream.result} resolves with. */
+      result: ExecResult<E, L>
+    }
+  | {
+      type: 'error'
+      /**
+       * The error with which {@link ExecStream.result} rejects. If `input` or a callback threw, this is the exception
+       * itself.
+       */
+      error: SandboxError | AbortError
+    }
+)
+/** Options of {@link ExecStream.lines} and {@link ExecStream.toReadableStream}. */
+export interface SourceOptions {
+  /** Which output to read: one stream, or both in order of arrival ('all'). Default: 'stdout'. */
+  from?: 'stdout' | 'stderr' | 'all'
+}
+/**
+ * A running or queued command. Its output can be read once: by iterating over the stream, with `lines` or with
+ * `toReadableStream`. A second attempt throws an {@link OptionError} with STREAM_LOCKED.
+ *
+ * - **Backpressure.** At most 4 MiB wait for the reader (over HTTP, 1 MiB in the server). Beyond that, nothing reads
+ *   the command's pipe, and the command blocks when the pipe is full. No output is lost, memory stays bounded, and
+ *   later commands of the session wait. A command that is being killed blocks for at most 0.1 s; output that its reader
+ *   has not taken by then is only in the result.
+ * - **Leaving** the iteration early (`break`, an exception, `cancel`) kills the command and everything it started, and
+ *   waits until all have ended. The session continues.
+ * - **Not reading** is fine if you await `result`, which has the output that `maxBuffer` keeps. Once the command has
+ *   ended, or has printed more than these 4 MiB, an attempt to read throws STREAM_LOCKED.
+ */
+export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = false> {
+  /**
+   * Settles like `exec`, but never causes an unhandled rejection. Read the output first: if you await this within a
+   * loop that still has output to read, it may never settle.
+   */
+  readonly result: Promise<ExecResult<E, L>>
+  /**
+   * Kills the command and everything it started: sends `signal` (default: `killSignal`), then SIGKILL after
+   * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
+   * call with SIGKILL skips the rest of the delay.
+   *
+   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `isCanceled`. A queued command
+   * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
+   */
+  kill(signal?: Signal): Promise<boolean>
+  /**
+   * Makes the running command a background process of its session, which is free at once for the next command. Resolves
+   * with the process, also when it has just ended. A second call resolves with the same process.
+   *
+   * - **The process** has the output of the command from the beginning, as far as `maxBuffer` has kept it, and its exit
+   *   code. `kill` kills the command and everything it started. It has no input to write to; `input` of the command goes
+   *   on. It ends with its session, like every process.
+   * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
+   *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
+   * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and
+   *   leaving the iteration no longer kill the command; `kill` does. If nothing reads the stream, its output is dropped.
+   *
+   * Rejects with DETACH_FAILED if the command has not begun, has ended or is being killed. Nothing has changed then.
+   */
+  detach(): Promise<Process>
+  /**
+   * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
+   */
+  [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<E, L>>
+  /**
+   * Iterates over the lines of the output as text, without `\n` or `\r\n`, including an unterminated last line. If the
+   * run fails, the iteration throws its error after the last line.
+   *
+   * Throws {@link OptionError}.
+   */
+  lines(options?: SourceOptions): AsyncIterableIterator<string>
+  /**
+   * Returns the output as a stream of bytes. If the run fails, the stream fails with its error. `cancel()` kills the
+   * command.
+   *
+   * Throws {@link OptionError}.
+   */
+  toReadableStream(options?: SourceOptions): ReadableStream<Uint8Array>
+  /** Kills the command if it is still running, and resolves when it has ended. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+/**
+ * The run of a template, like ``sandbox.$`ls ${path}` ``: a stream that can also be awaited. It settles like
+ * {@link ExecStream.result}, so it never causes an unhandled rejection.
+ *
+ * If you neither await nor read a run, it blocks once 4 MiB of its output are waiting. An async function that returns a
+ * run awaits it.
+ */
+export type ShellRun<E extends Encoding = 'utf8', L extends boolean = false> = ExecStream<E, L> &
+  PromiseLike<ExecResult<E, L>>
+
+/**
+ * A command: shell text (`string`), which bash parses, or an argument list (`string[]`), which no shell parses. The
+ * first item of a list is the program, looked up on the session's PATH; the others are its arguments.
+ *
+ * Rejected with INVALID_COMMAND: blank text, an empty list, a list whose program is '', and NUL anywhere.
+ */
+export type Command = string | readonly string[]
+/**
+ * A value in a template. A list is one word per item, and an empty list is no word. Values are quoted, never parsed.
+ */
+export type ShellValue = string | number | bigint | ReadonlyArray<string | number | bigint>
+/**
+ * Runs a template as shell text, and starts immediately like `execStream`. Await the run for its result, or read its
+ * output.
+ *
+ * ```js
+ * const { stdout } = await sandbox.$`git show ${ref} -- ${paths}`
+ * const $ = sandbox.$.with({ check: true })
+ * for await (const line of $`make ${target}`.lines()) console.log(line)
+ * ```
+ *
+ * Each value is quoted, so do not write quotes around it. Backslashes stay as written. Throws OptionError, with
+ * INVALID_COMMAND for a value of another type. `Scope` has the options that only a sandbox takes.
+ */
+export interface ShellTag<
+  Scope extends object = object,
+  E extends Encoding = 'utf8',
+  L extends boolean = false,
+> {
+  (strings: TemplateStringsArray, ...values: ShellValue[]): ShellRun<E, L>
+  /** Returns a tag with these options, merged over the options of this tag. */
+  with<F extends Encoding = E, M extends boolean = L>(
+    options: SessionExecOptions<F, M> & Scope,
+  ): ShellTag<Scope, F, M>
+}
+/** The name of a signal. The names are those of `NodeJS.Signals`, but do not need `@types/node`. */
+export type SignalName =
+  | 'SIGABRT'
+  | 'SIGALRM'
+  | 'SIGBREAK'
+  | 'SIGBUS'
+  | 'SIGCHLD'
+  | 'SIGCONT'
+  | 'SIGFPE'
+  | 'SIGHUP'
+  | 'SIGILL'
+  | 'SIGINFO'
+  | 'SIGINT'
+  | 'SIGIO'
+  | 'SIGIOT'
+  | 'SIGKILL'
+  | 'SIGLOST'
+  | 'SIGPIPE'
+  | 'SIGPOLL'
+  | 'SIGPROF'
+  | 'SIGPWR'
+  | 'SIGQUIT'
+  | 'SIGSEGV'
+  | 'SIGSTKFLT'
+  | 'SIGSTOP'
+  | 'SIGSYS'
+  | 'SIGTERM'
+  | 'SIGTRAP'
+  | 'SIGTSTP'
+  | 'SIGTTIN'
+  | 'SIGTTOU'
+  | 'SIGUNUSED'
+  | 'SIGURG'
+  | 'SIGUSR1'
+  | 'SIGUSR2'
+  | 'SIGVTALRM'
+  | 'SIGWINCH'
+  | 'SIGXCPU'
+  | 'SIGXFSZ'
+/** A signal by name ('SIGTERM') or number (1 to 64). 0 is rejected. */
+export type Signal = SignalName | number
+/**
+ * Changes to an environment: a string without NUL sets a variable, `undefined` unsets it. Names match
+ * `[A-Za-z_][A-Za-z0-9_]*`.
+ */
+export type EnvChanges = Record<string, string | undefined>
+/** The encoding of output: 'utf8' for text (invalid bytes become U+FFFD), 'buffer' for bytes. */
+export type Encoding = 'utf8' | 'buffer'
+/**
+ * The type of output for an encoding, with or without `lines`. At run time, bytes are a Buffer, which is a Uint8Array.
+ */
+export type Output<E extends Encoding, L extends boolean = false> = E extends 'buffer'
+  ? Uint8Array
+  : L extends true
+    ? string[]
+    : string
+/** The standard input of a command. Text is encoded as UTF-8. */
+export type Input =
+  | string
+  | Uint8Array
+  | AsyncIterable<string | Uint8Array>
+  | ReadableStream<string | Uint8Array>
+/** Receives engine diagnostics. `console` is a valid logger. */
+export interface Logger {
+  debug(message: string): void
+  info(message: string): void
+  warn(message: string): void
+  error(message: string): void
 }

@@ -1,13 +1,14 @@
 //! Conversions of background processes between the core's types and JavaScript's.
 
 use crate::types::{
-    NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats, NativeWaiting,
+    NativeDetachedProcess, NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats,
+    NativeWaiting,
 };
 use crate::variables::zip;
 use nacre_core::exec::{Chunk, Command, Input, KillPolicy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
-use nacre_core::process::{How, NewProcess, Process, Reason, Stats, Waiting};
+use nacre_core::process::{DetachedProcess, How, NewProcess, Process, Reason, Stats, Waiting};
 use nacre_core::process_log::LogSlice;
 use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -42,6 +43,16 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
         log_limit: request.log_limit as u64,
         window: request.window.map(|bytes| bytes as u64),
         auto_cleanup: request.auto_cleanup,
+    }
+}
+
+/// Converts what a command is to become.
+pub fn detached(process: NativeDetachedProcess) -> DetachedProcess {
+    DetachedProcess {
+        id: process.process_id,
+        shown: process.command,
+        log_limit: process.log_limit as u64,
+        auto_cleanup: process.auto_cleanup,
     }
 }
 

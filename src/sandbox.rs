@@ -7,10 +7,12 @@ use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession, NativeWorkspaceConfig,
+    NativeCapabilities, NativeConfig, NativeDetachedProcess, NativeEvent, NativeExecExtras, NativeSession,
+    NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
+use nacre_core::error::Error;
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy, SureSink};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
@@ -147,6 +149,24 @@ impl NativeSandbox {
         if let Some(session) = session {
             self.sandbox.interrupt(&session, u64::from(id), signal);
         }
+    }
+
+    /// Makes a running command a process.
+    #[napi(catch_unwind)]
+    pub fn detach(&self, id: u32, exec_id: u32, process: NativeDetachedProcess) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        let session = self.calls.lock().get(&exec_id).map(|call| call.session.clone());
+        runtime::handle()?;
+        let settle = Settle::new(id, &emitter);
+        let Some(session) = session else {
+            settle.done(Err(Error::not_detached("it has already ended: its result has all of its output")));
+            return Ok(());
+        };
+        sandbox.detach(&session, u64::from(exec_id), process::detached(process), move |detached| {
+            let event = |process| NativeEvent { process, ..NativeEvent::default() };
+            settle.answer(detached.map(|detached| event(process::shown(&detached))));
+        });
+        Ok(())
     }
 
     /// Returns permits for output events.

@@ -22,6 +22,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   COMMAND_TIMEOUT: 'the command ran longer than its timeout',
   CONNECTION_FAILED: 'the server cannot be reached, or the connection broke',
   CWD_NOT_FOUND: 'the working directory does not exist',
+  DETACH_FAILED: 'the command cannot become a process',
   ENGINE_ERROR: 'the engine failed',
   FILE_EXISTS: 'a file is in the way',
   FILE_NOT_FOUND: 'the file does not exist',
@@ -100,6 +101,11 @@ export class SandboxError extends Error {
     if (options.paths !== undefined) this.paths = options.paths
     if (options.lost !== undefined) this.lost = options.lost
   }
+}
+
+/** The error for a command that cannot become a process. */
+export function notDetached(why: string): SandboxError {
+  return new SandboxError('DETACH_FAILED', `the command cannot be detached: ${why}`)
 }
 
 /** A bad argument. */

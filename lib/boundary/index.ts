@@ -25,6 +25,7 @@ export type {
 } from './file.js'
 export type { NativeJob, NativeJobStart, NativeJobStatus } from './job.js'
 export type {
+  NativeDetachedProcess,
   NativeLimits,
   NativeLog,
   NativeLogPiece,

@@ -26,6 +26,12 @@ export interface NativeProcessStart extends NativeCommand {
   autoCleanup: boolean
 }
 
+/** The process that a running command becomes. */
+export type NativeDetachedProcess = Pick<
+  NativeProcessStart,
+  'processId' | 'command' | 'logLimit' | 'autoCleanup'
+>
+
 export interface NativeLimits {
   /** Bytes. */
   memory?: number

@@ -3,7 +3,13 @@ import type { IsolationCapabilities, WorkspaceCapabilities } from '../calls/inde
 import type { NativeExecExtras } from './exec.js'
 import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
-import type { NativeLimits, NativeProcess, NativeProcessRef, NativeProcessStart } from './process.js'
+import type {
+  NativeDetachedProcess,
+  NativeLimits,
+  NativeProcess,
+  NativeProcessRef,
+  NativeProcessStart,
+} from './process.js'
 import type { NativeWorkspaceConfig } from './workspace.js'
 
 /** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
@@ -25,6 +31,11 @@ export interface NativeSandbox {
    * second call only has an effect with SIGKILL, which cuts the grace time short.
    */
   interrupt(id: number, signal: number | null): void
+  /**
+   * Makes a running command a process, and frees its session: ends with `done` and `process`. The exec goes on to its one
+   * event.
+   */
+  detach(id: number, execId: number, process: NativeDetachedProcess): void
   /** Returns permits, one per consumed `output` event; the engine sends at most 16 events without. */
   credit(id: number, count: number): void
   /** For `input: 'stream'`: `done` for `writeId` follows once the pipe took the bytes, or the command has ended. */

@@ -13,6 +13,7 @@ export type SandboxErrorCode =
   | 'COMMAND_TIMEOUT'
   | 'CONNECTION_FAILED'
   | 'CWD_NOT_FOUND'
+  | 'DETACH_FAILED'
   | 'ENGINE_ERROR'
   | 'FILE_EXISTS'
   | 'FILE_NOT_FOUND'

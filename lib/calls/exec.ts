@@ -30,6 +30,7 @@ import {
 } from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
 import { type Denial, denial } from './isolation.js'
+import type { Process } from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
 
@@ -333,6 +334,21 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
    */
   kill(signal?: Signal): Promise<boolean>
+  /**
+   * Makes the running command a background process of its session, which is free at once for the next command. Resolves
+   * with the process, also when it has just ended. A second call resolves with the same process.
+   *
+   * - **The process** has the output of the command from the beginning, as far as `maxBuffer` has kept it, and its exit
+   *   code. `kill` kills the command and everything it started. It has no input to write to; `input` of the command goes
+   *   on. It ends with its session, like every process.
+   * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
+   *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
+   * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and
+   *   leaving the iteration no longer kill the command; `kill` does. If nothing reads the stream, its output is dropped.
+   *
+   * Rejects with DETACH_FAILED if the command has not begun, has ended or is being killed. Nothing has changed then.
+   */
+  detach(): Promise<Process>
   /**
    * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
    */

@@ -63,6 +63,7 @@ export const cancelCall = endpoint('DELETE', '/v1/callers/{callerId}/calls/{numb
 export const exec = endpoint('POST', '/v1/exec', reply({ result: execResult }), 'waits')
 export const writeToRun = endpoint('POST', '/v1/runs/{runId}/input', empty, 'waits')
 export const killRun = endpoint('POST', '/v1/runs/{runId}/kill', reply({ killed: boolean }), 'waits')
+export const detachRun = endpoint('POST', '/v1/runs/{runId}/detach', namedProcess)
 export const abortRun = endpoint('POST', '/v1/runs/{runId}/abort', empty, 'waits')
 
 export const createSession = endpoint('POST', '/v1/sessions', session)

@@ -2,10 +2,11 @@
  * execStream: a run that starts when it is constructed, and the only consumer of its output.
  */
 
-import { OptionError } from '../base/errors.js'
+import { notDetached, OptionError } from '../base/errors.js'
 import type {
   Encoding,
   ExecEvent,
+  Process,
   ExecStream as PublicExecStream,
   Signal,
   SourceOptions,
@@ -37,6 +38,9 @@ export class ExecStream implements PublicExecStream<Encoding> {
   readonly #feed: Feed
   readonly #outcome: Promise<Result>
   #run: StreamRun | undefined
+  /** Resolves with the process that the command has become. */
+  #detaching: Promise<Process> | undefined
+  #isDetached = false
   /** How the output is being read, for messages. */
   #consumer: string | undefined
 
@@ -61,6 +65,11 @@ export class ExecStream implements PublicExecStream<Encoding> {
   async kill(signal?: Signal): Promise<boolean> {
     const number = signal === undefined ? null : readArgument(killSignal.read, signal, 'signal')
     return this.#run?.kill(number) ?? false
+  }
+
+  async detach(): Promise<Process> {
+    this.#detaching ??= this.#detach()
+    return this.#detaching
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<Encoding>, undefined> {
@@ -92,9 +101,24 @@ export class ExecStream implements PublicExecStream<Encoding> {
     return new Reader(this.#feed, translator, () => this.#stop())
   }
 
+  async #detach(): Promise<Process> {
+    try {
+      if (this.#run === undefined) throw notDetached('it has not begun')
+      const process = await this.#run.detach()
+      this.#isDetached = true
+      // What nothing reads must not block the process.
+      if (this.#consumer === undefined) this.#feed.awaitResult()
+      return process
+    } catch (error) {
+      this.#detaching = undefined
+      throw error
+    }
+  }
+
   /** Kills the command if it is still running. Resolves once all its processes have exited and the result is known. */
   async #stop(): Promise<void> {
     this.#feed.close()
+    if (this.#isDetached) return
     this.#run?.kill(null).catch(() => {})
     await this.#outcome.catch(() => {})
   }

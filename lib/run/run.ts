@@ -1,7 +1,7 @@
 /**
  * One run of a command on any backend: what it reports, and how it is controlled.
  */
-import type { Encoding, ExecResult } from '../calls/index.js'
+import type { Encoding, ExecResult, Process } from '../calls/index.js'
 
 /** The result of a run. */
 export type Result = ExecResult<Encoding>
@@ -26,4 +26,6 @@ export interface StreamRun {
   giveBack(permits: number): void
   /** Kills the command; null means its `killSignal`. Resolves when it has ended: true if it was ended early. */
   kill(signal: number | null): Promise<boolean>
+  /** Makes the running command a process. From then on, its AbortSignal has no effect. */
+  detach(): Promise<Process>
 }

@@ -3,6 +3,19 @@
 use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
 
+/// The process that a running command becomes.
+#[napi(object, object_to_js = false)]
+pub struct NativeDetachedProcess {
+    /// Unique in the sandbox.
+    pub process_id: String,
+    /// The command as displayed.
+    pub command: String,
+    /// Bytes of log kept.
+    pub log_limit: f64,
+    /// Whether it is forgotten some time after its end.
+    pub auto_cleanup: bool,
+}
+
 /// A background process to start.
 #[napi(object)]
 pub struct NativeProcessStart {

@@ -25,6 +25,8 @@ pub struct Tree {
     pub mark: String,
     /// The subreaper above it.
     pub guardian: Pid,
+    /// Roots of other trees, which the signs would show as parts of this one. Only used without a control group.
+    pub spare: Vec<Pid>,
 }
 
 impl Tree {
@@ -42,7 +44,8 @@ impl Tree {
     }
 
     fn search(&self) -> io::Result<Vec<Stat>> {
-        let below = proc_table::descendants(&[self.guardian], &HashSet::new())?;
+        let spare = self.spare.iter().copied().collect();
+        let below = proc_table::descendants(&[self.guardian], &spare)?;
         let mut members = HashSet::new();
         for stat in &below {
             if self.shows_mark(stat)? {
@@ -50,7 +53,7 @@ impl Tree {
             }
         }
         let roots: Vec<Pid> = members.iter().copied().collect();
-        members.extend(proc_table::descendants(&roots, &HashSet::new())?.iter().map(|stat| stat.identity.pid));
+        members.extend(proc_table::descendants(&roots, &spare)?.iter().map(|stat| stat.identity.pid));
         Ok(below.into_iter().filter(|stat| members.contains(&stat.identity.pid)).collect())
     }
 
@@ -80,7 +83,13 @@ mod tests {
         let mut marked = Command::new("sleep").arg("60").env(MARK, &mark).process_group(0).spawn().unwrap();
         let mut other = Command::new("sleep").arg("60").process_group(0).spawn().unwrap();
         let pid = |child: &std::process::Child| Pid::new(child.id() as i32).unwrap();
-        let tree = Tree { root: Stat::read(pid(&root)).unwrap().identity, group: None, mark, guardian: own };
+        let tree = Tree {
+            root: Stat::read(pid(&root)).unwrap().identity,
+            group: None,
+            mark,
+            guardian: own,
+            spare: Vec::new(),
+        };
         // A child shows its new environment once it has executed its program.
         let found = || -> Vec<Pid> { tree.members().unwrap().iter().map(|stat| stat.identity.pid).collect() };
         while !found().contains(&pid(&marked)) {

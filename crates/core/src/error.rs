@@ -23,6 +23,8 @@ pub enum Code {
     SpawnFailed,
     /// The state directory cannot be created or written.
     StateDirUnavailable,
+    /// The command cannot become a process: it does not run, or its shell cannot be replaced.
+    DetachFailed,
     /// No process has this id.
     ProcessNotFound,
     /// A process with this id exists.
@@ -89,6 +91,7 @@ impl Code {
             Self::SessionTerminated => "SESSION_TERMINATED",
             Self::SpawnFailed => "SPAWN_FAILED",
             Self::StateDirUnavailable => "STATE_DIR_UNAVAILABLE",
+            Self::DetachFailed => "DETACH_FAILED",
             Self::ProcessNotFound => "PROCESS_NOT_FOUND",
             Self::ProcessAlreadyExists => "PROCESS_ALREADY_EXISTS",
             Self::InputClosed => "INPUT_CLOSED",
@@ -156,6 +159,11 @@ impl Error {
         let message =
             "the engine failed in the middle of the call; please report this, with the log of NACRE_LOG=debug";
         Self::new(Code::EngineError, message)
+    }
+
+    /// The error for a command that cannot become a process.
+    pub fn not_detached(why: &str) -> Self {
+        Self::new(Code::DetachFailed, format!("the command cannot be detached: {why}"))
     }
 
     /// The error for a session that was deleted during the call.

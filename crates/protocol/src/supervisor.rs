@@ -104,6 +104,18 @@ pub enum Order {
         /// Its limits.
         limits: Limits,
     },
+    /// Make the shell, with the command that it runs, a background process with the foreground group, and make the standby
+    /// the shell. Answered by [`Report::Detached`].
+    Detach {
+        /// Identifies the process from now on.
+        key: u64,
+        /// The value of [`nacre_containment::tree::MARK`], which no program of the process carries.
+        mark: String,
+        /// The number of the command in the shell's protocol, which the interrupt of a kill carries. `None` in plain mode.
+        command: Option<u64>,
+        /// Roots of older process trees, which are not part of it: at most [`MAX_SPARED`]. Only used without control groups.
+        spare: Vec<Pid>,
+    },
     /// Kill everything that the running foreground command has started: interrupt the shell, then send `signal` and
     /// SIGCONT to the command's processes, and SIGKILL after `grace_ms`. Answered by [`Report::Killed`].
     KillForeground {
@@ -254,6 +266,19 @@ pub enum Report {
         group: Option<String>,
         /// Why its limits could not be set.
         problem: Option<LimitProblem>,
+    },
+    /// Answer to [`Order::Detach`]: from now on the end of the process is reported.
+    Detached {
+        /// The key from the order.
+        key: u64,
+        /// Its identity; `None` if the shell has already ended, which was reported.
+        identity: Option<Identity>,
+        /// The directory of its control group, if groups are used.
+        group: Option<String>,
+        /// The new shell; `None` if there is no standby.
+        shell: Option<Pid>,
+        /// The directory of the foreground group, if groups are used.
+        foreground: Option<String>,
     },
     /// A background process has ended and was reaped. Descendants may survive.
     ProcessEnded {

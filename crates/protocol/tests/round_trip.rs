@@ -76,6 +76,8 @@ fn order() -> impl Strategy<Value = Order> {
             mark,
             limits
         }),
+        (any::<u64>(), text(), any::<Option<u64>>(), vec(pid(), 0..8))
+            .prop_map(|(key, mark, command, spare)| Order::Detach { key, mark, command, spare }),
         (kill(), vec(pid(), 0..8)).prop_map(|((id, command, signal, grace_ms), spare)| {
             Order::KillForeground { id, command, signal, grace_ms, spare }
         }),
@@ -113,6 +115,9 @@ fn report() -> impl Strategy<Value = Report> {
         group().prop_map(|group| Report::Rotated { group }),
         (any::<u64>(), of(identity()), group(), of(problem()))
             .prop_map(|(key, identity, group, problem)| Report::Adopted { key, identity, group, problem }),
+        (any::<u64>(), of(identity()), group(), of(pid()), group()).prop_map(
+            |(key, identity, group, shell, foreground)| Report::Detached { key, identity, group, shell, foreground }
+        ),
         (any::<u64>(), status(), any::<bool>(), asked).prop_map(|(key, [code, signal], out_of_memory, asked)| {
             Report::ProcessEnded { key, code, signal, out_of_memory, asked }
         }),
@@ -142,20 +147,21 @@ fn number_of_order(order: &Order) -> u8 {
         Order::Standby { .. } => 3,
         Order::Promote => 4,
         Order::Adopt { .. } => 5,
-        Order::KillForeground { .. } => 6,
-        Order::ExpectForks { .. } => 7,
-        Order::TrapRuns => 8,
-        Order::Settled => 9,
-        Order::Insist => 10,
-        Order::KillShell => 11,
-        Order::Continue => 12,
-        Order::Rotate => 13,
-        Order::KillProcess { .. } => 14,
-        Order::SignalProcess { .. } => 15,
-        Order::Freeze { .. } => 16,
-        Order::Thaw => 17,
-        Order::Remount => 18,
-        Order::Shutdown { .. } => 19,
+        Order::Detach { .. } => 6,
+        Order::KillForeground { .. } => 7,
+        Order::ExpectForks { .. } => 8,
+        Order::TrapRuns => 9,
+        Order::Settled => 10,
+        Order::Insist => 11,
+        Order::KillShell => 12,
+        Order::Continue => 13,
+        Order::Rotate => 14,
+        Order::KillProcess { .. } => 15,
+        Order::SignalProcess { .. } => 16,
+        Order::Freeze { .. } => 17,
+        Order::Thaw => 18,
+        Order::Remount => 19,
+        Order::Shutdown { .. } => 20,
     }
 }
 
@@ -172,14 +178,15 @@ fn number_of_report(report: &Report) -> u8 {
         Report::Promoted { .. } => 7,
         Report::Rotated { .. } => 8,
         Report::Adopted { .. } => 9,
-        Report::ProcessEnded { .. } => 10,
-        Report::ProcessKilled { .. } => 11,
-        Report::Killed { .. } => 12,
-        Report::Frozen { .. } => 13,
-        Report::NotFrozen { .. } => 14,
-        Report::Remounted => 15,
-        Report::NotRemounted { .. } => 16,
-        Report::Ended => 17,
+        Report::Detached { .. } => 10,
+        Report::ProcessEnded { .. } => 11,
+        Report::ProcessKilled { .. } => 12,
+        Report::Killed { .. } => 13,
+        Report::Frozen { .. } => 14,
+        Report::NotFrozen { .. } => 15,
+        Report::Remounted => 16,
+        Report::NotRemounted { .. } => 17,
+        Report::Ended => 18,
     }
 }
 

@@ -52,9 +52,12 @@ fn end_helpers(table: &mut ProcessTable, setting: &Setting) {
 fn ask(table: &mut ProcessTable, setting: &Setting, grace: Duration) {
     // SIGKILL ends frozen processes too, but no other signal reaches them.
     table.thaw();
-    let mut ladder = Ladder::new(libc::SIGTERM, grace);
+    let mut ladder = Ladder::new(libc::SIGTERM, grace).unsettled();
     loop {
         reap(table, setting);
+        if !ladder.is_settled() && !table.processes.interrupt(None) {
+            ladder.settle();
+        }
         match table.workload() {
             Ok(left) if left.is_empty() => return,
             _ if ladder.is_overdue() => return,

@@ -144,6 +144,13 @@ fn execute(
             let (identity, group, problem) = table.adopt(key, pid, group.as_ref(), mark, &limits);
             setting.report(&Report::Adopted { key, identity, group, problem });
         }
+        Order::Detach { key, mark, command, spare } => {
+            let (identity, group) = table.detach(key, mark, command, spare);
+            // As after a promotion.
+            table.signal_shells(libc::SIGCONT);
+            let (shell, foreground) = (table.shell(), table.group_directory());
+            setting.report(&Report::Detached { key, identity, group, shell, foreground });
+        }
         Order::KillForeground { id, command, signal, grace_ms, spare } => {
             let grace = Duration::from_millis(grace_ms);
             kills.retain(|kill| !kill.is_foreground());

@@ -64,6 +64,24 @@ impl Groups {
         self.remove_when_empty(before);
     }
 
+    /// Uses another foreground group, and returns the current one for the processes in it. The next shell, if there is one,
+    /// leaves it: it is in a group of its own, or is moved. `None`, and no change, if that is not possible.
+    pub fn hand_over_foreground(&mut self, shell: Option<(Pid, Option<Group>)>) -> Option<Group> {
+        let next = match shell {
+            Some((_, Some(own))) => own,
+            Some((shell, None)) => {
+                let fresh = self.make("fg")?;
+                if fresh.add(shell).is_err_and(|error| error.raw_os_error() != Some(libc::ESRCH)) {
+                    self.remove_when_empty(fresh);
+                    return None;
+                }
+                fresh
+            }
+            None => self.make("fg")?,
+        };
+        Some(std::mem::replace(&mut self.foreground, next))
+    }
+
     /// Removes a group now, or once its last process has ended.
     pub fn remove_when_empty(&mut self, group: Group) {
         if group.remove_alone().is_err() {

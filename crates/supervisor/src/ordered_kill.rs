@@ -52,9 +52,8 @@ impl OrderedKill {
         table: &mut ProcessTable,
         is_ordered: impl Fn() -> bool,
     ) -> Self {
-        target.interrupt(table);
         let ladder = Ladder::new(signal, grace);
-        let ladder = if matches!(target, Target::Process { .. }) { ladder } else { ladder.unsettled() };
+        let ladder = if target.interrupt(table) { ladder.unsettled() } else { ladder };
         let mut kill = Self { id, target, ladder, trap_runs: false, found: false, group_is_due: false, group: None };
         let members = kill.members(table);
         if let (Ok(members), false) = (members, kill.must_wait(is_ordered)) {
@@ -117,8 +116,8 @@ impl OrderedKill {
             // If that fails, it is tried again. Meanwhile, its members are killed one by one.
             self.group_is_due = self.group.as_ref().is_some_and(|group| group.kill().is_err());
         }
-        if !self.ladder.is_settled() {
-            self.target.interrupt(table);
+        if !self.ladder.is_settled() && !self.target.interrupt(table) {
+            self.ladder.settle();
         }
         let members = self.members(table);
         if self.must_wait(is_ordered) {
@@ -209,11 +208,19 @@ impl Target {
         }
     }
 
-    /// Interrupts the shell's command, even in a stopped shell. A background process only gets its signals.
-    fn interrupt(&self, table: &ProcessTable) {
-        if let (Self::Foreground { command, .. }, Some(shell)) = (self, table.shell()) {
-            let _ = signal::interrupt_child(shell, *command);
-            let _ = signal::send_to_child(shell, libc::SIGCONT);
+    /// Interrupts the shell's command, even in a stopped shell. False if no shell starts more: a background process only gets
+    /// its signals, unless it was such a command.
+    fn interrupt(&self, table: &ProcessTable) -> bool {
+        match self {
+            Self::Process { key } => table.processes.interrupt(Some(*key)),
+            Self::Foreground { command, .. } => {
+                if let Some(shell) = table.shell() {
+                    let _ = signal::interrupt_child(shell, *command);
+                    let _ = signal::send_to_child(shell, libc::SIGCONT);
+                }
+                // The host knows when the shell has settled.
+                true
+            }
         }
     }
 

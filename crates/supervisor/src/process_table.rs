@@ -18,7 +18,7 @@ use nacre_containment::limits::Limits;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
-use nacre_containment::tree::MARK;
+use nacre_containment::tree::{MARK, Tree};
 use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -175,7 +175,7 @@ impl ProcessTable {
         match &program.role {
             Role::Shell => self.shell = Some(pid),
             Role::Process { key, mark, .. } => {
-                self.processes.add(*key, identity, placed.clone(), mark.clone(), self.own);
+                self.processes.add(*key, self.tree(identity, placed.clone(), mark.clone(), Vec::new()), None);
             }
         }
         Ok((identity, placed.map(|group| group.path().display().to_string())))
@@ -241,8 +241,37 @@ impl ProcessTable {
         }
         let problem = self.limit(own_group.as_ref(), limits).err();
         let directory = own_group.as_ref().map(|group| group.path().display().to_string());
-        self.processes.add(key, stat.identity, own_group, mark, self.own);
+        self.processes.add(key, self.tree(stat.identity, own_group, mark, Vec::new()), None);
         (Some(stat.identity), directory, problem)
+    }
+
+    /// Makes the shell a background process with the foreground group, and the standby, if there is one, the shell. Returns
+    /// the process and the directory of its group; no process if the shell has ended. `command`, `spare`: see
+    /// [`Order::Detach`](nacre_protocol::supervisor::Order::Detach).
+    pub fn detach(
+        &mut self,
+        key: u64,
+        mark: String,
+        command: Option<u64>,
+        spare: Vec<Pid>,
+    ) -> (Option<Identity>, Option<String>) {
+        let detached = self.shell.take().and_then(Stat::read).map(|stat| stat.identity);
+        let standby = self.standby.take();
+        self.shell = standby.as_ref().map(|standby| standby.pid);
+        let group = self
+            .groups
+            .as_mut()
+            .and_then(|groups| groups.hand_over_foreground(standby.map(|standby| (standby.pid, standby.group))));
+        let directory = group.as_ref().map(|group| group.path().display().to_string());
+        match detached {
+            Some(root) => self.processes.add(key, self.tree(root, group, mark, spare), command),
+            None => self.release(group),
+        }
+        (detached, directory.filter(|_| detached.is_some()))
+    }
+
+    fn tree(&self, root: Identity, group: Option<Group>, mark: String, spare: Vec<Pid>) -> Tree {
+        Tree { root, group, mark, guardian: self.own, spare }
     }
 
     fn limit(&self, group: Option<&Group>, limits: &Limits) -> Result<(), LimitProblem> {

@@ -342,3 +342,31 @@ fn shell_and_standby_are_signalled_together() {
         assert!(is_running(process.pid()));
     });
 }
+
+#[test]
+fn the_shell_becomes_a_process_with_its_group_and_the_standby_the_shell() {
+    in_own_process(|| {
+        for mut session in Session::kinds() {
+            let mut shell = session.start_shell();
+            // As for a session with its own user, it is in the group of the shell.
+            let standby = session.start(process(9), "exec sleep 600");
+            assert!(session.table.set_standby(standby.pid(), None));
+            let job = shell.background();
+            let before = session.table.group_directory();
+            let (detached, group) = session.table.detach(7, "test-7".into(), None, vec![]);
+            assert_eq!((detached.map(|it| it.pid), &group), (Some(shell.pid()), &before));
+            assert_eq!(session.table.shell(), Some(standby.pid()));
+            assert!(before.is_none() || session.table.group_directory() != before);
+            let members = pids(&session.table.processes.tree(7).unwrap().members().unwrap());
+            assert_eq!(members, sorted([shell.pid(), job]));
+            assert!(session.table.foreground(&[]).unwrap().is_empty(), "nothing runs in the foreground");
+            shell.write("exit 3");
+            let ended =
+                Report::ProcessEnded { key: 7, code: Some(3), signal: None, out_of_memory: false, asked: Asked::No };
+            assert_eq!(session.next_reports(), [ended]);
+            // Nothing is left to detach.
+            session.table.detach(8, String::new(), None, vec![]);
+            assert_eq!(session.table.detach(9, String::new(), None, vec![]), (None, None));
+        }
+    });
+}

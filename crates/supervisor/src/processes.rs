@@ -1,8 +1,7 @@
 //! The background processes of a session, by key.
 
-use nacre_containment::cgroup::Group;
 use nacre_containment::limits;
-use nacre_containment::pid::{Identity, Pid};
+use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use nacre_containment::tree::Tree;
@@ -12,6 +11,8 @@ use std::io;
 struct Process {
     key: u64,
     tree: Tree,
+    /// The number of the command that its shell runs, if that was a shell of the session.
+    command: Option<u64>,
     ended: bool,
     asked: Asked,
 }
@@ -23,10 +24,24 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Tracks a child of the supervisor from now on.
-    pub fn add(&mut self, key: u64, root: Identity, group: Option<Group>, mark: String, own: Pid) {
-        let tree = Tree { root, group, mark, guardian: own };
-        self.known.push(Process { key, tree, ended: false, asked: Asked::No });
+    /// Tracks a child of the supervisor from now on. `command`: that of a shell of the session, which is interrupted when the
+    /// process is killed.
+    pub fn add(&mut self, key: u64, tree: Tree, command: Option<u64>) {
+        self.known.push(Process { key, tree, command, ended: false, asked: Asked::No });
+    }
+
+    /// Interrupts the command of a process (or of all of them) whose shell would go on with the next one of a list. False if
+    /// there is none. An interrupt can come too early, so callers repeat it until the shell has ended.
+    pub fn interrupt(&self, key: Option<u64>) -> bool {
+        let concerned = |process: &&Process| !process.ended && key.is_none_or(|key| process.key == key);
+        let mut has_command = false;
+        for process in self.known.iter().filter(concerned) {
+            if let Some(command) = process.command {
+                has_command = true;
+                let _ = signal::interrupt_child(process.tree.root.pid, command);
+            }
+        }
+        has_command
     }
 
     /// Records a reaped child: the key of the process, if it was one.

@@ -69,7 +69,9 @@ export class HttpBackend implements Backend {
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
     const turn = this.#turns.take(request.sessionId)
-    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, turn)
+    const adopt = (process: endpoints.NamedProcess) =>
+      processOf(new HttpProcess(this.#connection, this.#begun.addProcess(process)))
+    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, turn, adopt)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {

@@ -6,9 +6,10 @@
  */
 
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
-import { AbortError, isCode, SandboxError } from '../../base/errors.js'
+import { AbortError, isCode, notDetached, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
 import { execResult } from '../../calls/exec.js'
+import type { Process } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
@@ -42,6 +43,7 @@ export class RemoteRun implements StreamRun {
   readonly #sendable: Sendable
   readonly #observer: RunObserver
   readonly #turn: Turn
+  readonly #adopt: (process: endpoints.NamedProcess) => Process
   /** Rejects when the run ends without an id. */
   readonly #id: Promise<string>
   #resolveId: (id: string) => void = () => {}
@@ -56,17 +58,24 @@ export class RemoteRun implements StreamRun {
   /** Aborted by `kill` while the run waits for its turn: then it is never sent. */
   readonly #dropped = new AbortController()
   #late: ReturnType<typeof setTimeout> | undefined
+  /** Frees the run from its AbortSignal. */
+  #release = () => {}
   #thrown: { value: unknown } | undefined
   readonly #cut = new AbortController()
 
-  /** Starts the run as soon as the server has the earlier commands of its session. */
+  /**
+   * Starts the run as soon as the server has the earlier commands of its session. `adopt` keeps the process that it may
+   * become.
+   */
   constructor(
     connection: Connection,
     request: ExecRequest,
     sendable: Sendable,
     observer: RunObserver,
     turn: Turn,
+    adopt: (process: endpoints.NamedProcess) => Process,
   ) {
+    this.#adopt = adopt
     this.#connection = connection
     this.#request = request
     this.#credit = request.bounds?.window ?? WINDOW
@@ -112,15 +121,27 @@ export class RemoteRun implements StreamRun {
     }
   }
 
+  async detach(): Promise<Process> {
+    if (!this.#isSent) throw notDetached('it has not begun')
+    try {
+      const process = this.#adopt(await this.#ask(endpoints.detachRun, {}))
+      this.#release()
+      return process
+    } catch (error) {
+      if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND')
+        throw notDetached('it has already ended: its result has all of its output')
+      throw error
+    }
+  }
+
   async #perform(): Promise<Result> {
     const { signal } = this.#request.values
     const { source } = this.#sendable
     let feed: InputFeed | undefined
-    let release = () => {}
     try {
       refuseAborted(signal)
       feed = source && new InputFeed(source)
-      release = onAbort(signal, () => this.#abort())
+      this.#release = onAbort(signal, () => this.#abort())
       feed?.feed({
         write: async (data) => {
           for (const piece of piecesOf(data)) await this.#give({ data: encodeBytes(piece) })
@@ -143,7 +164,7 @@ export class RemoteRun implements StreamRun {
       this.#isOver = true
       clearTimeout(this.#late)
       this.#turn.end()
-      release()
+      this.#release()
       feed?.close()
       this.#rejectId(connectionError('the run is over'))
     }

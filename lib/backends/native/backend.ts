@@ -1,6 +1,7 @@
 /** The backend of a sandbox in this process, on the engine. */
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
+import type { NativeProcess } from '../../boundary/index.js'
 import type { Capabilities, HistoryEntry, Logger, Sandbox } from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
@@ -9,6 +10,7 @@ import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import { processOf } from '../../sandbox/process.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
@@ -66,7 +68,8 @@ export class NativeBackend implements Backend {
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    return stream(this.#engine, planStream(request, this.#defaults), observer)
+    const adopt = (process: NativeProcess) => processOf(this.#processes.adopt(process))
+    return stream(this.#engine, planStream(request, this.#defaults), observer, adopt)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {

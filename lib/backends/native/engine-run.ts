@@ -5,7 +5,15 @@
  * command. It never reaches the addon, where it would become an uncaught exception of the host.
  */
 
-import type { NativeEvent, NativeExec, NativeResult, NativeSandbox } from '../../boundary/index.js'
+import { engineError } from '../../base/errors.js'
+import type {
+  NativeDetachedProcess,
+  NativeEvent,
+  NativeExec,
+  NativeProcess,
+  NativeResult,
+  NativeSandbox,
+} from '../../boundary/index.js'
 import type { RunObserver } from '../../run/run.js'
 import type { Engine, PendingCall } from './engine.js'
 
@@ -70,6 +78,19 @@ export class Run {
   /** Sends end of file to the command. */
   closeInput(): void {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
+  }
+
+  /** Makes the running command a process. `adopt` receives it while the event is handled. */
+  detach<T>(process: NativeDetachedProcess, adopt: (process: NativeProcess) => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#engine.begin(
+        (native, id) => native.detach(id, this.#call.id, process),
+        ({ code, message, process }) => {
+          if (process === undefined) reject(engineError(code, message))
+          else resolve(adopt(process))
+        },
+      )
+    })
   }
 
   /** Returns permits of pieces that the observer kept. */

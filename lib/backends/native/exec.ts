@@ -2,11 +2,15 @@
  * One run of a command in this process's engine, from its plan to its end, with its input and its AbortSignal.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
+import { notDetached } from '../../base/errors.js'
+import type { NativeProcess } from '../../boundary/index.js'
+import type { Process } from '../../calls/index.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Engine } from './engine.js'
 import { Run, type RunEnd } from './engine-run.js'
 import type { ExecPlan } from './plan/exec.js'
+import { planDetached } from './plan/process.js'
 import { conclude } from './result.js'
 
 /** Runs a command and resolves with its result. */
@@ -15,25 +19,36 @@ export async function exec(
   plan: ExecPlan,
   observer: RunObserver | undefined,
 ): Promise<Result> {
-  return finish(engine, plan, await begin(engine, plan, observer).ended)
+  return finish(engine, plan, await begin(engine, plan, observer).run.ended)
 }
 
-/** Runs a command as a stream. */
-export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver): StreamRun {
+/** Runs a command as a stream. `adopt` keeps the process that it may become. */
+export function stream(
+  engine: Engine,
+  plan: ExecPlan,
+  observer: RunObserver,
+  adopt: (process: NativeProcess) => Process,
+): StreamRun {
   /** Undefined if the command could not be sent to the engine. */
-  let run: Run | undefined
+  let begun: Begun | undefined
   const perform = async () => {
-    run = begin(engine, plan, observer)
-    return finish(engine, plan, await run.ended)
+    begun = begin(engine, plan, observer)
+    return finish(engine, plan, await begun.run.ended)
   }
   return {
     outcome: perform(),
-    giveBack: (permits) => run?.giveBack(permits),
+    giveBack: (permits) => begun?.run.giveBack(permits),
     async kill(signal) {
-      if (run === undefined) return false
-      run.kill(signal)
-      const { result } = await run.ended
+      if (begun === undefined) return false
+      begun.run.kill(signal)
+      const { result } = await begun.run.ended
       return result?.isCanceled ?? false
+    },
+    async detach() {
+      if (begun === undefined) throw notDetached('it could not be started')
+      const process = await begun.run.detach(planDetached(plan.command), adopt)
+      begun.release()
+      return process
     },
   }
 }
@@ -44,8 +59,14 @@ function finish(engine: Engine, plan: ExecPlan, end: RunEnd): Promise<Result> {
   return conclude(plan, end)
 }
 
+/** A run, and what frees it from its AbortSignal. */
+interface Begun {
+  run: Run
+  release(): void
+}
+
 /** Starts a run immediately. Throws if it cannot start. */
-function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined): Run {
+function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined): Begun {
   refuseAborted(plan.signal)
   const { input } = plan
   const feed = input === undefined || input instanceof Uint8Array ? undefined : new InputFeed(input)
@@ -59,7 +80,7 @@ function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined
     release()
     feed?.close()
   })
-  return run
+  return { run, release }
 }
 
 function start(

@@ -40,7 +40,7 @@ const errors = [
 ]
 
 export function addExec(define: Define, server: ServerContext): void {
-  const { backend, metrics, runs } = server
+  const { backend, metrics, processes, runs } = server
   define({
     ...endpoints.exec,
     summary:
@@ -102,6 +102,16 @@ export function addExec(define: Define, server: ServerContext): void {
     handle: async ({ params, body: { signal } }) => ({
       killed: await runs.get(params.runId).stream.kill(signal),
     }),
+  })
+  define({
+    ...endpoints.detachRun,
+    summary:
+      'Makes the command of a run a process. Its session is free, its events go on, and a disconnection does not kill it.',
+    errors: ['RUN_NOT_FOUND', 'DETACH_FAILED'],
+    async handle({ params }) {
+      const { id } = await runs.get(params.runId).stream.detach()
+      return processes.show(await processes.find(id))
+    },
   })
   define({
     ...endpoints.abortRun,

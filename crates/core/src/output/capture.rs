@@ -3,8 +3,9 @@
 use super::arrival::Arrival;
 use super::head_tail::HeadTail;
 use super::live::{LARGEST_PIECE, Live};
-use super::reader::Reader;
+use super::reader::{Reader, STREAMS};
 use crate::exec::{Outcome, Sink};
+use crate::process_log::ProcessLog;
 use crate::sys;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,19 +24,22 @@ struct Kept {
     arrival: Arrival,
     live: Option<Live>,
     scratch: Vec<u8>,
+    /// Receives everything, too.
+    log: Option<ProcessLog>,
     /// Bytes that the command may still print.
     allowance: Option<u64>,
     /// It has printed more than that. The excess is dropped.
     is_excessive: bool,
 }
 
-/// Bytes of excess output to read at once.
-const EXCESS: usize = 64 * 1024;
+/// Bytes to read at once of output that is not read into its buffer.
+const AT_ONCE: usize = 64 * 1024;
 
 impl Capture {
     /// Keeps `limit` bytes of each stream, and accepts `allowance` bytes of both.
     pub fn new(reader: Reader, limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
         let kept = Kept {
+            log: None,
             allowance,
             is_excessive: false,
             buffers: [HeadTail::new(limit), HeadTail::new(limit)],
@@ -49,6 +53,13 @@ impl Capture {
     /// See [`Reader::watch`]. Until then [`Capture::step`] never completes.
     pub fn watch(&mut self) -> io::Result<()> {
         self.reader.watch()
+    }
+
+    /// Logs what was kept so far, and all later output. The allowance ends.
+    pub fn log_to(&mut self, log: ProcessLog) {
+        self.kept.log_kept(&log);
+        self.kept.allowance = None;
+        self.kept.log = Some(log);
     }
 
     /// Waits until a stream is readable and reads it once. Cancel-safe: a cancelled step has read nothing.
@@ -120,23 +131,61 @@ impl Capture {
 }
 
 impl Kept {
+    /// Logs the kept bytes in the order of their arrival.
+    fn log_kept(&self, log: &ProcessLog) {
+        let kept = [self.buffers[0].kept(), self.buffers[1].kept()];
+        let lengths = kept.each_ref().map(|parts| parts.iter().map(|part| part.end - part.start).sum::<u64>() as u32);
+        let mut gaps = self.buffers.each_ref().map(HeadTail::gap);
+        let mut at = [0; 2];
+        let mut skip = |stream: usize, at: usize| {
+            if gaps[stream].0 <= at {
+                log.skip(std::mem::take(&mut gaps[stream].1));
+            }
+        };
+        for (index, run) in self.arrival.kept(kept).unwrap_or(lengths.into()).into_iter().enumerate() {
+            let (stream, end) = (index % 2, at[index % 2] + run as usize);
+            while at[stream] < end {
+                skip(stream, at[stream]);
+                let bytes = self.buffers[stream].kept_from(at[stream]);
+                let bytes = &bytes[..bytes.len().min(end - at[stream])];
+                log.push(STREAMS[stream], bytes);
+                at[stream] += bytes.len();
+            }
+        }
+        skip(0, usize::MAX);
+        skip(1, usize::MAX);
+    }
+
     fn read(&mut self, stream: usize, fd: &OwnedFd, most: usize, sink: &mut dyn Sink) -> io::Result<usize> {
         let (buffer, scratch) = (&mut self.buffers[stream], &mut self.scratch);
         if self.allowance == Some(0) {
             scratch.clear();
-            scratch.reserve(EXCESS);
-            let count = sys::read_spare(fd, scratch, most.min(EXCESS))?;
+            scratch.reserve(AT_ONCE);
+            let count = sys::read_spare(fd, scratch, most.min(AT_ONCE))?;
             self.is_excessive |= count > 0;
             return Ok(count);
         }
         let most = self.allowance.map_or(most, |left| most.min(usize::try_from(left).unwrap_or(usize::MAX)));
         let count = match self.live.as_mut().filter(|live| !live.is_cut()) {
-            None => buffer.read_from(fd, most, scratch)?,
+            None => match &self.log {
+                None => buffer.read_from(fd, most, scratch)?,
+                Some(log) => {
+                    scratch.clear();
+                    scratch.reserve(AT_ONCE);
+                    let count = sys::read_spare(fd, scratch, most.min(AT_ONCE))?;
+                    buffer.push(scratch);
+                    log.push(STREAMS[stream], scratch);
+                    count
+                }
+            },
             Some(live) => {
                 let piece = live.room(stream, sink);
                 let before = piece.len();
                 let count = sys::read_spare(fd, piece, most.min(LARGEST_PIECE - before))?;
                 buffer.push(&piece[before..]);
+                if let Some(log) = &self.log {
+                    log.push(STREAMS[stream], &piece[before..]);
+                }
                 live.added(sink);
                 count
             }
@@ -153,5 +202,44 @@ async fn due(live: Option<&Live>) {
     match live {
         Some(live) => live.due().await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::exec::OutputStream;
+    use crate::process_log::StateDirectory;
+
+    struct Nothing;
+
+    impl Sink for Nothing {
+        fn started(&mut self, _: i32) {}
+        fn output(&mut self, _: OutputStream, _: Vec<u8>) {}
+        fn finished(self: Box<Self>, _: Result<Outcome, Error>) {}
+    }
+
+    /// The pieces of a log into which output goes after `before` has been pushed: stream, cursor, bytes.
+    async fn logged(limit: usize, before: &[(usize, &[u8])]) -> (Vec<(usize, u64, Vec<u8>)>, u64) {
+        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/nonexistent".into())), 1 << 20);
+        let mut capture = Capture::new(Reader::default(), limit, None, None);
+        before.iter().for_each(|(stream, bytes)| capture.push(*stream, bytes, &mut Nothing));
+        capture.log_to(log.clone());
+        let slice = log.read(0, usize::MAX).await;
+        let number = |stream| STREAMS.iter().position(|known| *known == stream).unwrap();
+        (slice.pieces.into_iter().map(|piece| (number(piece.stream), piece.cursor, piece.bytes)).collect(), slice.lost)
+    }
+
+    #[tokio::test]
+    async fn logs_what_was_kept_in_its_order_and_counts_the_rest() {
+        let piece = |stream, cursor, bytes: &[u8]| (stream, cursor, bytes.to_vec());
+        let both = logged(100, &[(0, b"one"), (1, b"two"), (0, b"three")]).await;
+        assert_eq!(both, (vec![piece(0, 0, b"one"), piece(1, 3, b"two"), piece(0, 6, b"three")], 0));
+        assert_eq!(logged(100, &[(1, b"only")]).await, (vec![piece(1, 0, b"only")], 0));
+        let cut = logged(4, &[(0, b"abcdefgh"), (1, b"x"), (0, b"ij")]).await;
+        assert_eq!(cut, (vec![piece(0, 0, b"ab"), piece(1, 2, b"x"), piece(0, 9, b"ij")], 6));
+        assert_eq!(logged(0, &[(0, b"abc"), (1, b"de")]).await, (vec![], 5));
+        assert_eq!(logged(100, &[]).await, (vec![], 0));
     }
 }

@@ -72,6 +72,25 @@ impl HeadTail {
         [0..self.head.len() as u64, self.total - tail..self.total]
     }
 
+    /// Some of the kept bytes, from this position among them on; empty after the last. They do not cross the gap.
+    pub fn kept_from(&self, at: usize) -> &[u8] {
+        let (older, newer) = self.tail.as_ref().map_or((&[][..], &[][..]), Ring::slices);
+        let mut at = at;
+        for part in [&self.head[..], older, newer] {
+            if at < part.len() {
+                return &part[at..];
+            }
+            at -= part.len();
+        }
+        &[]
+    }
+
+    /// The position of the gap among the kept bytes, and the number of dropped bytes in it.
+    pub fn gap(&self) -> (usize, u64) {
+        let tail = self.tail.as_ref().map_or(0, Ring::len);
+        (self.head.len(), self.total - (self.head.len() + tail) as u64)
+    }
+
     /// Returns the kept bytes and the number of dropped bytes.
     pub fn finish(mut self) -> (Vec<u8>, u64) {
         if let Some(ring) = &self.tail {

@@ -12,7 +12,7 @@ mod waiting;
 pub use hold::Hold;
 pub use pump::pump;
 pub use registry::Registry;
-pub use request::{NewProcess, StartRequest, Starter};
+pub use request::{DetachRequest, DetachedProcess, NewProcess, StartRequest, Starter};
 pub use stats::Stats;
 pub use waiting::{How, Waiting};
 
@@ -147,6 +147,24 @@ impl Process {
         }
     }
 
+    /// Creates a process for a command that is still running in the foreground.
+    pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
+        Self {
+            id: new.id,
+            number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
+            session,
+            command: new.shown,
+            log,
+            hold: None,
+            auto_cleanup: new.auto_cleanup,
+            life: watch::Sender::default(),
+            fate: Mutex::default(),
+            writer: Mutex::default(),
+            terminal: Mutex::default(),
+            input: OnceLock::new(),
+        }
+    }
+
     /// Returns the current progress.
     pub fn life(&self) -> Life {
         self.life.borrow().clone()
@@ -204,6 +222,11 @@ impl Process {
     /// True if the process is being ended, whether or not it has begun.
     pub fn is_doomed(&self) -> bool {
         self.fate().doom.is_some()
+    }
+
+    /// The first signal with which it is being ended.
+    pub fn doomed_by(&self) -> Option<i32> {
+        self.fate().doom.map(|(_, signal)| signal)
     }
 
     /// Ends the process with its whole tree. Resolves when nothing is left: false if it had already ended.

@@ -2,6 +2,7 @@
 
 use super::Process;
 use crate::output::reader::{Reader, STREAMS};
+use crate::process_log::ProcessLog;
 use crate::sys;
 use nacre_protocol::supervisor::Asked;
 use std::os::fd::OwnedFd;
@@ -46,11 +47,9 @@ pub fn pump(process: Arc<Process>, mut output: Reader, mut ended: oneshot::Recei
             log.push(STREAMS[stream], &buffer);
             Ok(count)
         };
-        let mut lives = true;
-        while lives || output.is_open() {
+        loop {
             let next = async {
-                // After the end, no backpressure applies: a reader that waits for the end receives all output.
-                if let Some(hold) = hold.filter(|_| lives) {
+                if let Some(hold) = hold {
                     hold.room(output.total()).await;
                 }
                 // On a slow disk the process waits, as if it wrote to the file itself.
@@ -59,14 +58,31 @@ pub fn pump(process: Arc<Process>, mut output: Reader, mut ended: oneshot::Recei
             };
             tokio::select! {
                 biased;
-                status = &mut ended, if lives => {
-                    lives = false;
+                status = &mut ended => {
                     output.drain(&mut read);
                     process.ended(status.ok());
                     log.end();
+                    break;
                 }
                 stream = next => drop(output.read(stream, |fd| read(stream, fd, READ_BYTES))),
             }
         }
+        log_rest(log, output).await;
     });
+}
+
+/// Logs what descendants of an ended process print. No backpressure of a reader applies: one that waits for the end receives
+/// all output.
+pub async fn log_rest(log: &ProcessLog, mut output: Reader) {
+    let mut buffer = Vec::with_capacity(READ_BYTES);
+    while output.is_open() {
+        log.room().await;
+        let stream = output.ready(|_| true).await;
+        output.read(stream, |fd| {
+            buffer.clear();
+            let count = sys::read_spare(fd, &mut buffer, READ_BYTES)?;
+            log.push(STREAMS[stream], &buffer);
+            Ok(count)
+        });
+    }
 }

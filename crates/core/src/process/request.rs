@@ -56,6 +56,28 @@ pub struct StartRequest {
     pub attempts: u32,
 }
 
+/// The process that a running command is to become.
+pub struct DetachedProcess {
+    /// Unique in the sandbox.
+    pub id: String,
+    /// The command as displayed.
+    pub shown: String,
+    /// Bytes of log kept.
+    pub log_limit: u64,
+    /// Forgotten some time after its end.
+    pub auto_cleanup: bool,
+}
+
+/// A request within the session to make a running command a process.
+pub struct DetachRequest {
+    /// The [`id`](crate::exec::ExecRequest::id) of the command.
+    pub command: u64,
+    /// The process that records its progress.
+    pub process: std::sync::Arc<Process>,
+    /// Receives the outcome.
+    pub starter: Starter,
+}
+
 impl StartRequest {
     /// Reports that the process cannot be started.
     pub fn refuse(self, error: Error) {

@@ -105,6 +105,16 @@ impl ProcessLog {
         }
     }
 
+    /// Counts output that was not kept: its readers learn how many bytes are missing.
+    pub fn skip(&self, count: u64) {
+        let end = {
+            let mut store = self.store();
+            store.skip(count);
+            store.end()
+        };
+        self.shared.progress.send_modify(|progress| progress.end = progress.end.max(end));
+    }
+
     /// Writes blocks to the file until the rest fits into memory. May block.
     fn write(&self, batch: Batch) {
         let mut next = Some(batch);
@@ -245,6 +255,23 @@ mod tests {
         assert!(!log.read(0, 2).await.ended);
         assert!(log.read(0, 3).await.ended);
         assert!(log.read(3, 1).await.ended);
+    }
+
+    #[tokio::test]
+    async fn skipped_bytes_count_as_lost_between_pieces_and_at_the_end() {
+        let log = log();
+        log.push(Stdout, b"abc");
+        log.skip(10);
+        log.skip(0);
+        log.push(Stdout, b"def");
+        log.skip(5);
+        let slice = log.read(0, 100).await;
+        let pieces: Vec<_> = slice.pieces.iter().map(|piece| (piece.cursor, piece.bytes.as_slice())).collect();
+        assert_eq!(pieces, [(0, &b"abc"[..]), (13, &b"def"[..])]);
+        assert_eq!((slice.next, slice.lost, slice.dropped), (21, 15, 0));
+        assert_eq!(log.read(5, 100).await.lost, 13);
+        log.push(Stderr, b"g");
+        assert_eq!(log.read(16, 100).await.pieces[0].cursor, 21);
     }
 
     #[tokio::test]

@@ -48,6 +48,8 @@ pub struct Store {
     limit: u64,
     first: u64,
     end: u64,
+    /// The next byte does not follow the last block.
+    has_gap: bool,
     /// In the file.
     older: VecDeque<Written>,
     /// In memory. Only the last is not full.
@@ -89,7 +91,7 @@ impl Store {
     pub fn new(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
         let spill = Spill::new(directory, shape.block_size, slots(limit, shape.block_size));
         let (older, recent, spare) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        Self { shape, limit, first: 0, end: 0, older, recent, is_writing: false, spare, spill }
+        Self { shape, limit, first: 0, end: 0, has_gap: false, older, recent, is_writing: false, spare, spill }
     }
 
     /// Offset after the last byte.
@@ -106,7 +108,7 @@ impl Store {
     pub fn push(&mut self, stream: OutputStream, mut bytes: &[u8], time_ms: u64) {
         while !bytes.is_empty() {
             let size = self.shape.block_size;
-            let last = self.recent.back_mut().and_then(Arc::get_mut);
+            let last = self.recent.back_mut().filter(|_| !self.has_gap).and_then(Arc::get_mut);
             let count = last.map_or(0, |block| block.push(size, stream, bytes, time_ms));
             if count == 0 {
                 self.open_block();
@@ -118,7 +120,16 @@ impl Store {
         self.drop_old();
     }
 
+    /// Counts bytes that are lost.
+    pub fn skip(&mut self, count: u64) {
+        self.end += count;
+        self.has_gap |= count > 0;
+        self.first = self.first.max(self.end.saturating_sub(self.limit));
+        self.drop_old();
+    }
+
     fn open_block(&mut self) {
+        self.has_gap = false;
         if let Some(full) = self.recent.back_mut().and_then(Arc::get_mut) {
             full.seal();
         }
@@ -234,7 +245,7 @@ impl Store {
             }
         }
         // The read has reached the end. With a limit of 0 nothing is kept.
-        reading.slice.next = self.end;
+        reading.skip(self.end);
         Next::Done(reading.slice)
     }
 

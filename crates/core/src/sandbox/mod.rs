@@ -12,7 +12,7 @@ mod workspace;
 use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
-use crate::process::{NewProcess, Process, Registry, StartRequest, Starter};
+use crate::process::{DetachRequest, DetachedProcess, NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, Saved};
 use crate::user::{User, UserError};
@@ -190,14 +190,47 @@ impl Sandbox {
             Ok(filed) => filed,
             Err(error) => return done(Err(error)),
         };
-        let (sandbox, started) = (self.clone(), Arc::clone(&process));
-        let starter = Starter::new(process.session.id(), move |result| {
+        let starter = self.starter(&process, done);
+        handle.start_process(StartRequest { new, process, starter, attempts: 0 });
+    }
+
+    /// Makes a running command, with its shell, a background process; see [`Handle::detach`]. `done` receives the process
+    /// once the session is free for another command.
+    pub fn detach(
+        &self,
+        session: &str,
+        command: u64,
+        new: DetachedProcess,
+        done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
+    ) {
+        let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
+        let filed = self.session(session).and_then(|handle| {
+            let owner = Box::new(handle.downgrade());
+            let process = Arc::new(Process::of_command(new, owner, log));
+            self.inner.processes.add(Arc::clone(&process))?;
+            Ok((handle, process))
+        });
+        let (handle, process) = match filed {
+            Ok(filed) => filed,
+            Err(error) => return done(Err(error)),
+        };
+        let starter = self.starter(&process, done);
+        handle.detach(DetachRequest { command, process, starter });
+    }
+
+    /// Reports the outcome of a start. A process that could not be started is not kept.
+    fn starter(
+        &self,
+        process: &Arc<Process>,
+        done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
+    ) -> Starter {
+        let (sandbox, started) = (self.clone(), Arc::clone(process));
+        Starter::new(process.session.id(), move |result| {
             if result.is_err() {
                 sandbox.inner.processes.remove(&started);
             }
             done(result.map(|()| started));
-        });
-        handle.start_process(StartRequest { new, process, starter, attempts: 0 });
+        })
     }
 
     /// The background processes.

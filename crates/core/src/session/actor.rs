@@ -34,6 +34,9 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
         if session.look_for_answer() {
             continue;
         }
+        if session.detach_if_due() {
+            continue;
+        }
         session.freeze_if_due();
         session.save_if_due();
         session.remount_if_due();
@@ -186,11 +189,11 @@ impl Session {
             Message::Files(reply) => self.access_files(reply),
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
             Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
-            Message::Interrupt { id, signal } => {
-                if let Some(ticket) = self.calls.ticket_of(id) {
-                    self.events.push_back(Event::Cancel(ticket, signal));
-                }
-            }
+            Message::Interrupt { id, signal } => match self.calls.ticket_of(id) {
+                Some(ticket) => self.events.push_back(Event::Cancel(ticket, signal)),
+                None => self.interrupt_detached(id, signal),
+            },
+            Message::Detach(request) => self.detach(*request),
             Message::Hold(hold) => self.queue_hold(hold, None),
             Message::HoldIfIdle(hold) if self.state.is_idle() => self.queue_hold(hold, None),
             // Dropping it refuses it.
@@ -210,6 +213,7 @@ impl Session {
         self.files.close(self.ended_error());
         self.holds.close();
         self.saving = None;
+        self.detaching = None;
         self.remount = Remount::None;
         self.events.push_back(Event::Close);
     }

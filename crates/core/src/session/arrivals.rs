@@ -163,7 +163,7 @@ impl Session {
                 self.drain_shell();
                 self.shell_ended(pid, code, signal);
             }
-            Report::ShellEnded { .. } => {}
+            Report::ShellEnded { pid, code, signal } => self.detached.shell_ended(pid, code, signal),
             Report::Ended => self.supervision.has_ended_all(),
             Report::StandbyEnded { pid } => {
                 if self.standbys.pid() == Some(pid) {
@@ -171,9 +171,13 @@ impl Session {
                 }
             }
             Report::Promoted { shell: Some(_), group } => self.supervision.set_foreground_group(group),
-            Report::Promoted { shell: None, .. } => {
-                self.shell.close();
-                self.events.push_back(Event::ShellDied { unread: false });
+            Report::Promoted { shell: None, .. } => self.standby_lost(),
+            Report::Detached { key, identity, group, shell, foreground } => {
+                self.supervision.set_foreground_group(foreground);
+                if shell.is_none() && !self.plain.is_engine() {
+                    self.standby_lost();
+                }
+                self.detached(key, identity, group);
             }
             Report::Rotated { group } => {
                 self.supervision.set_foreground_group(group);
@@ -193,6 +197,12 @@ impl Session {
                 self.process_report(report);
             }
         }
+    }
+
+    /// The standby that was to become the shell is dead.
+    fn standby_lost(&mut self) {
+        self.shell.close();
+        self.events.push_back(Event::ShellDied { unread: false });
     }
 
     pub(super) fn shell_ended(&mut self, pid: Pid, code: Option<i32>, signal: Option<i32>) {
@@ -217,6 +227,7 @@ impl Session {
     }
 
     pub(super) fn reconnected(&mut self, Reconnected { pid, socket }: Reconnected) {
+        let Some(socket) = self.detached.reconnected(pid, socket) else { return };
         // A shell of plain mode has no channel: this is a program that the shell has become (`exec`).
         if self.shell.pid() != Some(pid) || self.plain.takes_reports() {
             return;

@@ -7,6 +7,7 @@ use super::streams::OutputPipes;
 use crate::exec::{ExecRequest, Input, KillPolicy, Outcome, Sink};
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
+use crate::process_log::ProcessLog;
 use crate::shell::state::Ticket;
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::Refusal;
@@ -143,6 +144,11 @@ impl Foreground {
         self.spare = roots.unwrap_or_default();
     }
 
+    /// Takes the processes that are older than the running command.
+    pub(super) fn take_spared(&mut self) -> Vec<Pid> {
+        std::mem::take(&mut self.spare)
+    }
+
     /// Whether the processes that the next ladder must spare are known.
     pub(super) fn knows_spared(&self) -> bool {
         !self.is_spare_unknown
@@ -188,7 +194,7 @@ impl Foreground {
     /// Waits for output of the running command and reads it. Cancel-safe.
     pub(super) async fn read_output(&mut self) {
         match &mut self.running {
-            Some(command) => command.capture.step(&mut command.request.sink).await,
+            Some(command) => command.read_output().await,
             None => std::future::pending().await,
         }
     }
@@ -208,6 +214,8 @@ pub(super) struct Running {
     /// Exit code and signal of the shell's process, if the command ended it.
     died: Option<(Option<i32>, Option<i32>)>,
     feeder: Option<JoinHandle<()>>,
+    /// The inode of the pipe that is its standard input.
+    input: Option<u64>,
     streams_input: bool,
     _counted: busy_poll::Running,
 }
@@ -238,6 +246,7 @@ impl Running {
             Input::Bytes(bytes) => Input::Bytes(Arc::clone(bytes)),
             _ => std::mem::replace(&mut request.input, Input::None),
         };
+        let pipe = stdin.as_ref().and_then(StdinEnd::pipe);
         let feeder = stdin.map(|end| stdin::feed(end, input));
         let (reader, writers) = output.into_parts();
         let capture = Capture::new(reader, request.max_buffer, request.output_limit, request.live.clone());
@@ -251,6 +260,7 @@ impl Running {
             started_at: SystemTime::now(),
             died: None,
             feeder,
+            input: pipe,
             streams_input,
             _counted: busy_poll::Running::begin(),
         }
@@ -283,6 +293,31 @@ impl Running {
     /// The status that a shell passes on, if the command ended its process.
     pub(super) fn status_of_death(&self) -> Option<i32> {
         self.died.map(|(code, signal)| code.or(signal.map(|signal| 128 + signal)).unwrap_or(0))
+    }
+
+    /// The request that it was made with.
+    pub(super) fn request(&self) -> &ExecRequest {
+        &self.request
+    }
+
+    /// When it started, by the wall clock.
+    pub(super) fn started_at(&self) -> SystemTime {
+        self.started_at
+    }
+
+    /// The inode of the pipe that is its standard input.
+    pub(super) fn input(&self) -> Option<u64> {
+        self.input
+    }
+
+    /// Logs its output, with what was kept of the output so far.
+    pub(super) fn log_to(&mut self, log: ProcessLog) {
+        self.capture.log_to(log);
+    }
+
+    /// Waits for output and reads it. Cancel-safe.
+    pub(super) async fn read_output(&mut self) {
+        self.capture.step(&mut self.request.sink).await;
     }
 
     /// Records its end. `forked`: its processes may hold the pipes.

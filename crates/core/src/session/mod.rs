@@ -8,6 +8,7 @@ mod background;
 mod busy_poll;
 mod calls;
 mod confinement;
+mod detach;
 mod fate;
 mod files;
 mod foreground;
@@ -39,7 +40,7 @@ use crate::error::Error;
 use crate::exec::{ExecRequest, KillPolicy};
 use crate::files::Access;
 use crate::log::Log;
-use crate::process::{Owner, StartRequest};
+use crate::process::{DetachRequest, Owner, StartRequest};
 use crate::proxy::Denials;
 use crate::shell::channel::Received;
 use crate::shell::event::Event;
@@ -51,6 +52,7 @@ use background::Background;
 use busy_poll::Pace;
 use calls::Calls;
 use confinement::Enclosure;
+use detach::Detached;
 use fate::Fate;
 use files::Files;
 use foreground::Foreground;
@@ -175,6 +177,7 @@ enum Message {
         id: u64,
         signal: Option<i32>,
     },
+    Detach(Box<DetachRequest>),
     SetEnv {
         vars: EnvChange,
         reply: oneshot::Sender<Result<(), Error>>,
@@ -291,6 +294,13 @@ impl Handle {
         let _ = self.send(Message::Interrupt { id, signal });
     }
 
+    /// Makes a running command, with its shell, a background process. The request's starter receives the outcome.
+    pub fn detach(&self, request: DetachRequest) {
+        if let Err(Message::Detach(request)) = self.mailbox.send(Message::Detach(Box::new(request))) {
+            request.starter.answer(Err(self.fate.error(&self.id)));
+        }
+    }
+
     /// Sets and unsets exported variables, in order with the commands.
     pub fn set_env(&self, vars: EnvChange) -> impl Future<Output = Result<(), Error>> + Send + use<> {
         self.ask(|reply| Message::SetEnv { vars, reply })
@@ -393,7 +403,11 @@ struct Session {
     calls: Calls,
     foreground: Foreground,
     background: Background,
+    /// The background processes that were commands.
+    detached: Detached,
     holds: Holds,
+    /// The call that makes the running command a process.
+    detaching: Option<DetachRequest>,
     /// The call that waits for the state of the shell.
     saving: Option<SaveReply>,
     remount: Remount,
@@ -437,7 +451,9 @@ impl Session {
             calls: Calls::default(),
             foreground: Foreground::default(),
             background: Background::default(),
+            detached: Detached::default(),
             holds: Holds::default(),
+            detaching: None,
             saving: None,
             remount: Remount::default(),
             supervision: Supervision::default(),

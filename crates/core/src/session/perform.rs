@@ -30,6 +30,7 @@ impl Session {
             Action::Run(ticket) => self.run_command(ticket),
             Action::SetEnv(ticket) => self.send_env(ticket),
             Action::Promote => self.promote(),
+            Action::Detach(ticket) => self.detach_command(ticket),
             Action::Kill { cause, signal } => self.kill(cause, signal),
             Action::Insist => self.insist(),
             Action::Settled => self.order(&Order::Settled),

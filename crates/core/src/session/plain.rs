@@ -90,6 +90,11 @@ impl Plain {
         self.is_engine || self.shell.is_some()
     }
 
+    /// Forgets the shell of a command that is a process now: what it changes does not reach the session.
+    pub(super) fn leave(&mut self) {
+        self.shell = None;
+    }
+
     /// Forgets the shell of a supervisor that is being disconnected.
     pub(super) fn disconnect(&mut self) {
         self.shell = None;

@@ -56,6 +56,12 @@ impl ShellLink {
         (self.channel, self.pid) = (Some(Arc::new(channel)), Some(pid));
     }
 
+    /// Lets go of a shell that serves this session no more. Returns its channel and its process.
+    pub(super) fn leave(&mut self) -> (Option<Arc<Channel>>, Option<Pid>) {
+        let left = std::mem::take(self);
+        (left.channel, left.pid)
+    }
+
     /// Records the end of the shell's process. Its channel may still tell whether it has read its last request.
     pub(super) fn ended(&mut self) {
         (self.pid, self.setting_up) = (None, false);

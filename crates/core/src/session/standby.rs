@@ -201,10 +201,17 @@ impl Session {
 
     pub(super) fn promote(&mut self) {
         tracing::warn!(log = self.config.log.id(), session = %self.config.id, "the shell died; its standby takes over");
+        if self.standbys.pid().is_some() {
+            self.ask(&Order::Promote);
+        }
+        self.use_standby();
+    }
+
+    /// Makes the standby, which the supervisor has been ordered to promote, the shell.
+    pub(super) fn use_standby(&mut self) {
         let Some((channel, pid)) = self.standbys.take() else {
             return self.events.push_back(Event::ShellDied { unread: false });
         };
-        self.ask(&Order::Promote);
         let sent =
             channel.send(&Request { ..Request::new(RequestKind::Promote, self.foreground.status()) }, Vec::new());
         self.standby_promoted();

@@ -1,7 +1,7 @@
 //! Transitions of the running command: its end, its kill ladder, its result.
 
 use super::event::{Action, Answer, Refusal};
-use super::state::{Cause, End, Kill, Run, Shell, Ticket, Work};
+use super::state::{Cause, End, Kill, Run, Shell, Standby, Ticket, Work};
 use super::step::Step;
 
 impl Step {
@@ -34,6 +34,16 @@ impl Step {
             _ => return,
         };
         self.act(action);
+    }
+
+    /// The process answers the command from now on. The standby becomes the shell, as after the death of a shell.
+    pub(super) fn detach(&mut self, ticket: Ticket) {
+        if !self.state.can_detach(ticket) {
+            return;
+        }
+        self.state.standby = Standby { ready: false, fresh: false, ..self.state.standby };
+        self.state.shell = Shell::Promoting;
+        self.act(Action::Detach(ticket));
     }
 
     pub(super) fn shell_overdue(&mut self, ticket: Ticket) {

@@ -11,6 +11,8 @@ pub enum Event {
     Cancel(Ticket, Option<i32>),
     /// A hold ends. One that still waits never takes effect.
     Released(Ticket),
+    /// The running command is to become a background process, if [`State::can_detach`](super::state::State::can_detach).
+    Detach(Ticket),
     /// The running command reached its timeout.
     TimeUp(Ticket),
     /// The running command printed more than its limit.
@@ -147,6 +149,8 @@ pub enum Action {
     SetEnv(Ticket),
     /// Make the standby the shell. Answered by [`Event::Promoted`].
     Promote,
+    /// Make the command and its shell a background process, and the standby the shell. Answered by [`Event::Promoted`].
+    Detach(Ticket),
     /// Start the kill ladder. Answered by [`Event::TreeGone`].
     Kill {
         /// Why.

@@ -192,6 +192,13 @@ impl State {
             && self.held.is_none()
     }
 
+    /// True if the command runs, and the standby has the state before it.
+    pub fn can_detach(&self, ticket: Ticket) -> bool {
+        let runs = |run: &Run| run.work == Work::Command && run.kill.is_none() && !run.shell_died;
+        let Standby { ready, forking, fresh, .. } = self.standby;
+        self.awaits_end_of(ticket) && self.running().is_some_and(runs) && ready && fresh && !forking
+    }
+
     /// True if nothing runs or waits, and the session is not held.
     pub fn is_idle(&self) -> bool {
         matches!(self.shell, Shell::Idle | Shell::Absent | Shell::Terminated(_))

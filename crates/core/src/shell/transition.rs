@@ -24,6 +24,7 @@ impl Step {
             Event::Submit(ticket, work) => self.state.queue.push_back((ticket, work)),
             Event::Cancel(ticket, signal) => self.cancel(ticket, signal),
             Event::Released(ticket) => self.released(ticket),
+            Event::Detach(ticket) => self.detach(ticket),
             Event::TimeUp(ticket) => self.kill(ticket, Cause::Timeout, None),
             Event::OutputLimit(ticket) => self.kill(ticket, Cause::OutputLimit, None),
             Event::ShellOverdue(ticket) => self.shell_overdue(ticket),

@@ -107,6 +107,32 @@ fn the_standby_takes_over_from_a_dead_shell() {
 }
 
 #[test]
+fn the_standby_takes_over_from_a_shell_that_leaves_with_its_command() {
+    let (state, actions) = run_all(running(), [Event::StandbyForked, Event::Detach(2)]);
+    assert_eq!((actions, state.shell, state.restarted), (vec![Action::Detach(2)], Shell::Promoting, false));
+    let (state, actions) = run_all(state, [Event::Submit(3, Work::Command), Event::Promoted, Event::Isolated]);
+    assert_eq!((actions, state.running().map(|run| run.ticket)), (vec![Action::Run(3)], Some(3)));
+}
+
+#[test]
+fn a_command_is_detached_only_while_it_runs_beside_a_standby_with_the_state_before_it() {
+    let ready = run_all(running(), [Event::StandbyForked]).0;
+    assert!(ready.can_detach(2) && !ready.can_detach(3));
+    let cannot = [
+        running(),
+        run_all(running(), [Event::ForkFailed]).0,
+        run_all(ready.clone(), [Event::StandbyDied]).0,
+        run_all(ready.clone(), [Event::TimeUp(2)]).0,
+        run_all(ready.clone(), [DONE]).0,
+        run_all(idle(), [Event::Submit(2, Work::SetEnv), Event::StandbyForked]).0,
+    ];
+    for state in cannot {
+        let (after, actions) = step(state.clone(), Event::Detach(2));
+        assert_eq!((after, actions), (state, vec![]));
+    }
+}
+
+#[test]
 fn a_command_that_the_dead_shell_never_took_is_sent_again() {
     let (state, actions) = run_all(running(), [Event::StandbyForked, Event::ShellDied { unread: true }]);
     assert_eq!(actions, [Action::Promote]);
@@ -391,6 +417,12 @@ impl World {
                 self.shell_lives = true;
                 self.answers.push(Event::Promoted);
             }
+            Action::Detach(ticket) => {
+                // Its shell and the report of its end belong to the process now, and so does the answer.
+                self.answers.retain(|answer| !matches!(answer, Event::Done { .. }));
+                *self.given.entry(ticket).or_default() += 1;
+                self.answers.push(Event::Promoted);
+            }
             Action::Kill { .. } => {
                 let ticket = self.state.running().expect("a kill without a command").ticket;
                 self.answers.push(Event::TreeGone { ticket, escalated: false });
@@ -449,6 +481,7 @@ impl World {
             }
             25 | 26 => self.submit(Work::Hold),
             27..=30 => self.release(which),
+            31 => self.happen(Event::Detach(ticket)),
             _ => {}
         }
     }
@@ -491,7 +524,7 @@ proptest! {
     /// Every call is answered exactly once and begins in order, none during a hold, and nothing stays pending once the
     /// processes have answered and the holds have been released.
     #[test]
-    fn every_call_is_answered_exactly_once(turns in prop::collection::vec((0u8..31, any::<u16>()), 0..120), survives: bool) {
+    fn every_call_is_answered_exactly_once(turns in prop::collection::vec((0u8..32, any::<u16>()), 0..120), survives: bool) {
         let mut world = World::new(survives);
         for (choice, which) in turns {
             world.turn(choice, usize::from(which));
@@ -511,7 +544,7 @@ proptest! {
 
     /// The same, but the session is closed in the middle.
     #[test]
-    fn closing_leaves_nothing_unanswered(turns in prop::collection::vec((0u8..31, any::<u16>()), 0..120), at: prop::sample::Index) {
+    fn closing_leaves_nothing_unanswered(turns in prop::collection::vec((0u8..32, any::<u16>()), 0..120), at: prop::sample::Index) {
         let mut world = World::new(true);
         let close_at = at.index(turns.len() + 1);
         for (number, (choice, which)) in turns.into_iter().enumerate() {

@@ -32,7 +32,7 @@ pub struct Place {
     pub directory: TempDir,
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Kind {
     pub without_groups: bool,
     pub without_builtin: bool,
@@ -106,6 +106,13 @@ impl Place {
     pub fn start_exec_in(&self, session: &str, text: &str) -> Receiver<Result<Outcome, Error>> {
         let (sender, result) = channel();
         self.sandbox.exec(session, request(text, sender));
+        result
+    }
+
+    /// With an id of the request.
+    pub fn start_exec_as(&self, id: u64, text: &str) -> Receiver<Result<Outcome, Error>> {
+        let (sender, result) = channel();
+        self.sandbox.exec("default", ExecRequest { id, ..request(text, sender) });
         result
     }
 

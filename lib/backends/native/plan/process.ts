@@ -1,6 +1,6 @@
 /** Translates a process to the request that crosses the boundary, with the sandbox's defaults. */
 
-import type { NativeProcessStart } from '../../../boundary/index.js'
+import type { NativeDetachedProcess, NativeProcessStart } from '../../../boundary/index.js'
 import { processOptions } from '../../../calls/process.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'
@@ -47,6 +47,17 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
   const source =
     typeof input === 'object' && bytes === undefined ? (input as AsyncIterable<unknown>) : undefined
   return { request, source }
+}
+
+/** Plans the process that a running command becomes. */
+export function planDetached(command: string): NativeDetachedProcess {
+  const { logLimit, autoCleanup } = processOptions
+  return {
+    processId: freshProcessId(),
+    command,
+    logLimit: logLimit.default,
+    autoCleanup: autoCleanup.default,
+  }
 }
 
 /** A random id: short, since people read and type it; 40 bits, so that thousands do not collide. */

@@ -13,6 +13,12 @@ import type { KillRequest } from '../../../requests/logs.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan } from '../plan/process.js'
 
+/** What a handle needs to know of the start. */
+interface Started {
+  request: Pick<ProcessPlan['request'], 'killSignal' | 'forceKillAfterDelay' | 'input' | 'pty'>
+  source: ProcessPlan['source']
+}
+
 export class ProcessHandle {
   /** The process for the engine. */
   readonly ref: NativeProcessRef
@@ -27,7 +33,7 @@ export class ProcessHandle {
   #state: NativeProcess
 
   /** To be called while the start event is handled: later, the engine may have forgotten the process. */
-  constructor(engine: Engine, started: NativeProcess, { request, source }: ProcessPlan) {
+  constructor(engine: Engine, started: NativeProcess, { request, source }: Started) {
     this.#engine = engine
     this.#state = started
     this.ref = { processId: started.processId, number: started.number }

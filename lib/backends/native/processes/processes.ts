@@ -5,6 +5,7 @@
  * leaves the table at the next lookup, or at the latest when the table has doubled.
  */
 import { engineError, SandboxError } from '../../../base/errors.js'
+import type { NativeProcess } from '../../../boundary/index.js'
 import type { Logger } from '../../../calls/index.js'
 import type { ProcessFilter } from '../../../requests/logs.js'
 import type { ProcessRequest } from '../../../requests/process.js'
@@ -15,7 +16,7 @@ import { processOf } from '../../../sandbox/process.js'
 import type { Engine } from '../engine.js'
 import type { ExecDefaults } from '../plan/exec.js'
 import { planProcess } from '../plan/process.js'
-import { isOver } from './handle.js'
+import { isOver, ProcessHandle } from './handle.js'
 import { launch } from './launch.js'
 import { LocalProcess } from './process.js'
 import { LocalService } from './service.js'
@@ -52,6 +53,14 @@ export class Processes {
         launch: launched,
       }),
     )
+  }
+
+  /** Keeps a process that was a command. To be called while the event is handled. */
+  adopt(started: NativeProcess): LocalProcess {
+    const { killSignal, forceKillAfterDelay } = this.#defaults
+    const request = { killSignal, forceKillAfterDelay, input: 'none' } as const
+    const handle = new ProcessHandle(this.#engine, started, { request, source: undefined })
+    return this.#add(new LocalProcess(this.#engine, () => handle))
   }
 
   startService(request: ServiceRequest): Promise<LocalService> {

@@ -8,13 +8,15 @@
 //! only if the process is not yet contained: if it has no group from its start, or needs limits. Otherwise the
 //! supervisor reads the order to adopt before it reaps the process, so the host need not wait. In plain mode, the
 //! supervisor starts a new bash instead, which is adopted from its start.
+//!
+//! A command that is detached is a process from that moment on; see `session/detach.rs`.
 
 use crate::process::pump::Status;
 use crate::shell::event::Source;
 use std::collections::HashMap;
 
 /// Identifies a process in its session.
-pub(super) type Key = u64;
+pub(in crate::session) type Key = u64;
 
 /// An event of a process, or of what it depends on.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +25,8 @@ pub(super) enum Event {
     Asked(Key, Source),
     /// The supervisor was asked to start its bash (plain mode).
     Launched(Key),
+    /// It is a command that was running, with its shell.
+    Detached(Key),
     /// It was forked. `contained`: nothing of it can escape before the supervisor adopts it.
     Forked { key: Key, contained: bool },
     /// It could not be forked.
@@ -132,6 +136,7 @@ impl Machine {
         match event {
             Event::Asked(key, source) => self.begin_with(key, Stage::Forking(source), event),
             Event::Launched(key) => self.begin_with(key, Stage::Launching, event),
+            Event::Detached(key) => self.begin_with(key, Stage::Living, event),
             Event::Forked { key, contained } => match self.stages.get_mut(&key) {
                 Some(stage @ Stage::Forking(_)) if contained => {
                     *stage = Stage::Preparing;

@@ -37,6 +37,13 @@ fn a_contained_process_gets_its_command_before_it_is_adopted() {
 }
 
 #[test]
+fn a_command_that_is_detached_lives_at_once() {
+    assert_eq!(after([Event::Detached(KEY), Event::Ended(KEY, status(3))]), [Effect::End(KEY, Some(status(3)))]);
+    assert_eq!(after([Event::Detached(KEY), Event::SupervisorGone]), [Effect::End(KEY, None)]);
+    assert_eq!(after([Event::Detached(KEY), Event::Closing]), []);
+}
+
+#[test]
 fn a_process_that_could_escape_is_adopted_first() {
     let forked = Event::Forked { key: KEY, contained: false };
     assert_eq!(after([asked(), forked.clone()]), [Effect::Adopt(KEY)]);

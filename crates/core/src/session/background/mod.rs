@@ -3,6 +3,8 @@
 mod machine;
 mod perform;
 
+pub(super) use machine::Key;
+
 use super::stdin::StdinEnd;
 use crate::error::Error;
 use crate::link::Message;
@@ -12,7 +14,7 @@ use crate::process::pump::Status;
 use crate::process::terminal::Terminal;
 use crate::shell::channel::Channel;
 use crate::shell::event::Source;
-use machine::{Key, Machine};
+use machine::Machine;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Order;
 use std::collections::HashMap;
@@ -41,6 +43,13 @@ impl Background {
     /// Whether the shell or the standby was asked to fork a process, and has not answered.
     pub(super) fn awaits_fork_from(&self, source: Source) -> bool {
         self.machine.awaits_fork_from(source)
+    }
+
+    /// Adds a process that was a command. Returns what receives its end.
+    fn receive_end(&mut self, key: Key) -> oneshot::Receiver<Status> {
+        let (ended, end) = oneshot::channel();
+        self.living.insert(key, ended);
+        end
     }
 
     /// Records why a start fails, if it does.

@@ -98,6 +98,18 @@ impl Session {
         None
     }
 
+    /// Adds a command with its shell to the processes. Returns what receives its end.
+    pub(in crate::session) fn add_detached(&mut self, key: Key) -> oneshot::Receiver<Status> {
+        let end = self.background.receive_end(key);
+        self.happened_to_process(Event::Detached(key));
+        end
+    }
+
+    /// Reports the end of a process whose end the supervisor does not report.
+    pub(in crate::session) fn end_detached(&mut self, key: Key, status: Status) {
+        self.happened_to_process(Event::Ended(key, status));
+    }
+
     fn why_refused(&self, request: &StartRequest, why: Why) -> Error {
         let id = &request.process.id;
         match why {
@@ -229,13 +241,13 @@ impl Session {
     }
 
     /// The process and its descendants.
-    fn tree(&self, key: Key, root: Identity, group: Option<String>) -> Tree {
+    pub(in crate::session) fn tree(&self, key: Key, root: Identity, group: Option<String>) -> Tree {
         let guardian = self.supervision.last().map_or(root.pid, PidHold::pid);
-        Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian }
+        Tree { root, group: group.map(Group::at), mark: self.mark(key), guardian, spare: Vec::new() }
     }
 
     /// The mark that distinguishes the process from all others below any supervisor.
-    fn mark(&self, key: Key) -> String {
+    pub(in crate::session) fn mark(&self, key: Key) -> String {
         format!("{}-{key}", self.supervision.last().map_or(0, |supervisor| supervisor.pid().raw()))
     }
 
@@ -340,8 +352,7 @@ impl Session {
             // A pipe that cannot be watched is closed, which ends a process that writes to it.
             tracing::warn!(log = self.config.log.id(), session = %self.config.id, process = %request.process.id, "the output of a process cannot be read: {error}");
         }
-        let (ended, end) = oneshot::channel();
-        self.background.living.insert(key, ended);
+        let end = self.background.receive_end(key);
         let process = Arc::clone(&request.process);
         process::pump(Arc::clone(&process), output, end);
         if let Some(terminal) = terminal {
@@ -387,7 +398,8 @@ impl Session {
                 self.happened_to_process(Event::Adopted { key, lives, limited });
             }
             Report::ProcessEnded { key, code, signal, out_of_memory, asked } => {
-                self.happened_to_process(Event::Ended(key, Status { code, signal, out_of_memory, asked }));
+                let status = self.detached.ended(key, Status { code, signal, out_of_memory, asked });
+                self.happened_to_process(Event::Ended(key, status));
             }
             Report::ProcessKilled { id, found, .. } => {
                 if let Some(reply) = self.background.kills.remove(&id) {
@@ -462,6 +474,7 @@ impl Session {
         let lost = self.background.lose_living();
         self.happened_to_process(Event::SupervisorGone);
         self.background.kills.clear();
+        self.detached.lose();
         lost
     }
 }
