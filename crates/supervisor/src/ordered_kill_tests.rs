@@ -156,7 +156,10 @@ fn a_fork_that_the_host_has_announced_is_spared_until_it_is_named() {
                 || true,
             );
             assert!(kill.step(&mut session.table, || true).is_none());
+            let workload = |session: &Session| session.table.workload().unwrap().len();
+            assert_eq!(workload(&session), 1);
             session.table.expects_forks = true;
+            assert_eq!(workload(&session), 0, "an expected fork needs no grace time at the end");
             kill.settle();
             for insists in [false, true] {
                 if insists {

@@ -71,11 +71,16 @@ impl Session {
 
     pub(super) fn shutdown(&mut self) {
         let grace = self.closing.as_ref().map_or(Duration::ZERO, |(grace, _)| *grace);
+        // A standby that appears now is no program that needs the grace time.
+        let expected = self.awaits_forks();
         self.refuse_starting_processes();
         self.timers = Timers::default();
         if !self.supervision.is_connected() {
             let orderly = self.supervision.last().is_none();
             return self.events.push_back(Event::SupervisorGone { unread: false, orderly });
+        }
+        if self.supervision.change_expectation(expected) {
+            self.order(&Order::ExpectForks { expected });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
     }

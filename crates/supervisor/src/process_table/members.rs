@@ -34,7 +34,7 @@ impl ProcessTable {
     pub fn foreground(&self, spare: &[Pid]) -> io::Result<Vec<Stat>> {
         let keep: HashSet<Pid> = spare.iter().copied().chain(self.helpers.pids()).chain(self.standby()).collect();
         let in_group = self.groups.as_ref().map(Groups::foreground_members).transpose()?.flatten();
-        let listed = match in_group {
+        let mut listed = match in_group {
             Some(members) => proc_table::read_each(members.into_iter().filter(|pid| !keep.contains(pid)))?,
             None => {
                 let keep = keep.into_iter().chain(self.processes.roots()).collect();
@@ -47,12 +47,17 @@ impl ProcessTable {
                 listed
             }
         };
-        let mut sources = Vec::new();
-        if self.expects_forks {
-            sources = proc_table::read_each(self.shell.into_iter().chain(self.standby()))?;
+        listed.retain(|stat| !self.is_own(stat) && stat.is_running());
+        self.without_expected_forks(listed)
+    }
+
+    fn without_expected_forks(&self, listed: Vec<Stat>) -> io::Result<Vec<Stat>> {
+        if !self.expects_forks {
+            return Ok(listed);
         }
+        let sources = proc_table::read_each(self.shell.into_iter().chain(self.standby()))?;
         let mut found = Vec::new();
-        for stat in listed.into_iter().filter(|stat| !self.is_own(stat) && stat.is_running()) {
+        for stat in listed {
             if !self.is_fork_of_any(&stat, &sources)? {
                 found.push(stat);
             }
@@ -72,14 +77,15 @@ impl ProcessTable {
         Ok(false)
     }
 
-    /// Everything below this process except shell, standby, files helpers and what the confinement needs.
+    /// Everything below this process except shell, standby, files helpers, what the confinement needs, and what may be one of
+    /// the expected forks.
     ///
     /// # Errors
     /// `EMFILE` and the like: this process cannot look.
     pub fn workload(&self) -> io::Result<Vec<Stat>> {
         let mut all = proc_table::descendants(&[self.own], &self.helpers.pids().collect())?;
         all.retain(|stat| stat.is_running() && !self.is_own(stat) && !self.is_standby(stat.identity.pid));
-        Ok(all)
+        self.without_expected_forks(all)
     }
 
     /// SIGKILL to all descendants, by group and by walking. Callers repeat it until no child is left.
