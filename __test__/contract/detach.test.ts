@@ -48,10 +48,10 @@ describe('ExecStream.detach', () => {
     const lives = async (pid: string) => (await sandbox.exec(`kill -0 ${pid.trim()} 2> /dev/null`)).success
     expect([await lives(stdout), await lives(own)]).toEqual([true, true])
     expect((await process.stats()).pids).toBeGreaterThan(1)
-    expect(await process.kill('SIGINT')).toBe(true)
-    expect(process).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGINT' })
+    expect(await process.kill('SIGHUP')).toBe(true)
+    expect(process).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGHUP' })
     expect([await lives(stdout), await lives(own)]).toEqual([true, false])
-    expect(await stream.result).toMatchObject({ signal: 'SIGINT', stdout: own, isCanceled: false })
+    expect(await stream.result).toMatchObject({ signal: 'SIGHUP', stdout: own, isCanceled: false })
     await sandbox.exec(`kill ${stdout}`)
   })
 
@@ -95,6 +95,19 @@ describe('ExecStream.detach', () => {
     expect(await stream.kill()).toBe(true)
     expect(await stream.result).toMatchObject({ signal: 'SIGTERM', isCanceled: true })
     expect(await process.wait()).toMatchObject({ signal: 'SIGTERM', reason: 'killed' })
+  })
+
+  itHolds('asks a program that has replaced the shell to end', async ({ sandbox }) => {
+    const stream = sandbox.execStream(
+      `echo begun; exec bash -c 'trap "echo cleaned; exit 5" TERM; echo ready; while :; do sleep 0.01; done'`,
+    )
+    const events = stream[Symbol.asyncIterator]()
+    await printed(events)
+    const process = await stream.detach()
+    await process.waitForLog('ready')
+    await process.kill()
+    expect(process).toMatchObject({ exitCode: 5, reason: 'killed' })
+    expect((await process.getLogs()).stdout).toBe('begun\nready\ncleaned\n')
   })
 
   itHolds('says why a command cannot be detached', async ({ sandbox }) => {

@@ -2,13 +2,17 @@
 
 use crate::pid::{Identity, Pid};
 use crate::{pidfd, proc_table};
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// The signal that interrupts the shell's current command from outside.
 ///
 /// It is one of the two that the C library reserves: bash can neither trap nor ignore it, and no program uses it.
 pub const INTERRUPT: i32 = 33;
+
+/// Maximum bytes of `/proc/<pid>/status`: a user can have 65,536 groups.
+const LONGEST_STATUS: u64 = 1 << 20;
 
 /// Sends `signal` to the process with exactly this identity. Succeeds if that process has ended.
 ///
@@ -70,6 +74,18 @@ pub fn interrupt_child(child: Pid, command: u64) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a process handles [`INTERRUPT`], which would end it otherwise. A shell that has replaced itself by a program (`exec`)
+/// does not. It can do so just after this look: then it ends by the wrong signal.
+pub fn handles_interrupt(pid: Pid) -> bool {
+    let mut text = Vec::new();
+    let _ = File::open(format!("/proc/{pid}/status")).and_then(|file| file.take(LONGEST_STATUS).read_to_end(&mut text));
+    text.split(|byte| *byte == b'\n').any(|line| {
+        let mask = line.strip_prefix(b"SigCgt:\t").or(line.strip_prefix(b"SigIgn:\t"));
+        let mask = mask.and_then(|mask| u64::from_str_radix(std::str::from_utf8(mask).ok()?, 16).ok());
+        mask.is_some_and(|mask| mask >> (INTERRUPT - 1) & 1 == 1)
+    })
 }
 
 /// The part of `siginfo_t` that a queued signal uses (sigaction(2), the kernel's `_rt` member).

@@ -31,14 +31,17 @@ impl Processes {
     }
 
     /// Interrupts the command of a process (or of all of them) whose shell would go on with the next one of a list. False if
-    /// there is none. An interrupt can come too early, so callers repeat it until the shell has ended.
+    /// there is none, or a program has replaced the shell. An interrupt can come too early, so callers repeat it until the shell has ended.
     pub fn interrupt(&self, key: Option<u64>) -> bool {
         let concerned = |process: &&Process| !process.ended && key.is_none_or(|key| process.key == key);
         let mut has_command = false;
         for process in self.known.iter().filter(concerned) {
-            if let Some(command) = process.command {
+            let shell = process.tree.root.pid;
+            if let Some(command) = process.command
+                && signal::handles_interrupt(shell)
+            {
                 has_command = true;
-                let _ = signal::interrupt_child(process.tree.root.pid, command);
+                let _ = signal::interrupt_child(shell, command);
             }
         }
         has_command

@@ -202,7 +202,7 @@ impl Sides<'_> {
                 candidates.extend(names(directory)?);
             }
             if let Some(base) = base.as_ref().filter(|_| whole) {
-                let is_ours = |name: &Vec<u8>| !is_foreign || self.known.has_committed(&join(path, name));
+                let is_ours = |name: &Vec<u8>| !is_foreign || self.known.has_put(&join(path, name));
                 candidates.extend(names(base)?.into_iter().filter(is_ours));
             }
             Ok((merged, base, whole, is_foreign, candidates))
@@ -217,7 +217,10 @@ impl Sides<'_> {
             let is_directory = |side: Option<&OwnedFd>| {
                 Ok::<_, Errno>(status(side, &name)?.is_some_and(|status| file_type(&status) == FileType::Directory))
             };
-            let is_either = || Ok(is_directory(merged.as_ref())? || is_directory(base.as_ref())?);
+            let is_either = || {
+                let is_ours = !self.known.has_removed(&path);
+                Ok(is_directory(merged.as_ref())? || (is_ours && is_directory(base.as_ref())?))
+            };
             if is_either().map_err(at(&path))? {
                 pending.push(Pending { path, whole, is_foreign });
             }
@@ -268,6 +271,7 @@ impl Sides<'_> {
         let difference = match (&now, &before) {
             (None, None) => return Ok(None),
             (Some(_), None) => Difference::Created,
+            (None, Some(_)) if self.known.has_removed(path) => return Ok(None),
             (None, Some(_)) => Difference::Deleted,
             (Some(now), Some(before)) => match (merged, base) {
                 (Some(merged), Some(base)) => match self.difference((merged, now), (base, before), name, path)? {

@@ -656,6 +656,32 @@ fn what_others_put_into_a_directory_that_was_made_on_both_sides_stays() {
 }
 
 #[test]
+fn what_others_create_in_place_of_what_a_commit_has_deleted_stays() {
+    in_namespaces("what_others_create_in_place_of_what_a_commit_has_deleted_stays", |workspace| {
+        for name in ["directory/file", "file", "other"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let mut opened = Opened::new(workspace);
+        fs::remove_dir_all(opened.at("directory")).unwrap();
+        fs::remove_file(opened.at("file")).unwrap();
+        assert_eq!(opened.commit(None, false), 3);
+        fs::create_dir(opened.real("directory")).unwrap();
+        for name in ["directory/file", "directory/new", "file"] {
+            write(opened.real(name), "theirs");
+        }
+        write(opened.at("other"), "changed");
+        assert_eq!(opened.changes(), ["Modified other"]);
+        assert_eq!(opened.commit(None, false), 1);
+        // What both create is a conflict.
+        write(opened.at("file"), "ours");
+        assert_eq!(opened.conflicts(), ["file"]);
+        assert_eq!(fs::read_to_string(opened.real("directory/new")).unwrap(), "theirs");
+    });
+}
+
+#[test]
 fn a_renamed_directory_without_its_real_content_is_a_conflict_and_stays() {
     in_namespaces("a_renamed_directory_without_its_real_content_is_a_conflict_and_stays", |workspace| {
         for name in ["old/deep/a", "kept"] {

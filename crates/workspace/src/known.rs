@@ -100,9 +100,14 @@ impl Known {
         self.directories.get(path) == Some(&Owned::of(found))
     }
 
-    /// Whether a commit has put something at a path, or removed it there.
-    pub fn has_committed(&self, path: &[u8]) -> bool {
-        self.entries.contains_key(path)
+    /// Whether a commit has put something at a path.
+    pub fn has_put(&self, path: &[u8]) -> bool {
+        matches!(self.entries.get(path), Some(Some(_)))
+    }
+
+    /// Whether a commit has removed what was at a path: what is there now belongs to another program.
+    pub fn has_removed(&self, path: &[u8]) -> bool {
+        matches!(self.entries.get(path), Some(None))
     }
 
     /// Whether a commit has made the directory at a path.
