@@ -42,7 +42,7 @@ itInEveryMode(
       expect(readdirSync(directory)).toEqual([])
       return true
     }
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 2; round++) {
       for (const way of ['timeout', 'abort'] as const) {
         await until(
           () => isKilledInTime(way),
