@@ -106,6 +106,16 @@ describe('on a terminal', () => {
       expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
     }))
 
+  it('takes answers that are typed before their questions', () =>
+    inTerminal("try 'echo mine > file'", async (terminal, { directory }) => {
+      await asked(terminal, 'c: commit')
+      writeFileSync(path.join(directory, 'file'), 'theirs\n')
+      await terminal.write('c\nb\n?\nc\no\n')
+      await asked(terminal, 'committed 1 change')
+      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect(readFileSync(path.join(directory, 'file'), 'utf8')).toBe('mine\n')
+    }))
+
   it('asks again after an error, with nothing lost', () =>
     inTerminal("try 'echo mine > file; truncate -s 600M large'", async (terminal, { directory }) => {
       await asked(terminal, 'c: commit')

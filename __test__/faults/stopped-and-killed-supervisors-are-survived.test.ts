@@ -123,7 +123,9 @@ for (const mode of modes) {
   it(`a process whose start meets the death of the shell starts in the next, ${mode.name}`, () =>
     withSandboxIn(mode, async ({ sandbox }) => {
       for (let round = 0; round < 40; round++) {
-        const { stdout } = await sandbox.exec(`x=${round}; echo $$`)
+        const result = await sandbox.exec(`x=${round}; echo $$`)
+        expect(result).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^\d+\n$/) })
+        const { stdout } = result
         const starting = round % 2 === 0 ? sandbox.startProcess('echo $x') : undefined
         proc.kill(Number(stdout))
         const started = await (starting ?? sandbox.startProcess('echo $x'))

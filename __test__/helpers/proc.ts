@@ -140,13 +140,13 @@ export function isAlive(pid: number): boolean {
   return stat !== '' && !stat.slice(stat.lastIndexOf(')') + 2).startsWith('Z')
 }
 
-/** The number of recvmsg(2), in which a shell and its standby wait for a request. */
-const RECEIVE = process.arch === 'arm64' ? 212 : 47
+/** The number of ppoll(2), in which a shell and its standby wait for a request. */
+const WAIT = process.arch === 'arm64' ? 73 : 271
 
 /** Whether a shell or standby waits for its next request. An ordinary user only sees that it sleeps. */
 export function isReceiving(pid: number): boolean {
   try {
-    return Number.parseInt(readFileSync(`/proc/${pid}/syscall`, 'latin1'), 10) === RECEIVE
+    return Number.parseInt(readFileSync(`/proc/${pid}/syscall`, 'latin1'), 10) === WAIT
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EACCES') return false
     return listProcesses().some((entry) => entry.pid === pid && entry.state === 'S')

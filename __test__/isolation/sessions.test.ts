@@ -4,6 +4,7 @@ import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
+import { inspect } from 'node:util'
 import { type Isolation, Sandbox, type SandboxOptions } from 'nacre'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Workplace, withSandbox } from '../helpers/invariants.js'
@@ -69,10 +70,11 @@ describe('isolation', () => {
         refused(all)
         expect(all, command).toContain('kept kept')
       }
+      // Other sandboxes of this process may still have theirs.
       const supervisor = proc
         .descendants(process.pid)
-        .find(
-          ({ parent, pid }) => parent === process.pid && proc.commandLine(pid).includes('nacre-supervisor'),
+        .find(({ pid }) =>
+          proc.commandLine(pid).includes(`nacre-supervisor --host ${process.pid} --cwd ${directory} `),
         )
       await sandbox.exec('state=saved')
       // It runs behind a standby with that state.
@@ -80,11 +82,13 @@ describe('isolation', () => {
       const killed = supervisor?.pid ?? 0
       proc.kill(killed)
       // Before the engine notices, the old shell can still answer, and commands can fail.
+      let last: unknown
       const answer = async () => {
-        const result = await sandbox.exec('echo $state').catch(() => undefined)
-        return result?.sessionRestarted ? result : undefined
+        const result = await sandbox.exec('echo $state').catch((error: Error) => error)
+        last = result
+        return !(result instanceof Error) && result.sessionRestarted ? result : undefined
       }
-      const { stdout } = await until(answer, () => 'the session does not come back')
+      const { stdout } = await until(answer, () => `the session does not come back: ${inspect(last)}`)
       expect(stdout).toBe('saved\n')
       refused((await sandbox.exec(PROBE)).all)
       expect(readFileSync(path.join(directory, 'in'), 'utf8')).toBe('in\n')

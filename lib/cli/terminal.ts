@@ -81,8 +81,7 @@ export function isInteractive(): boolean {
 /** Asks on standard error. True if the answer is yes; false also when the input ends. */
 export async function confirm(question: string): Promise<boolean> {
   note(`${question} [y/N]`)
-  for await (const line of answers()) return /^y(es)?$/i.test(line)
-  return false
+  return /^y(es)?$/i.test((await answer()) ?? '')
 }
 
 /** Asks on standard error until the answer is one of the keys. Undefined when the input ends. */
@@ -90,24 +89,26 @@ export async function choose<Key extends string>(choices: Record<Key, string>): 
   const question = Object.entries(choices)
     .map(([key, meaning]) => `${key}: ${meaning}`)
     .join(', ')
-  note(question)
-  for await (const line of answers()) {
-    const key = line.toLowerCase()
-    if (Object.hasOwn(choices, key)) return key as Key
+  for (;;) {
     note(question)
+    const key = (await answer())?.toLowerCase()
+    if (key === undefined) return undefined
+    if (Object.hasOwn(choices, key)) return key as Key
   }
-  return undefined
 }
 
-/** The lines of the input. */
-async function* answers(): AsyncGenerator<string> {
+/** The lines of the input. Opened once for all questions: a user may type the next answer before its question. */
+let lines: AsyncIterator<string> | undefined
+
+/** The next line of the input. Undefined when the input ends. */
+async function answer(): Promise<string | undefined> {
   // A terminal that a command had before no longer keeps this program alive.
   process.stdin.ref?.()
-  const lines = createInterface({ input: process.stdin })
+  lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]()
   try {
-    for await (const line of lines) yield line.trim()
+    const { done, value } = await lines.next()
+    return done ? undefined : value.trim()
   } finally {
-    lines.close()
     process.stdin.unref?.()
   }
 }

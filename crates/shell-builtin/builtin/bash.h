@@ -368,6 +368,7 @@ int signal_is_trapped(int signal);
 int signal_is_ignored(int signal);
 int any_signals_trapped(void); /* the first of them, or -1 */
 int first_pending_trap(void);  /* or -1 */
+extern int trapped_signal_received; /* the last since the traps ran, or 0 */
 int run_exit_trap(void);
 int run_pending_traps(void);
 void run_trap_cleanup(int signal);

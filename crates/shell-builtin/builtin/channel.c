@@ -12,6 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -119,6 +121,12 @@ static void end_of_channel(void) {
   _exit(0);
 }
 
+/* Whether a trap is to run between commands. One for SIGCHLD runs in the next command, which can print. */
+static int has_idle_trap(void) {
+  int first = first_pending_trap();
+  return first >= 0 && first != SIGCHLD;
+}
+
 /* Handles a signal between commands: the user's traps run, without streams. Nothing else can be interrupted. */
 static void serve_signals(void) {
   if (is_standby) {
@@ -128,7 +136,8 @@ static void serve_signals(void) {
   interrupt_state = 0;
   caught_signal = 0;
   restore_notices();
-  if (first_pending_trap() < 0) return;
+  if (!has_idle_trap()) return;
+  trapped_signal_received = 0;
   note_idle_trap();
   open_null_streams();
   mark_base();
@@ -152,6 +161,21 @@ static int make_room(struct rlimit *own) {
   return setrlimit(RLIMIT_NOFILE, &enough) == 0;
 }
 
+/* Waits for a request, or a signal: returns 0 and EINTR then.
+ *
+ * A process that is killed in recvmsg() still takes a request that arrives before it gets a processor, and the request is
+ * lost. In ppoll() it leaves the request to the next shell. Signals are blocked until it waits: otherwise the trap of one
+ * that arrived just before would not run until the next request. */
+static int wait_for_request(void) {
+  struct pollfd wanted = {.fd = channel, .events = POLLIN};
+  uint64_t signals = block_all_signals();
+  int is_late = !is_standby && trapped_signal_received && has_idle_trap();
+  int has_signal = is_late || (syscall(SYS_ppoll, &wanted, 1, NULL, &signals, sizeof signals) < 0 && errno == EINTR);
+  restore_signal_mask(signals);
+  if (has_signal) errno = EINTR;
+  return !has_signal;
+}
+
 static ssize_t receive_once(struct message *message) {
   union {
     struct cmsghdr header;
@@ -163,7 +187,7 @@ static ssize_t receive_once(struct message *message) {
   message->count = 0;
   struct rlimit own;
   int is_raised = make_room(&own);
-  ssize_t length = recvmsg(channel, &header, 0);
+  ssize_t length = wait_for_request() ? recvmsg(channel, &header, 0) : -1;
   if (is_raised) setrlimit(RLIMIT_NOFILE, &own);
   message->is_cut = length >= 0 && header.msg_flags & MSG_CTRUNC;
   if (length < 0) return length;

@@ -4,7 +4,9 @@ mod host;
 
 use host::{Session, process};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use nacre_protocol::socket;
 use std::os::fd::AsFd;
+use std::time::Instant;
 
 #[test]
 fn a_closed_channel_is_opened_anew() {
@@ -108,4 +110,54 @@ fn a_shell_waits_for_another_mount_and_stays_in_its_directory_without_one() {
     drop(ours);
     let own = session.path().canonicalize().unwrap().join("d").display().to_string();
     assert_eq!(session.output("ulimit -n; ulimit -S -n 64; /bin/pwd; pwd"), format!("4\n{own}\n{own}\n"));
+}
+
+#[test]
+fn a_process_that_is_killed_while_it_waits_takes_no_request() {
+    let mut session = Session::start();
+    let promote = Request::new(RequestKind::Promote, 0).encode().unwrap().message;
+    let mut sent = 0;
+    for _ in 0..100 {
+        let standby = session.fork(false, RequestFlags::STANDBY, &[]);
+        standby.wait_until_asleep();
+        standby.signal(libc::SIGKILL);
+        // It may be dead already.
+        if socket::send(standby.channel.as_fd(), &promote, &[]).is_err() {
+            continue;
+        }
+        sent += 1;
+        standby.wait_status();
+        let end = socket::receive(standby.channel.as_fd(), &mut [0; 1]);
+        assert_eq!(end.unwrap_err().raw_os_error(), Some(libc::ECONNRESET), "the kernel reports an unread request");
+    }
+    assert!(sent > 0);
+}
+
+#[test]
+fn a_trap_runs_between_commands_even_if_its_signal_arrives_during_a_fork() {
+    let mut session = Session::start();
+    session.run("trap 'exec 3>>ran; echo >&3; exec 3>&-' USR1");
+    for round in 1..=50 {
+        let standby = session.fork_while(false, RequestFlags::STANDBY, &[], |shell| shell.signal(libc::SIGUSR1));
+        let ran = session.path().join("ran");
+        let begun = Instant::now();
+        while std::fs::read(&ran).map_or(0, |text| text.len()) < round {
+            assert!(begun.elapsed() < host::LIMIT, "the trap does not run in round {round}");
+            std::thread::yield_now();
+        }
+        standby.end();
+    }
+}
+
+#[test]
+fn a_trap_for_children_runs_in_the_next_command() {
+    let mut session = Session::start();
+    session.run("trap 'echo C' CHLD; sleep 1000 &");
+    session.shell.signal_children(libc::SIGKILL, &[]);
+    let begun = Instant::now();
+    while !process::children(session.shell.pid).is_empty() {
+        assert!(begun.elapsed() < host::LIMIT, "the child is not reaped");
+        std::thread::yield_now();
+    }
+    assert_eq!(session.output(":"), "C\n");
 }

@@ -246,7 +246,11 @@ impl Session {
                 Timer::Idle => self.events.push_back(Event::IdleForAWhile),
                 Timer::ForkPauseOver => self.events.push_back(Event::ForkPauseOver),
                 Timer::Leaving => self.isolate_again(),
-                Timer::Unread | Timer::Unforked => self.check_unread(),
+                Timer::Unread | Timer::Unforked => {
+                    // The time of the command may be up, too: the interrupt must reach a stopped shell before it continues.
+                    self.step_all();
+                    self.check_unread();
+                }
                 Timer::Supervisor => self.check_supervisor(),
                 Timer::Promotion => self.promotion_overdue(),
                 Timer::Hello => self.hello_overdue(),

@@ -17,8 +17,9 @@ use tokio::time::Instant;
 impl Session {
     /// The result of a command that has ended.
     pub(super) fn conclude(&mut self, command: Running, end: End, kill: Option<Kill>, restarted: bool) {
-        let outcome =
-            Outcome { restarted, lost_state: self.recovery.take_lost(), cwd: self.cwd.clone(), ..Outcome::default() };
+        // A refused command has no result that reports it.
+        let lost_state = if end == End::Refused { Vec::new() } else { self.recovery.take_lost() };
+        let outcome = Outcome { restarted, lost_state, cwd: self.cwd.clone(), ..Outcome::default() };
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
         let Remains { request, mut outcome, pipes, died } = command.finish(outcome, is_held);
         self.calls.answered(request.id);

@@ -152,8 +152,7 @@ impl Channel {
     /// no end of file, and the kernel knows how many bytes are unread. It forgets them when the fork closes the channel,
     /// but a read then reports the reset. So the bytes are counted first, and the reset is looked for afterwards.
     ///
-    /// Another race remains: a process that was killed in recvmsg(2), and waits for a processor, still takes a request that
-    /// arrives before it dies. That request counts as read, and its command as killed.
+    /// A process that is killed while it waits takes no request, since it waits in ppoll(2) and not in recvmsg(2).
     pub fn has_lost(&self) -> bool {
         if self.unread_bytes() > 0 || self.link.has_lost() {
             return true;

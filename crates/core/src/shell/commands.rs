@@ -84,7 +84,10 @@ impl Step {
             && run.kill.is_none()
             && matches!(end, End::Died | End::Done { exited: true, .. });
         let died = run.shell_died && !ends_session;
-        let restarted = std::mem::take(&mut self.state.restarted) || died;
+        // A change of variables and a refused command have no result that reports it, so that of the next command does.
+        let has_result = run.work == Work::Command && end != End::Refused;
+        self.state.restarted |= died;
+        let restarted = has_result && std::mem::take(&mut self.state.restarted);
         self.act(Action::Answer(run.ticket, Answer::Ended { end, kill: run.kill, restarted }));
         if ends_session {
             let code = if let End::Done { status, .. } = end { Some(status) } else { None };

@@ -70,6 +70,17 @@ fn processes_start_from_the_shell_when_it_is_idle_and_from_the_standby_beside_a_
 }
 
 #[test]
+fn a_restart_is_reported_by_the_first_command_that_has_a_result() {
+    let (state, _) = run_all(idle(), [Event::ShellDied { unread: false }, Event::Hello, Event::SetUp]);
+    let kept = Event::Done { ticket: 5, status: 0, exited: false, state_kept: true, forked: false };
+    let (state, _) = run_all(state, [Event::Submit(5, Work::SetEnv), kept]);
+    let (state, _) = run_all(state, [Event::Submit(6, Work::Command), Event::Refused(6)]);
+    let (state, actions) = run_all(state, [Event::Submit(2, Work::Command), DONE]);
+    assert_eq!(actions, [ended(End::Done { status: 3, exited: true }, None, true)]);
+    assert!(!state.restarted);
+}
+
+#[test]
 fn a_process_without_a_standby_waits_for_the_end_of_a_command_that_is_ending() {
     let start = [Event::StandbyDied, Event::Submit(5, Work::Start)];
     let (state, actions) = run_all(running(), [Event::StandbyForked, Event::TimeUp(2), DONE].into_iter().chain(start));

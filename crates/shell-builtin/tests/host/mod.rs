@@ -234,12 +234,24 @@ impl Session {
 
     /// Forks from the shell or its standby.
     pub fn fork(&mut self, from_standby: bool, flags: RequestFlags, more: &[BorrowedFd<'_>]) -> Process {
+        self.fork_while(from_standby, flags, more, |_| {})
+    }
+
+    /// Forks from the shell or its standby. Calls `meanwhile` with the origin when the request has been sent.
+    pub fn fork_while(
+        &mut self,
+        from_standby: bool,
+        flags: RequestFlags,
+        more: &[BorrowedFd<'_>],
+        meanwhile: impl FnOnce(&Process),
+    ) -> Process {
         let request = Request { flags, ..Request::new(RequestKind::Fork, self.id()) };
         let (ours, theirs) = seqpacket_pair();
         let origin = if from_standby { self.standby.as_ref().unwrap() } else { &self.shell };
         let descriptors: Vec<BorrowedFd<'_>> = [theirs.as_fd()].into_iter().chain(more.iter().copied()).collect();
         origin.send(&request, &descriptors);
         drop(theirs);
+        meanwhile(origin);
         match origin.receive() {
             Some(Reply::Forked { result: Ok(pid), .. }) => Process::adopt(pid.cast_signed(), ours),
             other => panic!("no fork: {other:?}"),

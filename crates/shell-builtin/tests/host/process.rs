@@ -257,6 +257,19 @@ impl Process {
         kill_group(self.pid);
     }
 
+    /// Waits until it sleeps, as it does when it waits for a request.
+    pub fn wait_until_asleep(&self) {
+        let begun = Instant::now();
+        let is_asleep = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).unwrap();
+            stat.rsplit(") ").next().unwrap().starts_with('S')
+        };
+        while !is_asleep() {
+            assert!(begun.elapsed() < LIMIT, "{} does not sleep", self.pid);
+            std::thread::yield_now();
+        }
+    }
+
     /// Whether these are its open descriptors. Of a shell, only root can look at them: otherwise true.
     pub fn has_open(&self, expected: &[i32]) -> bool {
         let entries = match std::fs::read_dir(format!("/proc/{}/fd", self.pid)) {
