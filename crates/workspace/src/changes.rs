@@ -11,12 +11,12 @@ use crate::metadata::attributes;
 use crate::omitted::is_omitted;
 use crate::opening;
 use crate::selection::{Selection, is_within};
-use crate::tree::{changed_at, file_type, join, names, open_file, split, status};
+use crate::tree::{changed_at, file_type, join, names, open_file, open_path, split, status};
 use crate::walk::Walk;
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
 use rustix::fs::{FileType, SeekFrom, Stat, fgetxattr, fstat, readlinkat, seek};
 use rustix::io::{Errno, Result, pread};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::fd::OwnedFd;
 
 /// Bytes of each read of a comparison.
@@ -77,6 +77,8 @@ struct Pending {
     /// The real directory was made after the opening, and programs in the workspace never saw it. What only it has belongs
     /// to other programs, unless a commit put it there.
     is_foreign: bool,
+    /// So does what was created there at this moment or later: a commit had made the real directory equal.
+    equal_since: Option<(i64, i64)>,
 }
 
 impl Sides<'_> {
@@ -91,7 +93,7 @@ impl Sides<'_> {
             found.push(change);
         }
         let walks = Walks::new(self);
-        let mut pending = vec![Pending { path: Vec::new(), whole: false, is_foreign: false }];
+        let mut pending = vec![Pending { path: Vec::new(), whole: false, is_foreign: false, equal_since: None }];
         let mut bytes = 0;
         while let Some(directory) = pending.pop() {
             (self.interrupt)()?;
@@ -177,7 +179,7 @@ impl Sides<'_> {
     fn compare_directory(
         &self,
         walks: &Walks<'_>,
-        Pending { path, whole, is_foreign }: &Pending,
+        Pending { path, whole, is_foreign, equal_since }: &Pending,
         selection: &Selection,
         found: &mut Vec<Change>,
         pending: &mut Vec<Pending>,
@@ -195,19 +197,25 @@ impl Sides<'_> {
             let whole = *whole || merged.is_none() || base.is_none() || is_hidden;
             let is_foreign = *is_foreign
                 || self.known.has_made(path)
-                || (is_hidden && merged.is_some() && self.is_new(base.as_ref()));
+                || (is_hidden && merged.is_some() && is_new(base.as_ref(), self.opened));
+            let equal_since = equal_since.or(self.known.equal_since(path)).filter(|_| merged.is_some());
             // The merged view lists nothing once the real directory was deleted, so the layers count in any case.
             let mut candidates = BTreeSet::new();
             for directory in layers.iter().chain(merged.as_ref().filter(|_| whole)) {
                 candidates.extend(names(directory)?);
             }
             if let Some(base) = base.as_ref().filter(|_| whole) {
-                let is_ours = |name: &Vec<u8>| !is_foreign || self.known.has_put(&join(path, name));
-                candidates.extend(names(base)?.into_iter().filter(is_ours));
+                for name in names(base)? {
+                    let is_later =
+                        || equal_since.is_some_and(|moment| is_new(open_path(base, &name).ok().as_ref(), moment));
+                    if (!is_foreign && !is_later()) || self.known.has_put(&join(path, &name)) {
+                        candidates.insert(name);
+                    }
+                }
             }
-            Ok((merged, base, whole, is_foreign, candidates))
+            Ok((merged, base, whole, is_foreign, equal_since, candidates))
         };
-        let (merged, base, whole, is_foreign, candidates) = opened().map_err(at(path))?;
+        let (merged, base, whole, is_foreign, equal_since, candidates) = opened().map_err(at(path))?;
         for name in candidates {
             let path = join(path, &name);
             if is_omitted(&path) || !selection.reaches_into(&path) {
@@ -222,7 +230,7 @@ impl Sides<'_> {
                 Ok(is_directory(merged.as_ref())? || (is_ours && is_directory(base.as_ref())?))
             };
             if is_either().map_err(at(&path))? {
-                pending.push(Pending { path, whole, is_foreign });
+                pending.push(Pending { path, whole, is_foreign, equal_since });
             }
         }
         Ok(())
@@ -285,10 +293,29 @@ impl Sides<'_> {
         Ok(Some(Change { path: path.to_vec(), difference, now, before }))
     }
 
-    /// Whether a real directory was made after the opening.
-    fn is_new(&self, base: Option<&OwnedFd>) -> bool {
-        let born = base.and_then(opening::born);
-        born.is_some_and(|(seconds, nanoseconds)| (seconds, i64::from(nanoseconds)) >= self.opened)
+    /// The directories of changes that a layer hides, or a directory above them.
+    ///
+    /// # Errors
+    /// Those of the system calls.
+    pub fn hidden_parents(&self, changes: &[Change]) -> Result<Vec<Vec<u8>>> {
+        let layers: Vec<_> = self.layers.iter().map(Walk::new).collect();
+        let mut known: HashMap<&[u8], bool> = HashMap::from([(&b""[..], false)]);
+        for change in changes {
+            let mut unknown = Vec::new();
+            let mut parent = split(&change.path).0;
+            while !known.contains_key(parent) {
+                unknown.push(parent);
+                parent = split(parent).0;
+            }
+            let mut hides = known.get(parent).copied().unwrap_or(false);
+            for path in unknown.into_iter().rev() {
+                for layer in &layers {
+                    hides = hides || self.look(layer, path)?.hides;
+                }
+                known.insert(path, hides);
+            }
+        }
+        Ok(known.into_iter().filter(|(_, hides)| *hides).map(|(path, _)| path.to_vec()).collect())
     }
 
     /// Whether no other program has changed the mode or owner of a real directory since the opening.
@@ -359,6 +386,12 @@ impl Sides<'_> {
         }
         Ok(true)
     }
+}
+
+/// Whether a real entry was created at this moment or later.
+fn is_new(entry: Option<&OwnedFd>, moment: (i64, i64)) -> bool {
+    let born = entry.and_then(opening::born);
+    born.is_some_and(|(seconds, nanoseconds)| (seconds, i64::from(nanoseconds)) >= moment)
 }
 
 fn entry(status: &Stat) -> Entry {

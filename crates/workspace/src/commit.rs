@@ -15,9 +15,9 @@ use crate::settle;
 use crate::staging::{self, Source, Staging};
 use crate::stamp::Stamp;
 use crate::steps::{Action, Place, Step, new_name};
-use crate::tree::{Tree, file_type, has_other_names, open_file, split, status};
+use crate::tree::{Tree, changed_at, file_type, has_other_names, open_file, split, status};
 use nacre_protocol::workspace::{Change, Difference, Kind};
-use rustix::fs::{FileType, Stat, syncfs};
+use rustix::fs::{FileType, Stat, fstat, syncfs};
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -122,6 +122,7 @@ impl Commit<'_> {
         mut reached: impl FnMut(Point) -> Result<()>,
     ) -> std::result::Result<Outcome, Failure> {
         let doing = format!("commit to {}", String::from_utf8_lossy(self.path));
+        let is_whole = options.paths.is_none();
         let chosen = self.choose(options.paths).map_err(|trouble| trouble.while_doing(&doing))?;
         let Chosen { mut changes, mut skipped, deleted } = match chosen {
             Ok(chosen) => chosen,
@@ -156,6 +157,10 @@ impl Commit<'_> {
             journal.notes = self.known.prepare(self.base, &plan.steps, self.opened, tracks)?;
             if options.force {
                 journal.notes.touch(conflicts::deleted_origins(&self.sides(), &changes)?);
+            }
+            if is_whole {
+                let hidden = self.sides().hidden_parents(&changes)?;
+                journal.notes.equal(hidden, changed_at(&fstat(plan.staging.directory())?));
             }
             // Staging and the disk can take long. What is changed from here on is noticed by the steps.
             let conflicts = if options.force { Vec::new() } else { self.conflicts(&changes)? };

@@ -682,6 +682,44 @@ fn what_others_create_in_place_of_what_a_commit_has_deleted_stays() {
 }
 
 #[test]
+fn what_others_create_in_a_replaced_directory_after_its_commit_stays() {
+    in_namespaces("what_others_create_in_a_replaced_directory_after_its_commit_stays", |workspace| {
+        for name in ["replaced/old", "replaced/same", "replaced/deep/er/file", "later/file", "other"] {
+            let path = workspace.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write(path, "content");
+        }
+        let mut opened = Opened::new(workspace);
+        fs::remove_dir_all(opened.at("replaced")).unwrap();
+        fs::create_dir_all(opened.at("replaced/deep/er")).unwrap();
+        for name in ["replaced/same", "replaced/new", "replaced/deep/er/file"] {
+            write(opened.at(name), "content");
+        }
+        assert_eq!(opened.commit(None, false), 2);
+        for name in ["replaced/theirs", "replaced/deep/er/theirs", "later/theirs"] {
+            write(opened.real(name), "");
+        }
+        fs::create_dir_all(opened.real("replaced/more/theirs")).unwrap();
+        assert_eq!(opened.changes(), [""; 0]);
+        fs::remove_file(opened.at("replaced/same")).unwrap();
+        fs::remove_file(opened.at("replaced/new")).unwrap();
+        write(opened.at("other"), "changed");
+        assert_eq!(opened.changes(), ["Modified other", "Deleted replaced/new", "Deleted replaced/same"]);
+        assert_eq!(opened.commit(None, false), 3);
+        assert_eq!(opened.changes(), [""; 0]);
+        // A directory that is replaced later has been seen with what others created.
+        fs::remove_dir_all(opened.at("later")).unwrap();
+        fs::create_dir(opened.at("later")).unwrap();
+        assert_eq!(opened.changes(), ["Deleted later/file", "Deleted later/theirs"]);
+        assert_eq!(opened.conflicts(), ["later/theirs"]);
+        for name in ["replaced/theirs", "replaced/deep/er/theirs", "replaced/more/theirs"] {
+            assert!(opened.real(name).exists());
+        }
+        assert!(!opened.real("replaced/same").exists() && !opened.real("replaced/new").exists());
+    });
+}
+
+#[test]
 fn a_renamed_directory_without_its_real_content_is_a_conflict_and_stays() {
     in_namespaces("a_renamed_directory_without_its_real_content_is_a_conflict_and_stays", |workspace| {
         for name in ["old/deep/a", "kept"] {

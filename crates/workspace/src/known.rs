@@ -26,6 +26,9 @@ pub struct Known {
     /// Files of which commits have removed one name: that moves the change time, which the other names show. By device and
     /// inode number.
     linked: HashMap<(u64, u64), Stamp>,
+    /// Directories that a layer hides, and when a commit first made the real ones equal. The layers hide what other programs
+    /// create there later.
+    equal: HashMap<Vec<u8>, (i64, i64)>,
 }
 
 /// Mode and owner of a directory.
@@ -41,12 +44,21 @@ pub struct Notes {
     touched: Vec<Handle>,
     /// The files with several names of which it removes one.
     linked: Vec<Stamp>,
+    /// The directories that a layer hides and that it makes equal.
+    equal: Vec<Vec<u8>>,
+    /// When it began to do so.
+    moment: (i64, i64),
 }
 
 impl Notes {
     /// Adds what the commit takes the place of.
     pub fn touch(&mut self, handles: Vec<Handle>) {
         self.touched.extend(handles);
+    }
+
+    /// Adds directories that a layer hides and that the commit makes equal, from this moment on.
+    pub fn equal(&mut self, directories: Vec<Vec<u8>>, moment: (i64, i64)) {
+        (self.equal, self.moment) = (directories, moment);
     }
 }
 
@@ -113,6 +125,18 @@ impl Known {
     /// Whether a commit has made the directory at a path.
     pub fn has_made(&self, path: &[u8]) -> bool {
         self.made.contains(path)
+    }
+
+    /// Notes that a commit with these notes has been applied.
+    pub fn note_equal(&mut self, notes: &Notes) {
+        for path in &notes.equal {
+            self.equal.entry(path.clone()).or_insert(notes.moment);
+        }
+    }
+
+    /// When a commit first made a real directory equal that a layer hides.
+    pub fn equal_since(&self, path: &[u8]) -> Option<(i64, i64)> {
+        self.equal.get(path).copied()
     }
 
     /// Whether a commit has removed or changed the inode.

@@ -14,7 +14,7 @@ use std::io::Read;
 use std::os::fd::OwnedFd;
 
 /// The first line of all files, with the version of their format. Raise it with every change of what the files contain.
-const VERSION: &[u8] = b"nacre workspace 1\n";
+const VERSION: &[u8] = b"nacre workspace 2\n";
 /// The part of the first line that is the same in all versions.
 const TITLE: &[u8] = b"nacre workspace ";
 /// Bytes of the checksum, which follows the version and covers the rest.

@@ -18,6 +18,7 @@ pub fn settle(journal: &Journal, base: &Tree, layers: &[Tree], marks: &str, know
         Direction::Back => known.note_undone(base, &journal.steps),
         Direction::Forward => {
             known.note(base, &journal.steps, &journal.staged)?;
+            known.note_equal(&journal.notes);
             separate(layers, marks, &journal.steps)
         }
     }
