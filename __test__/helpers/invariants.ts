@@ -87,8 +87,8 @@ async function echo(sandbox: Sandbox): Promise<string> {
 let warm: Promise<void> | undefined
 
 /**
- * Loads the addon and starts the engine's thread, which then belong to the inventory. So does the event loop that Bun
- * creates when `spawnSync` is first used.
+ * Loads the addon and starts the engine's thread, which then belong to the inventory. So do the event loop that Bun
+ * creates when `spawnSync` is first used, and its copies of the descriptors of standard output and error.
  */
 function warmUp(): Promise<void> {
   warm ??= (async () => {
@@ -98,6 +98,8 @@ function warmUp(): Promise<void> {
     await sandbox.destroy()
     rmSync(stateDir, { recursive: true, force: true })
     spawnSync('true')
+    process.stdout.write('')
+    process.stderr.write('')
   })()
   return warm
 }
