@@ -31,7 +31,7 @@ beforeAll(async () => {
     `import { OptionError, Sandbox, SandboxError } from 'nacre'
     import { SandboxClient } from 'nacre/client'
     import { Session } from 'nacre/container'
-    import { serve } from 'nacre/server'
+    import { serve } from '@nacre/server'
     ${USE}`,
   )
   consumer.write(
@@ -39,7 +39,7 @@ beforeAll(async () => {
     `const { OptionError, Sandbox, SandboxError } = require('nacre')
     const { SandboxClient } = require('nacre/client')
     const { Session } = require('nacre/container')
-    const { serve } = require('nacre/server')
+    const { serve } = require('@nacre/server')
     void (async () => {${USE}})()`,
   )
 }, 60_000)

@@ -69,7 +69,7 @@ function mockingServerSuite(mock: string, from: string): string {
     ${MODULES.map((name) => mocking(mock, name)).join('\n')}
     test('a server and a client run', async () => {
       const { Sandbox } = await import('nacre')
-      const { serve } = await import('nacre/server')
+      const { serve } = await import('@nacre/server')
       const { SandboxClient } = await import('nacre/client')
       const sandbox = new Sandbox()
       const tokenFile = ${JSON.stringify(path.join(consumer.directory, 'token'))}

@@ -15,7 +15,7 @@ import { SandboxClient } from 'nacre/client'
 import { createSessionClass, type Session } from 'nacre/container'
 import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import type { JobQueue, JobWorkerOptions, QueueJob } from '@nacre/queue'
-import { createServer, type Server } from 'nacre/server'
+import { createServer, type Server } from '@nacre/server'
 
 const options: SandboxOptions = { env: { NAME: 'you', GONE: undefined }, timeout: 10_000 }
 
@@ -61,7 +61,7 @@ const BARE = `
 import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { Session } from 'nacre/container'
-import { serve } from 'nacre/server'
+import { serve } from '@nacre/server'
 const sandbox = new Sandbox()
 export const signal = (await sandbox.exec('echo', { signal: new AbortController().signal })).signal
 export const names = [SandboxClient.name, Session.name, serve.name]

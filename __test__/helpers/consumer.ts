@@ -1,6 +1,15 @@
 /** A project with nacre installed, like a user's: the packages of `npm run build:packages`, unpacked into node_modules. */
 import { execFile } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
@@ -24,14 +33,23 @@ export interface Consumer {
   remove(): void
 }
 
-/** `packages` are additional packages from this repository's node_modules, as links. */
+/**
+ * `packages` are additional packages from this repository's node_modules, as links. So are the dependencies of companion
+ * packages.
+ */
 export async function createConsumer(packages: string[] = []): Promise<Consumer> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-consumer-'))
   const modules = path.join(directory, 'node_modules')
   await stageMain(root, path.join(modules, 'nacre'))
-  for (const name of companions(root)) stageCompanion(root, name, path.join(modules, '@nacre', name))
+  const linked = new Set(packages)
+  for (const name of companions(root)) {
+    const staged = path.join(modules, '@nacre', name)
+    stageCompanion(root, name, staged)
+    const { dependencies = {} } = JSON.parse(readFileSync(path.join(staged, 'package.json'), 'utf8'))
+    for (const dependency of Object.keys(dependencies)) linked.add(dependency)
+  }
   putPlatformPackage(path.join(modules, packageName(hostTarget())))
-  for (const name of packages) {
+  for (const name of linked) {
     const link = path.join(modules, name)
     mkdirSync(path.dirname(link), { recursive: true })
     if (!existsSync(link)) symlinkSync(path.join(root, 'node_modules', name), link)

@@ -2,9 +2,9 @@
 import { connect } from 'node:net'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
-import { startHost } from '../helpers/host.js'
-import { withServer } from '../helpers/http.js'
-import { until } from '../helpers/until.js'
+import { startHost } from '../../../__test__/helpers/host.js'
+import { withServer } from '../../../__test__/helpers/http.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 const token = 'a-token-for-tests'
 
@@ -169,7 +169,7 @@ describe('a client that disconnects', () => {
 
   it('prints nothing about clients that disconnect when the server has no logger', async () => {
     const host = startHost(`
-      const { serve } = require('nacre/server')
+      const { serve } = require('@nacre/server')
       serve(new Sandbox({ cwd: '/tmp' }), { port: 0 }).then(({ port }) => print('port ' + port + '.'))
     `)
     try {

@@ -1,7 +1,7 @@
 /** What a server keeps for callers that do not return. */
 import { expect, it } from 'vitest'
-import { Callers } from '../../lib/server/callers.js'
-import { thrownBy } from '../helpers/thrown.js'
+import { thrownBy } from '../../../__test__/helpers/thrown.js'
+import { Callers } from '../lib/callers.js'
 
 const MEBIBYTE = 1024 * 1024
 

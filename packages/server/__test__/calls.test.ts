@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { UsedNumbers } from '../../lib/server/used-numbers.js'
-import { type HttpPlace, withServer } from '../helpers/http.js'
-import { until } from '../helpers/until.js'
+import { type HttpPlace, withServer } from '../../../__test__/helpers/http.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { UsedNumbers } from '../lib/used-numbers.js'
 
 async function register({ post }: HttpPlace, keep = 5000): Promise<string> {
   return (await post('/v1/callers', { keep })).body.callerId

@@ -1,8 +1,8 @@
 /** Commands as clients of a sandbox container run them. */
 import { describe, expect, it } from 'vitest'
-import { dataOf, textOf, withServer } from '../helpers/http.js'
-import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { dataOf, textOf, withServer } from '../../../__test__/helpers/http.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 

@@ -2,8 +2,8 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { dataOf, type ReceivedEvent, textOf, withServer } from '../helpers/http.js'
-import { freePort, serverCommand } from '../helpers/serving.js'
+import { dataOf, type ReceivedEvent, textOf, withServer } from '../../../__test__/helpers/http.js'
+import { freePort, serverCommand } from '../../../__test__/helpers/serving.js'
 
 const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 

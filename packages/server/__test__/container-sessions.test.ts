@@ -1,6 +1,6 @@
 /** Sessions and variables as clients of a sandbox container know them. */
 import { describe, expect, it } from 'vitest'
-import { withServer } from '../helpers/http.js'
+import { withServer } from '../../../__test__/helpers/http.js'
 
 const isoTime = expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/)
 

@@ -1,15 +1,15 @@
 /** docs/http.md says what the OpenAPI document says, which is made from what requests are checked against. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { createServer } from '@nacre/server'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { Sandbox } from 'nacre'
-import { createServer } from 'nacre/server'
+import { endpoints } from 'nacre/internal/server'
 import { describe, expect, it } from 'vitest'
-import * as endpoints from '../../lib/protocol/endpoints.js'
-import { STATUSES } from '../../lib/server/failure.js'
-import { withServer } from '../helpers/http.js'
+import { withServer } from '../../../__test__/helpers/http.js'
+import { STATUSES } from '../lib/failure.js'
 
-const page = readFileSync(path.join(path.dirname(path.dirname(__dirname)), 'docs/http.md'), 'utf8')
+const page = readFileSync(path.resolve(__dirname, '../../../docs/http.md'), 'utf8')
 
 interface Operation {
   summary: string

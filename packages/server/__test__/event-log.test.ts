@@ -1,7 +1,7 @@
 /** The events that a call keeps until its client has them. */
 import { expect, it } from 'vitest'
-import { EventLog } from '../../lib/server/event-log.js'
-import type { EventSource } from '../../lib/server/sse.js'
+import { EventLog } from '../lib/event-log.js'
+import type { EventSource } from '../lib/sse.js'
 
 /** A source of numbered events, one at a time. */
 function count(most: number): EventSource {

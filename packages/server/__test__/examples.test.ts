@@ -8,8 +8,8 @@ import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { describe, expect, it } from 'vitest'
-import { withServer } from '../helpers/http.js'
-import { findSteps, outputsOf, pattern, readPage, scriptOf } from '../helpers/markdown.js'
+import { withServer } from '../../../__test__/helpers/http.js'
+import { findSteps, outputsOf, pattern, readPage, scriptOf } from '../../../__test__/helpers/markdown.js'
 
 describe('the examples of docs/http.md', () => {
   const steps = findSteps(readPage('docs/http.md'))

@@ -1,12 +1,12 @@
 /** A server in front of a client of another server: what it serves runs on that one. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
+import { serve } from '@nacre/server'
 import { SandboxClient } from 'nacre/client'
-import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { withClient } from '../contract/helper.js'
-import { withSandbox } from '../helpers/invariants.js'
-import { until } from '../helpers/until.js'
+import { withClient } from '../../../__test__/contract/helper.js'
+import { withSandbox } from '../../../__test__/helpers/invariants.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 /** Runs a test with a client of a server in front of a server of this sandbox. */
 function withFront(test: (client: SandboxClient, url: string, directory: string) => Promise<void>) {

@@ -1,13 +1,13 @@
 /** Replies that no string can hold: on Node, which has strings of half a GiB. On Bun, a string holds the largest reply. */
 import { expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host.js'
-import { requestsTo } from '../helpers/http.js'
+import { expectGone, startHost } from '../../../__test__/helpers/host.js'
+import { requestsTo } from '../../../__test__/helpers/http.js'
 
 const MEBIBYTE = 1024 * 1024
 
 it('a reply that is longer than a string can be is refused, and the server goes on', async () => {
   const host = startHost(`
-    const { serve } = require('nacre/server')
+    const { serve } = require('@nacre/server')
     const fail = () => { throw new Error('a logger that fails') }
     const logger = { debug: fail, info: fail, warn: fail, error: fail }
     serve(new Sandbox({ cwd: '/tmp' }), { port: 0, logger }).then(({ url }) => print('url ' + url + ' end'))

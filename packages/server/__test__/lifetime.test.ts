@@ -5,17 +5,17 @@ import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { createServer } from '@nacre/server'
 import { SandboxClient } from 'nacre/client'
-import { createServer } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
-import { expectGone, startHost } from '../helpers/host.js'
-import { dataOf, withServer } from '../helpers/http.js'
-import { inTime } from '../helpers/in-time.js'
-import { withSandbox } from '../helpers/invariants.js'
-import { made } from '../helpers/stream.js'
-import { active } from '../helpers/terminal.js'
-import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { expectGone, startHost } from '../../../__test__/helpers/host.js'
+import { dataOf, withServer } from '../../../__test__/helpers/http.js'
+import { inTime } from '../../../__test__/helpers/in-time.js'
+import { withSandbox } from '../../../__test__/helpers/invariants.js'
+import { made } from '../../../__test__/helpers/stream.js'
+import { active } from '../../../__test__/helpers/terminal.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 describe('the end of a server', () => {
   it.each([
@@ -74,7 +74,7 @@ describe('the end of a server', () => {
 
 it('a program whose server has started a process can end by itself', async () => {
   const host = startHost(`
-    const { createServer } = require('nacre/server')
+    const { createServer } = require('@nacre/server')
     const main = async () => {
       const server = createServer(new Sandbox({ cwd: '/tmp' }), { authenticated: true })
       const start = new Request('http://localhost/v1/processes', {
@@ -139,7 +139,7 @@ describe('close', () => {
 /** A server with a process that ignores SIGTERM. */
 async function stubbornServer(options: object) {
   const host = startHost(`
-    const { serve } = require('nacre/server')
+    const { serve } = require('@nacre/server')
     const logger = { debug() {}, info: print, warn: print, error: print }
     const sandbox = new Sandbox({ cwd: '/tmp', forceKillAfterDelay: 60_000 })
     const main = async () => {

@@ -1,10 +1,11 @@
 /** What the server keeps of requests that it has answered. */
+
+import type { Backend } from 'nacre/internal/server'
 import { expect, it } from 'vitest'
-import type { Backend } from '../../lib/sandbox/backend.js'
-import { Metrics } from '../../lib/server/metrics.js'
-import { withServer } from '../helpers/http.js'
-import { withSandbox } from '../helpers/invariants.js'
-import { collect } from '../helpers/memory.js'
+import { withServer } from '../../../__test__/helpers/http.js'
+import { withSandbox } from '../../../__test__/helpers/invariants.js'
+import { collect } from '../../../__test__/helpers/memory.js'
+import { Metrics } from '../lib/metrics.js'
 
 const MEBIBYTE = 1024 * 1024
 

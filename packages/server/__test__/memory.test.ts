@@ -1,8 +1,8 @@
 /** How large the answers of a server may become. */
 import { SandboxClient } from 'nacre/client'
 import { expect, it } from 'vitest'
-import { withServer } from '../helpers/http.js'
-import { rejectionsOf } from '../helpers/thrown.js'
+import { withServer } from '../../../__test__/helpers/http.js'
+import { rejectionsOf } from '../../../__test__/helpers/thrown.js'
 
 const MEBIBYTE = 1024 * 1024
 

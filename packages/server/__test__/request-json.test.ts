@@ -1,21 +1,23 @@
 /** What a request gives is read by the kinds of its route. */
+import { OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { data } from '../../lib/schema/command.js'
-import { list, object, pattern } from '../../lib/schema/constructors.js'
-import { env } from '../../lib/schema/env.js'
-import { identifier } from '../../lib/schema/names.js'
-import { count } from '../../lib/schema/numbers.js'
-import { abortSignal } from '../../lib/schema/signals.js'
-import { flag } from '../../lib/schema/values.js'
-import { type RequestError, readJson, shape } from '../../lib/server/request-json.js'
-import { refusalOf } from '../helpers/thrown.js'
+import { thrownBy } from '../../../__test__/helpers/thrown.js'
+import { data } from '../../../dist/schema/command.js'
+import { list, object, pattern } from '../../../dist/schema/constructors.js'
+import { env } from '../../../dist/schema/env.js'
+import { identifier } from '../../../dist/schema/names.js'
+import { count } from '../../../dist/schema/numbers.js'
+import { abortSignal } from '../../../dist/schema/signals.js'
+import { flag } from '../../../dist/schema/values.js'
+import { type RequestError, readJson, shape } from '../lib/request-json.js'
 
 const words = list(pattern(/^[a-z]+$/, 'must be a word'), 9, { rule: 'must be words', bounds: 'words' })
 const size = object({ cols: count(1, 9), rows: count(1, 9) }, ['cols', 'rows'])
 const body = shape({ id: identifier, data, env, size, words, force: flag, signal: abortSignal }, ['id'])
 
 function issuesOf(json: unknown) {
-  const error = refusalOf(() => readJson(body, json, 'the body')) as RequestError
+  const error = thrownBy(() => readJson(body, json, 'the body')) as RequestError
+  expect(error).toBeInstanceOf(OptionError)
   return { code: error.code, message: error.message, issues: error.issues }
 }
 

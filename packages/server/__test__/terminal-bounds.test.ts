@@ -4,9 +4,9 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { unchanged, withServer } from '../helpers/http.js'
-import { active, attach, frame, pty, rawClient } from '../helpers/terminal.js'
-import { until } from '../helpers/until.js'
+import { unchanged, withServer } from '../../../__test__/helpers/http.js'
+import { active, attach, frame, pty, rawClient } from '../../../__test__/helpers/terminal.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 describe('a silent terminal', () => {
   it('pings a silent client', () =>

@@ -1,8 +1,8 @@
 /** Which callers may open a terminal, and how it is counted and logged. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { type Body, withServer } from '../helpers/http.js'
-import { active, attach, pty, refusal, refuseOnce } from '../helpers/terminal.js'
-import { until } from '../helpers/until.js'
+import { type Body, withServer } from '../../../__test__/helpers/http.js'
+import { active, attach, pty, refusal, refuseOnce } from '../../../__test__/helpers/terminal.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 const token = 'a-token-for-tests'
 

@@ -1,18 +1,18 @@
 /** What a server holds for terminals whose clients do not read. */
 import type { Socket } from 'node:net'
 import { it } from 'vitest'
-import { startHost } from '../helpers/host.js'
-import type { Body } from '../helpers/http.js'
-import { collecting } from '../helpers/memory.js'
-import * as proc from '../helpers/proc.js'
-import { rawClient } from '../helpers/terminal.js'
-import { until } from '../helpers/until.js'
+import { startHost } from '../../../__test__/helpers/host.js'
+import type { Body } from '../../../__test__/helpers/http.js'
+import { collecting } from '../../../__test__/helpers/memory.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { rawClient } from '../../../__test__/helpers/terminal.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 it('a server holds little memory for terminals whose clients do not read', async () => {
   const connections = 12
   const host = startHost(`
       ${collecting}
-      const { serve } = require('nacre/server')
+      const { serve } = require('@nacre/server')
       const sandbox = new Sandbox({ cwd: '/tmp' })
       const main = async () => {
         const pty = { cols: 80, rows: 24 }

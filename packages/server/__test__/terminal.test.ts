@@ -1,8 +1,8 @@
 /** The WebSocket of a terminal: bytes both ways, sizes, its end, and messages that are not understood. */
 import { describe, expect, it } from 'vitest'
-import { unchanged, withServer } from '../helpers/http.js'
-import { active, attach, pty } from '../helpers/terminal.js'
-import { until } from '../helpers/until.js'
+import { unchanged, withServer } from '../../../__test__/helpers/http.js'
+import { active, attach, pty } from '../../../__test__/helpers/terminal.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 describe('a terminal over a WebSocket', () => {
   it('carries bytes both ways and closes with the exit code of the process', () =>

@@ -1,8 +1,8 @@
 /** Uploads in parts over HTTP: each part is written once, and an upload that is given up leaves nothing. */
 import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { type HttpPlace, withServer } from '../helpers/http.js'
-import { until } from '../helpers/until.js'
+import { type HttpPlace, withServer } from '../../../__test__/helpers/http.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 const KEEP = 60_000
 

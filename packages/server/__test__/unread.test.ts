@@ -1,17 +1,17 @@
 /** Clients that read nothing hold their commands back. */
 import { connect, type Socket } from 'node:net'
 import { expect, it } from 'vitest'
-import { startHost } from '../helpers/host.js'
-import { unchanged } from '../helpers/http.js'
-import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { startHost } from '../../../__test__/helpers/host.js'
+import { unchanged } from '../../../__test__/helpers/http.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 const CONNECTIONS = 24
 /** A window of 1 MiB, what the result keeps, one event that is being written, and what the kernel takes. */
 const MOST_WRITTEN = 7 * 1024 ** 2
 
 const program = `
-  const { serve } = require('nacre/server')
+  const { serve } = require('@nacre/server')
   const sandbox = new Sandbox({ cwd: '/tmp' })
   const main = async () => {
     for (let index = 0; index < ${CONNECTIONS}; index++)

@@ -1,8 +1,8 @@
 /** Requests that offer another protocol than a WebSocket. */
 import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
-import { withServer } from '../helpers/http.js'
-import { until } from '../helpers/until.js'
+import { withServer } from '../../../__test__/helpers/http.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 describe('a request that offers another protocol', () => {
   it('answers a request that offers h2c over HTTP/1.1', () =>

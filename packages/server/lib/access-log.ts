@@ -3,9 +3,10 @@
  *
  * The line has nothing else of a request. Headers, the query and the body can hold secrets; a path holds ids alone.
  */
+
 import type { Context, MiddlewareHandler } from 'hono'
-import { report } from '../base/report.js'
-import type { Logger } from '../calls/index.js'
+import type { Logger } from 'nacre'
+import { report } from 'nacre/internal'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
 

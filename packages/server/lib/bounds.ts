@@ -6,12 +6,9 @@
  * takes no more, the engine stops reading the pipe, and in the end the command blocks.
  */
 
-import { OptionError } from '../base/errors.js'
-import type { Command, Encoding, ExecEvent, ExecOptions, ExecStream } from '../calls/index.js'
-import { readExec } from '../requests/exec.js'
-import type { Result } from '../run/run.js'
-import type { Backend } from '../sandbox/backend.js'
-import { openStream, runToEnd } from '../sandbox/runner.js'
+import type { Command, Encoding, ExecEvent, ExecOptions, ExecStream } from 'nacre'
+import { OptionError, type Result } from 'nacre/internal'
+import { type Backend, openStream, readExec, runToEnd } from 'nacre/internal/server'
 
 /** Pieces of at most 256 KiB: 1 MiB. In this process it may be more, since there the reader is the caller itself. */
 const WINDOW = 4

@@ -1,10 +1,8 @@
 /**
  * Bytes as the body of a response. The next piece is read when the client has taken the previous one.
  */
-import { onAbort } from '../base/abort.js'
-import { AbortError } from '../base/errors.js'
-import type { FileSource } from '../sandbox/backend.js'
-
+import { AbortError, onAbort } from 'nacre/internal'
+import type { FileSource } from 'nacre/internal/server'
 /** A handler returns this to send its response as bytes. */
 export interface ByteReply {
   status: number

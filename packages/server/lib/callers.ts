@@ -5,8 +5,8 @@
  * calls. A request with a number that is in use joins that call, and never begins it again. So the caller can repeat
  * any request until it has the reply, and no command runs twice. Another request with that number is refused.
  */
-import { crypto } from '../base/builtin.js'
-import { CALL_HEADER, RECEIVED_HEADER } from '../protocol/headers.js'
+import { crypto } from 'nacre/internal'
+import { CALL_HEADER, RECEIVED_HEADER } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import { KeptCall } from './kept-call.js'
 import { UsedNumbers } from './used-numbers.js'

@@ -1,8 +1,8 @@
 /**
  * The context of every route.
  */
-import type { Logger } from '../calls/index.js'
-import type { Backend } from '../sandbox/backend.js'
+import type { Logger } from 'nacre'
+import type { Backend } from 'nacre/internal/server'
 import type { Callers } from './callers.js'
 import type { Metrics } from './metrics.js'
 import type { Processes } from './processes.js'

@@ -1,10 +1,16 @@
 /**
  * The OpenAPI document: the routes with the schemas of their kinds and replies.
  */
-import { owns } from '../base/own.js'
-import { sendable } from '../protocol/codec.js'
-import type { OptionsSchema, OptionTable, Schema, Typed } from '../schema/kind.js'
-import { reply, text } from '../schema/reply.js'
+import {
+  type OptionsSchema,
+  type OptionTable,
+  owns,
+  reply,
+  type Schema,
+  sendable,
+  type Typed,
+  text,
+} from 'nacre/internal/server'
 import { STATUSES } from './failure.js'
 import { paramsOf } from './parameters.js'
 import type { AnyRoute } from './route.js'

@@ -4,9 +4,10 @@
  * There are two tables. Clients of a sandbox container know only the codes of that container. Clients of `/v1` get
  * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
  */
-import { AbortError, meaningOf, OptionError, SandboxError } from '../base/errors.js'
-import { execResult } from '../calls/exec.js'
-import type { OptionErrorCode, SandboxErrorCode } from '../calls/index.js'
+
+import type { OptionErrorCode, SandboxErrorCode } from 'nacre'
+import { AbortError, OptionError, SandboxError } from 'nacre/internal'
+import { execResult, meaningOf } from 'nacre/internal/server'
 import { RequestError } from './request-json.js'
 import { encodeReply } from './wire.js'
 

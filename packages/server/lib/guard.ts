@@ -7,10 +7,9 @@
  * Origin for GET. Neither kind of page can choose the address of the peer. A header of a proxy means that the peer is the
  * proxy, and the caller may be anywhere.
  */
-import { crypto } from '../base/builtin.js'
-import { TOKEN_HEADER } from '../protocol/headers.js'
+import { crypto, TOKEN_HEADER } from 'nacre/internal'
 import { Refusal } from './failure.js'
-import type { ServerPlan } from './options.js'
+import type { ServerPlan } from './plan.js'
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
 const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/

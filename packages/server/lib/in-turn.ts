@@ -2,8 +2,7 @@
  * Work that is done one at a time, in the order of the calls. Work that has begun cannot be taken back; a caller whose signal
  * is aborted before its turn is rejected, and its work is dropped.
  */
-import { abortable } from '../base/abort.js'
-
+import { abortable } from 'nacre/internal'
 export class InTurn {
   #last: Promise<void> = Promise.resolve()
 

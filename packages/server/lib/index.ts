@@ -1,3 +1,4 @@
-/** The exports of `nacre/server`. The public types are in `lib/calls`. */
+/** What `@nacre/server` exports. The public types are in public.ts. */
+
 export { serve } from './serve.js'
 export { createServer } from './server.js'

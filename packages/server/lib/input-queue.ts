@@ -4,8 +4,7 @@
  * A request is answered when the command has taken its piece. So the client sends the next one no earlier, and no input
  * piles up.
  */
-
-import { onAbort } from '../base/abort.js'
+import { onAbort } from 'nacre/internal'
 
 interface Piece {
   data: Uint8Array | string

@@ -1,8 +1,7 @@
 /**
  * The early end of a request: its client disconnects, or the server ends.
  */
-import { onAbort } from '../base/abort.js'
-
+import { onAbort } from 'nacre/internal'
 /**
  * A signal that is aborted with the first of those given; `release` removes its listeners. AbortSignal.any would keep a
  * signal for each request as long as the server's own exists.

@@ -4,8 +4,9 @@
  * This is also what keeps a form of a web page from being a request: a page can send text and forms anywhere, JSON only
  * after the server has allowed it.
  */
+
 import type { Context } from 'hono'
-import { OptionError } from '../base/errors.js'
+import { OptionError } from 'nacre/internal'
 import { Refusal } from './failure.js'
 
 const JSON_TYPE = 'application/json'

@@ -2,10 +2,9 @@
  * The metrics of the server, in the text format of Prometheus.
  */
 
-import { AbortError, SandboxError } from '../base/errors.js'
-import type { Encoding, ExecResult } from '../calls/index.js'
-import { planFilter } from '../requests/logs.js'
-import type { Backend, ProcessBackend } from '../sandbox/backend.js'
+import type { Encoding, ExecResult } from 'nacre'
+import { AbortError, SandboxError } from 'nacre/internal'
+import { type Backend, type ProcessBackend, planFilter } from 'nacre/internal/server'
 
 /** Upper bounds of the histogram of durations, in seconds. */
 const BUCKETS = [0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120, 600]

@@ -1,10 +1,8 @@
 /**
  * The kinds of parameters in paths and queries, which are text.
  */
-import { OptionError } from '../base/errors.js'
-import { text } from '../schema/constructors.js'
-import type { Kind } from '../schema/kind.js'
-import { identifier } from '../schema/names.js'
+import { type Kind, OptionError } from 'nacre/internal'
+import { identifier, textKind as text } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import type { Shape } from './request-json.js'
 

@@ -1,10 +1,14 @@
 /**
  * The options of createServer and serve.
  */
-import { OptionError } from '../base/errors.js'
-import { createServerOptions, sandboxdOptions, serveOptions, type serverOptions } from '../calls/server.js'
-import type { CompleteValues, OptionValues } from '../schema/kind.js'
-import { readWithDefaults, withDefaults } from '../schema/read.js'
+import {
+  type CompleteValues,
+  OptionError,
+  type OptionValues,
+  readWithDefaults,
+  withDefaults,
+} from 'nacre/internal'
+import { createServerOptions, sandboxdOptions, serveOptions, type serverOptions } from './options.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 
 type ServerValues = CompleteValues<typeof serverOptions>

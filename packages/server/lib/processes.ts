@@ -4,14 +4,18 @@
  * The id of an ended process can be forgotten and used again. Its instance names it for ever, and the newest ones are kept:
  * so a client that waits for an ended process, or kills it, gets the same answer as a local caller.
  */
-import { crypto } from '../base/builtin.js'
-import { engineError, OptionError } from '../base/errors.js'
-import type { ProcessInfo } from '../calls/index.js'
-import type { NamedProcess } from '../protocol/endpoints.js'
-import { readProcess } from '../requests/process.js'
-import { readService } from '../requests/service.js'
-import type { Backend, ProcessBackend, ServiceBackend } from '../sandbox/backend.js'
-import { readId } from '../schema/names.js'
+
+import type { ProcessInfo } from 'nacre'
+import { crypto, engineError, OptionError } from 'nacre/internal'
+import {
+  type Backend,
+  type NamedProcess,
+  type ProcessBackend,
+  readId,
+  readProcess,
+  readService,
+  type ServiceBackend,
+} from 'nacre/internal/server'
 import type { Metrics } from './metrics.js'
 
 /** Processes that are kept after the sandbox has forgotten them. */

@@ -1,16 +1,11 @@
 /**
- * `nacre/server` serves a sandbox over HTTP, for `nacre/client` and other clients. docs/http.md describes every route.
+ * `@nacre/server` serves a sandbox over HTTP, for `nacre/client` and other clients. docs/http.md describes every route.
  *
  * @packageDocumentation
  */
-import { object } from '../schema/constructors.js'
-import { hostName, origins, serverToken, variablePrefix } from '../schema/http.js'
-import { table } from '../schema/kind.js'
-import { bytes, count, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
-import { directory, filePath } from '../schema/paths.js'
-import { flag, logger, switchable } from '../schema/values.js'
-import type { SandboxClient } from './client.js'
-import type { Logger, Sandbox } from './index.js'
+
+import type { Logger, Sandbox } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
 
 /** Options of {@link createServer} and {@link serve}. */
 export interface ServerOptions {
@@ -38,15 +33,6 @@ export interface ServerOptions {
   logger?: Logger
 }
 
-export const serverOptions = table<ServerOptions>()({
-  token: serverToken,
-  allowedOrigins: origins,
-  maxBodyBytes: { ...bytes, default: 16_777_216 },
-  maxRequests: { ...count(1, 1_000_000), default: 1024 },
-  heartbeat: { ...positiveMilliseconds, default: 15_000 },
-  logger,
-})
-
 /** Options of {@link createServer}. */
 export interface CreateServerOptions extends ServerOptions {
   /**
@@ -55,11 +41,6 @@ export interface CreateServerOptions extends ServerOptions {
    */
   authenticated?: boolean
 }
-
-export const createServerOptions = table<CreateServerOptions>()({
-  ...serverOptions,
-  authenticated: { ...flag, default: false },
-})
 
 /** A server without a listener. */
 export interface Server {
@@ -93,7 +74,7 @@ export interface ServeOptions extends ServerOptions {
   port?: number
   /**
    * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. Its packages are optional
-   * peers of nacre: `@grpc/grpc-js`, `@grpc/proto-loader`, `@grpc/reflection` and `grpc-health-check`. `sandbox` must
+   * peers: `@grpc/grpc-js`, `@grpc/proto-loader`, `@grpc/reflection` and `grpc-health-check`. `sandbox` must
    * be a Sandbox of this process. True uses the defaults. Default: none.
    */
   sandboxd?: boolean | SandboxdOptions
@@ -141,29 +122,6 @@ export interface SandboxdOptions {
   /** Prefix of the environment variables that `GET /v1/metadata` shows. Must not be empty. Default: 'SANDBOX_'. */
   metadataPrefix?: string
 }
-
-export const sandboxdOptions = table<SandboxdOptions>()({
-  grpcPort: { ...count(0, 65_535), default: 9090 },
-  restPort: { ...count(0, 65_535), default: 8080 },
-  host: { ...hostName, default: '127.0.0.1' },
-  root: { ...directory, default: '/workspace' },
-  metadataPrefix: { ...variablePrefix, default: 'SANDBOX_' },
-})
-
-export const serveOptions = table<ServeOptions>()({
-  ...serverOptions,
-  host: { ...hostName, default: '127.0.0.1' },
-  port: { ...count(0, 65_535), default: 4747 },
-  sandboxd: switchable(object(sandboxdOptions), {}, 'an object of its options, or true for their defaults'),
-  tokenFile: filePath,
-  maxHeaderBytes: { ...count(1024, 1024 * 1024, 'bytes'), default: 16_384 },
-  maxConnections: { ...count(1, 1_000_000), default: 2048 },
-  headersTimeout: { ...positiveMilliseconds, default: 10_000 },
-  requestTimeout: { ...positiveMilliseconds, default: 60_000 },
-  keepAliveTimeout: { ...positiveMilliseconds, default: 5000 },
-  shutdownTimeout: { ...milliseconds, default: 10_000 },
-  handleSignals: { ...flag, default: true },
-})
 
 /** The addresses on which sandboxd listens. */
 export interface ServingSandboxd {

@@ -5,12 +5,20 @@
  * The result has what a caller would give: bytes for base64, for example. Only own properties are read, and the objects of
  * the result have no prototype.
  */
-import { OptionError } from '../base/errors.js'
-import { owns } from '../base/own.js'
-import type { OptionErrorCode } from '../calls/index.js'
-import { type Sendable, sendable } from '../protocol/codec.js'
-import type { OptionInput, OptionsSchema, OptionTable, Schema, Typed } from '../schema/kind.js'
-import { describe, unknownOption } from '../schema/read.js'
+
+import type { OptionErrorCode } from 'nacre'
+import { describe, OptionError } from 'nacre/internal'
+import {
+  type OptionInput,
+  type OptionsSchema,
+  type OptionTable,
+  owns,
+  type Schema,
+  type Sendable,
+  sendable,
+  type Typed,
+  unknownOption,
+} from 'nacre/internal/server'
 import { fromBase64 } from './wire.js'
 
 /** Faults that a refusal names. A body can have millions. */

@@ -3,10 +3,11 @@
  *
  * A route is data: the OpenAPI document is made from the same kinds that requests are read by.
  */
+
 import type { Context, Hono } from 'hono'
-import { report } from '../base/report.js'
-import type { Logger } from '../calls/index.js'
-import type { Endpoint } from '../protocol/endpoints.js'
+import type { Logger } from 'nacre'
+import { report } from 'nacre/internal'
+import type { Endpoint } from 'nacre/internal/server'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import { callMismatch } from './callers.js'
 import type { ServerContext } from './context.js'

@@ -5,8 +5,9 @@
  * The id is made here and is the first event of the stream. So no request can refer to a run that the server has not
  * begun, and the order of arrival does not matter.
  */
-import { crypto } from '../base/builtin.js'
-import type { Encoding, ExecStream } from '../calls/index.js'
+
+import type { Encoding, ExecStream } from 'nacre'
+import { crypto } from 'nacre/internal'
 import { Refusal } from './failure.js'
 import { InputQueue } from './input-queue.js'
 

@@ -2,8 +2,9 @@
  * The end of a response: its last byte is sent, or its client has disconnected. The response of a stream or a long call
  * continues after its handler has returned, and a client can disconnect before that.
  */
+
 import type { Context, Next } from 'hono'
-import { onAbort } from '../base/abort.js'
+import { onAbort } from 'nacre/internal'
 
 interface Sending {
   callbacks: Array<() => void>

@@ -4,24 +4,19 @@
  * Both listen by node:http: it is the listener that bounds the time in which a request has to arrive, so that a client
  * which sends a byte now and then is turned away. Bun.serve has no such bound.
  */
+
 import { createServer as createHttpServer, type Server as HttpServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
-import { fs } from '../base/builtin.js'
-import { OptionError } from '../base/errors.js'
-import { report } from '../base/report.js'
-import { signalNumber } from '../base/signals.js'
-import type { SandboxClient } from '../calls/client.js'
-import type { Sandbox } from '../calls/index.js'
-import type { ServeOptions, Server, Serving, ServingSandboxd } from '../calls/server.js'
-import type { Backend } from '../sandbox/backend.js'
-import { backendOf } from '../sandbox/facade.js'
-import { serverToken } from '../schema/http.js'
-import { readArgument } from '../schema/read.js'
+import type { Sandbox } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
+import { OptionError, readArgument, report, signalNumber } from 'nacre/internal'
+import { type Backend, backendOf, fs, serverToken } from 'nacre/internal/server'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
-import { planServe, type ServePlan } from './options.js'
+import { planServe, type ServePlan } from './plan.js'
+import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
 import type { SandboxdPlan } from './sandboxd/plan.js'
 import type { Sandboxd } from './sandboxd/sandboxd.js'
 import { buildServer } from './server.js'
@@ -30,7 +25,7 @@ import { openWebSockets, wantsWebSocket } from './upgrade.js'
 /** The interval between checks of the connections' time limits, in ms. */
 const MOST_CHECK_INTERVAL_MS = 1000
 
-/** See calls/server.ts. */
+/** See public.ts. */
 export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOptions): Promise<Serving> {
   const backend = backendOf(sandbox)
   const plan = withToken(planServe(options))

@@ -1,16 +1,14 @@
 /**
  * The server as a function from requests to responses, for any listener: `serve`, Bun.serve, or a test.
  */
+
 import { setMaxListeners } from 'node:events'
 import { type Context, Hono, type Next } from 'hono'
 import { cors } from 'hono/cors'
-import { crypto } from '../base/builtin.js'
-import type { SandboxClient } from '../calls/client.js'
-import type { Sandbox } from '../calls/index.js'
-import type { CreateServerOptions, Server as PublicServer } from '../calls/server.js'
-import { INSTANCE_HEADER } from '../protocol/headers.js'
-import type { Backend } from '../sandbox/backend.js'
-import { backendOf } from '../sandbox/facade.js'
+import type { Sandbox } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
+import { crypto } from 'nacre/internal'
+import { type Backend, backendOf, INSTANCE_HEADER } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
@@ -24,8 +22,9 @@ import { Refusal, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
 import { Metrics } from './metrics.js'
-import { planServer, type ServerPlan } from './options.js'
+import { planServer, type ServerPlan } from './plan.js'
 import { Processes } from './processes.js'
+import type { CreateServerOptions, Server as PublicServer } from './public.js'
 import { Requests } from './requests.js'
 import { type Define, definer, errorResponse } from './route.js'
 import { Runs } from './runs.js'
@@ -46,7 +45,7 @@ import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
 import { addWorkspace } from './v1/workspace.js'
 
-/** See calls/server.ts. */
+/** See public.ts. */
 export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): PublicServer {
   return buildServer(backendOf(sandbox), planServer(options))
 }

@@ -1,7 +1,7 @@
 /**
  * Requests about the server itself.
  */
-import * as endpoints from '../protocol/endpoints.js'
+import { endpoints } from 'nacre/internal/server'
 import type { ServerContext } from './context.js'
 import type { Define } from './route.js'
 

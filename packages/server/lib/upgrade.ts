@@ -4,12 +4,13 @@
  * A request for a WebSocket passes through `fetch` like any other, with the same checks, counts and log. A route accepts
  * it by calling `accept` of its bindings; any other response is written unchanged.
  */
+
 import type { Server as HttpServer, IncomingMessage } from 'node:http'
 import { STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { Readable } from 'node:stream'
 import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
-import type { Server } from '../calls/server.js'
+import type { Server } from './public.js'
 
 /** Most bytes of one message from a client. */
 const MOST_MESSAGE_BYTES = 1024 * 1024

@@ -5,9 +5,9 @@
  * by their offsets. A part that has arrived already is acknowledged again, and not written again. The file replaces the old
  * one at the end of the upload.
  */
-import { crypto } from '../base/builtin.js'
-import { OptionError } from '../base/errors.js'
-import type { FileInfo } from '../calls/index.js'
+
+import type { FileInfo } from 'nacre'
+import { crypto, OptionError } from 'nacre/internal'
 import { Refusal } from './failure.js'
 import { InTurn } from './in-turn.js'
 import { InputQueue } from './input-queue.js'

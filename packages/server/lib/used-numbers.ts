@@ -4,7 +4,6 @@
  * A request can be delayed and arrive after its own repetition has been answered and forgotten. Only a complete record of
  * the numbers keeps it from running then. All numbers below `#next` are used, and so are those of `#ahead`.
  */
-
 /** More numbers ahead of a missing one are not recorded: the missing one then counts as used. */
 const MOST_AHEAD = 4096
 

@@ -1,8 +1,6 @@
 /** JSON with the base64 of Node. */
-
-import type { Encoding, Output } from '../calls/index.js'
-import type { WireData } from '../schema/command.js'
-import { encodeOutput, type Reply } from '../schema/reply.js'
+import type { Encoding, Output } from 'nacre'
+import { encodeOutput, type Reply, type WireData } from 'nacre/internal/server'
 
 /** A table of a reply as the server uses it. */
 export type Sendable<T> = Pick<Reply<T>, 'schema' | 'encode'>

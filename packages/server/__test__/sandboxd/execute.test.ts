@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import * as grpc from '@grpc/grpc-js'
-import { serve } from 'nacre/server'
+import { serve } from '@nacre/server'
 import { describe, expect, it } from 'vitest'
 import { ended } from './ended.js'
 import { type Config, Place, statusName, withSandboxd } from './place.js'

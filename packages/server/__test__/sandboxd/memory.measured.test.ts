@@ -3,10 +3,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { it } from 'vitest'
-import { startHost } from '../helpers/host.js'
-import { collecting } from '../helpers/memory.js'
-import * as proc from '../helpers/proc.js'
-import { until } from '../helpers/until.js'
+import { startHost } from '../../../../__test__/helpers/host.js'
+import { collecting } from '../../../../__test__/helpers/memory.js'
+import * as proc from '../../../../__test__/helpers/proc.js'
+import { until } from '../../../../__test__/helpers/until.js'
 import { Place } from './place.js'
 
 /** 64 MB from each program. */
@@ -20,7 +20,7 @@ it('sandboxd holds little memory for clients that do not read', {
   const root = mkdtempSync(path.join(os.tmpdir(), 'nacre-memory-'))
   const host = startHost(`
     ${collecting}
-    const { serve } = require('nacre/server')
+    const { serve } = require('@nacre/server')
     const main = async () => {
       const sandboxd = { grpcPort: 0, restPort: 0, root: ${JSON.stringify(root)} }
       const serving = await serve(new Sandbox(), { port: 0, handleSignals: false, sandboxd })

@@ -5,13 +5,13 @@ import path from 'node:path'
 import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js'
 import * as grpc from '@grpc/grpc-js'
 import * as loader from '@grpc/proto-loader'
-import { type ServeOptions, type Serving, serve } from 'nacre/server'
-import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants.js'
+import { type ServeOptions, type Serving, serve } from '@nacre/server'
+import { type Expectations, type Workplace, withSandbox } from '../../../../__test__/helpers/invariants.js'
 
 // Bun opens both when a stream is first piped to another. They then belong to the inventory of the first test.
 void [process.stdout, process.stderr]
 
-const root = path.dirname(path.dirname(__dirname))
+const root = path.resolve(__dirname, '../../../..')
 
 export const definition = loader.loadSync('process/v1/process.proto', {
   includeDirs: [path.join(root, 'proto')],

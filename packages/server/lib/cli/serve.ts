@@ -1,15 +1,20 @@
 /**
  * `nacre serve`: a sandbox over HTTP, until a signal ends it.
  */
-import { type Command, InvalidArgumentError } from 'commander'
-import { OptionError } from '../base/errors.js'
-import type { SandboxOptions } from '../calls/index.js'
-import type { SandboxdOptions, ServingSandboxd } from '../calls/server.js'
-import type { Preset } from '../schema/isolation-rules.js'
-import { checkSandbox } from './check-sandbox.js'
-import { withExamples } from './examples.js'
-import { stderrLogger } from './terminal.js'
-import { existingDirectory, isolationOption } from './values.js'
+
+import type { SandboxOptions } from 'nacre'
+import type { Preset } from 'nacre/internal'
+import {
+  type Command,
+  checkSandbox,
+  existingDirectory,
+  InvalidArgumentError,
+  isolationOption,
+  OptionError,
+  stderrLogger,
+  withExamples,
+} from 'nacre/internal/cli'
+import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 
 interface Options {
   host?: string
@@ -106,9 +111,9 @@ async function run({
   const { host, port, tokenFile } = options
   const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }, { isLoopback }] = await Promise.all([
-    import('../backends/native/sandbox.js'),
-    import('../server/serve.js'),
-    import('../server/guard.js'),
+    import('nacre'),
+    import('../index.js'),
+    import('../guard.js'),
   ])
   if (host !== undefined && !isLoopback(host) && tokenFile === undefined)
     throw new OptionError(

@@ -1,15 +1,18 @@
 /**
  * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
  */
-import { SandboxError } from '../../base/errors.js'
-import type { Encoding, ExecEvent, ExecResult, LogEvent } from '../../calls/index.js'
-import { planLogStream } from '../../requests/logs.js'
-import { oneOf } from '../../schema/constructors.js'
-import { env } from '../../schema/env.js'
-import { identifier } from '../../schema/names.js'
-import { milliseconds } from '../../schema/numbers.js'
-import { boolean, number, type ReplyValue, reply, text } from '../../schema/reply.js'
-import { flag } from '../../schema/values.js'
+
+import type { Encoding, ExecEvent, ExecResult, LogEvent } from 'nacre'
+import { env, flag, milliseconds, oneOf, SandboxError } from 'nacre/internal'
+import {
+  boolean,
+  identifier,
+  number,
+  planLogStream,
+  type ReplyValue,
+  reply,
+  text,
+} from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { anyText } from '../parameters.js'

@@ -1,17 +1,19 @@
 /**
  * Waits for a port, as events: a port of one process, or any on this machine.
  */
+
 import { connect } from 'node:net'
-import { httpStatus } from '../../backends/native/processes/http-probe.js'
-import { onAbort } from '../../base/abort.js'
-import { OptionError, SandboxError } from '../../base/errors.js'
-import { pause } from '../../base/waiting.js'
-import { portOptions } from '../../calls/waits.js'
-import { planWaitForPort } from '../../requests/waits.js'
-import type { ProcessBackend } from '../../sandbox/backend.js'
-import { portNumber, requestPath, statusCode } from '../../schema/http.js'
-import { identifier } from '../../schema/names.js'
-import { number } from '../../schema/numbers.js'
+import { OptionError, onAbort, pause, portNumber, SandboxError } from 'nacre/internal'
+import {
+  httpStatus,
+  identifier,
+  numberKind as number,
+  type ProcessBackend,
+  planWaitForPort,
+  portOptions,
+  requestPath,
+  statusCode,
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { type Given, shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'

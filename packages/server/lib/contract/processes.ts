@@ -1,17 +1,22 @@
 /**
  * Background processes, as clients of a sandbox container know them.
  */
-
-import type { ProcessLogs, ProcessStatus } from '../../calls/index.js'
-import { PROCESS_STATUSES, processStatus } from '../../calls/process.js'
-import { planFilter, planLogStream, readKill } from '../../requests/logs.js'
-import { oneOf } from '../../schema/constructors.js'
-import { env } from '../../schema/env.js'
-import type { Kind } from '../../schema/kind.js'
-import { identifier, readId } from '../../schema/names.js'
-import { milliseconds } from '../../schema/numbers.js'
-import { list, number, reply, text, yes } from '../../schema/reply.js'
-import { flag } from '../../schema/values.js'
+import type { ProcessLogs, ProcessStatus } from 'nacre'
+import { env, flag, type Kind, milliseconds, oneOf } from 'nacre/internal'
+import {
+  identifier,
+  list,
+  number,
+  PROCESS_STATUSES,
+  planFilter,
+  planLogStream,
+  processStatus,
+  readId,
+  readKill,
+  reply,
+  text,
+  yes,
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { anyText, cursorOf, queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'

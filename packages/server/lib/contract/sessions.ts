@@ -1,19 +1,22 @@
 /**
  * Sessions and their variables, as clients of a sandbox container know them.
  */
-import { os } from '../../base/builtin.js'
-import { isCode } from '../../base/errors.js'
-import { ownOnly } from '../../base/own.js'
-import type { SessionOptions } from '../../calls/index.js'
-import { sessionOptions } from '../../calls/session.js'
-import { DEFAULT_SESSION } from '../../requests/exec.js'
-import type { Backend } from '../../sandbox/backend.js'
-import { setEnv } from '../../sandbox/runner.js'
-import { env } from '../../schema/env.js'
-import { identifier } from '../../schema/names.js'
-import { milliseconds } from '../../schema/numbers.js'
-import { readArgument, readOptions } from '../../schema/read.js'
-import { list, reply, text, yes } from '../../schema/reply.js'
+
+import type { SessionOptions } from 'nacre'
+import { env, isCode, milliseconds, readArgument, readOptions } from 'nacre/internal'
+import {
+  type Backend,
+  DEFAULT_SESSION,
+  identifier,
+  list,
+  os,
+  ownOnly,
+  reply,
+  sessionOptions,
+  setEnv,
+  text,
+  yes,
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { anyText } from '../parameters.js'
 import { shape } from '../request-json.js'

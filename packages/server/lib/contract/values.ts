@@ -1,14 +1,20 @@
 /**
  * Values that several routes of containers share.
  */
-import { engineError } from '../../base/errors.js'
-import { signalNumber } from '../../base/signals.js'
-import type { EnvChanges, ProcessInfo } from '../../calls/index.js'
-import { processStatus } from '../../calls/process.js'
-import type { Backend, ProcessBackend } from '../../sandbox/backend.js'
-import { readId } from '../../schema/names.js'
-import { number, optional, reply, text, yes } from '../../schema/reply.js'
 
+import type { EnvChanges, ProcessInfo } from 'nacre'
+import { engineError, signalNumber } from 'nacre/internal'
+import {
+  type Backend,
+  number,
+  optional,
+  type ProcessBackend,
+  processStatus,
+  readId,
+  reply,
+  text,
+  yes,
+} from 'nacre/internal/server'
 export interface ContainerProcess extends Pick<ProcessInfo, 'id' | 'pid' | 'command' | 'status'> {
   startTime: string
   endTime?: string

@@ -1,8 +1,7 @@
 /**
  * The program of a call: its arguments, variables and directory, checked. Nothing here looks at the disk.
  */
-import { path } from '../../base/builtin.js'
-import { quote } from '../../schema/read.js'
+import { path, quote } from 'nacre/internal'
 import { Refused } from './status.js'
 
 /** A `ProcessConfig` as the decoder gives it. */

@@ -1,7 +1,7 @@
 /**
  * The calls on a running program: its input, signals for it, and the size of its terminal.
  */
-import { isCode } from '../../base/errors.js'
+import { isCode } from 'nacre/internal'
 import type { ProcessTable } from './process-table.js'
 import { sizeOf } from './start.js'
 import { Refused } from './status.js'

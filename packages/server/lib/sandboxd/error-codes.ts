@@ -1,8 +1,10 @@
 /**
  * What the gRPC service and the REST API report alike: the code and the message of an error of the engine.
  */
-import { meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { SandboxErrorCode } from '../../calls/index.js'
+
+import type { SandboxErrorCode } from 'nacre'
+import { OptionError, SandboxError } from 'nacre/internal'
+import { meaningOf } from 'nacre/internal/server'
 
 const SHARED = {
   FILE_NOT_FOUND: 'NOT_FOUND',

@@ -3,10 +3,9 @@
  */
 
 import type { Server } from '@grpc/grpc-js'
-import { packageRoot } from '../../addon/package-root.js'
-import { path, url } from '../../base/builtin.js'
-import { OptionError } from '../../base/errors.js'
-import type { Logger } from '../../calls/index.js'
+import type { Logger } from 'nacre'
+import { OptionError, path } from 'nacre/internal'
+import { fs } from 'nacre/internal/server'
 import { listenError } from '../listen-error.js'
 import { Control, type ResizeRequest, type SendSignalRequest, type WriteStdinRequest } from './control.js'
 import { Calls } from './handlers.js'
@@ -104,10 +103,12 @@ function addService(
 
 /** The directory of the protocol, which is published for clients, too. */
 function protoDirectory(): string {
-  const root = packageRoot(path.dirname(url.fileURLToPath(import.meta.url)))
-  if (root !== undefined) return path.join(root, 'proto')
+  // A bundle without modules has none.
+  const own: string | undefined = import.meta.dirname
+  const directory = path.resolve(own ?? '', '../../proto')
+  if (own !== undefined && fs.existsSync(directory)) return directory
   throw new OptionError(
     'INVALID_OPTION',
-    'sandboxd needs the files of the package nacre, which are not part of a bundle: keep nacre external',
+    'sandboxd needs the files of the package @nacre/server, which are not part of a bundle: keep @nacre/server external',
   )
 }

@@ -1,9 +1,10 @@
 /**
  * The handlers of the service in the form of grpc-js: each call is counted, logged and answered exactly once.
  */
+
 import type { ServerUnaryCall, ServerWritableStream, sendUnaryData } from '@grpc/grpc-js'
-import { report } from '../../base/report.js'
-import type { Logger } from '../../calls/index.js'
+import type { Logger } from 'nacre'
+import { report } from 'nacre/internal'
 import { type CallEnd, endOf } from './call-end.js'
 import { Refused, statusOf } from './status.js'
 

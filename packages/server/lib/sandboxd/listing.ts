@@ -1,9 +1,8 @@
 /**
  * A directory as JSON.
  */
-import type { FileInfo } from '../../calls/index.js'
-import type { FilesBackend } from '../../sandbox/backend.js'
-import { type CheckedPath, checkPath } from '../../schema/paths.js'
+import type { FileInfo } from 'nacre'
+import { type CheckedPath, checkPath, type FilesBackend } from 'nacre/internal/server'
 
 /** Symlinks that are followed at a time. */
 const AT_ONCE = 16

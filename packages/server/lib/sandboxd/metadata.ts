@@ -1,7 +1,6 @@
 /**
  * The variables of the sandbox that anyone may see.
  */
-
 /** Words in names of variables that hold secrets. */
 const SECRET = /TOKEN|SECRET|PASSWORD|CREDENTIAL|KEY/i
 

@@ -1,11 +1,12 @@
 /**
- * The packages that sandboxd needs and nacre does not bring along: optional peers, loaded only when they are used.
+ * The packages that sandboxd needs and @nacre/server does not bring along: optional peers, loaded only when they are used.
  */
+
 import type * as Grpc from '@grpc/grpc-js'
 import type * as ProtoLoader from '@grpc/proto-loader'
 import type * as Reflection from '@grpc/reflection'
 import type * as Health from 'grpc-health-check'
-import { OptionError } from '../../base/errors.js'
+import { OptionError } from 'nacre/internal'
 
 export interface Peers {
   grpc: typeof Grpc
@@ -31,7 +32,7 @@ export async function loadPeers(): Promise<Peers> {
     const install = `npm install ${missing.join(' ')}`
     throw new OptionError(
       'INVALID_OPTION',
-      `sandboxd needs packages that are not installed; where nacre is installed, run: ${install}`,
+      `sandboxd needs packages that are not installed; where @nacre/server is installed, run: ${install}`,
     )
   }
   const [grpc, loader, reflection, health] = loaded.map((result) => {

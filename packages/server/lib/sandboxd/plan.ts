@@ -1,6 +1,5 @@
 /** How sandboxd listens: its options and those that it shares with the server, checked. */
-import type { Logger } from '../../calls/index.js'
-
+import type { Logger } from 'nacre'
 export interface SandboxdPlan {
   host: string
   grpcPort: number

@@ -1,7 +1,7 @@
 /**
  * The running programs by the numbers that clients know them by. These are not pids, so no other process can be reached.
  */
-import type { LocalProcess } from '../../backends/native/processes/process.js'
+import type { LocalProcess } from 'nacre/internal/server'
 import { Refused } from './status.js'
 
 const MAX_ID = 0x7fff_ffff

@@ -1,10 +1,8 @@
 /**
  * Whether there is a program to run. bash would report a missing one as exit code 127, and a call should fail instead.
  */
-import { path } from '../../base/builtin.js'
-import type { FilesBackend } from '../../sandbox/backend.js'
-import { checkPath } from '../../schema/paths.js'
-import { quote } from '../../schema/read.js'
+import { path, quote } from 'nacre/internal'
+import { checkPath, type FilesBackend } from 'nacre/internal/server'
 import { Refused } from './status.js'
 
 const ANY_EXECUTES = 0o111

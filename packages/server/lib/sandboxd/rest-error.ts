@@ -1,7 +1,7 @@
 /**
  * From an error to the response of the REST API: `{ code, message }`, with the codes of gRPC.
  */
-import { AbortError } from '../../base/errors.js'
+import { AbortError } from 'nacre/internal'
 import { describe } from './error-codes.js'
 import { Refused } from './status.js'
 

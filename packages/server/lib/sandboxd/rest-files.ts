@@ -1,10 +1,9 @@
 /**
  * The routes on files: reading, writing, removing.
  */
+
 import type { IncomingMessage } from 'node:http'
-import { planFileRemove } from '../../requests/files.js'
-import type { FilesBackend } from '../../sandbox/backend.js'
-import { type CheckedPath, checkPath } from '../../schema/paths.js'
+import { type CheckedPath, checkPath, type FilesBackend, planFileRemove } from 'nacre/internal/server'
 import type { ByteReply } from '../byte-response.js'
 import { fileReply } from '../v1/file-content.js'
 import { listDirectory } from './listing.js'

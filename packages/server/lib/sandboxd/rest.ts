@@ -3,10 +3,11 @@
  *
  * node:http is used directly: a `Request` has a URL in which `..` and `%2e%2e` are resolved already.
  */
+
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { report } from '../../base/report.js'
-import type { Logger } from '../../calls/index.js'
+import type { Logger } from 'nacre'
+import { report } from 'nacre/internal'
 import { isLoopback, isLoopbackName } from '../guard.js'
 import { listenError } from '../listen-error.js'
 import { Requests } from '../requests.js'

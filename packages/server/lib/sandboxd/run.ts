@@ -2,10 +2,9 @@
  * The life of one program within a call: its output as it is taken, and its end.
  */
 
-import type { LocalProcess } from '../../backends/native/processes/process.js'
-import { signalNumber } from '../../base/signals.js'
-import type { LogEvent, ProcessExit } from '../../calls/index.js'
-import { planLogStream } from '../../requests/logs.js'
+import type { LogEvent, ProcessExit } from 'nacre'
+import { signalNumber } from 'nacre/internal'
+import { type LocalProcess, planLogStream } from 'nacre/internal/server'
 import { Refused } from './status.js'
 
 /** The most bytes of one message. */

@@ -2,15 +2,15 @@
  * The sandbox as sandboxd sees it: a session of its own, whose directory is the root, and the files below that.
  */
 
-import type { NativeBackend } from '../../backends/native/backend.js'
-import type { LocalProcess } from '../../backends/native/processes/process.js'
-import { path } from '../../base/builtin.js'
-import { isCode } from '../../base/errors.js'
-import { ownOnly } from '../../base/own.js'
-import { readProcess } from '../../requests/process.js'
-import type { FilesBackend } from '../../sandbox/backend.js'
-import { readCommand } from '../../schema/command.js'
-import { checkPath } from '../../schema/paths.js'
+import { isCode, path, readCommand } from 'nacre/internal'
+import {
+  checkPath,
+  type FilesBackend,
+  type LocalProcess,
+  type NativeBackend,
+  ownOnly,
+  readProcess,
+} from 'nacre/internal/server'
 import type { Config } from './config.js'
 import { findProgram } from './program.js'
 import { Refused } from './status.js'

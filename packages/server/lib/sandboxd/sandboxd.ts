@@ -1,11 +1,9 @@
 /**
  * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API.
  */
-import { NativeBackend } from '../../backends/native/backend.js'
-import { fs, path } from '../../base/builtin.js'
-import { OptionError } from '../../base/errors.js'
-import { report } from '../../base/report.js'
-import type { Backend } from '../../sandbox/backend.js'
+
+import { OptionError, path, report } from 'nacre/internal'
+import { type Backend, fs, NativeBackend } from 'nacre/internal/server'
 import { isLoopback } from '../guard.js'
 import { type GrpcListener, listenGrpc } from './grpc.js'
 import { loadPeers } from './peers.js'

@@ -1,8 +1,7 @@
 /**
  * The calls that run a program: `Start`, which streams, and `Execute`, which collects.
  */
-import type { LocalProcess } from '../../backends/native/processes/process.js'
-import { AS_STARTED } from '../../run/start-process.js'
+import { AS_STARTED, type LocalProcess } from 'nacre/internal/server'
 import { type RawConfig, readConfig } from './config.js'
 import type { ProcessTable } from './process-table.js'
 import { eventsOf, type RunEvent } from './run.js'

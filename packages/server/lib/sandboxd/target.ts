@@ -3,7 +3,7 @@
  *
  * The raw text is read, since a URL parser resolves `..` and `%2e%2e` before anything can refuse them.
  */
-import { type CheckedPath, checkPath } from '../../schema/paths.js'
+import { type CheckedPath, checkPath } from 'nacre/internal/server'
 import { RestRefusal } from './rest-error.js'
 
 export interface Target {

@@ -1,5 +1,4 @@
 /** The header `Range`, for one range of bytes. */
-
 /** The first byte and the last one, which is included; or the number of bytes at the end. */
 export type ByteRange = { start: number; end: number | undefined } | { suffix: number }
 

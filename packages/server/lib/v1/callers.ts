@@ -2,10 +2,8 @@
  * Callers, whose calls survive their connections.
  */
 
-import * as endpoints from '../../protocol/endpoints.js'
-import { MOST_KEEP_MS } from '../../protocol/keep.js'
-import { pattern } from '../../schema/constructors.js'
-import { count } from '../../schema/numbers.js'
+import { count, pattern } from 'nacre/internal'
+import { endpoints, MOST_KEEP_MS } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'

@@ -1,8 +1,5 @@
 /** Checkpoints of the workspace and the sessions. */
-
-import { checkpointOptions } from '../../calls/checkpoint.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { planCheckpoint, readCheckpoint } from '../../requests/workspace.js'
+import { checkpointOptions, endpoints, planCheckpoint, readCheckpoint } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { shape } from '../request-json.js'

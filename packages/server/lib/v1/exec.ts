@@ -2,12 +2,9 @@
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
 
-import { execOptions, execResult } from '../../calls/exec.js'
-import type { Encoding, ExecEvent } from '../../calls/index.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { command, data } from '../../schema/command.js'
-import { killSignal } from '../../schema/signals.js'
-import { flag } from '../../schema/values.js'
+import type { Encoding, ExecEvent } from 'nacre'
+import { flag } from 'nacre/internal'
+import { command, data, endpoints, execOptions, execResult, killSignal } from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'

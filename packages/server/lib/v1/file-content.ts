@@ -1,11 +1,16 @@
 /**
  * The content of files: downloads with ranges, and uploads. Both are streamed.
  */
-import { SandboxError } from '../../base/errors.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { planFileStream, planFileWrite } from '../../requests/files.js'
-import type { FileSource, FilesBackend } from '../../sandbox/backend.js'
-import { type CheckedPath, checkPath } from '../../schema/paths.js'
+import { SandboxError } from 'nacre/internal'
+import {
+  type CheckedPath,
+  checkPath,
+  endpoints,
+  type FileSource,
+  type FilesBackend,
+  planFileStream,
+  planFileWrite,
+} from 'nacre/internal/server'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import { queryFlag, queryNumber } from '../parameters.js'

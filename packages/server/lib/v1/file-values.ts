@@ -1,9 +1,8 @@
 /** Files in requests. Paths are text, or base64 where they are not UTF-8. */
 
-import { OptionError } from '../../base/errors.js'
-import type { FilePath } from '../../calls/index.js'
-import type { Backend, FilesBackend } from '../../sandbox/backend.js'
-import { base64 } from '../../schema/command.js'
+import type { FilePath } from 'nacre'
+import { OptionError } from 'nacre/internal'
+import { type Backend, base64, type FilesBackend } from 'nacre/internal/server'
 import { anyText } from '../parameters.js'
 import { requireSession } from './sessions.js'
 

@@ -1,18 +1,19 @@
 /**
  * Files of a session, without their content: their properties, their directories, and their changes.
  */
-
-import { fileCopyOptions, fileEvent, fileRemoveOptions } from '../../calls/files.js'
-import * as endpoints from '../../protocol/endpoints.js'
 import {
+  checkPath,
+  endpoints,
+  fileCopyOptions,
+  fileEvent,
+  fileRemoveOptions,
+  data as path,
   planFileCopy,
   planFileList,
   planFileRemove,
   planFileRename,
   planFileWatch,
-} from '../../requests/files.js'
-import { data as path } from '../../schema/command.js'
-import { checkPath } from '../../schema/paths.js'
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { queryFlag, queryNumber } from '../parameters.js'

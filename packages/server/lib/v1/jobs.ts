@@ -1,11 +1,17 @@
 /**
  * Durable jobs. They outlive the server, and so do their cursors.
  */
-import { engineError } from '../../base/errors.js'
-import { jobCancelOptions, jobRead, jobStartOptions } from '../../calls/jobs.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from '../../requests/jobs.js'
-import { encoding } from '../../schema/values.js'
+import { encoding, engineError, jobStartOptions } from 'nacre/internal'
+import {
+  endpoints,
+  jobCancelOptions,
+  jobRead,
+  planJobCancel,
+  planJobFollow,
+  planJobRead,
+  planJobStart,
+  readCursor,
+} from 'nacre/internal/server'
 import { MOST_EVENT_BYTES } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'

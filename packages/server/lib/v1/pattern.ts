@@ -1,9 +1,8 @@
 /**
  * What a line of a log must contain, in JSON: text, or a regular expression.
  */
-import { OptionError } from '../../base/errors.js'
-import { linePattern } from '../../requests/waits.js'
-import type { Kind } from '../../schema/kind.js'
+import { type Kind, OptionError } from 'nacre/internal'
+import { linePattern } from 'nacre/internal/server'
 import { anyText } from '../parameters.js'
 import { shape } from '../request-json.js'
 

@@ -1,16 +1,21 @@
 /**
  * The input and output of processes, their resources, and the health of services.
  */
-
-import type { LogEvent, ProcessInfo } from '../../calls/index.js'
-import { logEvent } from '../../calls/logs.js'
-import { terminalOptions } from '../../calls/process.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { planLogStream, planLogs } from '../../requests/logs.js'
-import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
-import { closeInput, resize, write } from '../../sandbox/process.js'
-import { data } from '../../schema/command.js'
-import { encoding, flag } from '../../schema/values.js'
+import type { LogEvent, ProcessInfo } from 'nacre'
+import { encoding, flag } from 'nacre/internal'
+import {
+  closeInput,
+  data,
+  endpoints,
+  logEvent,
+  type ProcessBackend,
+  planLogStream,
+  planLogs,
+  resize,
+  type ServiceBackend,
+  terminalOptions,
+  write,
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { InTurn } from '../in-turn.js'
 import { cursorOf, queryFlag, queryNumber } from '../parameters.js'

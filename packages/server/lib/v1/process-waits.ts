@@ -2,10 +2,16 @@
  * Waits for a process: its end, a line of its log, a port. The wait ends when the client disconnects.
  */
 
-import { waitForLogOptions, waitForPortOptions, waitOptions } from '../../calls/waits.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { planWait, planWaitForLog, planWaitForPort } from '../../requests/waits.js'
-import { portNumber } from '../../schema/http.js'
+import { portNumber } from 'nacre/internal'
+import {
+  endpoints,
+  planWait,
+  planWaitForLog,
+  planWaitForPort,
+  waitForLogOptions,
+  waitForPortOptions,
+  waitOptions,
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { withInstance } from '../processes.js'

@@ -1,20 +1,20 @@
 /**
  * Background processes and services: starting, listing, ending.
  */
-import { OptionError } from '../../base/errors.js'
-import { killOptions, processOptions } from '../../calls/process.js'
-import { serviceOptions } from '../../calls/service.js'
-import { portOptions } from '../../calls/waits.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { planFilter, readKill } from '../../requests/logs.js'
-import { healthCheck } from '../../requests/service.js'
-import { command } from '../../schema/command.js'
-import { portNumber } from '../../schema/http.js'
-import type { Kind } from '../../schema/kind.js'
-import { identifier } from '../../schema/names.js'
-import { milliseconds, positiveMilliseconds } from '../../schema/numbers.js'
-import { killSignal } from '../../schema/signals.js'
-import { flag } from '../../schema/values.js'
+import { flag, type Kind, milliseconds, OptionError, portNumber, positiveMilliseconds } from 'nacre/internal'
+import {
+  command,
+  endpoints,
+  healthCheck,
+  identifier,
+  killOptions,
+  killSignal,
+  planFilter,
+  portOptions,
+  processOptions,
+  readKill,
+  serviceOptions,
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { anyText } from '../parameters.js'

@@ -1,15 +1,16 @@
 /**
  * Sessions and their variables.
  */
-import { engineError } from '../../base/errors.js'
-import { setEnvVarsOptions } from '../../calls/sandbox.js'
-import { historyOptions, sessionOptions } from '../../calls/session.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { DEFAULT_SESSION } from '../../requests/exec.js'
-import type { Backend } from '../../sandbox/backend.js'
-import { setEnv } from '../../sandbox/runner.js'
-import { env } from '../../schema/env.js'
-import { readOptions, readWithDefaults } from '../../schema/read.js'
+import { engineError, env, readOptions, readWithDefaults } from 'nacre/internal'
+import {
+  type Backend,
+  DEFAULT_SESSION,
+  endpoints,
+  historyOptions,
+  sessionOptions,
+  setEnv,
+  setEnvVarsOptions,
+} from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { queryNumber } from '../parameters.js'

@@ -7,15 +7,11 @@
  * output. While the terminal takes no input, a little more is read from the socket, so that a client which types or waits
  * is still answered its pings and its close.
  */
+
+import type { ProcessExit } from 'nacre'
+import { isCode, OptionError, onAbort, report } from 'nacre/internal'
+import { type ProcessBackend, planLogStream, resize, terminal, write } from 'nacre/internal/server'
 import type { WebSocket } from 'ws'
-import { onAbort } from '../../base/abort.js'
-import { isCode, OptionError } from '../../base/errors.js'
-import { report } from '../../base/report.js'
-import type { ProcessExit } from '../../calls/index.js'
-import { terminal } from '../../calls/process.js'
-import { planLogStream } from '../../requests/logs.js'
-import type { ProcessBackend } from '../../sandbox/backend.js'
-import { resize, write } from '../../sandbox/process.js'
 import type { ServerContext } from '../context.js'
 import { queryFlag, queryNumber } from '../parameters.js'
 import { type Given, readJson, shape } from '../request-json.js'

@@ -2,12 +2,8 @@
  * Uploads in parts, for clients whose calls survive their connections.
  */
 
-import { fileWriteOptions } from '../../calls/files.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { MOST_KEEP_MS } from '../../protocol/keep.js'
-import { planFileWrite } from '../../requests/files.js'
-import { data as path } from '../../schema/command.js'
-import { count } from '../../schema/numbers.js'
+import { count } from 'nacre/internal'
+import { endpoints, fileWriteOptions, MOST_KEEP_MS, data as path, planFileWrite } from 'nacre/internal/server'
 import { collect } from '../body-limit.js'
 import type { ServerContext } from '../context.js'
 import { Refusal } from '../failure.js'

@@ -1,13 +1,15 @@
 /** The copy-on-write workspace of the sandbox, and the workspaces with a name that were kept. */
-
 import {
+  endpoints,
+  planChanges,
+  planCommit,
+  planDiff,
+  planDiscard,
   workspaceChangesOptions,
   workspaceCommitOptions,
   workspaceDiffOptions,
   workspaceDiscardOptions,
-} from '../../calls/workspace.js'
-import * as endpoints from '../../protocol/endpoints.js'
-import { planChanges, planCommit, planDiff, planDiscard } from '../../requests/workspace.js'
+} from 'nacre/internal/server'
 import type { ByteReply } from '../byte-response.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
