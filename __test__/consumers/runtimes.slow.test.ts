@@ -25,7 +25,7 @@ const USE = `
 const EXPECTED = 'over HTTP,in a container,true,COMMAND_FAILED,OptionError\n'
 
 beforeAll(async () => {
-  consumer = await createConsumer()
+  consumer = await createConsumer(['@nacre/server'])
   consumer.write(
     'imports.mjs',
     `import { OptionError, Sandbox, SandboxError } from 'nacre'

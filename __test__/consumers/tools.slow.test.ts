@@ -9,7 +9,7 @@ let consumer: Consumer
 beforeAll(async () => {
   consumer = await createConsumer([
     ...['vitest', 'vite', '@types/node', 'rolldown', 'esbuild', 'rollup', 'webpack', '@rspack/core'],
-    '@rollup/plugin-node-resolve',
+    ...['@rollup/plugin-node-resolve', '@nacre/server'],
   ])
   consumer.write(
     'main.js',

@@ -75,7 +75,7 @@ async function compile(name: string, files: string[], options: object): Promise<
 }
 
 beforeAll(async () => {
-  consumer = await createConsumer(['@types/node'])
+  consumer = await createConsumer(['@types/node', '@nacre/fleet', '@nacre/queue', '@nacre/server'])
   consumer.write('main.ts', PROGRAM)
   consumer.write('main.cts', PROGRAM)
   consumer.write('dynamic.cts', "void import('nacre').then(({ Sandbox }) => console.log(typeof Sandbox))")

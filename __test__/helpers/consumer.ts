@@ -14,7 +14,6 @@ import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { VERSION } from '../../lib/addon/platforms.js'
-import { companions } from '../../scripts/packages/companions.mjs'
 import { stageCompanion, stageMain } from '../../scripts/packages/stage.mjs'
 import { hostTarget, packageName } from '../../scripts/packages/targets.mjs'
 
@@ -34,21 +33,24 @@ export interface Consumer {
 }
 
 /**
- * `packages` are additional packages from this repository's node_modules, as links. So are the dependencies of companion
- * packages.
+ * `packages` are additional packages: companions of nacre like `@nacre/server` with their dependencies, and others from this
+ * repository's node_modules, as links.
  */
 export async function createConsumer(packages: string[] = []): Promise<Consumer> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-consumer-'))
   const modules = path.join(directory, 'node_modules')
   await stageMain(root, path.join(modules, 'nacre'))
-  const linked = new Set(packages)
-  for (const name of companions(root)) {
-    const staged = path.join(modules, '@nacre', name)
-    stageCompanion(root, name, staged)
-    const { dependencies = {} } = JSON.parse(readFileSync(path.join(staged, 'package.json'), 'utf8'))
-    for (const dependency of Object.keys(dependencies)) linked.add(dependency)
-  }
   putPlatformPackage(path.join(modules, packageName(hostTarget())))
+  const linked: string[] = []
+  for (const name of packages) {
+    const [, companion] = /^@nacre\/(.*)/.exec(name) ?? []
+    if (companion === undefined) linked.push(name)
+    else {
+      stageCompanion(root, companion, path.join(modules, name))
+      const { dependencies = {} } = JSON.parse(readFileSync(path.join(modules, name, 'package.json'), 'utf8'))
+      linked.push(...Object.keys(dependencies))
+    }
+  }
   for (const name of linked) {
     const link = path.join(modules, name)
     mkdirSync(path.dirname(link), { recursive: true })
