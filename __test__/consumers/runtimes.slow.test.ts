@@ -42,7 +42,7 @@ beforeAll(async () => {
     const { serve } = require('@nacre/server')
     void (async () => {${USE}})()`,
   )
-}, 60_000)
+}, 120_000)
 
 afterAll(() => consumer.remove())
 

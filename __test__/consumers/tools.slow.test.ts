@@ -39,7 +39,7 @@ beforeAll(async () => {
       await sandbox.destroy()
     })`,
   )
-}, 60_000)
+}, 120_000)
 
 afterAll(() => consumer.remove())
 
@@ -100,7 +100,10 @@ describe('a test that uses nacre passes', () => {
 
   it('in vitest, with modules of Node mocked and nacre in the bundle', async () => {
     consumer.write('mock.test.js', mockingSuite('vi.mock', 'vitest'))
-    consumer.write('vitest.config.js', `export default { test: { server: { deps: { inline: ['nacre'] } } } }`)
+    consumer.write(
+      'vitest.config.js',
+      `export default { test: { server: { deps: { inline: ['nacre', '@nacre/server'] } } } }`,
+    )
     consumer.write('mock-server.test.js', mockingServerSuite('vi.mock', 'vitest'))
     const args = ['run', '--root', consumer.directory, 'mock.test.js', 'mock-server.test.js']
     expect(await consumer.runTool('vitest', ...args)).toMatch(/Tests .*2 passed/)

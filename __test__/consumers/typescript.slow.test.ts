@@ -79,7 +79,7 @@ beforeAll(async () => {
   consumer.write('main.ts', PROGRAM)
   consumer.write('main.cts', PROGRAM)
   consumer.write('dynamic.cts', "void import('nacre').then(({ Sandbox }) => console.log(typeof Sandbox))")
-}, 60_000)
+}, 120_000)
 
 afterAll(() => consumer.remove())
 

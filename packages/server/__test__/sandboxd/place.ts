@@ -11,10 +11,8 @@ import { type Expectations, type Workplace, withSandbox } from '../../../../__te
 // Bun opens both when a stream is first piped to another. They then belong to the inventory of the first test.
 void [process.stdout, process.stderr]
 
-const root = path.resolve(__dirname, '../../../..')
-
 export const definition = loader.loadSync('process/v1/process.proto', {
-  includeDirs: [path.join(root, 'proto')],
+  includeDirs: [path.resolve(__dirname, '../../proto')],
   keepCase: true,
   enums: Number,
   defaults: true,
