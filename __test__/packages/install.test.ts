@@ -10,6 +10,7 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -157,6 +158,16 @@ describe('@nacre/server', () => {
     expect([code, stderr]).toEqual([2, 'nacre: nacre serve needs @nacre/server: npm install @nacre/server\n'])
     putCompanion('server', ['@fastify', '@hono', 'hono', 'ws'])
     expect((await inProject('node', ...command)).stdout).toContain('serve a sandbox over HTTP')
+  })
+
+  it('is not called missing when only a part of it is', async () => {
+    const part = path.join(project, 'node_modules/@nacre/server/dist/cli/serve.js')
+    renameSync(part, `${part}.away`)
+    const command = ['node_modules/nacre/dist/cli/main.js', 'serve']
+    const { stderr } = await inProject('node', ...command).catch((error) => error)
+    renameSync(`${part}.away`, part)
+    expect(stderr).toContain(part)
+    expect(stderr).not.toContain('npm install')
   })
 
   it(
