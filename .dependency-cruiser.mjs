@@ -16,7 +16,7 @@ const LAYERS = [
   ['boundary', '^lib/boundary/'],
   ['addon', '^lib/addon/'],
   ['backends', '^lib/backends/'],
-  ['entry points', '^lib/(container|server|otel)/|^lib/[^/]+[.]ts$'],
+  ['entry points', '^lib/(container|otel)/|^lib/[^/]+[.]ts$'],
   ['command line', '^lib/cli/'],
 ]
 

@@ -20,10 +20,11 @@ COPY target/packages/*.tgz /packages/
 ARG NPM_CONFIG_REGISTRY=https://registry.npmjs.org/
 # Behind a proxy with its own certificates: the path of a mounted file that contains them.
 ARG NODE_EXTRA_CA_CERTS
-# The package as any user installs it, plus the packages that `nacre serve --sandboxd` needs.
+# The packages as any user installs them, plus those that `nacre serve --sandboxd` needs. Not with --global:
+# then npm would give a package that is added later a nacre of its own.
 RUN case "$TARGETARCH" in amd64) cpu=x64 ;; *) cpu="$TARGETARCH" ;; esac \
-  && npm install --global --prefix /opt/nacre --ignore-scripts --no-audit --no-fund \
-    /packages/nacre-[0-9]*.tgz "/packages/nacre-linux-$cpu-gnu-"[0-9]*.tgz \
+  && npm install --prefix /opt/nacre --ignore-scripts --no-audit --no-fund \
+    /packages/nacre-[0-9]*.tgz "/packages/nacre-linux-$cpu-gnu-"[0-9]*.tgz /packages/nacre-server-[0-9]*.tgz \
     @grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 @grpc/reflection@1.0.4 grpc-health-check@2.1.0
 
 FROM node:22-bookworm-slim
@@ -37,7 +38,7 @@ RUN groupadd --gid 10001 sandbox \
   && useradd --uid 10001 --gid 10001 --create-home --shell /bin/bash sandbox \
   && install -d -o 10001 -g 10001 /workspace
 COPY --from=install /opt/nacre /opt/nacre
-ENV PATH=/opt/nacre/bin:$PATH
+ENV PATH=/opt/nacre/node_modules/.bin:$PATH
 USER 10001:10001
 WORKDIR /workspace
 # sandboxd: gRPC and REST, only with --sandboxd.

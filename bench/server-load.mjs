@@ -32,7 +32,7 @@ const seconds = Number(given.seconds ?? 60)
 
 const program = `
   const { Sandbox } = require('nacre')
-  const { serve } = require('nacre/server')
+  const { serve } = require('@nacre/server')
   serve(new Sandbox({ cwd: '/tmp', env: { NACRE_LOAD_TAG: '${tag}' } }), { port: 0 }).then(({ url }) => console.log(url))
 `
 

@@ -65,12 +65,12 @@ function nameModules() {
   const names = {
     index: 'nacre',
     client: 'nacre/client',
-    server: 'nacre/server',
     container: 'nacre/container',
     otel: 'nacre/otel',
     'packages/fleet': '@nacre/fleet',
     'packages/queue': '@nacre/queue',
     'packages/remote-jobs': '@nacre/remote-jobs',
+    'packages/server': '@nacre/server',
   }
   const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
   const items = JSON.parse(readFileSync(sidebar, 'utf8'))

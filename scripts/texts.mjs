@@ -10,10 +10,10 @@ import { companions } from './packages/companions.mjs'
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /**
- * Every exported table with its name, its file, and the text of each option: the whole, and its first paragraph,
+ * Every exported table with its name and the text of each option: the whole, and its first paragraph,
  * which also holds for clients in other languages. Throws where a text is missing or disagrees with the table.
  *
- * @returns {Promise<Map<object, { name: string, file: string, members: Map<string, { text: string, first: string, isRequired: boolean }> }>>}
+ * @returns {Promise<Map<object, { name: string, members: Map<string, { text: string, first: string, isRequired: boolean }> }>>}
  */
 export async function readTables() {
   const files = readdirSync(path.join(root, 'lib/calls')).map((name) => path.join(root, 'lib/calls', name))
@@ -24,14 +24,13 @@ export async function readTables() {
   const tables = new Map()
   const faults = []
   for (const file of files) {
-    const module = path.relative(path.join(root, 'lib'), file).replace(/ts$/, 'js')
     const values = await import(pathToFileURL(file.replace(/^(.*)\/lib\/(.*)ts$/, '$1/dist/$2js')).href)
     for (const [name, type] of declaredTables(program.getSourceFile(file))) {
       const properties = checker.getTypeFromTypeNode(type).getProperties()
       const members = new Map(properties.map((member) => [member.name, readMember(member, checker)]))
       for (const [option, { text }] of members)
         faults.push(...faultsOf(`${name}.${option}`, text, values[name]?.[option] ?? stale(name)))
-      tables.set(values[name], { name, file: module, members })
+      tables.set(values[name], { name, members })
     }
   }
   if (faults.length > 0) throw new Error(faults.join('\n'))

@@ -11,7 +11,7 @@ import {
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
-import { serve } from 'nacre/server'
+import { serve } from '@nacre/server'
 import { expect, it } from 'vitest'
 import { type Cli, withCli } from '../helpers/cli.js'
 import { withSandbox } from '../helpers/invariants.js'

@@ -1,7 +1,8 @@
 /** A server that has forgotten a caller. */
+
+import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
-import { serve } from 'nacre/server'
 import { expect, it } from 'vitest'
 import { CALL_HEADER } from '../../lib/protocol/headers.js'
 import { failingProxy, linesOf } from '../helpers/failing-proxy.js'

@@ -1,9 +1,9 @@
 /** What is special about a copy-on-write workspace of a client: its requests. */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { serve } from '@nacre/server'
 import type { SandboxError, SandboxOptions } from 'nacre'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
-import { serve } from 'nacre/server'
 import { describe, expect, it } from 'vitest'
 import { linesOf } from '../helpers/failing-proxy.js'
 import { withServer } from '../helpers/http.js'

@@ -25,13 +25,13 @@ const USE = `
 const EXPECTED = 'over HTTP,in a container,true,COMMAND_FAILED,OptionError\n'
 
 beforeAll(async () => {
-  consumer = await createConsumer()
+  consumer = await createConsumer(['@nacre/server'])
   consumer.write(
     'imports.mjs',
     `import { OptionError, Sandbox, SandboxError } from 'nacre'
     import { SandboxClient } from 'nacre/client'
     import { Session } from 'nacre/container'
-    import { serve } from 'nacre/server'
+    import { serve } from '@nacre/server'
     ${USE}`,
   )
   consumer.write(
@@ -39,10 +39,10 @@ beforeAll(async () => {
     `const { OptionError, Sandbox, SandboxError } = require('nacre')
     const { SandboxClient } = require('nacre/client')
     const { Session } = require('nacre/container')
-    const { serve } = require('nacre/server')
+    const { serve } = require('@nacre/server')
     void (async () => {${USE}})()`,
   )
-}, 60_000)
+}, 120_000)
 
 afterAll(() => consumer.remove())
 

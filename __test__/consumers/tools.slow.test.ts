@@ -9,7 +9,7 @@ let consumer: Consumer
 beforeAll(async () => {
   consumer = await createConsumer([
     ...['vitest', 'vite', '@types/node', 'rolldown', 'esbuild', 'rollup', 'webpack', '@rspack/core'],
-    '@rollup/plugin-node-resolve',
+    ...['@rollup/plugin-node-resolve', '@nacre/server'],
   ])
   consumer.write(
     'main.js',
@@ -39,7 +39,7 @@ beforeAll(async () => {
       await sandbox.destroy()
     })`,
   )
-}, 60_000)
+}, 120_000)
 
 afterAll(() => consumer.remove())
 
@@ -69,7 +69,7 @@ function mockingServerSuite(mock: string, from: string): string {
     ${MODULES.map((name) => mocking(mock, name)).join('\n')}
     test('a server and a client run', async () => {
       const { Sandbox } = await import('nacre')
-      const { serve } = await import('nacre/server')
+      const { serve } = await import('@nacre/server')
       const { SandboxClient } = await import('nacre/client')
       const sandbox = new Sandbox()
       const tokenFile = ${JSON.stringify(path.join(consumer.directory, 'token'))}
@@ -100,7 +100,10 @@ describe('a test that uses nacre passes', () => {
 
   it('in vitest, with modules of Node mocked and nacre in the bundle', async () => {
     consumer.write('mock.test.js', mockingSuite('vi.mock', 'vitest'))
-    consumer.write('vitest.config.js', `export default { test: { server: { deps: { inline: ['nacre'] } } } }`)
+    consumer.write(
+      'vitest.config.js',
+      `export default { test: { server: { deps: { inline: ['nacre', '@nacre/server'] } } } }`,
+    )
     consumer.write('mock-server.test.js', mockingServerSuite('vi.mock', 'vitest'))
     const args = ['run', '--root', consumer.directory, 'mock.test.js', 'mock-server.test.js']
     expect(await consumer.runTool('vitest', ...args)).toMatch(/Tests .*2 passed/)

@@ -15,7 +15,7 @@ import { SandboxClient } from 'nacre/client'
 import { createSessionClass, type Session } from 'nacre/container'
 import type { FleetSandbox, SandboxFleet } from '@nacre/fleet'
 import type { JobQueue, JobWorkerOptions, QueueJob } from '@nacre/queue'
-import { createServer, type Server } from 'nacre/server'
+import { createServer, type Server } from '@nacre/server'
 
 const options: SandboxOptions = { env: { NAME: 'you', GONE: undefined }, timeout: 10_000 }
 
@@ -61,7 +61,7 @@ const BARE = `
 import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { Session } from 'nacre/container'
-import { serve } from 'nacre/server'
+import { serve } from '@nacre/server'
 const sandbox = new Sandbox()
 export const signal = (await sandbox.exec('echo', { signal: new AbortController().signal })).signal
 export const names = [SandboxClient.name, Session.name, serve.name]
@@ -75,11 +75,11 @@ async function compile(name: string, files: string[], options: object): Promise<
 }
 
 beforeAll(async () => {
-  consumer = await createConsumer(['@types/node'])
+  consumer = await createConsumer(['@types/node', '@nacre/fleet', '@nacre/queue', '@nacre/server'])
   consumer.write('main.ts', PROGRAM)
   consumer.write('main.cts', PROGRAM)
   consumer.write('dynamic.cts', "void import('nacre').then(({ Sandbox }) => console.log(typeof Sandbox))")
-}, 60_000)
+}, 120_000)
 
 afterAll(() => consumer.remove())
 

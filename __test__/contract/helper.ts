@@ -2,9 +2,9 @@
  * The places that the contract is checked in: a sandbox in this process, and a client of one behind a real server.
  */
 import { readFileSync } from 'node:fs'
+import { serve } from '@nacre/server'
 import type { Sandbox } from 'nacre'
 import { type ClientOptions, SandboxClient } from 'nacre/client'
-import { serve } from 'nacre/server'
 import { it } from 'vitest'
 import { type Expectations, type Workplace, withSandbox } from '../helpers/invariants.js'
 import { identity, listProcesses } from '../helpers/proc.js'

@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { sandboxdOptions } from '../../lib/calls/server.js'
+import { sandboxdOptions } from '../../packages/server/lib/options.js'
 
 const root = path.dirname(path.dirname(__dirname))
 const dockerfile = readFileSync(path.join(root, 'Dockerfile'), 'utf8')
@@ -154,7 +154,7 @@ describe('the template of agent-sandbox', () => {
 
   it('has the packages of sandboxd in the image, in the versions that are tested', () => {
     const { devDependencies, peerDependencies } = JSON.parse(
-      readFileSync(path.join(root, 'package.json'), 'utf8'),
+      readFileSync(path.join(root, 'packages/server/package.json'), 'utf8'),
     )
     const names = Object.keys(peerDependencies).filter((name) => name.includes('grpc'))
     expect(names).toHaveLength(4)

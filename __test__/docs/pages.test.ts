@@ -18,7 +18,7 @@ import {
   scriptOf,
 } from '../helpers/markdown.js'
 
-/** Its commands need a server; `__test__/server/examples.test.ts` runs them. */
+/** Its commands need a server; `packages/server/__test__/examples.test.ts` runs them. */
 const WITH_SERVER = 'docs/http.md'
 
 for (const page of pages()) {

@@ -14,7 +14,7 @@ let browser: Browser
 
 beforeAll(async () => {
   browser = await launchChromium()
-  example = await openExample('web-terminal', ['@xterm/xterm', '@xterm/addon-fit'])
+  example = await openExample('web-terminal', ['@nacre/server', '@xterm/xterm', '@xterm/addon-fit'])
   program = example.start('main.js')
   let printed = ''
   program.stdout?.on('data', (data) => {

@@ -69,7 +69,7 @@ describe('a server that is killed and started anew', () => {
     const port = await freePort()
     const program = `
       const sandbox = new Sandbox({ cwd: '/tmp', jobsRoot: '${base}/jobs', stateDir: '${base}/state' })
-      require('nacre/server').serve(sandbox, { port: ${port} }).then(() => print('listens'))
+      require('@nacre/server').serve(sandbox, { port: ${port} }).then(() => print('listens'))
     `
     const sandbox = new Sandbox({ jobsRoot: `${base}/jobs`, stateDir: `${base}/own` })
     const client = new SandboxClient({ url: `http://127.0.0.1:${port}` })

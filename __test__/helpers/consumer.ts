@@ -1,11 +1,19 @@
 /** A project with nacre installed, like a user's: the packages of `npm run build:packages`, unpacked into node_modules. */
 import { execFile } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { promisify } from 'node:util'
 import { VERSION } from '../../lib/addon/platforms.js'
-import { companions } from '../../scripts/packages/companions.mjs'
 import { stageCompanion, stageMain } from '../../scripts/packages/stage.mjs'
 import { hostTarget, packageName } from '../../scripts/packages/targets.mjs'
 
@@ -24,14 +32,26 @@ export interface Consumer {
   remove(): void
 }
 
-/** `packages` are additional packages from this repository's node_modules, as links. */
+/**
+ * `packages` are additional packages: companions of nacre like `@nacre/server` with their dependencies, and others from this
+ * repository's node_modules, as links.
+ */
 export async function createConsumer(packages: string[] = []): Promise<Consumer> {
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-consumer-'))
   const modules = path.join(directory, 'node_modules')
   await stageMain(root, path.join(modules, 'nacre'))
-  for (const name of companions(root)) stageCompanion(root, name, path.join(modules, '@nacre', name))
   putPlatformPackage(path.join(modules, packageName(hostTarget())))
+  const linked: string[] = []
   for (const name of packages) {
+    const [, companion] = /^@nacre\/(.*)/.exec(name) ?? []
+    if (companion === undefined) linked.push(name)
+    else {
+      stageCompanion(root, companion, path.join(modules, name))
+      const { dependencies = {} } = JSON.parse(readFileSync(path.join(modules, name, 'package.json'), 'utf8'))
+      linked.push(...Object.keys(dependencies))
+    }
+  }
+  for (const name of linked) {
     const link = path.join(modules, name)
     mkdirSync(path.dirname(link), { recursive: true })
     if (!existsSync(link)) symlinkSync(path.join(root, 'node_modules', name), link)

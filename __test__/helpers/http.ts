@@ -1,5 +1,5 @@
 /** A sandbox behind a real server on loopback, and the raw requests of its clients. */
-import { type ServeOptions, type Serving, serve } from 'nacre/server'
+import { type ServeOptions, type Serving, serve } from '@nacre/server'
 import { type Expectations, type Workplace, withSandbox } from './invariants.js'
 import { until } from './until.js'
 

@@ -1,8 +1,8 @@
 /** Clients of a terminal: through a WebSocket, and through raw HTTP and WebSocket frames. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
-import { serve } from 'nacre/server'
 import { WebSocket } from 'ws'
 import type { Body } from './http.js'
 import { until } from './until.js'

@@ -38,7 +38,7 @@ const pollution = {
 const COMMAND = 'echo out:$POLLUTED; pwd; cat'
 
 const program = `
-  const { serve } = require('nacre/server')
+  const { serve } = require('@nacre/server')
   const { SandboxClient } = require('nacre/client')
   const main = async () => {
     const sandbox = new Sandbox({ cwd: '/tmp', jobsRoot: process.env.DIRECTORY })

@@ -5,10 +5,12 @@
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -118,7 +120,7 @@ describe('the installed packages', () => {
 
   it('name the licences of what is inside them', () => {
     const read = (name: string) => readFileSync(path.join(project, 'node_modules', name, 'NOTICE'), 'utf8')
-    for (const name of ['hono', 'ws', 'commander']) expect(read('nacre')).toMatch(`- ${name} `)
+    for (const name of ['commander', 'eventsource-parser']) expect(read('nacre')).toMatch(`- ${name} `)
     for (const name of ['tokio', 'napi', 'serde_json', 'musl'])
       expect(read(packageName(target))).toMatch(`- ${name} `)
   })
@@ -136,15 +138,6 @@ describe('without a compiler on PATH', () => {
       expect((await inProject(runtime, main, 'exec', 'echo ran')).stdout).toBe('ran\n')
     })
   }
-
-  it(
-    'the server answers',
-    () =>
-      withServer(async (url) => {
-        expect((await fetch(`${url}/healthz`)).status).toBe(200)
-      }),
-    30_000,
-  )
 })
 
 /** Unpacks a companion package into the project, and links the repository's copies of its dependencies. */
@@ -154,8 +147,72 @@ function putCompanion(name: string, dependencies: string[]): void {
   mkdirSync(unpacked)
   execFileSync('tar', ['-xzf', companion(name), '--strip-components=1', '-C', unpacked])
   for (const dependency of dependencies)
-    symlinkSync(path.join(root, 'node_modules', dependency), path.join(modules, dependency))
+    if (!existsSync(path.join(modules, dependency)))
+      symlinkSync(path.join(root, 'node_modules', dependency), path.join(modules, dependency))
 }
+
+describe('@nacre/server', () => {
+  it('gives nacre its verb, and is named where it is not installed', async () => {
+    const command = ['node_modules/nacre/dist/cli/main.js', 'serve', '--help']
+    const { code, stderr } = await inProject('node', ...command.slice(0, -1)).catch((error) => error)
+    expect([code, stderr]).toEqual([2, 'nacre: nacre serve needs @nacre/server: npm install @nacre/server\n'])
+    putCompanion('server', ['@fastify', '@hono', 'hono', 'ws'])
+    expect((await inProject('node', ...command)).stdout).toContain('serve a sandbox over HTTP')
+  })
+
+  it('is not called missing when only a part of it is', async () => {
+    const part = path.join(project, 'node_modules/@nacre/server/dist/cli/serve.js')
+    renameSync(part, `${part}.away`)
+    const command = ['node_modules/nacre/dist/cli/main.js', 'serve']
+    const { stderr } = await inProject('node', ...command).catch((error) => error)
+    renameSync(`${part}.away`, part)
+    expect(stderr).toContain(part)
+    expect(stderr).not.toContain('npm install')
+  })
+
+  it(
+    'answers',
+    () =>
+      withServer(async (url) => {
+        expect((await fetch(`${url}/healthz`)).status).toBe(200)
+      }),
+    30_000,
+  )
+
+  const USE = `
+    void (async () => {
+      const sandbox = new Sandbox()
+      const server = await serve(sandbox, { port: 0, handleSignals: false })
+      const client = new SandboxClient({ url: server.url })
+      const { code } = await client.exec('exit 3', { check: true }).catch((error) => error)
+      createServer(client)
+      let refusal
+      try { createServer({}) } catch (error) { refusal = error }
+      await client.destroy()
+      await server.close()
+      await sandbox.destroy()
+      console.log(code, refusal instanceof OptionError)
+    })()
+  `
+  const names = [
+    ['nacre', 'OptionError, Sandbox'],
+    ['nacre/client', 'SandboxClient'],
+    ['@nacre/server', 'createServer, serve'],
+  ]
+  const programs = {
+    'server.mjs': names.map(([from, list]) => `import { ${list} } from '${from}'\n`),
+    'server.cjs': names.map(([from, list]) => `const { ${list} } = require('${from}')\n`),
+  }
+
+  it.each(['node', 'bun'].flatMap((runtime) => Object.entries(programs).map((file) => [runtime, ...file])))(
+    'knows the sandboxes of nacre, and shares its error classes, on %s in %s',
+    async (runtime, file, head) => {
+      writeFileSync(path.join(project, String(file)), [...head, USE].join(''))
+      expect((await inProject(String(runtime), String(file))).stdout).toBe('COMMAND_FAILED true\n')
+    },
+    30_000,
+  )
+})
 
 /** Runs a test with a server of the installed packages. */
 async function withServer(test: (url: string) => Promise<void>): Promise<void> {

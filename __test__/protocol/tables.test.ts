@@ -1,14 +1,13 @@
 /** One table per call: the reader, JSON, the OpenAPI document and the docs have the same options. */
+
+import { createServer } from '@nacre/server'
 import { Sandbox } from 'nacre'
-import { createServer } from 'nacre/server'
+import { decodeOptions, encodeOptions, milliseconds, readOptions } from 'nacre/internal'
+import { execOptions, sendable } from 'nacre/internal/server'
 import { describe, expect, it } from 'vitest'
-import { sessionExecOptions } from '../../lib/calls/exec.js'
-import { calls } from '../../lib/protocol/calls.js'
-import { decodeOptions, encodeOptions, sendable } from '../../lib/protocol/codec.js'
-import { milliseconds } from '../../lib/schema/numbers.js'
-import { readOptions } from '../../lib/schema/read.js'
-import { readJson, shape } from '../../lib/server/request-json.js'
-import { texts } from '../../lib/server/texts.js'
+import { calls } from '../../dist/protocol/calls.js'
+import { readJson, shape } from '../../packages/server/lib/request-json.js'
+import { texts } from '../../packages/server/lib/texts.js'
 import { faultsOf } from '../../scripts/texts.mjs'
 
 interface Schema {
@@ -39,7 +38,7 @@ it.each(calls.filter(({ route }) => route !== undefined))(
 )
 
 it('an option that is added to a table is read, sent and taken', () => {
-  const table = { ...sessionExecOptions, patience: { ...milliseconds, default: 70 } }
+  const table = { ...execOptions, patience: { ...milliseconds, default: 70 } }
   expect(readOptions(table, { patience: 7.5 }, 'exec')).toEqual({ patience: 8 })
   expect(() => readOptions(table, { patience: -1 }, 'exec')).toThrow(
     'patience must be a number of milliseconds from 0 to 2147483647, not -1',

@@ -1,7 +1,8 @@
 /** Compiled, never run: what the types of the client and the server allow and refuse. */
+
+import { createServer, type Serving, serve } from '@nacre/server'
 import type { ExecResult, Process, Sandbox, SandboxError, Service, Session } from 'nacre'
 import { SandboxClient } from 'nacre/client'
-import { createServer, type Serving, serve } from 'nacre/server'
 
 /** Compiles only when both types are the same. */
 function same<A, B>(..._proof: [A] extends [B] ? ([B] extends [A] ? [] : [never]) : [never]): void {}

@@ -6,13 +6,13 @@ import * as implementedClient from '../../lib/client.js'
 import * as implementedContainer from '../../lib/container/index.js'
 import * as implemented from '../../lib/index.js'
 import * as implementedOtel from '../../lib/otel/index.js'
-import * as implementedServer from '../../lib/server/index.js'
 import type * as promisedOtel from '../../otel.js'
 import type * as promisedFleet from '../../packages/fleet/index.js'
 import * as implementedFleet from '../../packages/fleet/lib/index.js'
 import type * as promisedQueue from '../../packages/queue/index.js'
 import * as implementedQueue from '../../packages/queue/lib/index.js'
-import type * as promisedServer from '../../server.js'
+import type * as promisedServer from '../../packages/server/index.js'
+import * as implementedServer from '../../packages/server/lib/index.js'
 
 export const entry: typeof promised = implemented
 export const container: typeof promisedContainer = implementedContainer

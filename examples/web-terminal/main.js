@@ -1,7 +1,7 @@
 /** Serves a sandbox, and a page with a terminal in it. */
 import { randomBytes } from 'node:crypto'
+import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
-import { serve } from 'nacre/server'
 import { servePage } from './page.js'
 
 const page = await servePage(Number(process.env.PORT ?? 0))

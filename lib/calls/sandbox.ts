@@ -391,7 +391,7 @@ export declare class Sandbox {
    * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
    * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
    *
-   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A {@link SandboxClient} rejects with
+   * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A `SandboxClient` rejects with
    * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
    */
   fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>

@@ -1,6 +1,6 @@
 /**
- * The verbs of companion packages: `nacre worker` and `nacre queue` of `@nacre/queue`. A program that has nacre without the
- * package gets a sentence that says how to install it.
+ * The verbs of companion packages: `nacre serve` of `@nacre/server`, `nacre worker` and `nacre queue` of `@nacre/queue`. A
+ * program that has nacre without the package gets a sentence that says how to install it.
  */
 import type { Command } from 'commander'
 import { OptionError } from '../base/errors.js'
@@ -10,7 +10,10 @@ interface Companion {
   addVerbs(program: Command, finish: Finish): void
 }
 
-const COMPANIONS = [{ name: '@nacre/queue', verbs: ['worker', 'queue'] }]
+const COMPANIONS = [
+  { name: '@nacre/server', verbs: ['serve'] },
+  { name: '@nacre/queue', verbs: ['worker', 'queue'] },
+]
 
 /** Adds all of them. Never looks in the working directory, which may be that of the commands. */
 export async function addCompanionVerbs(program: Command, finish: Finish): Promise<void> {
@@ -26,8 +29,10 @@ async function load(name: string): Promise<Companion | undefined> {
   try {
     return (await import(module)) as Companion
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ERR_MODULE_NOT_FOUND') throw error
-    return undefined
+    const { code, message } = error as NodeJS.ErrnoException
+    // Another one that it needs may be missing as well.
+    if (code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${name}`)) return undefined
+    throw error
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the verbs of companion packages share with those of nacre. See lib/internal.ts. */
 
 export { type Command, InvalidArgumentError } from 'commander'
+export { OptionError } from '../base/errors.js'
 export { checkSandbox } from './check-sandbox.js'
 export { followUntilSignal } from './detach.js'
 export { withExamples } from './examples.js'

@@ -19,12 +19,11 @@ import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
 import { addCp } from './remote/cp.js'
 import { addLs } from './remote/ls.js'
-import { addServe } from './serve.js'
 import { addTry } from './try.js'
 import type { Finish, Verb } from './verb.js'
 import { addWorkspace } from './workspace.js'
 
-const VERBS: Verb[] = [addExec, addTry, addWorkspace, addServe, addCp, addLs, addDoctor, addCompletion]
+const VERBS: Verb[] = [addExec, addTry, addWorkspace, addCp, addLs, addDoctor, addCompletion]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
 
 export function createProgram(finish: Finish): Command {

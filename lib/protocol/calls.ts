@@ -26,7 +26,6 @@ import { logOptions, logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
 import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { limitOptions, sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
-import { createServerOptions, sandboxdOptions, serveOptions } from '../calls/server.js'
 import { serviceOptions } from '../calls/service.js'
 import { historyOptions, sessionOptions } from '../calls/session.js'
 import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../calls/waits.js'
@@ -90,9 +89,6 @@ export const calls: readonly Call[] = [
   { name: 'workspace.diff', table: workspaceDiffOptions, route: '/v1/workspace/diff' },
   { name: 'workspace.commit', table: workspaceCommitOptions, route: '/v1/workspace/commit' },
   { name: 'workspace.discard', table: workspaceDiscardOptions, route: '/v1/workspace/discard' },
-  { name: 'createServer', table: createServerOptions, local: true },
-  { name: 'serve', table: serveOptions, local: true },
-  { name: 'sandboxd of serve', table: sandboxdOptions, local: true },
   { name: 'new Session of nacre/container', table: containerSessionOptions, local: true },
   { name: 'exec of nacre/container', table: containerExecOptions, local: true },
   { name: 'execStream of nacre/container', table: containerStreamOptions, local: true },

@@ -3,8 +3,8 @@
  *
  * Each call has one table of options, below its public interface in `lib/calls`, by which the compiler checks it. The
  * following use the table: the reader in `schema/read.ts` and its messages, both ends of the JSON codec
- * (`protocol/codec.ts`), the server's reader of requests (`server/request-json.ts`), the OpenAPI document
- * (`server/document.ts`) and docs/options.md. Texts come from the comments of the interface (`scripts/texts.mjs`).
+ * (`protocol/codec.ts`), the reader of requests and the OpenAPI document of `@nacre/server`, and docs/options.md. Texts come
+ * from the comments of the interface (`scripts/texts.mjs`).
  */
 
 /** Checks one value and returns it in internal form. Throws OptionError naming `name` and its bounds. */

@@ -2,7 +2,7 @@
  * The members of replies: how each crosses HTTP as JSON, and its type in the OpenAPI document.
  *
  * Each result has one table below its public interface (`lib/calls`), by which the compiler checks it. The server
- * encodes by it, the client decodes by it, and the document has its schemas (`server/document.ts`).
+ * encodes by it, the client decodes by it, and the document has its schemas (document.ts of `@nacre/server`).
  */
 import { fromBase64 } from '../base/base64.js'
 import { SandboxError } from '../base/errors.js'

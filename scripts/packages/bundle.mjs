@@ -1,13 +1,13 @@
 /**
  * Bundles `lib/` into the `dist/` of the published package: the entry points of package.json, chunks for shared code, and
- * the dependencies of the server and the command line. So an installed nacre has no dependencies.
+ * the dependencies of the client and the command line. So an installed nacre has no dependencies.
  *
  * The client is bundled twice. On Node and Bun it shares its code and its error classes with `nacre`. For browsers it is
  * one file that imports nothing, since the shared chunks import modules of Node.
  *
  * `#embedded` is not bundled: a runtime or a bundler chooses one of its two files, which are copied as compiled. Neither
- * are the optional peers: `@opentelemetry/api` must be the program's own instance, and only sandboxd and the verbs of
- * companion packages load the others.
+ * are the optional peers: `@opentelemetry/api` must be the program's own instance, and the companion packages are loaded by
+ * their verbs alone.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -105,7 +105,7 @@ function reachable(entry, context) {
   return found
 }
 
-/** Maps `dist/server/index.js` of package.json to `lib/server/index.ts`. */
+/** Maps `dist/otel/index.js` of package.json to `lib/otel/index.ts`. */
 function entries({ exports, bin }) {
   const files = [...Object.values(exports).map((entry) => entry.default), bin.nacre]
   return files.flatMap((file) => /^(?:\.\/)?dist\/(.*)\.js$/.exec(file ?? '')?.[1] ?? [])

@@ -56,8 +56,8 @@ export function stageCompanion(root, name, directory) {
     'false',
   ]
   compileTypeScript('-p', source, '--outDir', path.join(directory, 'dist'), ...plain)
-  for (const file of ['index.d.ts', 'README.md'])
-    copyFileSync(path.join(source, file), path.join(directory, file))
+  for (const name of [...manifest.files.filter((name) => name !== 'dist'), 'README.md'])
+    cpSync(path.join(source, name), path.join(directory, name), { recursive: true })
   copyFileSync(path.join(root, 'LICENSE'), path.join(directory, 'LICENSE'))
   writeManifest(directory, manifest)
 }

@@ -1,6 +1,6 @@
 /** The reference page of the HTTP API: every route with its parameters and schemas, from the OpenAPI document. */
 import { Sandbox } from '../../dist/index.js'
-import { createServer } from '../../dist/server/index.js'
+import { createServer } from '../../packages/server/dist/index.js'
 
 const HEAD = `# HTTP schemas
 

@@ -32,7 +32,7 @@ const browser = ['__test__/examples/web-terminal.test.ts', '__test__/consumers/b
 
 /** Fleets, queues and sandboxd: servers, pods and workers in separate processes. Queues need Redis. */
 const machines = [
-  '__test__/sandboxd/!(*.slow|*.measured).test.ts',
+  'packages/server/__test__/sandboxd/!(*.slow|*.measured).test.ts',
   'packages/{fleet,queue}/__test__/!(*.slow|*.measured).test.ts',
 ]
 

@@ -1,9 +1,9 @@
 /** Workers whose jobs run behind a server. */
 import { existsSync, writeFileSync } from 'node:fs'
 import { JobWorker } from '@nacre/queue'
+import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
 import { SandboxClient } from 'nacre/client'
-import { serve } from 'nacre/server'
 import { expect, it } from 'vitest'
 import { until } from '../../../__test__/helpers/until.js'
 import { ended, TIMES, withQueue } from './place.js'

@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
-import { serve } from 'nacre/server'
 
 const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-pod-host-'))
 const pods = new Map()

@@ -1,0 +1,96 @@
+/**
+ * What `@nacre/server` shares with nacre, beside lib/internal.ts: how calls are read and answered over HTTP. No program of a
+ * user may import it: the package needs exactly its own version of nacre, and anything here may change in any release.
+ */
+
+export { NativeBackend } from './backends/native/backend.js'
+export { httpStatus } from './backends/native/processes/http-probe.js'
+export type { LocalProcess } from './backends/native/processes/process.js'
+export { fs, os } from './base/builtin.js'
+export { meaningOf } from './base/errors.js'
+export { ownOnly, owns } from './base/own.js'
+export { checkpointOptions } from './calls/checkpoint.js'
+export { execOptions, execResult } from './calls/exec.js'
+export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from './calls/files.js'
+export { filesystemOptions, isolationOptions, networkOptions } from './calls/isolation.js'
+export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
+export { logEvent } from './calls/logs.js'
+export {
+  killOptions,
+  PROCESS_STATUSES,
+  processOptions,
+  processStatus,
+  terminal,
+  terminalOptions,
+} from './calls/process.js'
+export { limitOptions, setEnvVarsOptions } from './calls/sandbox.js'
+export { serviceOptions } from './calls/service.js'
+export { historyOptions, sessionOptions } from './calls/session.js'
+export {
+  portOptions,
+  statusOptions,
+  waitForLogOptions,
+  waitForPortOptions,
+  waitOptions,
+} from './calls/waits.js'
+export {
+  workspaceChangesOptions,
+  workspaceCommitOptions,
+  workspaceDiffOptions,
+  workspaceDiscardOptions,
+} from './calls/workspace.js'
+export { type Sendable, sendable } from './protocol/codec.js'
+export type { Endpoint, NamedProcess } from './protocol/endpoints.js'
+export * as endpoints from './protocol/endpoints.js'
+export { CALL_HEADER, INSTANCE_HEADER, RECEIVED_HEADER } from './protocol/headers.js'
+export { MOST_KEEP_MS } from './protocol/keep.js'
+export { DEFAULT_SESSION, readExec } from './requests/exec.js'
+export {
+  planFileCopy,
+  planFileList,
+  planFileRemove,
+  planFileRename,
+  planFileStream,
+  planFileWatch,
+  planFileWrite,
+} from './requests/files.js'
+export { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from './requests/jobs.js'
+export { planFilter, planLogStream, planLogs, readKill } from './requests/logs.js'
+export { readProcess } from './requests/process.js'
+export { healthCheck, readService } from './requests/service.js'
+export { linePattern, planWait, planWaitForLog, planWaitForPort } from './requests/waits.js'
+export {
+  planChanges,
+  planCheckpoint,
+  planCommit,
+  planDiff,
+  planDiscard,
+  readCheckpoint,
+} from './requests/workspace.js'
+export { AS_STARTED } from './run/start-process.js'
+export type { Backend, FileSource, FilesBackend, ProcessBackend, ServiceBackend } from './sandbox/backend.js'
+export { backendOf } from './sandbox/facade.js'
+export { closeInput, resize, write } from './sandbox/process.js'
+export { openStream, runToEnd, setEnv } from './sandbox/runner.js'
+export { base64, command, data, type WireData } from './schema/command.js'
+export { text as textKind } from './schema/constructors.js'
+export { hostName, origins, requestPath, serverToken, statusCode, variablePrefix } from './schema/http.js'
+export type { OptionInput, OptionsSchema, OptionTable, Schema, Typed } from './schema/kind.js'
+export { identifier, readId } from './schema/names.js'
+export { number as numberKind } from './schema/numbers.js'
+export { type CheckedPath, checkPath, directory, filePath } from './schema/paths.js'
+export { unknownOption } from './schema/read.js'
+export {
+  boolean,
+  encodeOutput,
+  list,
+  number,
+  optional,
+  type Reply,
+  type ReplyValue,
+  reply,
+  text,
+  yes,
+} from './schema/reply.js'
+export { killSignal } from './schema/signals.js'
+export { switchable } from './schema/values.js'

@@ -1,0 +1,164 @@
+/**
+ * `nacre serve`: a sandbox over HTTP, until a signal ends it.
+ */
+
+import type { SandboxOptions } from 'nacre'
+import type { Preset } from 'nacre/internal'
+import {
+  type Command,
+  checkSandbox,
+  existingDirectory,
+  InvalidArgumentError,
+  isolationOption,
+  OptionError,
+  stderrLogger,
+  withExamples,
+} from 'nacre/internal/cli'
+import type { SandboxdOptions, ServingSandboxd } from '../public.js'
+
+interface Options {
+  host?: string
+  port?: number
+  tokenFile?: string
+  allowOrigin?: string[]
+  cwd?: string
+  jobsRoot?: string
+  isolation?: Preset
+  copyOnWrite?: true | string
+  undoSteps?: number
+  sandboxd?: boolean
+  grpcPort?: number
+  restPort?: number
+  root?: string
+  sandboxdHost?: string
+  metadataPrefix?: string
+}
+
+export function addServe(program: Command): void {
+  const serve = program
+    .command('serve')
+    .description(
+      'serve a sandbox over HTTP; SIGTERM and SIGINT end the server and every process in the sandbox',
+    )
+    .option('--port <number>', 'the port to listen on; 0 selects a free port (default: 4747)', wholeNumber)
+    .option(
+      '--host <address>',
+      'the address to listen on; any address except loopback needs a token (default: 127.0.0.1)',
+    )
+    .option('--token-file <file>', 'a file with the token that requests must send; at least 16 characters')
+    .option('--allow-origin <origins...>', 'origins of web pages that may send requests')
+    .option(
+      '--cwd <directory>',
+      'the directory in which sessions start (default: the current one)',
+      existingDirectory,
+    )
+    .option('--jobs-root <directory>', 'the directory of durable jobs')
+    .addOption(isolationOption())
+    .option(
+      '--copy-on-write [id]',
+      'keep changes of --cwd in a private layer until a client commits them; with an id, also after the end of the server',
+    )
+    .option(
+      '--undo-steps <number>',
+      'how many of the last commands a client of --copy-on-write can take back (default: 0)',
+      wholeNumber,
+    )
+    .option(
+      '--sandboxd',
+      "also serve the runtime API of Kubernetes' agent-sandbox, which has no authentication",
+    )
+    .option(
+      '--grpc-port <number>',
+      'the port of the gRPC service of sandboxd; 0 selects a free port (default: 9090)',
+      wholeNumber,
+    )
+    .option(
+      '--rest-port <number>',
+      'the port of the REST API of sandboxd; 0 selects a free port (default: 8080)',
+      wholeNumber,
+    )
+    .option(
+      '--root <directory>',
+      'the directory that confines all paths of sandboxd; created if missing (default: /workspace)',
+    )
+    .option(
+      '--sandboxd-host <address>',
+      'the address that both ports listen on, whatever --host is (default: 127.0.0.1)',
+    )
+    .option(
+      '--metadata-prefix <prefix>',
+      'the prefix of the variables that sandboxd shows to all clients (default: SANDBOX_)',
+    )
+    .action(run)
+  withExamples(serve, [
+    ['nacre serve', 'listens on http://127.0.0.1:4747, for every user of this machine'],
+    ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
+    ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
+    ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
+    ['nacre serve --host 0.0.0.0 --token-file token', 'accepts other machines that send the token'],
+  ])
+}
+
+async function run({
+  cwd,
+  jobsRoot,
+  isolation,
+  copyOnWrite,
+  undoSteps,
+  allowOrigin,
+  ...options
+}: Options): Promise<void> {
+  const { host, port, tokenFile } = options
+  const sandboxd = sandboxdOptions(options)
+  const [{ Sandbox }, { serve }, { isLoopback }] = await Promise.all([
+    import('nacre'),
+    import('../index.js'),
+    import('../guard.js'),
+  ])
+  if (host !== undefined && !isLoopback(host) && tokenFile === undefined)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `--host ${host} can be reached from other machines: give --token-file`,
+    )
+  const workspace = workspaceOf(copyOnWrite, undoSteps)
+  const sandbox = new Sandbox({ cwd, jobsRoot, isolation, workspace, logger: stderrLogger })
+  try {
+    await checkSandbox(sandbox)
+    const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
+    const serving = await serve(sandbox, settings)
+    console.log(`nacre listens on ${serving.url}`)
+    if (serving.sandboxd !== undefined) console.log(describeSandboxd(serving.sandboxd))
+  } catch (error) {
+    await sandbox.destroy()
+    throw error
+  }
+}
+
+/** `--copy-on-write`, with the name of the workspace or without one. */
+function workspaceOf(given: true | string | undefined, undoSteps?: number): SandboxOptions['workspace'] {
+  if (given !== undefined) return { mode: 'copy-on-write', id: given === true ? undefined : given, undoSteps }
+  if (undoSteps !== undefined) throw new OptionError('INVALID_OPTION', '--undo-steps needs --copy-on-write')
+  return undefined
+}
+
+/** The options of sandboxd. Throws OptionError when they are given without it. */
+function sandboxdOptions(options: Options): SandboxdOptions | undefined {
+  const { sandboxd, grpcPort, restPort, root, sandboxdHost, metadataPrefix } = options
+  if (sandboxd) return { grpcPort, restPort, root, host: sandboxdHost, metadataPrefix }
+  const given = { grpcPort, restPort, root, sandboxdHost, metadataPrefix }
+  if (Object.values(given).every((value) => value === undefined)) return undefined
+  throw new OptionError(
+    'INVALID_OPTION',
+    '--grpc-port, --rest-port, --root, --sandboxd-host and --metadata-prefix need --sandboxd',
+  )
+}
+
+function describeSandboxd({ host, grpcPort, restPort, root }: ServingSandboxd): string {
+  const shown = host.includes(':') ? `[${host}]` : host
+  return `sandboxd listens on ${shown}:${grpcPort} (gRPC) and http://${shown}:${restPort}, with the root ${root}`
+}
+
+function wholeNumber(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number.')
+}

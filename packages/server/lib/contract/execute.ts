@@ -1,0 +1,206 @@
+/**
+ * Commands, as clients of a sandbox container run them: with a reply at the end, or as events.
+ */
+
+import type { Encoding, ExecEvent, ExecResult, LogEvent } from 'nacre'
+import { env, flag, milliseconds, oneOf, SandboxError } from 'nacre/internal'
+import {
+  boolean,
+  identifier,
+  number,
+  planLogStream,
+  type ReplyValue,
+  reply,
+  text,
+} from 'nacre/internal/server'
+import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
+import type { ServerContext } from '../context.js'
+import { anyText } from '../parameters.js'
+import { type Given, shape } from '../request-json.js'
+import { type Define, errorEvent } from '../route.js'
+import { events, type ServerEvent } from '../sse.js'
+import type { Sendable } from '../wire.js'
+import { done, exitCodeOf, givenVariables, now, startedReply, timestamp } from './values.js'
+
+const executeBody = shape(
+  {
+    command: anyText,
+    sessionId: identifier,
+    background: flag,
+    timeoutMs: milliseconds,
+    env,
+    cwd: anyText,
+    origin: oneOf(['user', 'internal']),
+  },
+  ['command'],
+  true,
+)
+
+type ExecuteBody = Given<typeof executeBody>
+
+const executedReply = reply({
+  success: boolean,
+  exitCode: number,
+  stdout: text,
+  stderr: text,
+  command: text,
+  duration: number,
+  timestamp,
+  sessionId: text,
+})
+
+type Executed = ReplyValue<typeof executedReply>
+type Started = ReplyValue<typeof startedReply>
+
+const executeReply: Sendable<Executed | Started> = {
+  schema: { anyOf: [executedReply, startedReply] },
+  encode: (value, toBase64) =>
+    Object.hasOwn(value, 'processId')
+      ? startedReply.encode(value as Started, toBase64)
+      : executedReply.encode(value as Executed, toBase64),
+}
+
+const errors = [
+  'INVALID_COMMAND',
+  'SESSION_NOT_FOUND',
+  'SESSION_TERMINATED',
+  'COMMAND_TIMEOUT',
+  'COMMAND_EXECUTION_ERROR',
+]
+
+export function addExecute(define: Define, server: ServerContext): void {
+  const { backend, metrics, processes } = server
+  const options = ({ sessionId = 'default', timeoutMs, env, cwd }: ExecuteBody) => ({
+    sessionId,
+    cwd,
+    env: givenVariables(env),
+    timeout: timeoutMs ?? server.sessionTimeouts.get(sessionId),
+  })
+  const start = ({ command, sessionId, timeoutMs, env, cwd }: ExecuteBody) =>
+    processes.start(command, { sessionId, cwd, timeout: timeoutMs, env: givenVariables(env) })
+
+  define({
+    method: 'POST',
+    path: '/api/execute',
+    summary: 'Runs a command in a session, or starts it in the background.',
+    body: executeBody,
+    reply: executeReply,
+    errors,
+    async handle({ body, signal }) {
+      if (body.background) {
+        const { id, pid, command } = (await start(body)).info
+        return done({ processId: id, pid, command })
+      }
+      try {
+        const running = runToReply(backend, body.command, { ...options(body), signal })
+        return executed((await metrics.command(running)) as ExecResult)
+      } catch (error) {
+        if (isLost(error, body)) return lost(body)
+        throw error
+      }
+    },
+  })
+  define({
+    method: 'POST',
+    path: '/api/execute/stream',
+    summary:
+      'Runs a command and streams its output, as events: start, stdout, stderr, and finally complete or error.',
+    body: executeBody,
+    reply: 'events',
+    errors,
+    async handle({ body, signal }) {
+      if (body.background) {
+        const process = await start(body)
+        const { id: processId, pid, command, startTime } = process.info
+        const first = { type: 'start', command, pid, processId, timestamp: startTime.toISOString() }
+        const begun = performance.now()
+        const translate = (event: LogEvent<Encoding>) =>
+          event.type === 'exit'
+            ? [complete(event, { command, duration: performance.now() - begun, timestamp: event.timestamp })]
+            : [outputEvent(event)]
+        return events(process.output(planLogStream({ signal }, 'output')), translate, [{ data: first }])
+      }
+      // The result has no output: the events had it.
+      const stream = streamToConnection<'utf8'>(backend, body.command, {
+        ...options(body),
+        maxBuffer: 0,
+        signal,
+      })
+      const output = eventsOf(stream)
+      metrics.command(stream.result).catch(() => {})
+      return events(output, (event) => translateEvent(server, event, body))
+    },
+  })
+}
+
+function executed(result: ExecResult): Executed {
+  const { success, stdout, stderr, command, duration, timestamp: begun, sessionId } = result
+  return {
+    success,
+    exitCode: exitCodeOf(result),
+    stdout,
+    stderr,
+    command,
+    duration,
+    timestamp: begun,
+    sessionId,
+  }
+}
+
+function translateEvent(server: ServerContext, event: ExecEvent, body: ExecuteBody): ServerEvent[] {
+  const { type, timestamp } = event
+  switch (type) {
+    case 'start':
+      return [{ data: event }]
+    case 'stdout':
+    case 'stderr':
+      return [{ data: { type, data: event.data, timestamp } }]
+    case 'complete':
+      return [complete(event, event.result)]
+    case 'error':
+      return isLost(event.error, body)
+        ? lostEvents(body, timestamp)
+        : [{ data: errorEvent(server, event.error, 'container', { sessionId: body.sessionId ?? 'default' }) }]
+  }
+}
+
+function outputEvent({ type, data, timestamp }: LogEvent<Encoding> & { data: unknown }): ServerEvent {
+  return { data: { type, data, timestamp } }
+}
+
+/** The events had the output. */
+function complete(
+  end: { exitCode: number | null; signal: string | null },
+  { command, duration, timestamp: begun }: Pick<ExecResult, 'command' | 'duration' | 'timestamp'>,
+): ServerEvent {
+  const exitCode = exitCodeOf(end)
+  const success = exitCode === 0
+  const result = { stdout: '', stderr: '', exitCode, success, command, duration, timestamp: begun }
+  return { data: { type: 'complete', exitCode, result, timestamp: now() } }
+}
+
+/** A command whose directory does not exist fails: that is a result, not an error of the request. */
+function isLost(error: unknown, { cwd }: ExecuteBody): boolean {
+  return cwd !== undefined && error instanceof SandboxError && error.code === 'CWD_NOT_FOUND'
+}
+
+function lostEvents(body: ExecuteBody, timestamp: string): ServerEvent[] {
+  const { command, stderr } = lost(body)
+  return [
+    { data: { type: 'stderr', data: stderr, timestamp } },
+    complete({ exitCode: 1, signal: null }, { command, duration: 0, timestamp }),
+  ]
+}
+
+function lost({ command, cwd, sessionId = 'default' }: ExecuteBody): Executed {
+  return {
+    success: false,
+    exitCode: 1,
+    stdout: '',
+    stderr: `Failed to change directory to '${cwd}'\n`,
+    command,
+    duration: 0,
+    timestamp: now(),
+    sessionId,
+  }
+}

@@ -1,0 +1,176 @@
+/**
+ * Background processes, as clients of a sandbox container know them.
+ */
+import type { ProcessLogs, ProcessStatus } from 'nacre'
+import { env, flag, type Kind, milliseconds, oneOf } from 'nacre/internal'
+import {
+  identifier,
+  list,
+  number,
+  PROCESS_STATUSES,
+  planFilter,
+  planLogStream,
+  processStatus,
+  readId,
+  readKill,
+  reply,
+  text,
+  yes,
+} from 'nacre/internal/server'
+import type { ServerContext } from '../context.js'
+import { anyText, cursorOf, queryNumber } from '../parameters.js'
+import { shape } from '../request-json.js'
+import type { Define } from '../route.js'
+import { events } from '../sse.js'
+import {
+  containerProcess,
+  done,
+  exitCodeOf,
+  givenVariables,
+  now,
+  requireProcess,
+  showProcess,
+  startedReply,
+  timestamp,
+} from './values.js'
+
+const startBody = shape(
+  {
+    command: anyText,
+    sessionId: identifier,
+    processId: identifier,
+    timeoutMs: milliseconds,
+    env,
+    cwd: anyText,
+    encoding: anyText,
+    autoCleanup: flag,
+  },
+  ['command'],
+  true,
+)
+
+const status: Kind<ProcessStatus> = { ...oneOf(PROCESS_STATUSES), json: { schema: processStatus.schema } }
+
+const countReply = reply({ success: yes, cleanedCount: number, timestamp })
+
+/** Those with a name of their own come first: an id could be that name. */
+export function addProcesses(define: Define, { backend, processes }: ServerContext): void {
+  define({
+    method: 'POST',
+    path: '/api/process/start',
+    summary: 'Starts a process in the background.',
+    body: startBody,
+    reply: startedReply,
+    errors: ['INVALID_COMMAND', 'SESSION_NOT_FOUND', 'PROCESS_ALREADY_EXISTS', 'COMMAND_EXECUTION_ERROR'],
+    async handle({ body: { command, sessionId, processId, timeoutMs, env, cwd, autoCleanup } }) {
+      const { info } = await processes.start(command, {
+        ...{ sessionId, processId, cwd, autoCleanup, timeout: timeoutMs },
+        env: givenVariables(env),
+      })
+      const { id, pid, command: shown } = info
+      return done({ processId: id, pid, command: shown })
+    },
+  })
+  define({
+    method: 'GET',
+    path: '/api/process/list',
+    summary: 'Lists the processes.',
+    query: shape({ status }, [], true),
+    reply: reply({ success: yes, processes: list(containerProcess), timestamp }),
+    async handle({ query: { status } }) {
+      const found = await backend.listProcesses(planFilter({ status }))
+      return done({ processes: found.map(showProcess) })
+    },
+  })
+  define({
+    method: 'DELETE',
+    path: '/api/process/kill-all',
+    summary: 'Kills all processes.',
+    reply: countReply,
+    async handle() {
+      return done({ cleanedCount: await backend.killAllProcesses() })
+    },
+  })
+  define({
+    method: 'POST',
+    path: '/api/process/cleanup',
+    summary: 'Removes ended processes from the list.',
+    reply: countReply,
+    async handle() {
+      return done({ cleanedCount: await backend.cleanUpProcesses() })
+    },
+  })
+  define({
+    method: 'GET',
+    path: '/api/process/{processId}',
+    summary: 'Returns the state of a process.',
+    reply: reply({ success: yes, process: containerProcess, timestamp }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params }) {
+      const process = await requireProcess(backend, params.processId)
+      return done({ process: showProcess(process) })
+    },
+  })
+  define({
+    method: 'DELETE',
+    path: '/api/process/{processId}',
+    summary: 'Kills a process. A process that has already ended counts as killed.',
+    query: shape({ signal: anyText }, [], true),
+    reply: reply({ success: yes, processId: text, timestamp }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query: { signal } }) {
+      await backend.process(readId(processId)).kill(readKill(signalOf(signal), undefined, 'killProcess'))
+      return done({ processId })
+    },
+  })
+  define({
+    method: 'GET',
+    path: '/api/process/{processId}/logs',
+    summary: 'Returns the output of a process so far.',
+    reply: reply({ success: yes, processId: text, stdout: text, stderr: text, timestamp }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId } }) {
+      const { stdout, stderr } = (await backend.process(readId(processId)).logs('utf8')) as ProcessLogs
+      return done({ processId, stdout, stderr })
+    },
+  })
+  define({
+    method: 'GET',
+    path: '/api/process/{processId}/stream',
+    summary: 'Streams the past and live output of a process, as events: process_info, stdout, stderr, exit.',
+    query: shape({ cursor: queryNumber }, [], true),
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query: { cursor = 0 }, lastEventId, signal }) {
+      const process = await requireProcess(backend, processId)
+      const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
+      let place = since
+      const info = { type: 'process_info', ...showProcess(process), processId, timestamp: now() }
+      return events(
+        process.output(planLogStream({ since, signal }, 'output')),
+        (event) => {
+          if (event.type === 'exit')
+            return [
+              {
+                id: place,
+                data: { type: 'exit', processId, exitCode: exitCodeOf(event), timestamp: event.timestamp },
+              },
+            ]
+          place = event.cursor
+          return [
+            {
+              id: place,
+              data: { type: event.type, data: event.data, processId, timestamp: event.timestamp },
+            },
+          ]
+        },
+        [{ id: since, data: info }],
+      )
+    },
+  })
+}
+
+/** A number can only come as text here. */
+function signalOf(text: string | undefined): string | number | undefined {
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : text
+}

@@ -1,0 +1,84 @@
+/**
+ * Values that several routes of containers share.
+ */
+
+import type { EnvChanges, ProcessInfo } from 'nacre'
+import { engineError, signalNumber } from 'nacre/internal'
+import {
+  type Backend,
+  number,
+  optional,
+  type ProcessBackend,
+  processStatus,
+  readId,
+  reply,
+  text,
+  yes,
+} from 'nacre/internal/server'
+export interface ContainerProcess extends Pick<ProcessInfo, 'id' | 'pid' | 'command' | 'status'> {
+  startTime: string
+  endTime?: string
+  exitCode?: number
+}
+
+export const containerProcess = reply<ContainerProcess>(
+  {
+    id: text,
+    pid: number,
+    command: text,
+    status: processStatus,
+    startTime: text,
+    endTime: optional(text),
+    exitCode: optional(number),
+  },
+  'ContainerProcess',
+)
+
+/** When a reply was made. */
+export const timestamp = { ...text, description: 'ISO 8601' }
+
+/** Of calls that have no result. */
+export const doneReply = reply({ success: yes, timestamp })
+
+export function done<T>(values: T): T & { success: true; timestamp: string } {
+  return { success: true, ...values, timestamp: now() }
+}
+
+/** The answer when a process was started. */
+export const startedReply = reply({ success: yes, processId: text, pid: number, command: text, timestamp })
+
+export function now(): string {
+  return new Date().toISOString()
+}
+
+/** As in shells, where an end is only a number: 128 and the signal; 1 when it is unknown. Never null. */
+export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; signal: string | null }): number {
+  if (exitCode !== null) return exitCode
+  const number = signal === null ? undefined : signalNumber(signal)
+  return number === undefined ? 1 : 128 + number
+}
+
+export function showProcess({ info }: ProcessBackend): ContainerProcess {
+  const { id, pid, command, status, startTime, endTime } = info
+  return {
+    id,
+    pid,
+    command,
+    status,
+    startTime: startTime.toISOString(),
+    ...(endTime && { endTime: endTime.toISOString(), exitCode: exitCodeOf(info) }),
+  }
+}
+
+/** Rejects with PROCESS_NOT_FOUND. */
+export async function requireProcess(backend: Backend, id: string): Promise<ProcessBackend> {
+  const process = await backend.findProcess(readId(id))
+  if (process === null) throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
+  return process
+}
+
+/** Variables for one command: those to unset are skipped. */
+export function givenVariables(env: EnvChanges | undefined): Record<string, string> {
+  const given = Object.entries(env ?? {}).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(given) as Record<string, string>
+}

@@ -1,0 +1,236 @@
+/**
+ * From an error to the envelope that a client gets: `{ code, message, context, httpStatus, timestamp }`.
+ *
+ * There are two tables. Clients of a sandbox container know only the codes of that container. Clients of `/v1` get
+ * nacre's own codes, and the other properties of an error in `context`, so that they can throw the same error.
+ */
+
+import type { OptionErrorCode, SandboxErrorCode } from 'nacre'
+import { AbortError, OptionError, SandboxError } from 'nacre/internal'
+import { execResult, meaningOf } from 'nacre/internal/server'
+import { RequestError } from './request-json.js'
+import { encodeReply } from './wire.js'
+
+/** Codes of the server itself, with their statuses. */
+const REFUSALS = {
+  VALIDATION_FAILED: 400,
+  UNAUTHORIZED: 401,
+  FORBIDDEN: 403,
+  NOT_FOUND: 404,
+  CALLER_NOT_FOUND: 404,
+  RUN_NOT_FOUND: 404,
+  UPLOAD_NOT_FOUND: 404,
+  CALL_FORGOTTEN: 409,
+  CALL_MISMATCH: 422,
+  INSTANCE_CHANGED: 412,
+  PAYLOAD_TOO_LARGE: 413,
+  REPLY_TOO_LARGE: 500,
+  UNSUPPORTED_MEDIA_TYPE: 415,
+  UPGRADE_REQUIRED: 426,
+  INTERNAL_ERROR: 500,
+  OVERLOADED: 503,
+  SHUTTING_DOWN: 503,
+} as const
+
+/** The message of the refusal of that name. */
+export const SHUTTING_DOWN = 'the server is shutting down, and nothing was started: try again when it is back'
+
+export type RefusalCode = keyof typeof REFUSALS
+
+/** Statuses of errors of the sandbox. Those of clients, fleets and queues do not occur here: CONNECTION_FAILED, HOST_LOST and the like. */
+const SANDBOX_STATUSES: Record<SandboxErrorCode | OptionErrorCode | 'ABORT_ERR', number> = {
+  ABORT_ERR: 503,
+  CHECKPOINT_NOT_FOUND: 404,
+  COMMAND_FAILED: 422,
+  COMMAND_TIMEOUT: 408,
+  CONNECTION_FAILED: 502,
+  CWD_NOT_FOUND: 400,
+  DETACH_FAILED: 409,
+  ENGINE_ERROR: 500,
+  FILE_EXISTS: 409,
+  FILE_NOT_FOUND: 404,
+  FILE_TOO_LARGE: 413,
+  HOST_ID_IN_USE: 409,
+  HOST_LOST: 502,
+  INPUT_CLOSED: 409,
+  INVALID_COMMAND: 400,
+  INVALID_ENV_NAME: 400,
+  INVALID_ID: 400,
+  INVALID_OPTION: 400,
+  INVALID_PATH: 400,
+  IS_A_DIRECTORY: 409,
+  ISOLATION_UNSUPPORTED: 501,
+  JOB_ALREADY_EXISTS: 409,
+  JOB_NOT_FOUND: 404,
+  JOB_RUNNING: 409,
+  LIMIT_UNSUPPORTED: 501,
+  NOT_A_DIRECTORY: 409,
+  NO_SPACE: 507,
+  OUTPUT_LIMIT: 422,
+  PERMISSION_DENIED: 403,
+  PROCESS_ALREADY_EXISTS: 409,
+  PROCESS_EXITED_BEFORE_READY: 500,
+  PROCESS_NOT_FOUND: 404,
+  PROCESS_READY_TIMEOUT: 408,
+  REQUEST_REFUSED: 502,
+  SANDBOX_DESTROYED: 503,
+  ROLLED_BACK: 410,
+  SANDBOX_LOST: 502,
+  SANDBOX_NOT_READY: 502,
+  SESSION_ALREADY_EXISTS: 409,
+  SESSION_DESTROYED: 410,
+  SESSION_NOT_FOUND: 404,
+  SESSION_TERMINATED: 410,
+  SPAWN_FAILED: 500,
+  STATE_DIR_UNAVAILABLE: 500,
+  WORKSPACE_BUSY: 409,
+  WORKSPACE_CONFLICT: 409,
+  WORKSPACE_IN_USE: 409,
+  WORKSPACE_LOST: 410,
+  WORKSPACE_NOT_ENABLED: 409,
+  WORKSPACE_UNSUPPORTED: 501,
+  STREAM_LOCKED: 400,
+}
+
+/** Every code with its status for the container's clients. */
+export const STATUSES: Record<string, number> = { ...SANDBOX_STATUSES, ...REFUSALS }
+
+/** What the container's clients receive instead of a code that they do not know. */
+const CONTAINER_CODES: Record<string, { code: string; status: number }> = {
+  ABORT_ERR: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  COMMAND_FAILED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  CWD_NOT_FOUND: { code: 'VALIDATION_FAILED', status: 400 },
+  ENGINE_ERROR: { code: 'INTERNAL_ERROR', status: 500 },
+  INVALID_ENV_NAME: { code: 'VALIDATION_FAILED', status: 400 },
+  INVALID_ID: { code: 'VALIDATION_FAILED', status: 400 },
+  INVALID_OPTION: { code: 'VALIDATION_FAILED', status: 400 },
+  ISOLATION_UNSUPPORTED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  LIMIT_UNSUPPORTED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  ROLLED_BACK: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  SANDBOX_DESTROYED: { code: 'INTERNAL_ERROR', status: 500 },
+  SPAWN_FAILED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  STATE_DIR_UNAVAILABLE: { code: 'INTERNAL_ERROR', status: 500 },
+  WORKSPACE_IN_USE: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  WORKSPACE_LOST: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+  WORKSPACE_UNSUPPORTED: { code: 'COMMAND_EXECUTION_ERROR', status: 500 },
+}
+
+/** Their messages can name files of this machine, so only the logger receives them. */
+const PRIVATE = new Set(['ENGINE_ERROR', 'STATE_DIR_UNAVAILABLE', 'SPAWN_FAILED'])
+
+/** The server does not do what a request wants. */
+export class Refusal extends Error {
+  readonly code: RefusalCode
+  readonly context: object
+  /** Headers of the response. */
+  readonly headers: Record<string, string>
+
+  constructor(
+    code: RefusalCode,
+    message: string,
+    context: object = {},
+    headers: Record<string, string> = {},
+  ) {
+    super(message)
+    this.code = code
+    this.context = context
+    this.headers = headers
+  }
+}
+
+export interface Envelope {
+  code: string
+  message: string
+  context: Record<string, unknown>
+  httpStatus: number
+  timestamp: string
+}
+
+/** The kind of client, known from the path. */
+export type Dialect = 'container' | 'v1'
+
+export function dialectOf(path: string): Dialect {
+  return path.startsWith('/v1/') ? 'v1' : 'container'
+}
+
+/** The envelope. `subject` has the ids that the request was about: of sessions, processes, jobs. */
+export function envelope(error: unknown, dialect: Dialect, subject: object = {}): Envelope {
+  const { code, message, status, context } = describe(error, dialect)
+  return {
+    code,
+    message,
+    context: { ...subject, ...context },
+    httpStatus: status,
+    timestamp: new Date().toISOString(),
+  }
+}
+
+/** Whether it is a fault of the server: the client gets few details, and the logger the rest. */
+export function isOurFault(error: unknown): boolean {
+  if (error instanceof Refusal || error instanceof OptionError || error instanceof AbortError) return false
+  return !(error instanceof SandboxError) || PRIVATE.has(error.code)
+}
+
+interface Description {
+  code: string
+  message: string
+  status: number
+  context: object
+}
+
+function describe(error: unknown, dialect: Dialect): Description {
+  if (error instanceof Refusal)
+    return { code: error.code, message: error.message, status: REFUSALS[error.code], context: error.context }
+  if (error instanceof OptionError || error instanceof SandboxError || error instanceof AbortError)
+    return dialect === 'v1' ? own(error) : container(error)
+  return { code: 'INTERNAL_ERROR', message: 'an internal error', status: 500, context: {} }
+}
+
+type SandboxFailure = OptionError | SandboxError | AbortError
+
+/**
+ * 408 becomes 504: browsers repeat a request that was answered with 408 on a reused connection, and a command must not
+ * run twice.
+ */
+function own(error: SandboxFailure): Description {
+  const { code } = error
+  const status = SANDBOX_STATUSES[code] === 408 ? 504 : SANDBOX_STATUSES[code]
+  const kind = error instanceof OptionError ? 'OptionError' : error.name
+  const result = error instanceof OptionError ? undefined : error.result
+  const logTail = error instanceof SandboxError ? error.logTail : undefined
+  const shortMessage = error instanceof OptionError ? error.message : error.shortMessage
+  return {
+    code,
+    message: publicMessage(error),
+    status,
+    context: {
+      kind,
+      ...issuesOf(error),
+      ...(result && { result: encodeReply(execResult, result) }),
+      ...(logTail !== undefined && { logTail }),
+      ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
+      ...(error instanceof SandboxError && error.paths !== undefined && { paths: error.paths }),
+      ...(shortMessage !== error.message && { shortMessage }),
+    },
+  }
+}
+
+function container(error: SandboxFailure): Description {
+  const known = { code: error.code, status: SANDBOX_STATUSES[error.code] }
+  const { code, status } = CONTAINER_CODES[error.code] ?? known
+  const exitCode = error instanceof SandboxError ? error.result?.exitCode : undefined
+  return {
+    code,
+    message: publicMessage(error),
+    status,
+    context: error.code === 'SESSION_TERMINATED' ? { exitCode: exitCode ?? null } : issuesOf(error),
+  }
+}
+
+function issuesOf(error: SandboxFailure): object {
+  return error instanceof RequestError ? { issues: error.issues } : {}
+}
+
+function publicMessage(error: SandboxFailure): string {
+  return error instanceof SandboxError && PRIVATE.has(error.code) ? meaningOf(error.code) : error.message
+}

@@ -1,0 +1,120 @@
+/**
+ * Which callers are accepted: those with the token and, without a token, programs of this machine. A page in a browser can
+ * reach this machine too, and is refused unless it is allowed.
+ *
+ * Several checks, since each alone can be bypassed. An `Origin` that is not allowed is a page of another site. A `Host`
+ * that is not this machine's name is a page whose name was made to point here (DNS rebinding): it is sent without an
+ * Origin for GET. Neither kind of page can choose the address of the peer. A header of a proxy means that the peer is the
+ * proxy, and the caller may be anywhere.
+ */
+import { crypto, TOKEN_HEADER } from 'nacre/internal'
+import { Refusal } from './failure.js'
+import type { ServerPlan } from './plan.js'
+
+const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d{1,5})?$/i
+const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/
+
+/** Headers that proxies add. */
+const PROXY_HEADER = /^(?:forwarded|via|x-real-ip|x-forwarded-.+)$/
+
+export class Guard {
+  readonly #digest: Buffer | undefined
+  readonly #origins: Set<string>
+  readonly #isAuthenticated: boolean
+
+  constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan) {
+    this.#isAuthenticated = isAuthenticated
+    this.#digest = token === undefined ? undefined : digest(token)
+    this.#origins = new Set(allowedOrigins)
+  }
+
+  /** Throws a Refusal. `peer` is the address of the other side, undefined when the runtime does not give it. */
+  check(headers: Headers, peer: string | undefined): void {
+    const origin = headers.get('origin')
+    if (origin !== null && !this.#origins.has(origin))
+      throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
+    if (this.#digest !== undefined) {
+      if (!this.#isToken(tokenOf(headers)))
+        throw new Refusal(
+          'UNAUTHORIZED',
+          'the header `Authorization: Bearer <token>` or `X-Nacre-Token: <token>` is missing or wrong',
+        )
+      return
+    }
+    if (this.#isAuthenticated) return
+    const host = headers.get('host')
+    if (host !== null && !isLoopbackName(host))
+      throw new Refusal('FORBIDDEN', 'without a token this server answers to localhost only')
+    if ([...headers.keys()].some((name) => PROXY_HEADER.test(name)))
+      throw new Refusal(
+        'FORBIDDEN',
+        'requests through a proxy need a token: give the server the option token',
+      )
+    if (peer === undefined)
+      throw new Refusal(
+        'FORBIDDEN',
+        'the address of the caller is unknown: give the server the option token, pass the second argument of the ' +
+          "runtime's handler to fetch, or state with the option authenticated that you have checked the request",
+      )
+    if (!LOOPBACK_ADDRESS.test(peer))
+      throw new Refusal('FORBIDDEN', 'without a token this server answers to this machine only')
+  }
+
+  /** Digests have one length, and comparing them takes the same time wherever they differ. */
+  #isToken(given: string): boolean {
+    return this.#digest !== undefined && crypto().timingSafeEqual(digest(given), this.#digest)
+  }
+}
+
+/** The subprotocol by which a page sends its token when it opens a WebSocket: it cannot set headers then. */
+const TOKEN_PROTOCOL = /(?:^|,)\s*nacre\.token\.([^\s,]+)/
+
+/**
+ * The token of a request. Its own header comes first: a proxy that keeps `Authorization` for itself may send another one
+ * in its place.
+ */
+function tokenOf(headers: Headers): string {
+  const own = headers.get(TOKEN_HEADER)
+  if (own !== null) return own
+  const authorization = headers.get('authorization')
+  if (authorization !== null) return /^Bearer +(\S+)$/i.exec(authorization)?.[1] ?? ''
+  if (headers.get('upgrade')?.toLowerCase() !== 'websocket') return ''
+  const [, protocol = ''] = TOKEN_PROTOCOL.exec(headers.get('sec-websocket-protocol') ?? '') ?? []
+  return decoded(protocol)
+}
+
+/** A subprotocol cannot have every character that a token can: those are percent-encoded. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+function digest(text: string): Buffer {
+  return crypto().createHash('sha256').update(text).digest()
+}
+
+/** Whether a header `Host` names this machine. */
+export function isLoopbackName(host: string): boolean {
+  return LOOPBACK_HOST.test(host)
+}
+
+/** Whether a server on this host is reached from this machine alone. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || LOOPBACK_ADDRESS.test(host)
+}
+
+/** The address of the peer, by what the runtime gives with a request: Bun its server, Node the socket. */
+export function peerOf(request: Request, env: unknown): string | undefined {
+  const given = env as
+    | {
+        incoming?: { socket?: { remoteAddress?: string } }
+        requestIP?: (request: Request) => { address: string } | null
+      }
+    | undefined
+  if (typeof given?.requestIP === 'function') return given.requestIP(request)?.address ?? 'unknown'
+  if (given?.incoming !== undefined) return given.incoming.socket?.remoteAddress ?? 'unknown'
+  return undefined
+}

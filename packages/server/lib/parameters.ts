@@ -1,0 +1,69 @@
+/**
+ * The kinds of parameters in paths and queries, which are text.
+ */
+import { type Kind, OptionError } from 'nacre/internal'
+import { identifier, textKind as text } from 'nacre/internal/server'
+import { Refusal } from './failure.js'
+import type { Shape } from './request-json.js'
+
+const WHOLE_NUMBER = /^\d{1,16}$/
+const RULE = 'must be a whole number'
+
+export const anyText = text(() => true, 'must be text')
+
+/** The calls check the bounds. */
+export const queryNumber: Kind<number> = {
+  read: (value) => value as number,
+  json: {
+    schema: { type: 'string', pattern: WHOLE_NUMBER.source },
+    rule: RULE,
+    decode(text: string) {
+      if (WHOLE_NUMBER.test(text)) return Number(text)
+      throw new OptionError('INVALID_OPTION', RULE)
+    },
+  },
+  bounds: 'a whole number',
+}
+
+export const queryFlag: Kind<boolean> = {
+  read: (value) => value as boolean,
+  json: {
+    schema: { type: 'string', enum: ['true', 'false'] },
+    rule: "must be 'true' or 'false'",
+    decode: (text: string) => text === 'true',
+  },
+  bounds: 'true or false',
+}
+
+/** The cursor from which a client resumes. Throws VALIDATION_FAILED. */
+export function cursorOf(lastEventId: string): number {
+  if (WHOLE_NUMBER.test(lastEventId)) return Number(lastEventId)
+  const issues = [{ path: 'Last-Event-ID', message: RULE }]
+  throw new Refusal('VALIDATION_FAILED', `Last-Event-ID: ${RULE}`, { issues })
+}
+
+const inPaths = {
+  sessionId: identifier,
+  jobId: identifier,
+  workspaceId: identifier,
+  checkpointId: anyText,
+  processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
+  runId: anyText,
+  uploadId: anyText,
+  callerId: anyText,
+  number: queryNumber,
+}
+
+type NamesIn<Path> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | NamesIn<Rest> : never
+
+/** The parameters of a path like `/v1/jobs/{jobId}`. */
+export type ParamsOf<Path> = { [K in NamesIn<Path>]: K extends 'number' ? number : string }
+
+export function paramsOf<Path extends string>(path: Path): Shape<ParamsOf<Path>> {
+  const names = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name]) => name as keyof typeof inPaths)
+  return {
+    options: Object.fromEntries(names.map((name) => [name, inPaths[name]])),
+    required: names,
+    isOpen: false,
+  }
+}

@@ -1,0 +1,48 @@
+/**
+ * The commands that run for clients of `/v1/exec/stream`, by an id that only the client of each knows: for input, kill
+ * and abort, which come over other connections.
+ *
+ * The id is made here and is the first event of the stream. So no request can refer to a run that the server has not
+ * begun, and the order of arrival does not matter.
+ */
+
+import type { Encoding, ExecStream } from 'nacre'
+import { crypto } from 'nacre/internal'
+import { Refusal } from './failure.js'
+import { InputQueue } from './input-queue.js'
+
+/** A run as requests control it. */
+export interface RemoteRun {
+  stream: ExecStream<Encoding>
+  /** Its input from requests; undefined when the input came with the command. */
+  input: InputQueue | undefined
+  abort: AbortController
+}
+
+export class Runs {
+  readonly #runs = new Map<string, RemoteRun>()
+
+  /** Registers a run until it has ended. `start` gets what it is to be started with. */
+  add(
+    hasInput: boolean,
+    start: (input: InputQueue | undefined, signal: AbortSignal) => ExecStream<Encoding>,
+  ): { id: string; run: RemoteRun } {
+    const id = crypto().randomUUID()
+    const abort = new AbortController()
+    const input = hasInput ? new InputQueue() : undefined
+    const run = { stream: start(input, abort.signal), input, abort }
+    this.#runs.set(id, run)
+    return { id, run }
+  }
+
+  /** Forgets a run that has ended. */
+  remove(id: string): void {
+    this.#runs.delete(id)
+  }
+
+  get(id: string): RemoteRun {
+    const run = this.#runs.get(id)
+    if (run === undefined) throw new Refusal('RUN_NOT_FOUND', 'there is no such run, or it has ended')
+    return run
+  }
+}

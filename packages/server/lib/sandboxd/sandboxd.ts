@@ -1,0 +1,136 @@
+/**
+ * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API.
+ */
+
+import { OptionError, path, report } from 'nacre/internal'
+import { type Backend, fs, NativeBackend } from 'nacre/internal/server'
+import { isLoopback } from '../guard.js'
+import { type GrpcListener, listenGrpc } from './grpc.js'
+import { loadPeers } from './peers.js'
+import type { SandboxdPlan } from './plan.js'
+import { listenRest, type RestListener } from './rest.js'
+import { Runtime } from './runtime.js'
+
+export interface Sandboxd {
+  host: string
+  grpcPort: number
+  restPort: number
+  root: string
+  /** Refuses calls and requests from now on; running ones go on. */
+  drain(): void
+  /** Takes no more calls, and resolves when all connections have ended. */
+  finish(): Promise<void>
+  /** Resolves when no call is being answered. */
+  idle(): Promise<void>
+  /** Cuts what is left. */
+  cut(): void
+  /** Stops at once. */
+  abandon(): void
+}
+
+/** Listens on both ports. When it cannot, nothing is left listening. */
+export async function openSandboxd(backend: Backend, plan: SandboxdPlan): Promise<Sandboxd> {
+  const peers = await loadPeers()
+  if (!(backend instanceof NativeBackend))
+    throw new OptionError('INVALID_OPTION', 'sandboxd needs a Sandbox of this process, not a client')
+  const root = openRoot(plan.root)
+  const runtime = new Runtime(backend, root, path.resolve(plan.root))
+  let isServing = true
+  const listeners: Array<GrpcListener | RestListener> = []
+  try {
+    const { metadataPrefix } = plan
+    const startedAt = performance.now()
+    const rest = await listenRest(
+      { runtime, metadataPrefix, startedAt, isServing: () => isServing },
+      { ...plan, port: plan.restPort },
+    )
+    listeners.push(rest)
+    const grpc = await listenGrpc(runtime, peers, {
+      ...plan,
+      port: plan.grpcPort,
+      maxCalls: plan.maxRequests,
+    })
+    listeners.push(grpc)
+    backend.announce({
+      names: ['SANDBOXD_GRPC_ADDR', 'SANDBOXD_REST_ADDR'],
+      values: [addressOf(plan.host, grpc.port), addressOf(plan.host, rest.port)],
+    })
+    await runtime.open()
+    const drain = () => {
+      isServing = false
+      grpc.drain()
+    }
+    const ignoreDestroy = backend.onDestroy(drain)
+    const finish = async () => {
+      ignoreDestroy()
+      await Promise.all([rest.finish(), grpc.finish()])
+    }
+    const cut = () => {
+      for (const listener of listeners) listener.cut()
+    }
+    if (!isLoopback(plan.host))
+      report(
+        plan.logger,
+        'warn',
+        `sandboxd has no authentication: whatever reaches ${plan.host}:${grpc.port} or :${rest.port} runs programs here`,
+      )
+    return {
+      host: plan.host,
+      grpcPort: grpc.port,
+      restPort: rest.port,
+      root,
+      drain,
+      finish,
+      idle: async () => {
+        await Promise.all([rest.idle(), grpc.idle()])
+      },
+      cut,
+      abandon() {
+        finish().catch(() => {})
+        cut()
+      },
+    }
+  } catch (error) {
+    for (const listener of listeners) {
+      listener.finish().catch(() => {})
+      listener.cut()
+    }
+    throw error
+  }
+}
+
+/** Makes the root if it is missing, and resolves its links. */
+function openRoot(root: string): string {
+  try {
+    makeDirectory(root)
+    const real = fs.realpathSync(root)
+    if (!fs.statSync(real).isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+    return real
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new OptionError('INVALID_OPTION', `sandboxd.root ${root} cannot be made or opened: ${code}`, {
+      cause,
+    })
+  }
+}
+
+/** With its parents. The option `recursive` of mkdir never returns where the system makes no directories, as in /proc. */
+function makeDirectory(directory: string): void {
+  try {
+    fs.mkdirSync(directory)
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    if (code === 'EEXIST') return
+    const parent = path.dirname(directory)
+    if (code !== 'ENOENT' || parent === directory) throw error
+    makeDirectory(parent)
+    fs.mkdirSync(directory)
+  }
+}
+
+/** Where programs in the sandbox reach a listener. */
+function addressOf(host: string, port: number): string {
+  if (host === '0.0.0.0') return `127.0.0.1:${port}`
+  if (host === '::') return `[::1]:${port}`
+  return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
+}

@@ -1,0 +1,233 @@
+/**
+ * Listens for requests, on Node and on Bun, and shuts down in order.
+ *
+ * Both listen by node:http: it is the listener that bounds the time in which a request has to arrive, so that a client
+ * which sends a byte now and then is turned away. Bun.serve has no such bound.
+ */
+
+import { createServer as createHttpServer, type Server as HttpServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { createAdaptorServer } from '@hono/node-server'
+import type { Sandbox } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
+import { OptionError, readArgument, report, signalNumber } from 'nacre/internal'
+import { type Backend, backendOf, fs, serverToken } from 'nacre/internal/server'
+import { boundArrival } from './file-bodies.js'
+import { isLoopback } from './guard.js'
+import { listenError } from './listen-error.js'
+import { planServe, type ServePlan } from './plan.js'
+import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
+import type { SandboxdPlan } from './sandboxd/plan.js'
+import type { Sandboxd } from './sandboxd/sandboxd.js'
+import { buildServer } from './server.js'
+import { openWebSockets, wantsWebSocket } from './upgrade.js'
+
+/** The interval between checks of the connections' time limits, in ms. */
+const MOST_CHECK_INTERVAL_MS = 1000
+
+/** See public.ts. */
+export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOptions): Promise<Serving> {
+  const backend = backendOf(sandbox)
+  const plan = withToken(planServe(options))
+  if (plan.server.token === undefined && !isLoopback(plan.host)) {
+    throw new OptionError(
+      'INVALID_OPTION',
+      `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
+    )
+  }
+  const sandboxd = plan.sandboxd && (await open(backend, plan.sandboxd))
+  const server = buildServer(backend, plan.server)
+  const listener = await listen(server, plan).catch((error) => {
+    sandboxd?.abandon()
+    throw error
+  })
+  const written = trackResponses(listener)
+  const cutWebSockets = openWebSockets(listener, server.fetch)
+  const { address, port } = listener.address() as AddressInfo
+  let closed: Promise<boolean> | undefined
+  const closeOnce = () => {
+    closed ??= closeAll({ server, listener, written, cutWebSockets, sandboxd }, plan)
+    return closed
+  }
+  const ignoreSignals = plan.handleSignals ? onSignals(sandbox, plan, closeOnce) : () => {}
+  const close = async () => {
+    await closeOnce()
+    ignoreSignals()
+  }
+  const shown = address.includes(':') ? `[${address}]` : address
+  return {
+    host: address,
+    port,
+    url: `http://${shown}:${port}`,
+    sandboxd: sandboxd && shownOf(sandboxd),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+/** Most servers need none of its modules. */
+async function open(backend: Backend, plan: SandboxdPlan): Promise<Sandboxd> {
+  const { openSandboxd } = await import('./sandboxd/sandboxd.js')
+  return openSandboxd(backend, plan)
+}
+
+function withToken(plan: ServePlan): ServePlan {
+  if (plan.tokenFile === undefined) return plan
+  const content = readTokenFile(plan.tokenFile)
+  return {
+    ...plan,
+    server: { ...plan.server, token: readArgument(serverToken.read, content, 'the content of tokenFile') },
+  }
+}
+
+function readTokenFile(file: string): string {
+  try {
+    return fs.readFileSync(file, 'utf8').trim()
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new OptionError('INVALID_OPTION', `tokenFile ${file} cannot be read: ${code}`, { cause })
+  }
+}
+
+function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
+  const { headersTimeout, requestTimeout, keepAliveTimeout, maxHeaderBytes } = plan
+  const listener = createAdaptorServer({
+    fetch: server.fetch,
+    createServer: createHttpServer,
+    overrideGlobalObjects: false,
+    // Of a request without a Host, as health checks send in HTTP/1.0.
+    hostname: 'localhost',
+    serverOptions: {
+      maxHeaderSize: maxHeaderBytes,
+      headersTimeout,
+      // Uploads have no time limit; boundArrival ends all other late requests.
+      requestTimeout: 0,
+      keepAliveTimeout,
+      connectionsCheckingInterval: Math.min(MOST_CHECK_INTERVAL_MS, headersTimeout),
+      // Newer runtimes ask whether to treat an upgrade as wanted.
+      ...{ shouldUpgradeCallback: wantsWebSocket },
+    },
+  }) as HttpServer
+  listener.maxConnections = plan.maxConnections
+  listener.prependListener('request', (incoming, outgoing) =>
+    boundArrival(incoming, outgoing, Math.max(requestTimeout, headersTimeout)),
+  )
+  return new Promise((resolve, reject) => {
+    const fail = (cause: Error) => reject(listenError(cause, plan, 'port'))
+    listener.once('error', fail)
+    listener.listen(plan.port, plan.host, () => {
+      listener.off('error', fail)
+      listener.on('error', (error) => report(plan.server.logger, 'error', `the listener failed: ${error}`))
+      resolve(listener)
+    })
+  })
+}
+
+/** Follows responses to their last byte. The server itself only knows when a handler has returned its response. */
+function trackResponses(listener: HttpServer): () => Promise<void> {
+  const open = new Set<ServerResponse>()
+  let wake = () => {}
+  listener.on('request', (_, outgoing: ServerResponse) => {
+    open.add(outgoing)
+    const end = () => {
+      open.delete(outgoing)
+      if (open.size === 0) wake()
+    }
+    outgoing.once('finish', end).once('close', end)
+  })
+  return () =>
+    new Promise((resolve) => {
+      wake = resolve
+      if (open.size === 0) resolve()
+    })
+}
+
+/** What listens. */
+interface Open {
+  server: Server
+  listener: HttpServer
+  /** Resolves when no response is on its way to a connection. */
+  written: () => Promise<void>
+  cutWebSockets: () => void
+  sandboxd: Sandboxd | undefined
+}
+
+function shownOf({ host, grpcPort, restPort, root }: Sandboxd): ServingSandboxd {
+  return { host, grpcPort, restPort, root }
+}
+
+/**
+ * Accepts no more requests, ends running ones, and then cuts the remaining connections. Resolves when all are closed: true when
+ * nothing had to be cut.
+ */
+async function closeAll(
+  { server, listener, written, cutWebSockets, sandboxd }: Open,
+  { shutdownTimeout }: ServePlan,
+): Promise<boolean> {
+  const disconnected = new Promise<void>((resolve) => {
+    listener.close(() => resolve())
+  })
+  listener.closeIdleConnections()
+  sandboxd?.drain()
+  const deadline = performance.now() + shutdownTimeout
+  const isOver = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
+  // The last replies and messages of gRPC are still on their way.
+  const finished = sandboxd?.finish() ?? Promise.resolve()
+  const left = Math.max(1000, deadline - performance.now())
+  const isWritten = await within(left, Promise.all([finished, written()]))
+  listener.closeAllConnections()
+  cutWebSockets()
+  sandboxd?.cut()
+  await within(1000, Promise.all([disconnected, finished]))
+  return isOver && isWritten
+}
+
+/**
+ * SIGTERM and SIGINT close the server and the sandbox and end this process: with code 0 when everything ended in time. A
+ * second signal ends it immediately. In both cases, too late and second signal, the exit code is that of the signal.
+ */
+function onSignals(
+  sandbox: Sandbox | SandboxClient,
+  plan: ServePlan,
+  close: () => Promise<boolean>,
+): () => void {
+  const { shutdownTimeout } = plan
+  const { logger } = plan.server
+  let isEnding = false
+  const end = async (code: number) => {
+    const isClosed = await close()
+    const isDestroyed = await within(shutdownTimeout, sandbox.destroy())
+    if (isClosed && isDestroyed) process.exit(0)
+    report(logger, 'warn', `not everything ended within ${shutdownTimeout} ms`)
+    process.exit(code)
+  }
+  const handlers = (['SIGTERM', 'SIGINT'] as const).map((name) => {
+    const code = 128 + (signalNumber(name) ?? 0)
+    const handler = () => {
+      if (isEnding) process.exit(code)
+      isEnding = true
+      report(logger, 'info', `${name}: the server ends`)
+      void end(code)
+    }
+    process.on(name, handler)
+    return () => process.off(name, handler)
+  })
+  return () => {
+    for (const remove of handlers) remove()
+  }
+}
+
+/** True when the promise is fulfilled in time. */
+async function within(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<boolean>((resolve) => {
+    timer = setTimeout(() => resolve(false), milliseconds)
+  })
+  const done = promise.then(
+    () => true,
+    () => false,
+  )
+  const isInTime = await Promise.race([done, late])
+  clearTimeout(timer)
+  return isInTime
+}

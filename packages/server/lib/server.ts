@@ -1,0 +1,160 @@
+/**
+ * The server as a function from requests to responses, for any listener: `serve`, Bun.serve, or a test.
+ */
+
+import { setMaxListeners } from 'node:events'
+import { type Context, Hono, type Next } from 'hono'
+import { cors } from 'hono/cors'
+import type { Sandbox } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
+import { crypto } from 'nacre/internal'
+import { type Backend, backendOf, INSTANCE_HEADER } from 'nacre/internal/server'
+import { accessLog } from './access-log.js'
+import { boundBody } from './body-limit.js'
+import { Callers } from './callers.js'
+import type { ServerContext } from './context.js'
+import { addExecute } from './contract/execute.js'
+import { addPortWatch } from './contract/port-watch.js'
+import { addProcesses } from './contract/processes.js'
+import { addSessions } from './contract/sessions.js'
+import { documentOf, type TaggedRoute } from './document.js'
+import { Refusal, SHUTTING_DOWN } from './failure.js'
+import { isUpload } from './file-bodies.js'
+import { Guard, peerOf } from './guard.js'
+import { Metrics } from './metrics.js'
+import { planServer, type ServerPlan } from './plan.js'
+import { Processes } from './processes.js'
+import type { CreateServerOptions, Server as PublicServer } from './public.js'
+import { Requests } from './requests.js'
+import { type Define, definer, errorResponse } from './route.js'
+import { Runs } from './runs.js'
+import { trackSending, whenSent } from './sent.js'
+import { addSystem } from './system.js'
+import { Uploads } from './uploads.js'
+import { addCallers } from './v1/callers.js'
+import { addCheckpoints } from './v1/checkpoints.js'
+import { addExec } from './v1/exec.js'
+import { addFileContent } from './v1/file-content.js'
+import { addFiles } from './v1/files.js'
+import { addJobs } from './v1/jobs.js'
+import { addProcessIo } from './v1/process-io.js'
+import { addProcessWaits } from './v1/process-waits.js'
+import { addV1Processes } from './v1/processes.js'
+import { addV1Sessions } from './v1/sessions.js'
+import { addTerminal } from './v1/terminal.js'
+import { addUploads } from './v1/uploads.js'
+import { addWorkspace } from './v1/workspace.js'
+
+/** See public.ts. */
+export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateServerOptions): PublicServer {
+  return buildServer(backendOf(sandbox), planServer(options))
+}
+
+export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
+  const closing = new AbortController()
+  // Every request listens to it.
+  setMaxListeners(0, closing.signal)
+  const metrics = new Metrics(backend)
+  const server: ServerContext = {
+    backend,
+    metrics,
+    runs: new Runs(),
+    processes: new Processes(backend, metrics),
+    callers: new Callers(closing.signal),
+    uploads: new Uploads(closing.signal),
+    instance: crypto().randomUUID(),
+    requests: new Requests(plan.maxRequests),
+    logger: plan.logger,
+    closing: closing.signal,
+    heartbeat: plan.heartbeat,
+    sessionTimeouts: new Map(),
+  }
+  const app = new Hono()
+  const routes: TaggedRoute[] = []
+  addMiddleware(app, server, plan)
+  const add = (tag: string, ...groups: Array<(define: Define, server: ServerContext) => void>) => {
+    const define = definer(app, server, (route) => routes.push({ ...route, tag }))
+    for (const addTo of groups) addTo(define, server)
+  }
+  add('container', addSessions, addExecute, addProcesses, addPortWatch)
+  add('commands', addExec)
+  add('sessions', addV1Sessions)
+  add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
+  add('files', addFiles, addFileContent)
+  add('workspace', addWorkspace, addCheckpoints)
+  add('jobs', addJobs)
+  add('server', addSystem, addCallers)
+  add('files', addUploads)
+  // Created once: that takes as long as hundreds of requests.
+  let made: object | undefined
+  const document = () => {
+    made ??= documentOf(routes)
+    return made
+  }
+  app.get('/openapi.json', (c) => c.json(document()))
+  app.onError((error, c) => errorResponse(server, error, c))
+  app.notFound((c) => {
+    const refusal = new Refusal('NOT_FOUND', 'there is no such route')
+    return errorResponse(server, refusal, c)
+  })
+  return {
+    async fetch(request, env) {
+      const response = await app.fetch(request, env as object)
+      response.headers.set(INSTANCE_HEADER, server.instance)
+      return response
+    },
+    document,
+    async close() {
+      closing.abort(new Error('the server ends'))
+      await backend.killAllProcesses().catch(() => {})
+      await server.requests.idle()
+    },
+  }
+}
+
+/** Probes ask this route. It needs neither a token nor room, since an orchestrator ends a server that it takes for dead. */
+const HEALTH = '/healthz'
+
+/** The checks that every request passes before its route. */
+function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan): void {
+  const guard = new Guard(plan)
+  app.use(trackSending)
+  if (server.logger !== undefined) app.use(accessLog(server.logger))
+  app.use(async (c: Context, next: Next) => {
+    server.metrics.request()
+    if (c.req.path === HEALTH) {
+      await next()
+      return
+    }
+    whenSent(c, server.requests.enter())
+    await next()
+  })
+  if (plan.allowedOrigins.length > 0)
+    app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: [INSTANCE_HEADER] }))
+  app.use(async (c: Context, next: Next) => {
+    if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
+    if (c.req.path === HEALTH) {
+      await next()
+      return
+    }
+    guard.check(c.req.raw.headers, peerOf(c.req.raw, c.env))
+    refuseUndecodable(c.req.url)
+    const wanted = c.req.header(INSTANCE_HEADER)
+    if (wanted !== undefined && wanted !== server.instance)
+      throw new Refusal('INSTANCE_CHANGED', 'the server that the request is for has ended, or is another one')
+    if (!isUpload(c.req.method, c.req.path)) await boundBody(c.req, plan.maxBodyBytes)
+    await next()
+  })
+}
+
+/** Hono would take an encoding that is not UTF-8 as it is written: for the name of another file. */
+function refuseUndecodable(url: string): void {
+  try {
+    decodeURIComponent(url)
+  } catch {
+    throw new Refusal(
+      'VALIDATION_FAILED',
+      'the percent-encoding of the URL is malformed, or is not UTF-8: send the name of such a file as pathBase64',
+    )
+  }
+}

@@ -1,0 +1,133 @@
+/**
+ * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
+ */
+
+import type { Encoding, ExecEvent } from 'nacre'
+import { flag } from 'nacre/internal'
+import { command, data, endpoints, execOptions, execResult, killSignal } from 'nacre/internal/server'
+import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
+import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { shape } from '../request-json.js'
+import { type Define, errorEvent } from '../route.js'
+import { events, type ServerEvent } from '../sse.js'
+import { encodeData, encodeReply } from '../wire.js'
+
+const execMembers = { command, ...described(execOptions) }
+
+const streamMembers = {
+  ...execMembers,
+  openInput: { ...flag, description: 'Keeps standard input open for later requests to /input.' },
+  byteEvents: { ...flag, description: 'Sends output events as bytes, for any encoding of the result.' },
+  wholeResult: {
+    ...flag,
+    description: 'Keeps as much output in the result as /v1/exec. Default: at most 1 MiB of each stream.',
+  },
+}
+
+const errors = [
+  'CWD_NOT_FOUND',
+  'SESSION_NOT_FOUND',
+  'SESSION_TERMINATED',
+  'ROLLED_BACK',
+  'COMMAND_TIMEOUT',
+  'COMMAND_FAILED',
+  'OUTPUT_LIMIT',
+  'ABORT_ERR',
+]
+
+export function addExec(define: Define, server: ServerContext): void {
+  const { backend, metrics, processes, runs } = server
+  define({
+    ...endpoints.exec,
+    summary:
+      'Runs a command. It is killed when the client disconnects. Without `maxBuffer`, the result has at most 16 MiB of each stream.',
+    body: shape(execMembers, ['command']),
+    errors,
+    async handle({ body, signal }) {
+      const { command, ...options } = body
+      const running = runToReply(backend, command, { ...options, signal })
+      return { result: await metrics.command(running) }
+    },
+  })
+  define({
+    method: 'POST',
+    path: '/v1/exec/stream',
+    summary:
+      'Runs a command and streams its output, as events: run, start, stdout, stderr, and finally complete or error.',
+    body: shape(streamMembers, ['command']),
+    reply: 'events',
+    errors,
+    async handle({ body, signal }) {
+      const { command, openInput = false, wholeResult, byteEvents, ...options } = body
+      const { id, run } = runs.add(openInput, (queue, signal) => {
+        const input = queue === undefined ? {} : { input: queue }
+        return streamToConnection(
+          backend,
+          command,
+          { ...options, ...input, signal },
+          { wholeResult, byteEvents },
+        )
+      })
+      signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
+      const output = eventsOf(run.stream)
+      metrics
+        .command(run.stream.result)
+        .catch(() => {})
+        .finally(() => runs.remove(id))
+      const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
+      return events(output, (event) => [encodeEvent(server, event)], [{ data: first }])
+    },
+  })
+  define({
+    ...endpoints.writeToRun,
+    summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
+    body: shape({ data, end: flag }),
+    errors: ['RUN_NOT_FOUND'],
+    async handle({ params, body: { data, end }, signal }) {
+      const { input } = runs.get(params.runId)
+      if (data !== undefined) await input?.push(data, signal)
+      // After a disconnection, the command must not take a part of its input for all of it.
+      if (end && !signal.aborted) input?.end()
+    },
+  })
+  define({
+    ...endpoints.killRun,
+    summary: 'Kills a run, which then ends with `complete`.',
+    body: shape({ signal: killSignal }),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, body: { signal } }) => ({
+      killed: await runs.get(params.runId).stream.kill(signal),
+    }),
+  })
+  define({
+    ...endpoints.detachRun,
+    summary:
+      'Makes the command of a run a process. Its session is free, its events go on, and a disconnection does not kill it.',
+    errors: ['RUN_NOT_FOUND', 'DETACH_FAILED'],
+    async handle({ params }) {
+      const { id } = await runs.get(params.runId).stream.detach()
+      return processes.show(await processes.find(id))
+    },
+  })
+  define({
+    ...endpoints.abortRun,
+    summary: 'Kills a run, which then ends with `error` and the code ABORT_ERR.',
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params }) => runs.get(params.runId).abort.abort(),
+  })
+}
+
+function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerEvent {
+  switch (event.type) {
+    case 'start':
+      return { data: event }
+    case 'stdout':
+    case 'stderr':
+      return { data: { ...event, data: encodeData(event.data) } }
+    case 'complete':
+      return { data: { ...event, result: encodeReply(execResult, event.result) } }
+    case 'error':
+      return { data: errorEvent(server, event.error, 'v1') }
+  }
+}

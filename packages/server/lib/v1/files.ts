@@ -1,0 +1,103 @@
+/**
+ * Files of a session, without their content: their properties, their directories, and their changes.
+ */
+import {
+  checkPath,
+  endpoints,
+  fileCopyOptions,
+  fileEvent,
+  fileRemoveOptions,
+  data as path,
+  planFileCopy,
+  planFileList,
+  planFileRemove,
+  planFileRename,
+  planFileWatch,
+} from 'nacre/internal/server'
+import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { queryFlag, queryNumber } from '../parameters.js'
+import { shape } from '../request-json.js'
+import type { Define } from '../route.js'
+import { events } from '../sse.js'
+import { encodeReply } from '../wire.js'
+import { filesOf, pathOf, pathQuery } from './file-values.js'
+
+const errors = ['SESSION_NOT_FOUND', 'FILE_NOT_FOUND', 'PERMISSION_DENIED', 'NOT_A_DIRECTORY', 'INVALID_PATH']
+const base = '/v1/sessions/{sessionId}/files'
+
+export function addFiles(define: Define, { backend }: ServerContext): void {
+  const files = ({ sessionId }: { sessionId: string }) => filesOf(backend, sessionId)
+  define({
+    ...endpoints.stat,
+    summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
+    errors,
+    query: shape(pathQuery),
+    handle: async ({ params, query }) => ({
+      file: await (await files(params)).stat(checkPath(pathOf(query), 'path')),
+    }),
+  })
+  define({
+    ...endpoints.listFiles,
+    summary: 'Lists a directory, sorted by path. Without a path, lists the directory of the session.',
+    errors,
+    query: shape({ ...pathQuery, recursive: queryFlag, maxDepth: queryNumber }),
+    async handle({ params, query }) {
+      const { recursive, maxDepth } = query
+      const found = await files(params)
+      const { path, depth } = planFileList(pathOf(query, '.'), { recursive, maxDepth })
+      return { files: await found.list(path, depth) }
+    },
+  })
+  define({
+    ...endpoints.mkdir,
+    summary: 'Creates a directory and its missing parents.',
+    errors: [...errors, 'FILE_EXISTS'],
+    body: shape({ path }, ['path']),
+    handle: async ({ params, body }) =>
+      (await files(params)).act({ kind: 'mkdir', path: checkPath(body.path, 'path') }),
+  })
+  define({
+    ...endpoints.rename,
+    summary: 'Renames a file or a directory.',
+    errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY'],
+    body: shape({ from: path, to: path }, ['from', 'to']),
+    handle: async ({ params, body }) => (await files(params)).act(planFileRename(body.from, body.to)),
+  })
+  define({
+    ...endpoints.copy,
+    summary: 'Copies a file or a directory.',
+    errors: [...errors, 'FILE_EXISTS', 'IS_A_DIRECTORY', 'NO_SPACE'],
+    body: shape({ from: path, to: path, ...described(fileCopyOptions) }, ['from', 'to']),
+    handle: async ({ params, body: { from, to, ...options } }) =>
+      (await files(params)).act(planFileCopy(from, to, options)),
+  })
+  define({
+    ...endpoints.remove,
+    summary: 'Removes a file or a directory.',
+    errors: [...errors, 'IS_A_DIRECTORY'],
+    body: shape({ path, ...described(fileRemoveOptions) }, ['path']),
+    handle: async ({ params, body: { path, ...options } }) =>
+      (await files(params)).act(planFileRemove(path, options)),
+  })
+  define({
+    method: 'GET',
+    path: `${base}/watch`,
+    summary:
+      'Streams changes of a file or a directory, as events: created, modified, deleted, renamed, overflow, and finally end.',
+    errors,
+    query: shape({ ...pathQuery, recursive: queryFlag }),
+    reply: 'events',
+    async handle({ params, query, signal }) {
+      const found = await files(params)
+      const path = checkPath(pathOf(query, '.'), 'path')
+      const changes = found.watch(path, planFileWatch({ recursive: query.recursive, signal }))
+      return events(
+        changes,
+        (change) => [{ data: encodeReply(fileEvent, change) }],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+}

@@ -1,0 +1,111 @@
+/**
+ * Durable jobs. They outlive the server, and so do their cursors.
+ */
+import { encoding, engineError, jobStartOptions } from 'nacre/internal'
+import {
+  endpoints,
+  jobCancelOptions,
+  jobRead,
+  planJobCancel,
+  planJobFollow,
+  planJobRead,
+  planJobStart,
+  readCursor,
+} from 'nacre/internal/server'
+import { MOST_EVENT_BYTES } from '../bounds.js'
+import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
+import { shape } from '../request-json.js'
+import type { Define } from '../route.js'
+import { events } from '../sse.js'
+import { encodeReply } from '../wire.js'
+
+const readQuery = shape({ cursor: queryNumber, maxBytes: queryNumber, lines: queryFlag, encoding })
+
+const errors = ['JOB_NOT_FOUND', 'INVALID_ID']
+
+export function addJobs(define: Define, { backend: { jobs } }: ServerContext): void {
+  define({
+    ...endpoints.startJob,
+    summary: 'Starts a job.',
+    body: shape(described(jobStartOptions), ['command']),
+    errors: [
+      'JOB_ALREADY_EXISTS',
+      'CWD_NOT_FOUND',
+      'LIMIT_UNSUPPORTED',
+      'WORKSPACE_UNSUPPORTED',
+      'SPAWN_FAILED',
+    ],
+    handle: async ({ body }) => jobs.start(planJobStart(body)),
+  })
+  define({
+    ...endpoints.listJobs,
+    summary: 'Lists the jobs in start order.',
+    handle: async () => ({ jobs: await jobs.list() }),
+  })
+  define({
+    ...endpoints.getJob,
+    summary: 'Returns the handle of a job.',
+    errors,
+    async handle({ params: { jobId } }) {
+      const handle = await jobs.attach(jobId)
+      if (handle === null) throw engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
+      return handle
+    },
+  })
+  define({
+    ...endpoints.jobStatus,
+    summary: 'Returns the status of a job.',
+    errors,
+    handle: async ({ params }) => jobs.status(params.jobId),
+  })
+  define({
+    ...endpoints.readJob,
+    summary: 'Reads the output of a job, starting at a cursor.',
+    errors,
+    query: readQuery,
+    handle: async ({ params, query: { cursor, ...rest } }) =>
+      jobs.read(params.jobId, readCursor(cursor), planJobRead(rest)),
+  })
+  define({
+    method: 'GET',
+    path: '/v1/jobs/{jobId}/follow',
+    summary:
+      'Streams the output of a job, starting at a cursor, as events: output, and finally end. Event ids are cursors.',
+    errors,
+    query: readQuery,
+    reply: 'events',
+    async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
+      await jobs.status(jobId)
+      const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
+      const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
+      const pieces = jobs.follow(jobId, readCursor(since), planJobFollow({ ...rest, maxBytes, signal }))
+      return events(
+        pieces,
+        (read) => [{ id: read.cursor, data: { type: 'output', ...encodeReply(jobRead, read) } }],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+  define({
+    ...endpoints.waitForJob,
+    summary: 'Waits until a job ends.',
+    errors,
+    handle: async ({ params, signal }) => jobs.wait(params.jobId, signal),
+  })
+  define({
+    ...endpoints.cancelJob,
+    summary: 'Cancels a job and kills everything that it started.',
+    errors: [...errors, 'JOB_RUNNING'],
+    body: shape(described(jobCancelOptions)),
+    handle: async ({ params, body }) => jobs.cancel(params.jobId, planJobCancel(body).forceKillAfterDelay),
+  })
+  define({
+    ...endpoints.removeJob,
+    summary: 'Removes a job that has ended.',
+    errors: [...errors, 'JOB_RUNNING'],
+    handle: async ({ params }) => jobs.remove(params.jobId),
+  })
+}

@@ -1,0 +1,179 @@
+/**
+ * The input and output of processes, their resources, and the health of services.
+ */
+import type { LogEvent, ProcessInfo } from 'nacre'
+import { encoding, flag } from 'nacre/internal'
+import {
+  closeInput,
+  data,
+  endpoints,
+  logEvent,
+  type ProcessBackend,
+  planLogStream,
+  planLogs,
+  resize,
+  type ServiceBackend,
+  terminalOptions,
+  write,
+} from 'nacre/internal/server'
+import type { ServerContext } from '../context.js'
+import { InTurn } from '../in-turn.js'
+import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
+import { withInstance } from '../processes.js'
+import { shape } from '../request-json.js'
+import type { Define } from '../route.js'
+import { events } from '../sse.js'
+import { encodeReply } from '../wire.js'
+
+const outputQuery = shape({
+  since: queryNumber,
+  follow: queryFlag,
+  pid: { ...queryNumber, description: 'Sends nothing if the service is now another process.' },
+  encoding,
+})
+
+export function addProcessIo(define: Define, { processes }: ServerContext): void {
+  const inputs = new Inputs()
+  define({
+    ...endpoints.logs,
+    summary: 'Returns the output of a process so far.',
+    query: shape({ encoding }),
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params, query }) =>
+      (await processes.find(params.processId)).logs(planLogs(query, 'getLogs').encoding),
+  })
+  define({
+    method: 'GET',
+    path: '/v1/processes/{processId}/output',
+    summary:
+      'Streams the past and live output of a process, as events: stdout, stderr, exit, and finally end. Event ids are cursors.',
+    query: outputQuery,
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query, lastEventId, signal }) {
+      const process = await processes.find(processId)
+      const current = process.info.pid
+      const { pid = current, ...options } = query
+      const since = lastEventId === undefined ? query.since : cursorOf(lastEventId)
+      const output =
+        pid === current ? process.output(planLogStream({ ...options, since, signal }, 'output')) : nothing()
+      return events(
+        output,
+        (event) => [
+          {
+            id: event.type === 'exit' ? undefined : event.cursor,
+            data: encodeReply(logEvent, event),
+          },
+        ],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+  define({
+    method: 'GET',
+    path: '/v1/processes/{processId}/starts',
+    summary: 'Streams the restarts of a service after the process `pid`, as events: start, and finally end.',
+    query: shape({ pid: queryNumber }, ['pid']),
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params: { processId }, query: { pid }, lastEventId, signal }) {
+      const service = await processes.findService(processId)
+      const after = lastEventId === undefined ? pid : cursorOf(lastEventId)
+      return events(
+        successors(service, after, signal),
+        (process) => [
+          {
+            id: process.pid,
+            data: {
+              type: 'start',
+              process: encodeReply(endpoints.getProcess.reply, withInstance(service, process)),
+            },
+          },
+        ],
+        [],
+        () => [{ data: { type: 'end' } }],
+      )
+    },
+  })
+  define({
+    ...endpoints.writeToProcess,
+    summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
+    body: shape({ data, end: flag }),
+    errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
+    async handle({ params: { processId }, body: { data, end }, signal }) {
+      const process = await processes.find(processId)
+      await Promise.all([
+        data !== undefined && inputs.add(process, () => write(process, data), signal),
+        end && inputs.add(process, () => closeInput(process), signal),
+      ])
+    },
+  })
+  define({
+    ...endpoints.resize,
+    summary: 'Sets the size of the terminal of a process.',
+    body: shape(terminalOptions, ['cols', 'rows']),
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params, body: { cols, rows } }) => ({
+      resized: await resize(await processes.find(params.processId), cols, rows),
+    }),
+  })
+  define({
+    ...endpoints.stats,
+    summary: 'Returns the processor time and memory of a process and its descendants.',
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params }) => (await processes.find(params.processId)).stats(),
+  })
+  define({
+    ...endpoints.waiting,
+    summary: 'Finds out whether a program of a process waits for input.',
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params }) => ({ waiting: await (await processes.find(params.processId)).waiting() }),
+  })
+  define({
+    ...endpoints.health,
+    summary: 'Returns the health of a service.',
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params }) => (await processes.findService(params.processId)).health(),
+  })
+  define({
+    ...endpoints.restart,
+    summary: 'Restarts a service. Responds when it is ready.',
+    errors: ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
+    async handle({ params: { processId } }) {
+      const service = await processes.findService(processId)
+      await service.restart()
+      return withInstance(service)
+    },
+  })
+}
+
+async function* nothing(): AsyncGenerator<LogEvent, undefined> {
+  yield* []
+  return undefined
+}
+
+/** The processes of a service after the process with this pid, until none follows by itself or `stop` is aborted. */
+async function* successors(
+  service: ServiceBackend,
+  pid: number,
+  stop: AbortSignal,
+): AsyncGenerator<ProcessInfo, undefined> {
+  for (let last = pid; ; ) {
+    const next = await service.successor(last, stop)
+    if (next === null) return undefined
+    yield next
+    last = next.pid
+  }
+}
+
+/** Writes to processes, one at a time for each: a process may never read, and its client may be gone by then. */
+class Inputs {
+  readonly #turns = new WeakMap<ProcessBackend, InTurn>()
+
+  add(process: ProcessBackend, write: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    const turns = this.#turns.get(process) ?? new InTurn()
+    this.#turns.set(process, turns)
+    return turns.take(write, signal)
+  }
+}

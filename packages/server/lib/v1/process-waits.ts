@@ -1,0 +1,60 @@
+/**
+ * Waits for a process: its end, a line of its log, a port. The wait ends when the client disconnects.
+ */
+
+import { portNumber } from 'nacre/internal'
+import {
+  endpoints,
+  planWait,
+  planWaitForLog,
+  planWaitForPort,
+  waitForLogOptions,
+  waitForPortOptions,
+  waitOptions,
+} from 'nacre/internal/server'
+import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { withInstance } from '../processes.js'
+import { shape } from '../request-json.js'
+import type { Define } from '../route.js'
+import { linePatternJson } from './pattern.js'
+
+const errors = ['PROCESS_NOT_FOUND', 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY']
+
+export function addProcessWaits(define: Define, { processes }: ServerContext): void {
+  define({
+    ...endpoints.waitForEnd,
+    summary: 'Waits until a process ends.',
+    errors,
+    body: shape(described(waitOptions)),
+    async handle({ params: { processId }, body, signal }) {
+      const process = await processes.find(processId)
+      const exit = await process.wait(planWait({ ...body, signal }, 'wait'))
+      return { exit, process: withInstance(process) }
+    },
+  })
+  define({
+    ...endpoints.waitForLog,
+    summary: 'Waits for a log line that contains a text or matches a regular expression.',
+    errors,
+    body: shape({ pattern: linePatternJson, ...described(waitForLogOptions) }, ['pattern']),
+    handle: async ({ params, body: { pattern, ...rest }, signal }) =>
+      (await processes.find(params.processId)).waitForLog(planWaitForLog(pattern, { ...rest, signal })),
+  })
+  define({
+    ...endpoints.waitForInput,
+    summary: 'Waits until a program of a process waits for input.',
+    errors,
+    body: shape(described(waitOptions)),
+    handle: async ({ params, body, signal }) =>
+      (await processes.find(params.processId)).waitForInput(planWait({ ...body, signal }, 'waitForInput')),
+  })
+  define({
+    ...endpoints.waitForPort,
+    summary: 'Waits until a process serves a port.',
+    errors,
+    body: shape({ port: portNumber, ...described(waitForPortOptions) }, ['port']),
+    handle: async ({ params, body: { port, ...rest }, signal }) =>
+      (await processes.find(params.processId)).waitForPort(planWaitForPort(port, { ...rest, signal })),
+  })
+}

@@ -1,0 +1,136 @@
+/**
+ * Background processes and services: starting, listing, ending.
+ */
+import { flag, type Kind, milliseconds, OptionError, portNumber, positiveMilliseconds } from 'nacre/internal'
+import {
+  command,
+  endpoints,
+  healthCheck,
+  identifier,
+  killOptions,
+  killSignal,
+  planFilter,
+  portOptions,
+  processOptions,
+  readKill,
+  serviceOptions,
+} from 'nacre/internal/server'
+import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { anyText } from '../parameters.js'
+import { withInstance } from '../processes.js'
+import { shape } from '../request-json.js'
+import type { Define } from '../route.js'
+import { linePatternJson } from './pattern.js'
+
+const openInput = { ...flag, description: 'Keeps standard input open for later requests to /input.' }
+
+const timeout = milliseconds
+
+/** One of three objects: the check reads which. */
+const healthCheckJson: Kind<object, unknown> = {
+  read: healthCheck,
+  json: {
+    schema: {
+      anyOf: [
+        shape({ port: portNumber, ...described(portOptions), timeout }, ['port']),
+        shape({ log: linePatternJson, timeout }, ['log']),
+        shape({ command, interval: positiveMilliseconds, timeout }, ['command']),
+      ].map((schema) => ({ schema })),
+    },
+    rule: 'must be {"port": 8080}, {"log": "ready"} or {"command": "test -e ready"}, with options of that check',
+  },
+  bounds: 'an object',
+}
+
+const startBody = shape({ command, ...described(processOptions), openInput }, ['command'])
+
+const serviceBody = shape(
+  { command, ...described(serviceOptions), openInput, healthCheck: healthCheckJson },
+  ['command', 'healthCheck'],
+)
+
+const errors = [
+  'PROCESS_ALREADY_EXISTS',
+  'SESSION_NOT_FOUND',
+  'CWD_NOT_FOUND',
+  'LIMIT_UNSUPPORTED',
+  'ROLLED_BACK',
+  'SPAWN_FAILED',
+]
+
+export function addV1Processes(define: Define, { backend, processes }: ServerContext): void {
+  define({
+    ...endpoints.startProcess,
+    summary: 'Starts a process in the background.',
+    body: startBody,
+    errors,
+    handle: async ({ body: { command, openInput, ...options } }) =>
+      processes.show(await processes.start(command, withInput(options, openInput))),
+  })
+  define({
+    ...endpoints.startService,
+    summary: 'Starts a process and waits until its health check passes.',
+    body: serviceBody,
+    errors: [...errors, 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
+    async handle({ body: { command, openInput, ...rest }, signal }) {
+      const options = withInput(rest, openInput)
+      // A service whose client disconnected while it was starting would stay unknown.
+      const start = new AbortController()
+      const abandon = () => start.abort(signal.reason)
+      signal.addEventListener('abort', abandon)
+      try {
+        const service = await processes.startService(command, { ...options, signal: start.signal })
+        return processes.show(service)
+      } finally {
+        signal.removeEventListener('abort', abandon)
+      }
+    },
+  })
+  define({
+    ...endpoints.listProcesses,
+    summary: 'Lists the processes.',
+    query: shape({
+      status: { ...anyText, description: 'One status, or several separated by commas.' },
+      sessionId: identifier,
+    }),
+    async handle({ query: { status, sessionId } }) {
+      const found = await backend.listProcesses(planFilter({ status: status?.split(','), sessionId }))
+      return { processes: found.map((process) => processes.show(process)) }
+    },
+  })
+  define({
+    ...endpoints.getProcess,
+    summary: 'Returns the state of a process.',
+    errors: ['PROCESS_NOT_FOUND', 'INVALID_ID'],
+    handle: async ({ params }) => processes.show(await processes.find(params.processId)),
+  })
+  define({
+    ...endpoints.killAllProcesses,
+    summary: 'Kills all processes.',
+    handle: async () => ({ count: await backend.killAllProcesses() }),
+  })
+  define({
+    ...endpoints.cleanUpProcesses,
+    summary: 'Removes ended processes from the list.',
+    handle: async () => ({ count: await backend.cleanUpProcesses() }),
+  })
+  define({
+    ...endpoints.killProcess,
+    summary: 'Kills a process and everything that it started.',
+    body: shape({ signal: killSignal, ...described(killOptions) }),
+    errors: ['PROCESS_NOT_FOUND'],
+    async handle({ params, body: { signal, ...options } }) {
+      const process = await processes.find(params.processId)
+      const killed = await process.kill(readKill(signal, options, 'kill'))
+      return { killed, process: withInstance(process) }
+    },
+  })
+}
+
+function withInput(options: object, openInput = false): object {
+  if (!openInput) return options
+  if (Object.hasOwn(options, 'input'))
+    throw new OptionError('INVALID_OPTION', 'input and openInput exclude each other')
+  return { ...options, input: 'pipe' }
+}

@@ -1,0 +1,77 @@
+/**
+ * Sessions and their variables.
+ */
+import { engineError, env, readOptions, readWithDefaults } from 'nacre/internal'
+import {
+  type Backend,
+  DEFAULT_SESSION,
+  endpoints,
+  historyOptions,
+  sessionOptions,
+  setEnv,
+  setEnvVarsOptions,
+} from 'nacre/internal/server'
+import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
+import { queryNumber } from '../parameters.js'
+import { shape } from '../request-json.js'
+import type { Define } from '../route.js'
+
+export function addV1Sessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
+  define({
+    ...endpoints.createSession,
+    summary: 'Creates a session.',
+    body: shape(described(sessionOptions)),
+    errors: ['SESSION_ALREADY_EXISTS', 'CWD_NOT_FOUND', 'INVALID_ID'],
+    handle: async ({ body }) => ({
+      id: await backend.createSession(readOptions(sessionOptions, body, 'createSession')),
+    }),
+  })
+  define({
+    ...endpoints.listSessions,
+    summary: 'Lists the sessions.',
+    async handle() {
+      const ids = await backend.listSessions()
+      return { sessions: ids.map((id) => ({ id })) }
+    },
+  })
+  define({
+    ...endpoints.getSession,
+    summary: 'Returns the state of a session.',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    handle: async ({ params }) => ({ id: await requireSession(backend, params.sessionId) }),
+  })
+  define({
+    ...endpoints.history,
+    summary: 'Lists the last commands of a session, oldest first.',
+    query: shape({ limit: queryNumber }),
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    async handle({ params: { sessionId }, query }) {
+      await requireSession(backend, sessionId)
+      const { limit } = readWithDefaults(historyOptions, query, 'session.history')
+      return { commands: await backend.history(sessionId, limit) }
+    },
+  })
+  define({
+    ...endpoints.deleteSession,
+    summary: 'Deletes a session and kills everything in it.',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    async handle({ params: { sessionId } }) {
+      await backend.deleteSession(sessionId)
+      sessionTimeouts.delete(sessionId)
+    },
+  })
+  define({
+    ...endpoints.setEnv,
+    summary: 'Sets variables of a session. A null value unsets the variable.',
+    body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
+    errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME'],
+    handle: async ({ body: { vars, sessionId = DEFAULT_SESSION } }) => setEnv(backend, sessionId, vars),
+  })
+}
+
+/** Resolves with the id of a session that exists. Rejects with SESSION_NOT_FOUND. */
+export async function requireSession(backend: Backend, sessionId: string): Promise<string> {
+  if (await backend.hasSession(sessionId)) return sessionId
+  throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
+}
