@@ -94,7 +94,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Whether a real directory was made or moved to its place after the opening. One that got another mode looks alike.
+    /// Whether a real directory was made or moved to its place after the opening. One that got another mode looks alike, and
+    /// so does one that a real overlay has copied: a conflict is the safe side.
     fn is_new_directory(&self, base: &OwnedFd, name: &[u8], found: &Stat) -> Result<bool> {
         let opened = self.sides.opened;
         let extended = statx(base, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME)?;
