@@ -1,12 +1,14 @@
 /**
- * What `@nacre/server` shares with nacre, beside lib/internal.ts: how calls are read and answered over HTTP. No program of a
- * user may import it: the package needs exactly its own version of nacre, and anything here may change in any release.
+ * What `@nacre/server` and `@nacre/sandboxd` share with nacre, beside lib/internal.ts: how calls are read and answered over
+ * HTTP. No program of a user may import it: both need exactly their own version of nacre, and anything here may change in any
+ * release.
  */
 
 export { NativeBackend } from './backends/native/backend.js'
 export { httpStatus } from './backends/native/processes/http-probe.js'
 export type { LocalProcess } from './backends/native/processes/process.js'
 export { fs, os } from './base/builtin.js'
+export { isNotInstalled, notInstalled } from './base/companion.js'
 export { meaningOf } from './base/errors.js'
 export { ownOnly, owns } from './base/own.js'
 export { checkpointOptions } from './calls/checkpoint.js'
