@@ -1634,12 +1634,13 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file.
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.
    *
-   * Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If
-   * the iterable throws, the command is killed and exec rejects with that error.
+   * {@link ExecStream.write} sends later input. To send the text "pipe", pass bytes. Items of an iterable are written as
+   * the command reads them. If the command ends first, the iterable is closed. If the iterable throws, the command is
+   * killed and exec rejects with that error.
    */
-  input?: Input
+  input?: Input | 'pipe'
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
   /**
@@ -1843,12 +1844,22 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   kill(signal?: Signal): Promise<boolean>
   /**
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
+   * `input: 'pipe'`.
+   *
+   * What is written before the command runs waits for it. Rejects with INPUT_CLOSED if the command has ended or the
+   * input is closed.
+   */
+  write(data: string | Uint8Array): Promise<void>
+  /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
+  closeStdin(): Promise<void>
+  /**
    * Makes the running command a background process of its session, which is free at once for the next command. Resolves
    * with the process, also when it has just ended. A second call resolves with the same process.
    *
    * - **The process** has the output of the command from the beginning, as far as `maxBuffer` has kept it, and its exit
-   *   code. `kill` kills the command and everything it started. It has no input to write to; `input` of the command goes
-   *   on. It ends with its session, like every process.
+   *   code. `kill` kills the command and everything it started. `input` of the command goes on; with `input: 'pipe'`, the
+   *   process has `write` and `closeStdin` for the same input. It ends with its session, like every process.
    * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
    *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
    * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and

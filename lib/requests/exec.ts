@@ -91,6 +91,12 @@ export function readExec(
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
   const values = ownOnly(rest)
+  if (values.input === 'pipe' && owner === 'exec') {
+    throw new OptionError(
+      'INVALID_OPTION',
+      "input must not be 'pipe' for exec, which has nothing to write with: use execStream and its write, or pass bytes to send the text",
+    )
+  }
   const lines = lineForm(values)
   return {
     command: checked,

@@ -19,7 +19,13 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 fn detaching(place: &Place, id: &str) -> Receiver<Result<Arc<Process>, Error>> {
     let (sender, detached) = channel();
-    let new = DetachedProcess { id: id.into(), shown: "command".into(), log_limit: 1 << 20, auto_cleanup: false };
+    let new = DetachedProcess {
+        id: id.into(),
+        shown: "command".into(),
+        writer: None,
+        log_limit: 1 << 20,
+        auto_cleanup: false,
+    };
     place.sandbox.detach("default", 0, new, move |process| drop(sender.send(process)));
     detached
 }

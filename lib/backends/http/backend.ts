@@ -18,6 +18,7 @@ import { Begun } from './begun.js'
 import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
+import type { InputOrder } from './input-order.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
 import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
@@ -69,8 +70,8 @@ export class HttpBackend implements Backend {
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
     const turn = this.#turns.take(request.sessionId)
-    const adopt = (process: endpoints.NamedProcess) =>
-      processOf(new HttpProcess(this.#connection, this.#begun.addProcess(process)))
+    const adopt = (process: endpoints.NamedProcess, input: InputOrder) =>
+      processOf(new HttpProcess(this.#connection, this.#begun.addProcess(process), false, input))
     return new RemoteRun(this.#connection, request, planLiveExec(request), observer, turn, adopt)
   }
 

@@ -6,7 +6,7 @@
  */
 
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
-import { AbortError, isCode, notDetached, SandboxError } from '../../base/errors.js'
+import { AbortError, engineError, isCode, notDetached, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
 import { execResult } from '../../calls/exec.js'
 import type { Process } from '../../calls/index.js'
@@ -20,6 +20,7 @@ import { MAX_MILLISECONDS } from '../../schema/numbers.js'
 import { decodeOutput } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
+import { InputOrder } from './input-order.js'
 import { piecesOf, type Sendable, traceHeaders } from './plan.js'
 import type { Details } from './request.js'
 import type { Turn } from './session-order.js'
@@ -43,7 +44,8 @@ export class RemoteRun implements StreamRun {
   readonly #sendable: Sendable
   readonly #observer: RunObserver
   readonly #turn: Turn
-  readonly #adopt: (process: endpoints.NamedProcess) => Process
+  readonly #adopt: (process: endpoints.NamedProcess, input: InputOrder) => Process
+  readonly #input = new InputOrder()
   /** Rejects when the run ends without an id. */
   readonly #id: Promise<string>
   #resolveId: (id: string) => void = () => {}
@@ -73,7 +75,7 @@ export class RemoteRun implements StreamRun {
     sendable: Sendable,
     observer: RunObserver,
     turn: Turn,
-    adopt: (process: endpoints.NamedProcess) => Process,
+    adopt: (process: endpoints.NamedProcess, input: InputOrder) => Process,
   ) {
     this.#adopt = adopt
     this.#connection = connection
@@ -121,10 +123,21 @@ export class RemoteRun implements StreamRun {
     }
   }
 
+  write(data: Uint8Array): Promise<void> {
+    const wasOver = this.#isOver
+    return this.#input.add(async () => {
+      for (const piece of piecesOf(data)) await this.#send({ data: encodeBytes(piece) }, wasOver)
+    })
+  }
+
+  closeInput(): Promise<void> {
+    return this.#input.add(() => this.#give({ end: true }))
+  }
+
   async detach(): Promise<Process> {
     if (!this.#isSent) throw notDetached('it has not begun')
     try {
-      const process = this.#adopt(await this.#ask(endpoints.detachRun, {}))
+      const process = this.#adopt(await this.#ask(endpoints.detachRun, {}), this.#input)
       this.#release()
       return process
     } catch (error) {
@@ -253,9 +266,19 @@ export class RemoteRun implements StreamRun {
   /** Sends input. Throws when it is lost while the command runs, which would wait for it. */
   async #give(input: object): Promise<void> {
     try {
+      await this.#send(input)
+    } catch (error) {
+      if (!isCode(error, 'INPUT_CLOSED')) throw error
+    }
+  }
+
+  /** Sends input. Throws INPUT_CLOSED if its input is closed, or the command `wasOver` when the caller wrote. */
+  async #send(input: object, wasOver = false): Promise<void> {
+    try {
       await this.#ask(endpoints.writeToRun, { body: input })
     } catch (error) {
       if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
+      if (wasOver) throw engineError('INPUT_CLOSED', 'the command has ended')
     }
   }
 

@@ -68,7 +68,8 @@ export class NativeBackend implements Backend {
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    const adopt = (process: NativeProcess) => processOf(this.#processes.adopt(process))
+    const input = request.values.input === 'pipe' ? 'open' : 'none'
+    const adopt = (process: NativeProcess) => processOf(this.#processes.adopt(process, input))
     return stream(this.#engine, planStream(request, this.#defaults), observer, adopt)
   }
 

@@ -69,13 +69,16 @@ export class Run {
     this.interrupt()
   }
 
-  /** Writes to standard input. Resolves once the pipe took the data, or the command has ended. */
+  /**
+   * Writes to standard input. Resolves once the pipe took the data, or the command has ended. Rejects with INPUT_CLOSED if
+   * the command had ended before, or its input is closed.
+   */
   async write(data: Uint8Array): Promise<void> {
-    if (this.#pending)
-      await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
+    if (!this.#pending) throw engineError('INPUT_CLOSED', 'the command has ended')
+    await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
   }
 
-  /** Sends end of file to the command. */
+  /** Sends end of file to the command. No effect if its input is already closed. */
   closeInput(): void {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
   }

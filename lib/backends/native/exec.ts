@@ -2,7 +2,7 @@
  * One run of a command in this process's engine, from its plan to its end, with its input and its AbortSignal.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
-import { notDetached } from '../../base/errors.js'
+import { engineError, isCode, notDetached } from '../../base/errors.js'
 import type { NativeProcess } from '../../boundary/index.js'
 import type { Process } from '../../calls/index.js'
 import { InputFeed } from '../../run/input.js'
@@ -44,6 +44,13 @@ export function stream(
       const { result } = await begun.run.ended
       return result?.isCanceled ?? false
     },
+    async write(data) {
+      if (begun === undefined) throw engineError('INPUT_CLOSED', 'the command could not be started')
+      await begun.run.write(data)
+    },
+    async closeInput() {
+      begun?.run.closeInput()
+    },
     async detach() {
       if (begun === undefined) throw notDetached('it could not be started')
       const process = await begun.run.detach(planDetached(plan.command), adopt)
@@ -69,18 +76,28 @@ interface Begun {
 function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined): Begun {
   refuseAborted(plan.signal)
   const { input } = plan
-  const feed = input === undefined || input instanceof Uint8Array ? undefined : new InputFeed(input)
+  const isSource = typeof input === 'object' && !(input instanceof Uint8Array)
+  const feed = isSource ? new InputFeed(input) : undefined
   const run = start(engine, plan, observer, feed)
   const release = onAbort(plan.signal, () => {
     run.interrupt()
     feed?.close()
   })
-  feed?.feed(run)
+  feed?.feed({
+    // The command may end before its input.
+    write: (data) => run.write(data).catch(unlessClosed),
+    closeInput: () => run.closeInput(),
+    fail: (error) => run.fail(error),
+  })
   run.ended.then(() => {
     release()
     feed?.close()
   })
   return { run, release }
+}
+
+function unlessClosed(error: unknown): void {
+  if (!isCode(error, 'INPUT_CLOSED')) throw error
 }
 
 function start(

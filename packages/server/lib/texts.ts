@@ -41,7 +41,8 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       killSignal: "The first signal that a timeout or an abort sends. Default: the sandbox's.",
       forceKillAfterDelay:
         "Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
-      input: 'Standard input. Default: end of file.',
+      input:
+        "Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.",
       encoding: "'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'.",
       mergeOutput:
         'Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read. Default: false.',

@@ -20,7 +20,7 @@ export interface ExecPlan {
   request: NativeExec
   /** The command as the result shows it. */
   command: string
-  input: CheckedInput | undefined
+  input: CheckedInput | 'pipe' | undefined
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
   check: boolean
@@ -84,7 +84,7 @@ function unlessPlain(extras: NativeExecExtras): NativeExecExtras | undefined {
   return undefined
 }
 
-function inputKind(input: CheckedInput | undefined): NativeExecExtras['input'] {
+function inputKind(input: ExecPlan['input']): NativeExecExtras['input'] {
   if (input === undefined) return 'none'
   return input instanceof Uint8Array ? 'bytes' : 'stream'
 }

@@ -8,6 +8,7 @@ import { command, data, endpoints, execOptions, execResult, killSignal } from 'n
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
+import { openInput, withInput } from '../open-input.js'
 import { shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
@@ -17,7 +18,7 @@ const execMembers = { command, ...described(execOptions) }
 
 const streamMembers = {
   ...execMembers,
-  openInput: { ...flag, description: 'Keeps standard input open for later requests to /input.' },
+  openInput,
   byteEvents: { ...flag, description: 'Sends output events as bytes, for any encoding of the result.' },
   wholeResult: {
     ...flag,
@@ -59,16 +60,11 @@ export function addExec(define: Define, server: ServerContext): void {
     reply: 'events',
     errors,
     async handle({ body, signal }) {
-      const { command, openInput = false, wholeResult, byteEvents, ...options } = body
-      const { id, run } = runs.add(openInput, (queue, signal) => {
-        const input = queue === undefined ? {} : { input: queue }
-        return streamToConnection(
-          backend,
-          command,
-          { ...options, ...input, signal },
-          { wholeResult, byteEvents },
-        )
-      })
+      const { command, openInput, wholeResult, byteEvents, ...rest } = body
+      const options = withInput(rest, openInput)
+      const { id, run } = runs.add((signal) =>
+        streamToConnection(backend, command, { ...options, signal }, { wholeResult, byteEvents }),
+      )
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       const output = eventsOf(run.stream)
       metrics
@@ -83,12 +79,14 @@ export function addExec(define: Define, server: ServerContext): void {
     ...endpoints.writeToRun,
     summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
     body: shape({ data, end: flag }),
-    errors: ['RUN_NOT_FOUND'],
+    errors: ['RUN_NOT_FOUND', 'INPUT_CLOSED'],
     async handle({ params, body: { data, end }, signal }) {
-      const { input } = runs.get(params.runId)
-      if (data !== undefined) await input?.push(data, signal)
+      const { stream, inputs } = runs.get(params.runId)
       // After a disconnection, the command must not take a part of its input for all of it.
-      if (end && !signal.aborted) input?.end()
+      await Promise.all([
+        data !== undefined && inputs.take(() => stream.write(data), signal),
+        end && inputs.take(() => stream.closeStdin(), signal),
+      ])
     },
   })
   define({
