@@ -814,7 +814,7 @@ export interface HistoryEntry {
   startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
-  /** null if a signal ended the command. */
+  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
   exitCode: number | null
   signal: SignalName | null
   /** Bytes of output, including those beyond `maxBuffer`. */
@@ -1625,6 +1625,16 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    */
   timeout?: number
   /**
+   * Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to
+   * 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.
+   *
+   * It is as after {@link ExecStream.detach}, except that `timeout` goes on and kills the process, and that the call is over:
+   * `outputLimit`, `signal` and callbacks no longer apply, and the stream of execStream ends. While no shell can take the
+   * place of the command's, for lack of processes or memory, exec goes on waiting and tries again each second. Rejected with
+   * an iterable as `input`. Default: never.
+   */
+  detachAfter?: number
+  /**
    * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
    * {@link AbortError}. Aborting has no effect after the command has ended.
    */
@@ -1710,7 +1720,7 @@ export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = fa
 export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
   /** Whether the command exited by itself with code 0. */
   success: boolean
-  /** null when the command has no exit code, because a signal ended it or it never ran. */
+  /** null when the command has no exit code, because a signal ended it, it never ran, or it still runs as `process`. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
   signal: SignalName | null
@@ -1764,6 +1774,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    * processes of the session.
    */
   denials: Denial[]
+  /** The process that the command has become because of `detachAfter`. Absent otherwise. */
+  process?: Process
 }
 /** An item of a session's state that was lost: a variable, a function, the directory, ... */
 export interface LostState {

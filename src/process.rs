@@ -53,6 +53,7 @@ pub fn detached(process: NativeDetachedProcess, writer: Option<InputWriter>) -> 
         id: process.process_id,
         shown: process.command,
         writer,
+        ends_call: process.ends_call,
         log_limit: process.log_limit as u64,
         auto_cleanup: process.auto_cleanup,
     }

@@ -4,7 +4,7 @@ import { openableInput } from '../schema/command.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
-import { bytes, milliseconds } from '../schema/numbers.js'
+import { bytes, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
 import {
   boolean,
@@ -49,6 +49,16 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.
    */
   timeout?: number
+  /**
+   * Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to
+   * 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.
+   *
+   * It is as after {@link ExecStream.detach}, except that `timeout` goes on and kills the process, and that the call is over:
+   * `outputLimit`, `signal` and callbacks no longer apply, and the stream of execStream ends. While no shell can take the
+   * place of the command's, for lack of processes or memory, exec goes on waiting and tries again each second. Rejected with
+   * an iterable as `input`. Default: never.
+   */
+  detachAfter?: number
   /**
    * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
    * {@link AbortError}. Aborting has no effect after the command has ended.
@@ -130,6 +140,7 @@ export const sessionExecOptions = table<SessionExecOptions<Encoding, boolean>>()
   cwd: directory,
   env,
   timeout: milliseconds,
+  detachAfter: positiveMilliseconds,
   signal: abortSignal,
   killSignal,
   forceKillAfterDelay: milliseconds,
@@ -167,7 +178,7 @@ export const execOptions = table<ExecOptions<Encoding, boolean>>()({
 export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
   /** Whether the command exited by itself with code 0. */
   success: boolean
-  /** null when the command has no exit code, because a signal ended it or it never ran. */
+  /** null when the command has no exit code, because a signal ended it, it never ran, or it still runs as `process`. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
   signal: SignalName | null
@@ -215,11 +226,14 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    * processes of the session.
    */
   denials: Denial[]
+  /** The process that the command has become because of `detachAfter`. Absent otherwise. */
+  process?: Process
 }
 
 const perStream = orNull(reply({ stdout: number, stderr: number }))
 
-export const execResult = reply<ExecResult<Encoding>>(
+/** Without `process`, which is sent beside it. */
+export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
   {
     success: boolean,
     exitCode: orNull(number),

@@ -153,7 +153,7 @@ export class HttpProcess implements ProcessBackend {
   write(data: Uint8Array): Promise<void> {
     return this.#input.add(async () => {
       for (const piece of piecesOf(data)) {
-        if (!(await this.#type(piece))) await this.#sendInput({ data: encodeBytes(piece) })
+        if (!(await this.#type(piece))) await this.sendInput({ data: encodeBytes(piece) })
       }
     })
   }
@@ -161,15 +161,15 @@ export class HttpProcess implements ProcessBackend {
   closeInput(): Promise<void> {
     return this.#input.add(async () => {
       try {
-        await this.#sendInput({ end: true })
+        await this.sendInput({ end: true })
       } catch (error) {
         if (!isCode(error, 'INPUT_CLOSED')) throw error
       }
     })
   }
 
-  /** A process that the server has forgotten has ended. */
-  async #sendInput(body: object): Promise<void> {
+  /** Sends input at once, whatever is being sent. A process that the server has forgotten has ended. */
+  async sendInput(body: object): Promise<void> {
     try {
       await this.#call(endpoints.writeToProcess, { body })
     } catch (error) {

@@ -14,6 +14,7 @@ import type {
   NativeResult,
   NativeSandbox,
 } from '../../boundary/index.js'
+import type { Process } from '../../calls/index.js'
 import type { RunObserver } from '../../run/run.js'
 import type { Engine, PendingCall } from './engine.js'
 
@@ -28,6 +29,8 @@ export interface RunEnd {
   pid?: number | undefined
   /** True if `kill` ended the command early; false after an interrupt. */
   killed?: boolean
+  /** The process that the command has become; `result` is then the result so far. */
+  process?: Process
 }
 
 export class Run {

@@ -110,6 +110,11 @@ impl SureSink {
         Self(Some(Box::new(sink)))
     }
 
+    /// Takes the sink out: nothing receives later events.
+    pub fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+
     /// See [`Sink::finished`].
     pub fn finished(mut self, result: Result<Outcome, Error>) {
         if let Some(sink) = self.0.take() {

@@ -63,6 +63,8 @@ pub struct DetachedProcess {
     pub shown: String,
     /// The sending end of the command's streamed input.
     pub writer: Option<InputWriter>,
+    /// See [`DetachRequest::ends_call`].
+    pub ends_call: bool,
     /// Bytes of log kept.
     pub log_limit: u64,
     /// Forgotten some time after its end.
@@ -75,6 +77,9 @@ pub struct DetachRequest {
     pub command: u64,
     /// The process that records its progress.
     pub process: std::sync::Arc<Process>,
+    /// Whether the command is answered now, with its result so far. Its timeout then goes on for the process. Otherwise the
+    /// command is answered when the process has ended, and has no timeout any more.
+    pub ends_call: bool,
     /// Receives the outcome.
     pub starter: Starter,
 }

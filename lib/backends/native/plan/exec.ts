@@ -24,6 +24,8 @@ export interface ExecPlan {
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
   check: boolean
+  /** Milliseconds until a running command becomes a process. */
+  detachAfter: number | undefined
   onPid: ExecRequest['onPid']
 }
 
@@ -54,7 +56,7 @@ export function planExec(
       inputBytes: input instanceof Uint8Array ? input : undefined,
       mergeOutput: values.mergeOutput,
       outputLimit: values.outputLimit,
-      start: exec.onPid && true,
+      start: (exec.onPid ?? values.detachAfter) === undefined ? undefined : true,
       ...live,
     }),
   }
@@ -65,6 +67,7 @@ export function planExec(
     signal,
     stripFinalNewline: values.stripFinalNewline ?? stripFinalNewline.default,
     check: values.check ?? check.default,
+    detachAfter: values.detachAfter,
     onPid: exec.onPid,
   }
 }

@@ -2,9 +2,17 @@
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
 
-import type { Encoding, ExecEvent } from 'nacre'
+import type { Encoding, ExecEvent, ExecResult } from 'nacre'
 import { flag } from 'nacre/internal'
-import { command, data, endpoints, execOptions, execResult, killSignal } from 'nacre/internal/server'
+import {
+  command,
+  data,
+  endpoints,
+  execOptions,
+  execResult,
+  killSignal,
+  type NamedProcess,
+} from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -47,8 +55,8 @@ export function addExec(define: Define, server: ServerContext): void {
     errors,
     async handle({ body, signal }) {
       const { command, ...options } = body
-      const running = runToReply(backend, command, { ...options, signal })
-      return { result: await metrics.command(running) }
+      const result = await metrics.command(runToReply(backend, command, { ...options, signal }))
+      return { result, process: await detached(server, result) }
     },
   })
   define({
@@ -72,7 +80,7 @@ export function addExec(define: Define, server: ServerContext): void {
         .catch(() => {})
         .finally(() => runs.remove(id))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
-      return events(output, (event) => [encodeEvent(server, event)], [{ data: first }])
+      return events(output, async (event) => [await encodeEvent(server, event)], [{ data: first }])
     },
   })
   define({
@@ -116,15 +124,26 @@ export function addExec(define: Define, server: ServerContext): void {
   })
 }
 
-function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerEvent {
+/** The process that a command has become because of `detachAfter`. */
+async function detached(
+  { processes }: ServerContext,
+  { process }: Pick<ExecResult<Encoding>, 'process'>,
+): Promise<NamedProcess | undefined> {
+  return process && processes.show(await processes.find(process.id))
+}
+
+async function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): Promise<ServerEvent> {
   switch (event.type) {
     case 'start':
       return { data: event }
     case 'stdout':
     case 'stderr':
       return { data: { ...event, data: encodeData(event.data) } }
-    case 'complete':
-      return { data: { ...event, result: encodeReply(execResult, event.result) } }
+    case 'complete': {
+      const process = await detached(server, event.result)
+      const shown = process && encodeReply(endpoints.getProcess.reply, process)
+      return { data: { ...event, result: encodeReply(execResult, event.result), process: shown } }
+    }
     case 'error':
       return { data: errorEvent(server, event.error, 'v1') }
   }
