@@ -4,11 +4,10 @@ use crate::emitter::{self, Emitter};
 use crate::piece::Piece;
 use crate::types::NativeEvent;
 use nacre_core::error::Error;
-use nacre_core::exec::{Chunk, Outcome, OutputStream, Sink};
+use nacre_core::exec::{InputWriter, Outcome, OutputStream, Sink};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 /// Maximum unconsumed output events. Each has at most 256 KiB (`output/live.rs`), and small output is collected, so a
@@ -21,8 +20,8 @@ pub struct Call {
     pub session: String,
     /// Permits for output events.
     pub credit: Option<Arc<Semaphore>>,
-    /// Streamed standard input, until it is closed.
-    pub input: Option<UnboundedSender<Chunk>>,
+    /// Its streamed input, if it has one.
+    pub input: Option<InputWriter>,
 }
 
 /// All pending commands of a sandbox, by request id.

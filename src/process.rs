@@ -5,21 +5,22 @@ use crate::types::{
     NativeWaiting,
 };
 use crate::variables::zip;
-use nacre_core::exec::{Chunk, Command, Input, KillPolicy, OutputStream};
+use nacre_core::exec::{Command, Input, InputWriter, KillPolicy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
 use nacre_core::process::{DetachedProcess, How, NewProcess, Process, Reason, Stats, Waiting};
 use nacre_core::process_log::LogSlice;
 use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc;
 
 /// Converts the request for a process.
 pub fn new_process(request: NativeProcessStart) -> NewProcess {
-    let (sender, receiver) = mpsc::unbounded_channel::<Chunk>();
     let (input, writer) = match request.input.as_str() {
         "bytes" => (Input::Bytes(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default().into()), None),
-        "open" => (Input::Stream(receiver), Some(sender)),
+        "open" => {
+            let (writer, input) = InputWriter::open();
+            (input, Some(writer))
+        }
         _ => (Input::None, None),
     };
     let command = match (request.text, request.argv) {
@@ -47,10 +48,12 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
 }
 
 /// Converts what a command is to become.
-pub fn detached(process: NativeDetachedProcess) -> DetachedProcess {
+pub fn detached(process: NativeDetachedProcess, writer: Option<InputWriter>) -> DetachedProcess {
     DetachedProcess {
         id: process.process_id,
         shown: process.command,
+        writer,
+        ends_call: process.ends_call,
         log_limit: process.log_limit as u64,
         auto_cleanup: process.auto_cleanup,
     }

@@ -2,10 +2,9 @@
 
 use crate::emitter::Settle;
 use crate::process;
-use crate::sandbox::{NativeSandbox, Taken};
+use crate::sandbox::{NativeSandbox, chunk};
 use crate::types::{NativeEvent, NativeProcess, NativeProcessRef, NativeProcessStart};
 use nacre_core::error::{Code, Error};
-use nacre_core::exec::Chunk;
 use nacre_core::process::ports::Listening;
 use nacre_core::process::{Process, Reason, Stats, ports};
 use nacre_core::runtime;
@@ -120,8 +119,6 @@ impl NativeSandbox {
     /// Sends a piece of standard input.
     #[napi(catch_unwind)]
     pub fn write_process(&self, id: u32, process: NativeProcessRef, data: Uint8Array) -> Result<()> {
-        let emitter = Arc::clone(&self.emitter);
-        let bytes = data.to_vec();
         let closed =
             || Error::new(Code::InputClosed, format!("the input of process '{}' is closed", process.process_id));
         let found = self.find(&process).map_err(|error| match error.code {
@@ -132,13 +129,11 @@ impl NativeSandbox {
             if !found.takes_input() {
                 return Err(closed());
             }
-            let emitter = Arc::clone(&emitter);
-            let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(())))));
-            found.write(Chunk { bytes, taken: Box::new(move || drop(taken)) });
+            found.write(chunk(&self.emitter, id, &data));
             Ok(())
         });
         if written.is_err() {
-            emitter.settle(id, written);
+            self.emitter.settle(id, written);
         }
         Ok(())
     }

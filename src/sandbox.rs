@@ -12,8 +12,8 @@ use crate::types::{
 };
 use crate::user;
 use crate::variables::zip;
-use nacre_core::error::Error;
-use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy, SureSink};
+use nacre_core::error::{Code, Error};
+use nacre_core::exec::{Chunk, Command, ExecRequest, Input, InputWriter, KillPolicy, SureSink};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
@@ -24,7 +24,7 @@ use napi_derive::napi;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
 /// Time between SIGTERM and SIGKILL when a session or sandbox ends.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -96,13 +96,13 @@ impl NativeSandbox {
         let request = extras.unwrap_or_default();
         let window = request.window.map_or(WINDOW, |window| window.max(1) as usize);
         let credit = request.events.then(|| Arc::new(Semaphore::new(window)));
-        let (input, sender) = match request.input.as_str() {
+        let (input, writer) = match request.input.as_str() {
             "bytes" => {
                 (Input::Bytes(Arc::new(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default())), None)
             }
             "stream" => {
-                let (sender, receiver) = mpsc::unbounded_channel();
-                (Input::Stream(receiver), Some(sender))
+                let (writer, input) = InputWriter::open();
+                (input, Some(writer))
             }
             _ => (Input::None, None),
         };
@@ -117,7 +117,7 @@ impl NativeSandbox {
             as_text,
             announces: request.events || request.start == Some(true),
         };
-        let call = Call { session: session_id.clone(), credit: credit.clone(), input: sender };
+        let call = Call { session: session_id.clone(), credit: credit.clone(), input: writer };
         self.calls.lock().insert(id, call);
         self.sandbox.exec(
             &session_id,
@@ -155,14 +155,14 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn detach(&self, id: u32, exec_id: u32, process: NativeDetachedProcess) -> Result<()> {
         let (sandbox, emitter) = self.parts();
-        let session = self.calls.lock().get(&exec_id).map(|call| call.session.clone());
+        let call = self.calls.lock().get(&exec_id).map(|call| (call.session.clone(), call.input.clone()));
         runtime::handle()?;
         let settle = Settle::new(id, &emitter);
-        let Some(session) = session else {
+        let Some((session, writer)) = call else {
             settle.done(Err(Error::not_detached("it has already ended: its result has all of its output")));
             return Ok(());
         };
-        sandbox.detach(&session, u64::from(exec_id), process::detached(process), move |detached| {
+        sandbox.detach(&session, u64::from(exec_id), process::detached(process, writer), move |detached| {
             let event = |process| NativeEvent { process, ..NativeEvent::default() };
             settle.answer(detached.map(|detached| event(process::shown(&detached))));
         });
@@ -180,19 +180,19 @@ impl NativeSandbox {
     /// Sends a piece of standard input.
     #[napi(catch_unwind)]
     pub fn write(&self, id: u32, write_id: u32, data: Uint8Array) {
-        let emitter = Arc::clone(&self.emitter);
-        let taken = Taken(Some(Box::new(move || emitter.settle(write_id, Ok(())))));
-        let chunk = Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) };
         let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());
-        // If nothing receives the chunk, dropping it settles the write.
-        let _ = input.map(|input| input.send(chunk));
+        let Some(input) = input.filter(InputWriter::is_open) else {
+            let closed = Error::new(Code::InputClosed, "the command has ended, or its input is closed");
+            return self.emitter.settle(write_id, Err(closed));
+        };
+        input.send(chunk(&self.emitter, write_id, &data));
     }
 
     /// Closes standard input.
     #[napi(catch_unwind)]
     pub fn close_input(&self, id: u32) {
-        if let Some(call) = self.calls.lock().get_mut(&id) {
-            call.input = None;
+        if let Some(input) = self.calls.lock().get(&id).and_then(|call| call.input.as_ref()) {
+            input.close();
         }
     }
 
@@ -278,9 +278,16 @@ impl Drop for NativeSandbox {
     }
 }
 
+/// A piece of input that settles its call once it is taken. If nothing receives it, dropping it settles the call.
+pub(crate) fn chunk(emitter: &Arc<Emitter>, id: u32, data: &Uint8Array) -> Chunk {
+    let emitter = Arc::clone(emitter);
+    let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(())))));
+    Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) }
+}
+
 /// Calls its function exactly once, at the latest when it is dropped, so a chunk that was never written is settled
 /// too.
-pub(crate) struct Taken(pub(crate) Option<Box<dyn FnOnce() + Send>>);
+struct Taken(Option<Box<dyn FnOnce() + Send>>);
 
 impl Drop for Taken {
     fn drop(&mut self) {

@@ -27,10 +27,11 @@ export interface NativeProcessStart extends NativeCommand {
 }
 
 /** The process that a running command becomes. */
-export type NativeDetachedProcess = Pick<
-  NativeProcessStart,
-  'processId' | 'command' | 'logLimit' | 'autoCleanup'
->
+export interface NativeDetachedProcess
+  extends Pick<NativeProcessStart, 'processId' | 'command' | 'logLimit' | 'autoCleanup'> {
+  /** The call of the command ends now, with its result so far. Its timeout then goes on. */
+  endsCall: boolean
+}
 
 export interface NativeLimits {
   /** Bytes. */

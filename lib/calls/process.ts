@@ -1,6 +1,6 @@
 /** Background processes. */
 
-import { processInput } from '../schema/command.js'
+import { openableInput } from '../schema/command.js'
 import { object } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
@@ -148,7 +148,7 @@ export const sessionProcessOptions = table<SessionProcessOptions>()({
   signal: abortSignal,
   killSignal,
   forceKillAfterDelay: milliseconds,
-  input: processInput,
+  input: openableInput,
   logLimit: { ...bytes, default: 67_108_864 },
   autoCleanup: { ...flag, default: true },
   limits,

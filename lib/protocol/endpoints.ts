@@ -13,7 +13,18 @@ import * as sandboxes from '../calls/sandbox.js'
 import { serviceHealth } from '../calls/service.js'
 import { historyEntry } from '../calls/session.js'
 import * as workspaces from '../calls/workspace.js'
-import { boolean, list, number, orNull, type Reply, reply, text, wordOf } from '../schema/reply.js'
+import {
+  boolean,
+  list,
+  number,
+  optional,
+  orNull,
+  type Reply,
+  type ReplyValue,
+  reply,
+  text,
+  wordOf,
+} from '../schema/reply.js'
 
 export interface Endpoint<T, Path extends string = string> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -60,7 +71,18 @@ export const registerCaller = endpoint('POST', '/v1/callers', reply({ callerId: 
 export const removeCaller = endpoint('DELETE', '/v1/callers/{callerId}', empty)
 export const cancelCall = endpoint('DELETE', '/v1/callers/{callerId}/calls/{number}', empty)
 
-export const exec = endpoint('POST', '/v1/exec', reply({ result: execResult }), 'waits')
+export const exec = endpoint(
+  'POST',
+  '/v1/exec',
+  reply<{ result: ReplyValue<typeof execResult>; process: NamedProcess | undefined }>({
+    result: execResult,
+    process: {
+      ...optional(namedProcess),
+      description: 'The process that the command has become because of `detachAfter`.',
+    },
+  }),
+  'waits',
+)
 export const writeToRun = endpoint('POST', '/v1/runs/{runId}/input', empty, 'waits')
 export const killRun = endpoint('POST', '/v1/runs/{runId}/kill', reply({ killed: boolean }), 'waits')
 export const detachRun = endpoint('POST', '/v1/runs/{runId}/detach', namedProcess)

@@ -2,7 +2,7 @@
  * execStream: a run that starts when it is constructed, and the only consumer of its output.
  */
 
-import { notDetached, OptionError } from '../base/errors.js'
+import { engineError, notDetached, OptionError } from '../base/errors.js'
 import type {
   Encoding,
   ExecEvent,
@@ -13,6 +13,7 @@ import type {
 } from '../calls/index.js'
 import type { ExecRequest } from '../requests/exec.js'
 import { planSource } from '../requests/source.js'
+import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import { killSignal } from '../schema/signals.js'
 import { AwaitedPromise } from './awaited.js'
@@ -37,6 +38,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   readonly #request: StreamPlan
   readonly #feed: Feed
   readonly #outcome: Promise<Result>
+  readonly #hasPipe: boolean
   #run: StreamRun | undefined
   /** Resolves with the process that the command has become. */
   #detaching: Promise<Process> | undefined
@@ -49,6 +51,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
    */
   constructor(request: ExecRequest, source: StreamSource) {
     this.#request = request.bounds?.byteEvents ? { ...request, encoding: 'buffer' } : request
+    this.#hasPipe = request.values.input === 'pipe'
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), request.bounds?.window)
     this.#outcome = source.settle(request, (settled) => {
       this.#run = source.start(settled, observe(request, this.#feed))
@@ -65,6 +68,15 @@ export class ExecStream implements PublicExecStream<Encoding> {
   async kill(signal?: Signal): Promise<boolean> {
     const number = signal === undefined ? null : readArgument(killSignal.read, signal, 'signal')
     return this.#run?.kill(number) ?? false
+  }
+
+  async write(data: string | Uint8Array): Promise<void> {
+    const bytes = readArgument(inputBytes, data, 'data')
+    await this.#withPipe('write').write(bytes)
+  }
+
+  async closeStdin(): Promise<void> {
+    await this.#withPipe('closeStdin').closeInput()
   }
 
   async detach(): Promise<Process> {
@@ -99,6 +111,14 @@ export class ExecStream implements PublicExecStream<Encoding> {
     }
     this.#consumer = how
     return new Reader(this.#feed, translator, () => this.#stop())
+  }
+
+  /** The run, whose input is open. */
+  #withPipe(method: string): StreamRun {
+    if (!this.#hasPipe)
+      throw new OptionError('INVALID_OPTION', `${method} needs a command that was started with input: 'pipe'`)
+    if (this.#run === undefined) throw engineError('INPUT_CLOSED', 'the command could not be started')
+    return this.#run
   }
 
   async #detach(): Promise<Process> {

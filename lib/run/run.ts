@@ -26,6 +26,10 @@ export interface StreamRun {
   giveBack(permits: number): void
   /** Kills the command; null means its `killSignal`. Resolves when it has ended: true if it was ended early. */
   kill(signal: number | null): Promise<boolean>
+  /** Writes to an open input. Resolves once the pipe took the data, or the command has ended. Rejects with INPUT_CLOSED. */
+  write(data: Uint8Array): Promise<void>
+  /** Closes an open input. No effect if it is already closed. */
+  closeInput(): Promise<void>
   /** Makes the running command a process. From then on, its AbortSignal has no effect. */
   detach(): Promise<Process>
 }

@@ -14,6 +14,8 @@ pub struct NativeDetachedProcess {
     pub log_limit: f64,
     /// Whether it is forgotten some time after its end.
     pub auto_cleanup: bool,
+    /// Whether the call of the command ends now, with its result so far. Its timeout then goes on.
+    pub ends_call: bool,
 }
 
 /// A background process to start.

@@ -14,6 +14,7 @@ import type {
   NativeResult,
   NativeSandbox,
 } from '../../boundary/index.js'
+import type { Process } from '../../calls/index.js'
 import type { RunObserver } from '../../run/run.js'
 import type { Engine, PendingCall } from './engine.js'
 
@@ -28,6 +29,8 @@ export interface RunEnd {
   pid?: number | undefined
   /** True if `kill` ended the command early; false after an interrupt. */
   killed?: boolean
+  /** The process that the command has become; `result` is then the result so far. */
+  process?: Process
 }
 
 export class Run {
@@ -69,13 +72,16 @@ export class Run {
     this.interrupt()
   }
 
-  /** Writes to standard input. Resolves once the pipe took the data, or the command has ended. */
+  /**
+   * Writes to standard input. Resolves once the pipe took the data, or the command has ended. Rejects with INPUT_CLOSED if
+   * the command had ended before, or its input is closed.
+   */
   async write(data: Uint8Array): Promise<void> {
-    if (this.#pending)
-      await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
+    if (!this.#pending) throw engineError('INPUT_CLOSED', 'the command has ended')
+    await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
   }
 
-  /** Sends end of file to the command. */
+  /** Sends end of file to the command. No effect if its input is already closed. */
   closeInput(): void {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
   }

@@ -9,28 +9,24 @@
 import type { Encoding, ExecStream } from 'nacre'
 import { crypto } from 'nacre/internal'
 import { Refusal } from './failure.js'
-import { InputQueue } from './input-queue.js'
+import { InTurn } from './in-turn.js'
 
 /** A run as requests control it. */
 export interface RemoteRun {
   stream: ExecStream<Encoding>
-  /** Its input from requests; undefined when the input came with the command. */
-  input: InputQueue | undefined
+  /** Writes to its input, one at a time: the command may never read, and its client may be gone by then. */
+  inputs: InTurn
   abort: AbortController
 }
 
 export class Runs {
   readonly #runs = new Map<string, RemoteRun>()
 
-  /** Registers a run until it has ended. `start` gets what it is to be started with. */
-  add(
-    hasInput: boolean,
-    start: (input: InputQueue | undefined, signal: AbortSignal) => ExecStream<Encoding>,
-  ): { id: string; run: RemoteRun } {
+  /** Registers a run until it has ended. `start` gets the signal that aborts it. */
+  add(start: (signal: AbortSignal) => ExecStream<Encoding>): { id: string; run: RemoteRun } {
     const id = crypto().randomUUID()
     const abort = new AbortController()
-    const input = hasInput ? new InputQueue() : undefined
-    const run = { stream: start(input, abort.signal), input, abort }
+    const run = { stream: start(abort.signal), inputs: new InTurn(), abort }
     this.#runs.set(id, run)
     return { id, run }
   }

@@ -38,10 +38,13 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       env: 'Changes to the environment for this command only. The previous values are restored exactly afterwards.',
       timeout:
         "Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.",
+      detachAfter:
+        'Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.',
       killSignal: "The first signal that a timeout or an abort sends. Default: the sandbox's.",
       forceKillAfterDelay:
         "Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
-      input: 'Standard input. Default: end of file.',
+      input:
+        "Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.",
       encoding: "'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'.",
       mergeOutput:
         'Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read. Default: false.',

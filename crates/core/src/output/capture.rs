@@ -38,16 +38,7 @@ const AT_ONCE: usize = 64 * 1024;
 impl Capture {
     /// Keeps `limit` bytes of each stream, and accepts `allowance` bytes of both.
     pub fn new(reader: Reader, limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
-        let kept = Kept {
-            log: None,
-            allowance,
-            is_excessive: false,
-            buffers: [HeadTail::new(limit), HeadTail::new(limit)],
-            arrival: Arrival::default(),
-            live: live.map(Live::new),
-            scratch: Vec::new(),
-        };
-        Self { reader, kept }
+        Self { reader, kept: Kept::new(limit, allowance, live) }
     }
 
     /// See [`Reader::watch`]. Until then [`Capture::step`] never completes.
@@ -112,25 +103,46 @@ impl Capture {
         }
     }
 
+    /// Sets the output so far in the outcome. Later output is only logged.
+    pub fn report(&mut self, outcome: &mut Outcome, sink: &mut dyn Sink) {
+        let rest = Kept { log: self.kept.log.take(), ..Kept::new(0, None, None) };
+        std::mem::replace(&mut self.kept, rest).finish(outcome, sink);
+    }
+
     /// Sets the output in the outcome. Returns the reader, because processes may still write.
     pub fn finish(self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Reader {
-        let mut kept = self.kept;
-        if let Some(live) = &mut kept.live {
-            live.end();
-            live.send(sink);
-        }
-        outcome.output_limited = kept.is_excessive;
-        outcome.order = kept.arrival.kept([kept.buffers[0].kept(), kept.buffers[1].kept()]);
-        let [stdout, stderr] = kept.buffers;
-        let (dropped_stdout, dropped_stderr);
-        (outcome.stdout, dropped_stdout) = stdout.finish();
-        (outcome.stderr, dropped_stderr) = stderr.finish();
-        outcome.dropped = (dropped_stdout, dropped_stderr);
+        self.kept.finish(outcome, sink);
         self.reader
     }
 }
 
 impl Kept {
+    fn new(limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
+        Self {
+            log: None,
+            allowance,
+            is_excessive: false,
+            buffers: [HeadTail::new(limit), HeadTail::new(limit)],
+            arrival: Arrival::default(),
+            live: live.map(Live::new),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn finish(mut self, outcome: &mut Outcome, sink: &mut dyn Sink) {
+        if let Some(live) = &mut self.live {
+            live.end();
+            live.send(sink);
+        }
+        outcome.output_limited = self.is_excessive;
+        outcome.order = self.arrival.kept([self.buffers[0].kept(), self.buffers[1].kept()]);
+        let [stdout, stderr] = self.buffers;
+        let (dropped_stdout, dropped_stderr);
+        (outcome.stdout, dropped_stdout) = stdout.finish();
+        (outcome.stderr, dropped_stderr) = stderr.finish();
+        outcome.dropped = (dropped_stdout, dropped_stderr);
+    }
+
     /// Logs the kept bytes in the order of their arrival.
     fn log_kept(&self, log: &ProcessLog) {
         let kept = [self.buffers[0].kept(), self.buffers[1].kept()];
@@ -241,5 +253,20 @@ mod tests {
         assert_eq!(cut, (vec![piece(0, 0, b"ab"), piece(1, 2, b"x"), piece(0, 9, b"ij")], 6));
         assert_eq!(logged(0, &[(0, b"abc"), (1, b"de")]).await, (vec![], 5));
         assert_eq!(logged(100, &[]).await, (vec![], 0));
+    }
+
+    #[tokio::test]
+    async fn a_report_has_the_output_so_far_and_the_rest_is_only_logged() {
+        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/nonexistent".into())), 1 << 20);
+        let mut capture = Capture::new(Reader::default(), 4, None, None);
+        capture.push(0, b"abcdef", &mut Nothing);
+        capture.push(1, b"x", &mut Nothing);
+        capture.log_to(log.clone());
+        let (mut outcome, mut end) = (Outcome::default(), Outcome::default());
+        capture.report(&mut outcome, &mut Nothing);
+        assert_eq!((&outcome.stdout[..], &outcome.stderr[..], outcome.dropped), (&b"abef"[..], &b"x"[..], (2, 0)));
+        capture.push(0, b"later", &mut Nothing);
+        capture.finish(&mut end, &mut Nothing);
+        assert_eq!((&end.stdout[..], end.dropped), (&b""[..], (5, 0)));
     }
 }

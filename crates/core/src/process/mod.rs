@@ -17,7 +17,7 @@ pub use stats::Stats;
 pub use waiting::{How, Waiting};
 
 use crate::error::{Code, Error};
-use crate::exec::{Chunk, KillPolicy};
+use crate::exec::{Chunk, InputWriter, KillPolicy};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// The error of a query whose processes cannot be looked up, for example because this process has no descriptor left.
 fn unseen(error: &io::Error) -> Error {
@@ -116,7 +116,8 @@ pub struct Process {
     life: watch::Sender<Life>,
     /// Its key in the session, once it has one, and the pending termination request.
     fate: Mutex<Fate>,
-    writer: Mutex<Option<mpsc::UnboundedSender<Chunk>>>,
+    /// Its streamed input, if it has one.
+    writer: Option<InputWriter>,
     terminal: Mutex<Option<Terminal>>,
     /// The inode of the pipe that is its standard input.
     input: OnceLock<u64>,
@@ -141,7 +142,7 @@ impl Process {
             auto_cleanup: new.auto_cleanup,
             life: watch::Sender::default(),
             fate: Mutex::default(),
-            writer: Mutex::new(new.writer.take()),
+            writer: new.writer.take(),
             terminal: Mutex::default(),
             input: OnceLock::new(),
         }
@@ -159,7 +160,7 @@ impl Process {
             auto_cleanup: new.auto_cleanup,
             life: watch::Sender::default(),
             fate: Mutex::default(),
-            writer: Mutex::default(),
+            writer: new.writer,
             terminal: Mutex::default(),
             input: OnceLock::new(),
         }
@@ -200,7 +201,7 @@ impl Process {
             (Some((Some(code), _)), None) => Exit { code: Some(code), signal: None, reason: Reason::Exit },
             (Some((None, signal)), None) => Exit { code: None, signal, reason: Reason::Signal },
         };
-        self.writer().take();
+        self.close_input();
         drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
     }
@@ -247,13 +248,13 @@ impl Process {
 
     /// True while its standard input is open.
     pub fn takes_input(&self) -> bool {
-        self.writer().as_ref().is_some_and(|writer| !writer.is_closed())
+        self.writer.as_ref().is_some_and(InputWriter::is_open)
     }
 
     /// Sends a chunk to standard input. A chunk that cannot be delivered is dropped.
     pub fn write(&self, chunk: Chunk) {
-        if let Some(writer) = self.writer().as_ref() {
-            let _ = writer.send(chunk);
+        if let Some(writer) = &self.writer {
+            writer.send(chunk);
         }
     }
 
@@ -280,15 +281,13 @@ impl Process {
 
     /// Closes standard input.
     pub fn close_input(&self) {
-        self.writer().take();
+        if let Some(writer) = &self.writer {
+            writer.close();
+        }
     }
 
     fn fate(&self) -> MutexGuard<'_, Fate> {
         self.fate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Chunk>>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,11 +2,10 @@
 
 use super::{Process, terminal};
 use crate::error::Error;
-use crate::exec::{Chunk, Command, Input, KillPolicy};
+use crate::exec::{Command, Input, InputWriter, KillPolicy};
 use crate::limits::{Enforcement, Limits};
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// A process to start.
 pub struct NewProcess {
@@ -27,7 +26,7 @@ pub struct NewProcess {
     /// Standard input.
     pub input: Input,
     /// The sending end of a streamed input.
-    pub writer: Option<mpsc::UnboundedSender<Chunk>>,
+    pub writer: Option<InputWriter>,
     /// One pipe for both streams: all output is standard output, in the exact order.
     pub merge_output: bool,
     /// Size of a terminal that replaces the three streams.
@@ -62,6 +61,10 @@ pub struct DetachedProcess {
     pub id: String,
     /// The command as displayed.
     pub shown: String,
+    /// The sending end of the command's streamed input.
+    pub writer: Option<InputWriter>,
+    /// See [`DetachRequest::ends_call`].
+    pub ends_call: bool,
     /// Bytes of log kept.
     pub log_limit: u64,
     /// Forgotten some time after its end.
@@ -74,6 +77,9 @@ pub struct DetachRequest {
     pub command: u64,
     /// The process that records its progress.
     pub process: std::sync::Arc<Process>,
+    /// Whether the command is answered now, with its result so far. Its timeout then goes on for the process. Otherwise the
+    /// command is answered when the process has ended, and has no timeout any more.
+    pub ends_call: bool,
     /// Receives the outcome.
     pub starter: Starter,
 }

@@ -204,6 +204,7 @@ impl Sandbox {
         done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
     ) {
         let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
+        let ends_call = new.ends_call;
         let filed = self.session(session).and_then(|handle| {
             let owner = Box::new(handle.downgrade());
             let process = Arc::new(Process::of_command(new, owner, log));
@@ -215,7 +216,7 @@ impl Sandbox {
             Err(error) => return done(Err(error)),
         };
         let starter = self.starter(&process, done);
-        handle.detach(DetachRequest { command, process, starter });
+        handle.detach(DetachRequest { command, process, ends_call, starter });
     }
 
     /// Reports the outcome of a start. A process that could not be started is not kept.

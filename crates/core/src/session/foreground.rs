@@ -315,6 +315,17 @@ impl Running {
         self.capture.log_to(log);
     }
 
+    /// Answers its caller with the result so far. Later output is only logged.
+    pub(super) fn answer(&mut self, mut outcome: Outcome) {
+        let mut sink = self.request.sink.take();
+        self.capture.report(&mut outcome, &mut sink);
+        // The limit of the output ends with the call.
+        outcome.output_limited = false;
+        outcome.started_at = Some(self.started_at);
+        outcome.duration = self.begun.elapsed();
+        sink.finished(Ok(outcome));
+    }
+
     /// Waits for output and reads it. Cancel-safe.
     pub(super) async fn read_output(&mut self) {
         self.capture.step(&mut self.request.sink).await;

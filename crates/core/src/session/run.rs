@@ -184,7 +184,7 @@ impl Session {
         let id = self.numbers.next();
         let order = Order::KillForeground {
             id,
-            command: self.numbers.command(),
+            command: (!self.plain.is_engine()).then_some(self.numbers.command()),
             signal,
             grace_ms: grace.as_millis() as u64,
             spare: self.foreground.begin_ladder(id, signal),

@@ -20,10 +20,12 @@ export interface ExecPlan {
   request: NativeExec
   /** The command as the result shows it. */
   command: string
-  input: CheckedInput | undefined
+  input: CheckedInput | 'pipe' | undefined
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
   check: boolean
+  /** Milliseconds until a running command becomes a process. */
+  detachAfter: number | undefined
   onPid: ExecRequest['onPid']
 }
 
@@ -54,7 +56,7 @@ export function planExec(
       inputBytes: input instanceof Uint8Array ? input : undefined,
       mergeOutput: values.mergeOutput,
       outputLimit: values.outputLimit,
-      start: exec.onPid && true,
+      start: (exec.onPid ?? values.detachAfter) === undefined ? undefined : true,
       ...live,
     }),
   }
@@ -65,6 +67,7 @@ export function planExec(
     signal,
     stripFinalNewline: values.stripFinalNewline ?? stripFinalNewline.default,
     check: values.check ?? check.default,
+    detachAfter: values.detachAfter,
     onPid: exec.onPid,
   }
 }
@@ -84,7 +87,7 @@ function unlessPlain(extras: NativeExecExtras): NativeExecExtras | undefined {
   return undefined
 }
 
-function inputKind(input: CheckedInput | undefined): NativeExecExtras['input'] {
+function inputKind(input: ExecPlan['input']): NativeExecExtras['input'] {
   if (input === undefined) return 'none'
   return input instanceof Uint8Array ? 'bytes' : 'stream'
 }

@@ -49,14 +49,15 @@ export function planProcess(process: ProcessRequest, defaults: ExecDefaults): Pr
   return { request, source }
 }
 
-/** Plans the process that a running command becomes. */
-export function planDetached(command: string): NativeDetachedProcess {
+/** Plans the process that a running command becomes. `endsCall`: its call ends now. */
+export function planDetached(command: string, endsCall: boolean): NativeDetachedProcess {
   const { logLimit, autoCleanup } = processOptions
   return {
     processId: freshProcessId(),
     command,
     logLimit: logLimit.default,
     autoCleanup: autoCleanup.default,
+    endsCall,
   }
 }
 
