@@ -5,6 +5,7 @@ use crate::piece::Piece;
 use crate::types::NativeEvent;
 use nacre_core::error::Error;
 use nacre_core::exec::{Chunk, Outcome, OutputStream, Sink};
+use nacre_core::process::Process;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
@@ -23,6 +24,8 @@ pub struct Call {
     pub credit: Option<Arc<Semaphore>>,
     /// Streamed standard input, until it is closed.
     pub input: Option<UnboundedSender<Chunk>>,
+    /// The process that it can become.
+    pub process: Option<Arc<Process>>,
 }
 
 /// All pending commands of a sandbox, by request id.
@@ -99,6 +102,8 @@ pub struct CallSink {
     pub as_text: bool,
     /// Whether to send `start`.
     pub announces: bool,
+    /// The process that the command can become.
+    pub process: Option<Arc<Process>>,
 }
 
 impl Sink for CallSink {
@@ -125,6 +130,9 @@ impl Sink for CallSink {
 
     fn finished(self: Box<Self>, result: Result<Outcome, Error>) {
         self.calls.lock().remove(&self.id);
+        if let Some(process) = &self.process {
+            process.command_ended(&result);
+        }
         self.emitter.emit(match result {
             Ok(outcome) => NativeEvent {
                 id: self.id,

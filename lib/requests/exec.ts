@@ -91,6 +91,11 @@ export function readExec(
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
   const values = ownOnly(rest)
+  if (owner === 'exec' && values.logLimit !== undefined)
+    throw new OptionError(
+      'INVALID_OPTION',
+      'logLimit needs execStream: the result of exec has all of its output',
+    )
   const lines = lineForm(values)
   return {
     command: checked,

@@ -19,8 +19,10 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 fn detaching(place: &Place, id: &str) -> Receiver<Result<Arc<Process>, Error>> {
     let (sender, detached) = channel();
-    let new = DetachedProcess { id: id.into(), shown: "command".into(), log_limit: 1 << 20, auto_cleanup: false };
-    place.sandbox.detach("default", 0, new, move |process| drop(sender.send(process)));
+    let (id, shown) = (id.into(), "command".into());
+    let new = DetachedProcess { id, shown, log_limit: 1 << 20, keeps_log: false, auto_cleanup: false };
+    let process = place.sandbox.command("default", new).unwrap();
+    place.sandbox.detach("default", 0, process, move |process| drop(sender.send(process)));
     detached
 }
 

@@ -2,15 +2,18 @@
  * One run of a command in this process's engine, from its plan to its end, with its input and its AbortSignal.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
-import { notDetached } from '../../base/errors.js'
-import type { NativeProcess } from '../../boundary/index.js'
+import { engineError, notDetached } from '../../base/errors.js'
+import type { NativeProcess, NativeProcessRef } from '../../boundary/index.js'
 import type { Process } from '../../calls/index.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Engine } from './engine.js'
 import { Run, type RunEnd } from './engine-run.js'
 import type { ExecPlan } from './plan/exec.js'
-import { planDetached } from './plan/process.js'
+import { readLines } from './processes/log-lines.js'
+import { readWhole } from './processes/log-text.js'
+import { waitFor } from './processes/wait-for.js'
+import { waiting } from './processes/waiting.js'
 import { conclude } from './result.js'
 
 /** Runs a command and resolves with its result. */
@@ -44,13 +47,25 @@ export function stream(
       const { result } = await begun.run.ended
       return result?.isCanceled ?? false
     },
+    view: {
+      logs: async (encoding) => readWhole(engine, processOf(begun), encoding),
+      logLines: async (plan) => readLines(engine, processOf(begun), plan),
+      waiting: async () => (begun?.run.isPending ? waiting(engine, processOf(begun)) : null),
+      waitFor: async (plan) => waitFor(engine, processOf(begun), plan),
+    },
     async detach() {
       if (begun === undefined) throw notDetached('it could not be started')
-      const process = await begun.run.detach(planDetached(plan.command), adopt)
+      const process = await begun.run.detach(adopt)
       begun.release()
       return process
     },
   }
+}
+
+function processOf(begun: Begun | undefined): NativeProcessRef {
+  if (begun?.run.process === undefined)
+    throw engineError('PROCESS_NOT_FOUND', 'the command could not be started')
+  return begun.run.process
 }
 
 function finish(engine: Engine, plan: ExecPlan, end: RunEnd): Promise<Result> {

@@ -55,16 +55,27 @@ impl Capture {
         self.reader.watch()
     }
 
-    /// Logs what was kept so far, and all later output. The allowance ends.
-    pub fn log_to(&mut self, log: ProcessLog) {
-        self.kept.log_kept(&log);
-        self.kept.allowance = None;
+    /// Logs all output.
+    pub fn keep_log(&mut self, log: ProcessLog) {
         self.kept.log = Some(log);
+    }
+
+    /// Logs what was kept so far, unless that is in the log, and all later output. The allowance ends.
+    pub fn log_to(&mut self, log: ProcessLog) {
+        self.kept.allowance = None;
+        if self.kept.log.is_none() {
+            self.kept.log_kept(&log);
+            self.kept.log = Some(log);
+        }
     }
 
     /// Waits until a stream is readable and reads it once. Cancel-safe: a cancelled step has read nothing.
     pub async fn step(&mut self, sink: &mut dyn Sink) {
         let Self { reader, kept } = self;
+        if let Some(log) = &kept.log {
+            // On a slow disk the command waits, as if it wrote to the file itself.
+            log.room().await;
+        }
         let live = kept.live.as_ref();
         let stream = tokio::select! {
             stream = reader.ready(|stream| live.is_none_or(|live| live.has_room(stream))) => Some(stream),
@@ -106,6 +117,9 @@ impl Capture {
         let kept = &mut self.kept;
         kept.buffers[stream].push(bytes);
         kept.arrival.note(stream, bytes.len());
+        if let Some(log) = &kept.log {
+            log.push(STREAMS[stream], bytes);
+        }
         if let Some(live) = &mut kept.live {
             live.room(stream, sink).extend_from_slice(bytes);
             live.added(sink);

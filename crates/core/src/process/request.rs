@@ -56,14 +56,16 @@ pub struct StartRequest {
     pub attempts: u32,
 }
 
-/// The process that a running command is to become.
+/// The process that a command can become.
 pub struct DetachedProcess {
-    /// Unique in the sandbox.
+    /// Unique in the sandbox when the command becomes a process.
     pub id: String,
     /// The command as displayed.
     pub shown: String,
     /// Bytes of log kept.
     pub log_limit: u64,
+    /// The log begins with the command, and not when it becomes a process.
+    pub keeps_log: bool,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
 }

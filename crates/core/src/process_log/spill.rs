@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn block(start: u64, bytes: &str) -> Block {
-        let mut block = Block::new(start);
+        let mut block = Block::new(start, Default::default());
         assert_eq!(block.push(SIZE, Stdout, bytes.as_bytes(), 1), bytes.len());
         block
     }

@@ -3,8 +3,17 @@
  */
 
 import type { Encoding, ExecEvent } from 'nacre'
-import { flag } from 'nacre/internal'
-import { command, data, endpoints, execOptions, execResult, killSignal } from 'nacre/internal/server'
+import { encoding, flag } from 'nacre/internal'
+import {
+  command,
+  data,
+  endpoints,
+  execOptions,
+  execResult,
+  killSignal,
+  logLinesOptions,
+  waitForOptions,
+} from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
@@ -74,7 +83,7 @@ export function addExec(define: Define, server: ServerContext): void {
       metrics
         .command(run.stream.result)
         .catch(() => {})
-        .finally(() => runs.remove(id))
+        .finally(() => runs.end(id, options.logLimit !== undefined))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
       return events(output, (event) => [encodeEvent(server, event)], [{ data: first }])
     },
@@ -109,6 +118,33 @@ export function addExec(define: Define, server: ServerContext): void {
       const { id } = await runs.get(params.runId).stream.detach()
       return processes.show(await processes.find(id))
     },
+  })
+  define({
+    ...endpoints.runLogs,
+    summary: 'Returns the output of a run with `logLimit` so far, until a minute after its end.',
+    query: shape({ encoding }),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, query }) => runs.log(params.runId).getLogs(query),
+  })
+  define({
+    ...endpoints.runLines,
+    summary: 'Returns lines of the output of a run with `logLimit` so far, until a minute after its end.',
+    body: shape(described(logLinesOptions)),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, body }) => runs.log(params.runId).getLogLines(body),
+  })
+  define({
+    ...endpoints.runWaiting,
+    summary: 'Finds out whether a program of a run waits for input.',
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params }) => ({ waiting: await runs.get(params.runId).stream.waiting() }),
+  })
+  define({
+    ...endpoints.runWaitFor,
+    summary: 'Waits for the first of several things: the end of a run, input, a line, no output, or a time.',
+    body: shape(described(waitForOptions)),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, body, signal }) => runs.log(params.runId).waitFor({ ...body, signal }),
   })
   define({
     ...endpoints.abortRun,
