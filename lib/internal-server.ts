@@ -16,7 +16,7 @@ export { execOptions, execResult } from './calls/exec.js'
 export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from './calls/files.js'
 export { filesystemOptions, isolationOptions, networkOptions } from './calls/isolation.js'
 export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
-export { logEvent } from './calls/logs.js'
+export { logEvent, logLinesOptions } from './calls/logs.js'
 export {
   killOptions,
   PROCESS_STATUSES,
@@ -32,6 +32,7 @@ export {
   portOptions,
   statusOptions,
   waitForLogOptions,
+  waitForOptions,
   waitForPortOptions,
   waitOptions,
 } from './calls/waits.js'
@@ -57,10 +58,10 @@ export {
   planFileWrite,
 } from './requests/files.js'
 export { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from './requests/jobs.js'
-export { planFilter, planLogStream, planLogs, readKill } from './requests/logs.js'
+export { planFilter, planLogLines, planLogStream, planLogs, readKill } from './requests/logs.js'
 export { readProcess } from './requests/process.js'
 export { healthCheck, readService } from './requests/service.js'
-export { linePattern, planWait, planWaitForLog, planWaitForPort } from './requests/waits.js'
+export { linePattern, planWait, planWaitFor, planWaitForLog, planWaitForPort } from './requests/waits.js'
 export {
   planChanges,
   planCheckpoint,

@@ -5,6 +5,7 @@ use crate::piece::Piece;
 use crate::types::NativeEvent;
 use nacre_core::error::Error;
 use nacre_core::exec::{InputWriter, Outcome, OutputStream, Sink};
+use nacre_core::process::Process;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
@@ -22,6 +23,8 @@ pub struct Call {
     pub credit: Option<Arc<Semaphore>>,
     /// Its streamed input, if it has one.
     pub input: Option<InputWriter>,
+    /// The process that it can become.
+    pub process: Option<Arc<Process>>,
 }
 
 /// All pending commands of a sandbox, by request id.
@@ -98,6 +101,8 @@ pub struct CallSink {
     pub as_text: bool,
     /// Whether to send `start`.
     pub announces: bool,
+    /// The process that the command can become.
+    pub process: Option<Arc<Process>>,
 }
 
 impl Sink for CallSink {
@@ -124,6 +129,9 @@ impl Sink for CallSink {
 
     fn finished(self: Box<Self>, result: Result<Outcome, Error>) {
         self.calls.lock().remove(&self.id);
+        if let Some(process) = &self.process {
+            process.command_ended(&result);
+        }
         self.emitter.emit(match result {
             Ok(outcome) => NativeEvent {
                 id: self.id,

@@ -3,7 +3,9 @@
 use crate::emitter::Settle;
 use crate::process;
 use crate::sandbox::{NativeSandbox, chunk};
-use crate::types::{NativeEvent, NativeProcess, NativeProcessRef, NativeProcessStart};
+use crate::types::{
+    NativeConditions, NativeEvent, NativeLineQuery, NativeProcess, NativeProcessRef, NativeProcessStart,
+};
 use nacre_core::error::{Code, Error};
 use nacre_core::process::ports::Listening;
 use nacre_core::process::{Process, Reason, Stats, ports};
@@ -90,6 +92,32 @@ impl NativeSandbox {
                     None => Some(found.log.read(cursor, most).await),
                 };
                 Ok(NativeEvent { log: slice.map(process::log), ..NativeEvent::default() })
+            }
+        })
+    }
+
+    /// Waits for the first of several things.
+    #[napi(catch_unwind)]
+    pub fn wait_for(&self, id: u32, process: NativeProcessRef, conditions: NativeConditions) -> Result<()> {
+        let conditions = process::conditions(conditions);
+        self.with(id, &process, |found| {
+            let wait = self.waits.open(id);
+            async move {
+                let first = wait.run(found.wait_for(conditions)).await.transpose()?;
+                Ok(first.map_or_else(NativeEvent::default, |first| process::first(first, &found)))
+            }
+        })
+    }
+
+    /// Reads lines of a log.
+    #[napi(catch_unwind)]
+    pub fn log_lines(&self, id: u32, process: NativeProcessRef, query: NativeLineQuery) -> Result<()> {
+        let query = process::line_query(query);
+        self.with(id, &process, |found| {
+            let wait = self.waits.open(id);
+            async move {
+                let lines = wait.run(found.log.lines(query)).await.transpose()?;
+                Ok(NativeEvent { log_lines: lines.map(process::log_lines), ..NativeEvent::default() })
             }
         })
     }
@@ -188,6 +216,12 @@ impl NativeSandbox {
             };
             Ok(NativeEvent { listens: Some(listens.name().into()), ..NativeEvent::default() })
         })
+    }
+
+    /// Forgets a command and its log. No effect if it has become a process.
+    #[napi(catch_unwind)]
+    pub fn forget_command(&self, number: f64) {
+        self.sandbox.processes().forget_command(number as u64);
     }
 
     /// Forgets those of these processes that have ended. Returns how many.

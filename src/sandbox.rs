@@ -7,8 +7,7 @@ use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeDetachedProcess, NativeEvent, NativeExecExtras, NativeSession,
-    NativeWorkspaceConfig,
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession, NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
@@ -77,7 +76,8 @@ impl NativeSandbox {
         Ok(Self { sandbox, emitter, jobs, open_files: Arc::default(), waits: Arc::default(), calls: Arc::default() })
     }
 
-    /// Queues a command. Times are in milliseconds; a timeout of 0 means none.
+    /// Queues a command. Times are in milliseconds; a timeout of 0 means none. Returns the number of the process that it
+    /// can become.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "reading an object would take longer than `true` takes to run")]
     pub fn exec(
@@ -91,7 +91,7 @@ impl NativeSandbox {
         max_buffer: f64,
         as_text: bool,
         extras: Option<NativeExecExtras>,
-    ) -> Result<()> {
+    ) -> Result<Option<f64>> {
         runtime::handle()?;
         let request = extras.unwrap_or_default();
         let window = request.window.map_or(WINDOW, |window| window.max(1) as usize);
@@ -110,14 +110,20 @@ impl NativeSandbox {
             (Some(text), _) => Command::Text(text.into_bytes()),
             (None, argv) => Command::Argv(argv.unwrap_or_default().into_iter().map(String::into_bytes).collect()),
         };
+        let process = request
+            .process
+            .and_then(|process| self.sandbox.command(&session_id, process::detached(process, writer.clone())));
+        let number = process.as_ref().map(|process| process.number as f64);
         let sink = CallSink {
             id,
             emitter: Arc::clone(&self.emitter),
             calls: Arc::clone(&self.calls),
             as_text,
             announces: request.events || request.start == Some(true),
+            process: process.clone(),
         };
-        let call = Call { session: session_id.clone(), credit: credit.clone(), input: writer };
+        let call =
+            Call { session: session_id.clone(), credit: credit.clone(), input: writer, process: process.clone() };
         self.calls.lock().insert(id, call);
         self.sandbox.exec(
             &session_id,
@@ -136,10 +142,11 @@ impl NativeSandbox {
                 input,
                 merge_output: request.merge_output.unwrap_or_default(),
                 live: credit,
+                process,
                 sink: SureSink::new(sink),
             },
         );
-        Ok(())
+        Ok(number)
     }
 
     /// Cancels a command.
@@ -151,18 +158,18 @@ impl NativeSandbox {
         }
     }
 
-    /// Makes a running command a process.
+    /// Makes a running command a process. `ends_call`: its call ends now, with its result so far.
     #[napi(catch_unwind)]
-    pub fn detach(&self, id: u32, exec_id: u32, process: NativeDetachedProcess) -> Result<()> {
+    pub fn detach(&self, id: u32, exec_id: u32, ends_call: bool) -> Result<()> {
         let (sandbox, emitter) = self.parts();
-        let call = self.calls.lock().get(&exec_id).map(|call| (call.session.clone(), call.input.clone()));
+        let running = self.calls.lock().get(&exec_id).map(|call| (call.session.clone(), call.process.clone()));
         runtime::handle()?;
         let settle = Settle::new(id, &emitter);
-        let Some((session, writer)) = call else {
+        let Some((session, Some(process))) = running else {
             settle.done(Err(Error::not_detached("it has already ended: its result has all of its output")));
             return Ok(());
         };
-        sandbox.detach(&session, u64::from(exec_id), process::detached(process, writer), move |detached| {
+        sandbox.detach(&session, u64::from(exec_id), process, ends_call, move |detached| {
             let event = |process| NativeEvent { process, ..NativeEvent::default() };
             settle.answer(detached.map(|detached| event(process::shown(&detached))));
         });

@@ -30,9 +30,11 @@ import {
 } from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
 import { type Denial, denial } from './isolation.js'
-import type { Process } from './process.js'
+import type { LogLines, LogLinesOptions, LogOptions, ProcessLogs } from './logs.js'
+import type { Process, ProcessWaiting } from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
+import type { WaitEnd, WaitForOptions, WaitOptions } from './waits.js'
 
 /** Options of {@link Session.exec} and {@link Session.execStream}. */
 export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
@@ -106,6 +108,12 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
    */
   outputLimit?: number
+  /**
+   * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
+   * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
+   * is on disk. Only for streams. Default: no log.
+   */
+  logLimit?: number
   /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
@@ -151,6 +159,7 @@ export const sessionExecOptions = table<SessionExecOptions<Encoding, boolean>>()
   stripFinalNewline: { ...flag, default: false },
   maxBuffer: bytes,
   outputLimit: bytes,
+  logLimit: bytes,
   check: { ...flag, default: false },
   verbose: ownFlag,
   onOutput: callback,
@@ -363,9 +372,10 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * Makes the running command a background process of its session, which is free at once for the next command. Resolves
    * with the process, also when it has just ended. A second call resolves with the same process.
    *
-   * - **The process** has the output of the command from the beginning, as far as `maxBuffer` has kept it, and its exit
-   *   code. `kill` kills the command and everything it started. `input` of the command goes on; with `input: 'pipe'`, the
-   *   process has `write` and `closeStdin` for the same input. It ends with its session, like every process.
+   * - **The process** has the output of the command from the beginning, as far as `logLimit`, or without it `maxBuffer`,
+   *   has kept it, and its exit code. `kill` kills the command and everything it started. `input` of the command goes on;
+   *   with `input: 'pipe'`, the process has `write` and `closeStdin` for the same input. It ends with its session, like
+   *   every process.
    * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
    *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
    * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and
@@ -374,6 +384,22 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * Rejects with DETACH_FAILED if the command has not begun, has ended or is being killed. Nothing has changed then.
    */
   detach(): Promise<Process>
+  /**
+   * The output so far, also while another reader iterates over the stream, and after the command has ended: as long as this
+   * object exists, over HTTP for a minute. Needs `logLimit`; rejects with {@link OptionError} without.
+   */
+  getLogs<F extends Encoding = 'utf8'>(options?: LogOptions<F>): Promise<ProcessLogs<F>>
+  /** Lines of the output so far, as {@link Process.getLogLines} returns them. Needs `logLimit`, as `getLogs` does. */
+  getLogLines<F extends Encoding = 'utf8'>(options?: LogLinesOptions<F>): Promise<LogLines<F>>
+  /** Finds out whether a program of the command waits for input, as {@link Process.waiting} does. */
+  waiting(): Promise<ProcessWaiting | null>
+  /** Waits until a program of the command waits for input, as {@link Process.waitForInput} does. */
+  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /**
+   * Waits for the first of several things, as {@link Process.waitFor} does: for the end of the command too. `log` and `idle`
+   * need `logLimit`.
+   */
+  waitFor(options?: WaitForOptions): Promise<WaitEnd>
   /**
    * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
    */

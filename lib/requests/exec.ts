@@ -97,6 +97,12 @@ export function readExec(
       "input must not be 'pipe' for exec, which has nothing to write with: use execStream and its write, or pass bytes to send the text",
     )
   }
+  if (owner === 'exec' && values.logLimit !== undefined) {
+    throw new OptionError(
+      'INVALID_OPTION',
+      'logLimit needs execStream: the result of exec has all of its output',
+    )
+  }
   if (
     values.detachAfter !== undefined &&
     typeof values.input === 'object' &&

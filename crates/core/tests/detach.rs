@@ -19,16 +19,17 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 fn new_process(id: &str) -> DetachedProcess {
     let shown = "command".into();
-    DetachedProcess { id: id.into(), shown, writer: None, ends_call: false, log_limit: 1 << 20, auto_cleanup: false }
+    DetachedProcess { id: id.into(), shown, writer: None, log_limit: 1 << 20, keeps_log: false, auto_cleanup: false }
 }
 
 fn detaching(place: &Place, id: &str) -> Receiver<Result<Arc<Process>, Error>> {
-    detaching_as(place, new_process(id))
+    detaching_as(place, new_process(id), false)
 }
 
-fn detaching_as(place: &Place, new: DetachedProcess) -> Receiver<Result<Arc<Process>, Error>> {
+fn detaching_as(place: &Place, new: DetachedProcess, ends_call: bool) -> Receiver<Result<Arc<Process>, Error>> {
     let (sender, detached) = channel();
-    place.sandbox.detach("default", 0, new, move |process| drop(sender.send(process)));
+    let process = place.sandbox.command("default", new).unwrap();
+    place.sandbox.detach("default", 0, process, ends_call, move |process| drop(sender.send(process)));
     detached
 }
 
@@ -69,8 +70,8 @@ fn begin(place: &Place, text: &str) -> (Receiver<Result<Outcome, Error>>, Arc<Pr
 /// Detaches the running command and ends its call, as soon as that is possible.
 fn end_call(place: &Place, writer: Option<InputWriter>) -> Result<Arc<Process>, Error> {
     loop {
-        let new = DetachedProcess { writer: writer.clone(), ends_call: true, ..new_process("detached") };
-        let detached = wait(&detaching_as(place, new));
+        let new = DetachedProcess { writer: writer.clone(), ..new_process("detached") };
+        let detached = wait(&detaching_as(place, new, true));
         if !detached.as_ref().is_err_and(|error| error.message.contains("has not begun")) {
             return detached;
         }

@@ -7,17 +7,19 @@ import type { WaitLimits } from '../../base/waiting.js'
 import type {
   Encoding,
   LogEvent,
+  LogLines,
   LogMatch,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
   ProcessWaiting,
+  WaitEnd,
 } from '../../calls/index.js'
 import { logEvent } from '../../calls/logs.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
-import type { LogPlan, PortPlan } from '../../requests/waits.js'
+import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../requests/logs.js'
+import type { LogPlan, PortPlan, WaitForPlan } from '../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { encodeBytes } from '../../schema/command.js'
 import type { Connection } from './connection.js'
@@ -103,6 +105,11 @@ export class HttpProcess implements ProcessBackend {
     return this.#call(endpoints.logs, { query: { encoding }, encoding })
   }
 
+  async logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>> {
+    const { encoding } = plan
+    return this.#call(endpoints.logLines, { body: plan, encoding, isIdempotent: true })
+  }
+
   /** Reconnects as often as needed. */
   output(plan: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
     return this.#output(plan)
@@ -148,6 +155,11 @@ export class HttpProcess implements ProcessBackend {
   async waitForPort({ port, http, interval, timeout, signal }: PortPlan): Promise<void> {
     const body = { port, ...probeBody({ http }), interval, timeout }
     await this.#call(endpoints.waitForPort, { body, signal })
+  }
+
+  async waitFor({ signal, ...body }: WaitForPlan): Promise<WaitEnd> {
+    // A second request would start the times again.
+    return this.#call(endpoints.waitFor, { body, signal })
   }
 
   write(data: Uint8Array): Promise<void> {

@@ -14,7 +14,7 @@ import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
-import type { Result, RunObserver, StreamRun } from '../../run/run.js'
+import type { Result, RunObserver, RunView, StreamRun } from '../../run/run.js'
 import { AS_STARTED } from '../../run/start-process.js'
 import { processOf } from '../../sandbox/process.js'
 import { encodeBytes } from '../../schema/command.js'
@@ -151,6 +151,22 @@ export class RemoteRun implements StreamRun {
         throw notDetached('it has already ended: its result has all of its output')
       throw error
     }
+  }
+
+  /** Waits until the server has the command. */
+  readonly view: RunView = {
+    logs: (encoding) => this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
+    logLines: (plan) =>
+      this.#ask(endpoints.runLines, { body: plan, encoding: plan.encoding, isIdempotent: true }),
+    waiting: async () => (this.#isOver ? null : (await this.#ask(endpoints.runWaiting, {})).waiting),
+    waitFor: async ({ signal, ...body }) => {
+      try {
+        return await this.#ask(endpoints.runWaitFor, { body, signal, subject: 'the wait' })
+      } catch (error) {
+        if (refusalCode(error) !== 'RUN_NOT_FOUND') throw error
+        throw engineError('PROCESS_NOT_FOUND', 'the command has ended')
+      }
+    },
   }
 
   async #perform(): Promise<Result> {

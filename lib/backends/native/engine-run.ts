@@ -7,10 +7,10 @@
 
 import { engineError } from '../../base/errors.js'
 import type {
-  NativeDetachedProcess,
   NativeEvent,
   NativeExec,
   NativeProcess,
+  NativeProcessRef,
   NativeResult,
   NativeSandbox,
 } from '../../boundary/index.js'
@@ -35,6 +35,8 @@ export interface RunEnd {
 
 export class Run {
   readonly ended: Promise<RunEnd>
+  /** The process that the command can become, which also has its log. */
+  readonly process: NativeProcessRef | undefined
   readonly #engine: Engine
   readonly #observer: RunObserver | undefined
   readonly #call: PendingCall
@@ -50,10 +52,22 @@ export class Run {
     this.#observer = observer
     const { promise, resolve } = withResolvers<RunEnd>()
     this.ended = promise
+    let number: number | null = null
     this.#call = engine.begin(
-      (native, id) => send(native, id, request),
+      (native, id) => {
+        number = send(native, id, request)
+      },
       (event) => this.#receive(event, resolve),
     )
+    const { process } = request.extras ?? {}
+    if (process === undefined || number === null) return
+    this.process = { processId: process.processId, number }
+    keepCommand(engine, this, this.process, process.keepsLog)
+  }
+
+  /** Whether the command has not ended. */
+  get isPending(): boolean {
+    return this.#pending
   }
 
   /** Ends the command: a queued command never runs, a running command is killed. No effect after the end. */
@@ -86,11 +100,14 @@ export class Run {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
   }
 
-  /** Makes the running command a process. `adopt` receives it while the event is handled. */
-  detach<T>(process: NativeDetachedProcess, adopt: (process: NativeProcess) => T): Promise<T> {
+  /**
+   * Makes the running command a process. `adopt` receives it while the event is handled. With `endsCall` the run ends now,
+   * with its result so far.
+   */
+  detach<T>(endsCall: boolean, adopt: (process: NativeProcess) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#engine.begin(
-        (native, id) => native.detach(id, this.#call.id, process),
+        (native, id) => native.detach(id, this.#call.id, endsCall),
         ({ code, message, process }) => {
           if (process === undefined) reject(engineError(code, message))
           else resolve(adopt(process))
@@ -139,10 +156,20 @@ export class Run {
   }
 }
 
-function send(native: NativeSandbox, id: number, request: NativeExec): void {
+/** The commands whose logs are kept as long as their runs are. */
+const kept = new FinalizationRegistry<() => void>((forget) => forget())
+
+/** Lets the engine forget a command: when it has ended or, with a log, when nothing can read that any more. */
+function keepCommand(engine: Engine, run: Run, { number }: NativeProcessRef, keepsLog: boolean): void {
+  const forget = () => engine.release((native) => native.forgetCommand(number))
+  if (keepsLog) kept.register(run, forget)
+  else run.ended.then(forget)
+}
+
+function send(native: NativeSandbox, id: number, request: NativeExec): number | null {
   const { sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, encoding, extras } = request
   const asText = encoding === 'utf8'
-  native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
+  return native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
 }
 
 function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {

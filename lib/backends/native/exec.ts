@@ -3,7 +3,7 @@
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { engineError, isCode, notDetached } from '../../base/errors.js'
-import type { NativeProcess } from '../../boundary/index.js'
+import type { NativeProcess, NativeProcessRef } from '../../boundary/index.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import { AS_STARTED } from '../../run/start-process.js'
@@ -12,8 +12,11 @@ import { DetachTimer } from './detach-timer.js'
 import type { Engine } from './engine.js'
 import { Run, type RunEnd } from './engine-run.js'
 import type { ExecPlan } from './plan/exec.js'
-import { planDetached } from './plan/process.js'
+import { readLines } from './processes/log-lines.js'
+import { readWhole } from './processes/log-text.js'
 import type { LocalProcess } from './processes/process.js'
+import { waitFor } from './processes/wait-for.js'
+import { waiting } from './processes/waiting.js'
 import { conclude } from './result.js'
 
 /** Keeps the process that a run has become. */
@@ -61,16 +64,28 @@ export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver, ad
       const process = await begun?.timer?.process
       await process?.closeInput()
     },
+    view: {
+      logs: async (encoding) => readWhole(engine, refOf(begun), encoding),
+      logLines: async (plan) => readLines(engine, refOf(begun), plan),
+      waiting: async () => (begun?.run.isPending ? waiting(engine, refOf(begun)) : null),
+      waitFor: async (plan) => waitFor(engine, refOf(begun), plan),
+    },
     async detach() {
       if (begun === undefined) throw notDetached('it could not be started')
       const already = await begun.timer?.process
       if (already !== undefined) return processOf(already)
-      const process = await begun.run.detach(planDetached(plan.command, false), adopt)
+      const process = await begun.run.detach(false, adopt)
       begun.timer?.stop()
       begun.release()
       return processOf(process)
     },
   }
+}
+
+function refOf(begun: Begun | undefined): NativeProcessRef {
+  if (begun?.run.process === undefined)
+    throw engineError('PROCESS_NOT_FOUND', 'the command could not be started')
+  return begun.run.process
 }
 
 async function finish(engine: Engine, plan: ExecPlan, { run, timer }: Begun): Promise<Result> {
@@ -115,7 +130,7 @@ function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined
   const { input, detachAfter } = plan
   const isSource = typeof input === 'object' && !(input instanceof Uint8Array)
   const feed = isSource ? new InputFeed(input) : undefined
-  const detach = () => run.detach(planDetached(plan.command, true), adopt)
+  const detach = () => run.detach(true, adopt)
   const timer = detachAfter === undefined ? undefined : new DetachTimer(detach)
   const begins = timer && (() => timer.start(detachAfter ?? 0))
   const run = start(engine, plan, begins === undefined ? observer : beginning(observer, begins), feed)

@@ -19,8 +19,14 @@ export interface RemoteRun {
   abort: AbortController
 }
 
+/** How long, and how many, logs of runs that have ended are kept. */
+const LOG_KEPT_MS = 60_000
+const MOST_LOGS = 100
+
 export class Runs {
   readonly #runs = new Map<string, RemoteRun>()
+  /** The runs that have ended, with a log. The oldest is first. */
+  readonly #logs = new Map<string, ExecStream<Encoding>>()
 
   /** Registers a run until it has ended. `start` gets the signal that aborts it. */
   add(start: (signal: AbortSignal) => ExecStream<Encoding>): { id: string; run: RemoteRun } {
@@ -31,9 +37,22 @@ export class Runs {
     return { id, run }
   }
 
-  /** Forgets a run that has ended. */
-  remove(id: string): void {
+  /** Forgets a run that has ended, except for its log. */
+  end(id: string, hasLog: boolean): void {
+    const run = this.#runs.get(id)
     this.#runs.delete(id)
+    if (run === undefined || !hasLog) return
+    this.#logs.set(id, run.stream)
+    setTimeout(() => this.#logs.delete(id), LOG_KEPT_MS).unref()
+    if (this.#logs.size > MOST_LOGS) {
+      const [oldest = ''] = this.#logs.keys()
+      this.#logs.delete(oldest)
+    }
+  }
+
+  /** A run whose log can be read: one that runs, or has just ended. */
+  log(id: string): ExecStream<Encoding> {
+    return this.#logs.get(id) ?? this.get(id).stream
   }
 
   get(id: string): RemoteRun {

@@ -10,6 +10,7 @@ import {
   jobStartOptions,
   killOptions,
   limitOptions,
+  logLinesOptions,
   networkOptions,
   type OptionTable,
   portOptions,
@@ -20,6 +21,7 @@ import {
   statusOptions,
   terminalOptions,
   waitForLogOptions,
+  waitForOptions,
   waitForPortOptions,
   waitOptions,
   workspaceChangesOptions,
@@ -54,6 +56,8 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "Maximum bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of longer output, the head and the tail are kept, and the command continues. A line like `[48,694 bytes omitted]` marks the gap, and `truncated` has the number of missing bytes. The events of a stream are complete. Default: the sandbox's.",
       outputLimit:
         'Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.',
+      logLimit:
+        'Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB is on disk. Only for streams. Default: no log.',
       check: 'Whether a failed command rejects with COMMAND_FAILED. Default: false.',
     },
   ],
@@ -175,6 +179,17 @@ export const texts = new Map<OptionTable, Record<string, string>>([
     },
   ],
   [
+    waitForOptions,
+    {
+      input: 'Whether to wait for a program that waits for input and for nothing else. Default: false.',
+      log: 'A regular expression, as `grep` of `LogLinesOptions`: waits for a line that matches. Default: none.',
+      fromLine:
+        'The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1.',
+      idle: 'Milliseconds without output, counted from the call; 1 to 2147483647. Default: none.',
+      timeout: "Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0.",
+    },
+  ],
+  [
     waitForLogOptions,
     {
       timeout:
@@ -206,6 +221,18 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       interval: 'Milliseconds between two checks, 1 to 2147483647. Default: 100.',
       timeout:
         'Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0.',
+    },
+  ],
+  [
+    logLinesOptions,
+    {
+      encoding: "'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'.",
+      fromLine:
+        'The number of the first line, from 1. A negative number counts from the end: -1 is the last line. Default: 1.',
+      lines: 'Maximum number of lines in the reply, 1 to 10000. Default: 1000.',
+      tail: 'Whether to return the last lines instead of the first, if there are more than `lines`. Default: false.',
+      grep: 'A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust crate regex-lite, without look-around and backreferences: the time of a search grows with the log alone. `(?i)` at its start ignores case. Default: all lines.',
+      context: 'How many lines to return before and after each match, 0 to 100. Default: 0.',
     },
   ],
   [

@@ -6,6 +6,7 @@ pub use nacre_protocol::shell::Lost;
 pub use outcome::Outcome;
 
 use crate::error::Error;
+use crate::process::Process;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -175,6 +176,8 @@ pub struct ExecRequest {
     /// it. Without permits, the pipe is not read, and finally the command blocks. A command that is being killed blocks
     /// only briefly.
     pub live: Option<Arc<Semaphore>>,
+    /// The process that it can become.
+    pub process: Option<Arc<Process>>,
     /// Receives the result.
     pub sink: SureSink,
 }

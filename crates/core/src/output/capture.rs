@@ -46,16 +46,27 @@ impl Capture {
         self.reader.watch()
     }
 
-    /// Logs what was kept so far, and all later output. The allowance ends.
-    pub fn log_to(&mut self, log: ProcessLog) {
-        self.kept.log_kept(&log);
-        self.kept.allowance = None;
+    /// Logs all output.
+    pub fn keep_log(&mut self, log: ProcessLog) {
         self.kept.log = Some(log);
+    }
+
+    /// Logs what was kept so far, unless that is in the log, and all later output. The allowance ends.
+    pub fn log_to(&mut self, log: ProcessLog) {
+        self.kept.allowance = None;
+        if self.kept.log.is_none() {
+            self.kept.log_kept(&log);
+            self.kept.log = Some(log);
+        }
     }
 
     /// Waits until a stream is readable and reads it once. Cancel-safe: a cancelled step has read nothing.
     pub async fn step(&mut self, sink: &mut dyn Sink) {
         let Self { reader, kept } = self;
+        if let Some(log) = &kept.log {
+            // On a slow disk the command waits, as if it wrote to the file itself.
+            log.room().await;
+        }
         let live = kept.live.as_ref();
         let stream = tokio::select! {
             stream = reader.ready(|stream| live.is_none_or(|live| live.has_room(stream))) => Some(stream),
@@ -97,6 +108,9 @@ impl Capture {
         let kept = &mut self.kept;
         kept.buffers[stream].push(bytes);
         kept.arrival.note(stream, bytes.len());
+        if let Some(log) = &kept.log {
+            log.push(STREAMS[stream], bytes);
+        }
         if let Some(live) = &mut kept.live {
             live.room(stream, sink).extend_from_slice(bytes);
             live.added(sink);
@@ -234,7 +248,7 @@ mod tests {
 
     /// The pieces of a log into which output goes after `before` has been pushed: stream, cursor, bytes.
     async fn logged(limit: usize, before: &[(usize, &[u8])]) -> (Vec<(usize, u64, Vec<u8>)>, u64) {
-        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/nonexistent".into())), 1 << 20);
+        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/dev/null/nonexistent".into())), 1 << 20);
         let mut capture = Capture::new(Reader::default(), limit, None, None);
         before.iter().for_each(|(stream, bytes)| capture.push(*stream, bytes, &mut Nothing));
         capture.log_to(log.clone());
@@ -257,7 +271,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_report_has_the_output_so_far_and_the_rest_is_only_logged() {
-        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/nonexistent".into())), 1 << 20);
+        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/dev/null/nonexistent".into())), 1 << 20);
         let mut capture = Capture::new(Reader::default(), 4, None, None);
         capture.push(0, b"abcdef", &mut Nothing);
         capture.push(1, b"x", &mut Nothing);

@@ -7,6 +7,7 @@ mod registry;
 mod request;
 mod stats;
 pub mod terminal;
+mod wait_for;
 mod waiting;
 
 pub use hold::Hold;
@@ -14,17 +15,18 @@ pub use pump::pump;
 pub use registry::Registry;
 pub use request::{DetachRequest, DetachedProcess, NewProcess, StartRequest, Starter};
 pub use stats::Stats;
+pub use wait_for::{Conditions, First};
 pub use waiting::{How, Waiting};
 
 use crate::error::{Code, Error};
-use crate::exec::{Chunk, InputWriter, KillPolicy};
+use crate::exec::{Chunk, InputWriter, KillPolicy, Outcome};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Asked;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
@@ -113,6 +115,10 @@ pub struct Process {
     pub hold: Option<Hold>,
     /// Whether the process is forgotten some time after its end.
     pub auto_cleanup: bool,
+    /// Whether the log has everything from the beginning.
+    pub keeps_log: bool,
+    /// It is a command in the foreground of its session.
+    is_command: AtomicBool,
     life: watch::Sender<Life>,
     /// Its key in the session, once it has one, and the pending termination request.
     fate: Mutex<Fate>,
@@ -140,6 +146,8 @@ impl Process {
             log,
             hold: new.window.map(Hold::new),
             auto_cleanup: new.auto_cleanup,
+            keeps_log: true,
+            is_command: AtomicBool::new(false),
             life: watch::Sender::default(),
             fate: Mutex::default(),
             writer: new.writer.take(),
@@ -148,7 +156,7 @@ impl Process {
         }
     }
 
-    /// Creates a process for a command that is still running in the foreground.
+    /// Creates the process that a command in the foreground can become.
     pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
         Self {
             id: new.id,
@@ -158,6 +166,8 @@ impl Process {
             log,
             hold: None,
             auto_cleanup: new.auto_cleanup,
+            keeps_log: new.keeps_log,
+            is_command: AtomicBool::new(true),
             life: watch::Sender::default(),
             fate: Mutex::default(),
             writer: new.writer,
@@ -174,6 +184,11 @@ impl Process {
     /// Records that it is running.
     pub fn born(&self, key: u64, birth: Birth) {
         self.fate().key = Some(key);
+        self.life.send_modify(|life| life.birth = Some(birth));
+    }
+
+    /// Records that a command in the foreground has begun.
+    pub fn command_begun(&self, birth: Birth) {
         self.life.send_modify(|life| life.birth = Some(birth));
     }
 
@@ -204,6 +219,38 @@ impl Process {
         self.close_input();
         drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+    }
+
+    /// Whether it is a command in the foreground of its session, and no process yet.
+    pub fn is_command(&self) -> bool {
+        self.is_command.load(Ordering::Relaxed)
+    }
+
+    /// Records that the command has become a process.
+    pub fn detached(&self) {
+        self.is_command.store(false, Ordering::Relaxed);
+    }
+
+    /// Records the end of a command. No effect if it has become a process, whose end is already known.
+    pub fn command_ended(&self, result: &Result<Outcome, Error>) {
+        if self.life.borrow().end.is_some() {
+            return;
+        }
+        let outcome = result.as_ref().map_or_else(|error| error.outcome.as_deref(), Some);
+        let exit = match outcome {
+            None => Exit { code: None, signal: None, reason: Reason::Lost },
+            Some(Outcome { exit_code: code, signal, timed_out, canceled, output_limited, .. }) => {
+                let reason = match (timed_out, canceled | output_limited, signal) {
+                    (true, ..) => Reason::Timeout,
+                    (_, true, _) => Reason::Killed,
+                    (_, _, Some(_)) => Reason::Signal,
+                    (_, _, None) => Reason::Exit,
+                };
+                Exit { code: *code, signal: *signal, reason }
+            }
+        };
+        self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+        self.log.end();
     }
 
     /// Resolves once it has ended.

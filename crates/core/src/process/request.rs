@@ -55,18 +55,18 @@ pub struct StartRequest {
     pub attempts: u32,
 }
 
-/// The process that a running command is to become.
+/// The process that a command can become.
 pub struct DetachedProcess {
-    /// Unique in the sandbox.
+    /// Unique in the sandbox when the command becomes a process.
     pub id: String,
     /// The command as displayed.
     pub shown: String,
     /// The sending end of the command's streamed input.
     pub writer: Option<InputWriter>,
-    /// See [`DetachRequest::ends_call`].
-    pub ends_call: bool,
     /// Bytes of log kept.
     pub log_limit: u64,
+    /// The log begins with the command, and not when it becomes a process.
+    pub keeps_log: bool,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
 }

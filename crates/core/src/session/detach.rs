@@ -254,15 +254,10 @@ async fn carry_on(
 ) {
     let log = &process.log;
     let status = loop {
-        let next = async {
-            // On a slow disk the process waits, as if it wrote to the file itself.
-            log.room().await;
-            command.read_output().await;
-        };
         tokio::select! {
             biased;
             status = &mut ended => break status.ok(),
-            () = next => {}
+            () = command.read_output() => {}
         }
     };
     let Remains { request, mut outcome, pipes, .. } = command.finish(outcome, true);

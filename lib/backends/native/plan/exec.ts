@@ -4,6 +4,7 @@ import type { NativeExec, NativeExecExtras } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../calls/exec.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
+import { planDetached } from './process.js'
 
 /** A sandbox's defaults for all of its commands. */
 export interface ExecDefaults {
@@ -33,7 +34,10 @@ export interface ExecPlan {
 export function planExec(
   exec: ExecRequest,
   defaults: ExecDefaults,
-  live: Pick<NativeExecExtras, 'events' | 'window'> = { events: areLive(exec.callbacks) },
+  live: Pick<NativeExecExtras, 'events' | 'process' | 'window'> = {
+    events: areLive(exec.callbacks),
+    process: exec.values.detachAfter === undefined ? undefined : planDetached(exec.shown, undefined),
+  },
 ): ExecPlan {
   const { command, sessionId, encoding, values } = exec
   const { input, signal } = values
@@ -75,7 +79,8 @@ export function planExec(
 /** Plans a run whose output is read while it runs. */
 export function planStream(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
   const maxBuffer = exec.wholeResult ? defaults.maxBuffer : defaults.streamMaxBuffer
-  return planExec(exec, { ...defaults, maxBuffer }, { events: true, window: exec.bounds?.window })
+  const process = planDetached(exec.shown, exec.values.logLimit)
+  return planExec(exec, { ...defaults, maxBuffer }, { events: true, window: exec.bounds?.window, process })
 }
 
 /** Undefined for most commands, which have none of these options. `Object.values` would be slower. */

@@ -3,7 +3,7 @@
  */
 
 import type { Encoding, ExecEvent, ExecResult } from 'nacre'
-import { flag } from 'nacre/internal'
+import { encoding, flag } from 'nacre/internal'
 import {
   command,
   data,
@@ -11,7 +11,9 @@ import {
   execOptions,
   execResult,
   killSignal,
+  logLinesOptions,
   type NamedProcess,
+  waitForOptions,
 } from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
@@ -78,7 +80,7 @@ export function addExec(define: Define, server: ServerContext): void {
       metrics
         .command(run.stream.result)
         .catch(() => {})
-        .finally(() => runs.remove(id))
+        .finally(() => runs.end(id, options.logLimit !== undefined))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
       return events(output, async (event) => [await encodeEvent(server, event)], [{ data: first }])
     },
@@ -115,6 +117,33 @@ export function addExec(define: Define, server: ServerContext): void {
       const { id } = await runs.get(params.runId).stream.detach()
       return processes.show(await processes.find(id))
     },
+  })
+  define({
+    ...endpoints.runLogs,
+    summary: 'Returns the output of a run with `logLimit` so far, until a minute after its end.',
+    query: shape({ encoding }),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, query }) => runs.log(params.runId).getLogs(query),
+  })
+  define({
+    ...endpoints.runLines,
+    summary: 'Returns lines of the output of a run with `logLimit` so far, until a minute after its end.',
+    body: shape(described(logLinesOptions)),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, body }) => runs.log(params.runId).getLogLines(body),
+  })
+  define({
+    ...endpoints.runWaiting,
+    summary: 'Finds out whether a program of a run waits for input.',
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params }) => ({ waiting: await runs.get(params.runId).stream.waiting() }),
+  })
+  define({
+    ...endpoints.runWaitFor,
+    summary: 'Waits for the first of several things: the end of a run, input, a line, no output, or a time.',
+    body: shape(described(waitForOptions)),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, body, signal }) => runs.log(params.runId).waitFor({ ...body, signal }),
   })
   define({
     ...endpoints.abortRun,
