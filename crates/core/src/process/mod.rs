@@ -231,9 +231,9 @@ impl Process {
         self.is_command.store(false, Ordering::Relaxed);
     }
 
-    /// Records the end of a command. No effect if it has become a process, whose end is already known.
+    /// Records the end of a command. No effect if it has become a process.
     pub fn command_ended(&self, result: &Result<Outcome, Error>) {
-        if self.life.borrow().end.is_some() {
+        if !self.is_command() {
             return;
         }
         let outcome = result.as_ref().map_or_else(|error| error.outcome.as_deref(), Some);

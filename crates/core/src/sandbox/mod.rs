@@ -221,9 +221,7 @@ impl Sandbox {
             Ok(handle) => handle,
             Err(error) => return done(Err(error)),
         };
-        let starter = self.starter(&process, |detached| {
-            done(detached.inspect(|process| process.detached()));
-        });
+        let starter = self.starter(&process, done);
         handle.detach(DetachRequest { command, process, ends_call, starter });
     }
 

@@ -181,6 +181,7 @@ impl Session {
         if let Some(pipe) = command.input() {
             process.set_input(pipe);
         }
+        process.detached();
         command.log_to(process.log.clone());
         let spare = self.foreground.take_spared();
         let detached = Command {
