@@ -6,6 +6,7 @@
 //!
 //! A slow disk slows the process down that prints, and nothing else: only threads that may block touch the file.
 
+mod assembler;
 mod block;
 mod lines;
 #[cfg(test)]

@@ -2,7 +2,8 @@
 //!
 //! A search runs on a thread that may block, reads one block after another, and ends when its caller has gone.
 
-use super::lines::{Assembler, LONGEST_LINE, Line, Lines, first_line};
+use super::assembler::{Assembler, LONGEST_LINE, Line, first_line};
+use super::lines::Lines;
 use super::{ProcessLog, store::Part};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
