@@ -173,12 +173,13 @@ async fn a_lost_block_leaves_the_numbers_of_the_others() {
 
 #[tokio::test]
 async fn a_reply_is_bounded_and_says_where_to_go_on() {
-    let log = ProcessLog::new(&at(Path::new("/dev/null/nonexistent")), 64 << 20);
+    let directory = tempfile::tempdir().unwrap();
+    let log = ProcessLog::new(&at(directory.path()), 64 << 20);
     let long = format!("x{}", "é".repeat(100_000));
     log.push(Stdout, format!("{long}\nshort\n").as_bytes());
     let lines = log.lines(ALL).await.unwrap().lines;
     assert!(lines[0].is_cut && lines[0].bytes.len() == 65_535 && lines[1].bytes == b"short");
-    let log = ProcessLog::new(&at(Path::new("/dev/null/nonexistent")), 64 << 20);
+    let log = ProcessLog::new(&at(directory.path()), 64 << 20);
     for number in 0..40 {
         log.push(Stdout, format!("{number} {}\n", "x".repeat(50_000)).as_bytes());
     }

@@ -4,17 +4,8 @@ import type { NativeExec, NativeExecExtras } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../calls/exec.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
+import type { ExecDefaults } from './defaults.js'
 import { planDetached } from './process.js'
-
-/** A sandbox's defaults for all of its commands. */
-export interface ExecDefaults {
-  timeout: number
-  maxBuffer: number
-  /** As `maxBuffer`, for execStream. */
-  streamMaxBuffer: number
-  killSignal: number
-  forceKillAfterDelay: number
-}
 
 /** One exec: the request, and what happens on this side of the boundary. */
 export interface ExecPlan {

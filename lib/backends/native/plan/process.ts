@@ -5,7 +5,7 @@ import { processOptions } from '../../../calls/process.js'
 import type { ProcessRequest } from '../../../requests/process.js'
 import type { ServiceRequest } from '../../../requests/service.js'
 import { withDefaults } from '../../../schema/read.js'
-import type { ExecDefaults } from './exec.js'
+import type { ExecDefaults } from './defaults.js'
 
 /** Everything that a process needs to start. */
 export interface ProcessPlan {
