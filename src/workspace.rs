@@ -133,8 +133,8 @@ impl NativeSandbox {
     pub fn roll_back(&self, id: u32, number: Option<f64>) -> Result<()> {
         let rolling = self.sandbox.roll_back(number.map(|number| number as u64));
         self.answer(id, async move {
-            let Rollback { point, ended_processes, ended_sessions } = rolling.await?;
-            let rollback = NativeRollback { command: point.command.clone(), ended_processes, ended_sessions };
+            let Rollback { point, ended_processes, ended_sessions, missing } = rolling.await?;
+            let rollback = NativeRollback { command: point.command.clone(), ended_processes, ended_sessions, missing };
             Ok(NativeEvent { points: Some(vec![kept(point)]), rollback: Some(rollback), ..NativeEvent::default() })
         })
     }

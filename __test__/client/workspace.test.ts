@@ -187,6 +187,7 @@ describe('undo', () => {
           command: 'echo 3 > a; touch ../begun; sleep 1000',
           endedProcesses: [],
           endedSessions: [],
+          missing: [],
         })
         for (const ended of [running, waiting]) expect(await ended).toMatchObject({ code: 'ROLLED_BACK' })
         expect((await post('/v1/undo')).body).toMatchObject({ command: 'echo 2 > a; x=2' })

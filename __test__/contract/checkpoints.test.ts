@@ -27,7 +27,7 @@ describe('a checkpoint', () => {
     await sandbox.exec('v=2')
     const { id } = await sandbox.startProcess(['sleep', '1000'])
     expect(await sandbox.rollback(first.id)).toEqual({
-      ...{ checkpoint: first, endedProcesses: [id], endedSessions: ['other'] },
+      ...{ checkpoint: first, endedProcesses: [id], endedSessions: ['other'], missing: [] },
     })
     expect((await sandbox.exec('cat $OLDPWD/a; echo $v')).stdout).toBe('one\n1\n')
     expect(await sandbox.getSession('other')).toBeNull()
@@ -60,6 +60,23 @@ describe('a checkpoint', () => {
 })
 
 describe('a rollback', () => {
+  holds('names the jobs and descriptors that the shells had', async ({ sandbox }) => {
+    await sandbox.exec('exec 7< /dev/null; sleep 1000 & sleep 1001 | cat & (exit 3) &')
+    const other = await sandbox.createSession({ id: 'other' })
+    await other.exec('exec 12> /dev/null; set -m; cat < /dev/zero > /dev/null & kill -STOP $!')
+    const point = await sandbox.checkpoint()
+    const missing = [
+      ...['job 1: sleep 1000', 'job 2: sleep 1001 | cat', 'descriptor 7'],
+      ...["session 'other': job 1: cat < /dev/zero > /dev/null", "session 'other': descriptor 12"],
+    ]
+    expect((await sandbox.rollback(point)).missing).toEqual(missing)
+    // They are still those of the checkpoint.
+    await sandbox.exec('exec 8< /dev/null')
+    expect((await sandbox.rollback(point)).missing).toEqual(missing)
+    const again = await sandbox.checkpoint()
+    expect((await sandbox.rollback(again)).missing).toEqual([])
+  })
+
   holds('rejects the commands that run or wait, also those in a client', async ({ sandbox }) => {
     await sandbox.exec('echo kept > a')
     const point = await sandbox.checkpoint()

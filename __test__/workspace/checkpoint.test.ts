@@ -56,7 +56,12 @@ describe('a checkpoint', () => {
           await sandbox.createSession({ id: 'late' })
           await sandbox.deleteSession('other')
           const rollback = await sandbox.rollback(first)
-          expect(rollback).toEqual({ checkpoint: first, endedProcesses: [], endedSessions: ['late'] })
+          expect(rollback).toEqual({
+            checkpoint: first,
+            endedProcesses: [],
+            endedSessions: ['late'],
+            missing: [],
+          })
 
           const { stdout } = await sandbox.exec('echo $?')
           expect(stdout + (await seen(workplace))).toBe(before)

@@ -53,7 +53,7 @@ describe('undo', () => {
             await sandbox.exec(command)
           }
           for (const command of commands.reverse()) {
-            const undone = { command, endedProcesses: [], endedSessions: [] }
+            const undone = { command, endedProcesses: [], endedSessions: [], missing: [] }
             expect(await sandbox.undo()).toEqual(undone)
             expect((await sandbox.exec(look)).stdout).toBe(before.pop())
             // The two looks.
@@ -180,6 +180,7 @@ describe('undo', () => {
         command: 'echo 1 > a',
         endedProcesses: ['busy'],
         endedSessions: [],
+        missing: [],
       })
       expect((await sandbox.exec('cat a')).stdout).toBe('a\n')
     }),

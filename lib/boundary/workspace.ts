@@ -59,6 +59,7 @@ export interface NativeRollback {
   command?: string
   endedProcesses: string[]
   endedSessions: string[]
+  missing: string[]
 }
 
 export interface NativeUsage {

@@ -61,12 +61,19 @@ export interface Undo {
   endedProcesses: string[]
   /** The ids of the sessions that were created after the command began, and have ended. */
   endedSessions: string[]
+  /**
+   * What the shells had at that moment and do not have now: jobs, with the first line of their commands, and open
+   * descriptors, as `job 1: sleep 60` and `descriptor 7`. In a session other than the default one, its id comes first:
+   * `session 'build': descriptor 7`. Empty in plain mode, which does not know it.
+   */
+  missing: string[]
 }
 
 export const undo = reply<Undo>({
   command: text,
   endedProcesses: list(text),
   endedSessions: list(text),
+  missing: list(text),
 })
 
 /** What {@link Sandbox.rollback} did. */
@@ -77,10 +84,17 @@ export interface Rollback {
   endedProcesses: string[]
   /** The ids of the sessions that were created after the checkpoint, and have ended. */
   endedSessions: string[]
+  /**
+   * What the shells had at that moment and do not have now: jobs, with the first line of their commands, and open
+   * descriptors, as `job 1: sleep 60` and `descriptor 7`. In a session other than the default one, its id comes first:
+   * `session 'build': descriptor 7`. Empty in plain mode, which does not know it.
+   */
+  missing: string[]
 }
 
 export const rollback = reply<Rollback>({
   checkpoint,
   endedProcesses: list(text),
   endedSessions: list(text),
+  missing: list(text),
 })

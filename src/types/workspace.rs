@@ -121,4 +121,6 @@ pub struct NativeRollback {
     pub ended_processes: Vec<String>,
     /// The ids of sessions.
     pub ended_sessions: Vec<String>,
+    /// What shells had at the checkpoint and do not have now.
+    pub missing: Vec<String>,
 }

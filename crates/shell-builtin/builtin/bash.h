@@ -391,6 +391,8 @@ extern pid_t dollar_dollar_pid, shell_pgrp, original_pgrp, terminal_pgrp;
 
 void notify_and_cleanup(int job); /* -1: all; without the argument before 5.3 */
 void unfreeze_jobs_list(void);
+void list_running_jobs(int format); /* 0: as the builtin `jobs` */
+void list_stopped_jobs(int format);
 void cleanup_the_pipeline(void);
 void stop_making_children(void);
 void without_job_control(void);

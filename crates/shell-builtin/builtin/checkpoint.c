@@ -3,7 +3,8 @@
  *
  * Each item (a variable, a function, an option, ...) is written and restored by itself, through the functions behind
  * bash's own commands. So nothing of a value is evaluated, neither options, functions, aliases nor traps of the user
- * have an effect, and what cannot be restored loses no other item. The host reads only the last item, and stores the list.
+ * have an effect, and what cannot be restored loses no other item. The host stores the list. It reads only the last item and
+ * those that name what a new shell cannot have: jobs and descriptors.
  *
  * bash computes some variables, like RANDOM. Of these, it is kept whether they are exported, read-only, traced or unset.
  */
@@ -16,6 +17,7 @@
 #include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -40,6 +42,8 @@ enum kind {
   UMASK,        /* number */
   LIMIT,        /* number: the resource; value: `struct rlimit` */
   RESTRICTED,
+  JOBS,         /* value: those that have not ended, as the builtin `jobs` lists them; not restored */
+  DESCRIPTORS,  /* value: the numbers of those that the user has opened, with blanks; not restored */
   LAST = 0x454e444e /* number: whether the shell holds something of a mount, see `holds_mount` */
 };
 
@@ -233,9 +237,46 @@ static int holds_mount(void) {
   return holds;
 }
 
-void write_checkpoint(int fd) {
+/* Bytes of the lists of jobs and descriptors that are kept. */
+enum { MOST_JOB_TEXT = 64 * 1024, MOST_DESCRIPTOR_TEXT = 1024 };
+
+/* What the builtin `jobs` prints of those that have not ended. Returns its length, and leaves another standard output. */
+static size_t list_jobs(char *text) {
+  int list = memfd_create("jobs", MFD_CLOEXEC);
+  if (list < 0 || dup2(list, STDOUT_FILENO) < 0) return 0;
+  list_running_jobs(0);
+  list_stopped_jobs(0);
+  fflush(stdout);
+  ssize_t length = pread(list, text, MOST_JOB_TEXT, 0);
+  close(list);
+  return length < 0 ? 0 : length;
+}
+
+/* The descriptors of the user. Those of nacre and of bash itself are closed on exec. */
+static void list_descriptors(char *text) {
+  size_t length = 0;
+  *text = '\0';
+  DIR *descriptors = opendir("/proc/self/fd");
+  if (!descriptors) return;
+  for (struct dirent *entry; (entry = readdir(descriptors));) {
+    int fd = atoi(entry->d_name);
+    int flags = fd > STDERR_FILENO ? fcntl(fd, F_GETFD) : -1;
+    if (flags < 0 || flags & FD_CLOEXEC || length + sizeof " 2147483647" > MOST_DESCRIPTOR_TEXT) continue;
+    length += sprintf(text + length, length ? " %d" : "%d", fd);
+  }
+  closedir(descriptors);
+}
+
+void write_checkpoint(int file) {
+  static char jobs[MOST_JOB_TEXT];
+  char descriptors[MOST_DESCRIPTOR_TEXT];
+  /* It may be in the place of standard output. */
+  int fd = fcntl(file, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (fd < 0) _exit(1);
+  close(file);
+  list_descriptors(descriptors);
   int holds = holds_mount();
+  size_t jobs_length = list_jobs(jobs);
   dup2(fd, STDOUT_FILENO);
   int null = open("/dev/null", O_RDWR);
   if (null != STDERR_FILENO) dup2(null, STDERR_FILENO);
@@ -258,6 +299,8 @@ void write_checkpoint(int fd) {
   write_text(UMASK, mask, "", "");
   write_limits();
   if (&restricted && restricted) write_text(RESTRICTED, 0, "", "");
+  if (jobs_length) write_item(JOBS, 0, "", jobs, jobs_length);
+  if (*descriptors) write_text(DESCRIPTORS, 0, "", descriptors);
   if (ferror(stdout)) _exit(1);
   write_text(LAST, holds, "", "");
   _exit(fflush(stdout) == 0 ? 0 : 1);

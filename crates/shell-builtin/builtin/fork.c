@@ -107,7 +107,10 @@ static void begin_child(const struct passed *passed, uint32_t flags) {
   drop_pending_signals();
   if (passed->group >= 0) close(passed->group);
   close_channel();
-  if (flags & CHECKPOINT) write_checkpoint(passed->file);
+  if (flags & CHECKPOINT) {
+    fcntl(passed->channel, F_SETFD, FD_CLOEXEC);
+    write_checkpoint(passed->file);
+  }
   adopt_channel(passed->channel);
   if (flags & BACKGROUND) {
     begin_background((flags & TERMINAL) != 0);

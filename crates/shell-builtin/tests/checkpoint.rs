@@ -3,7 +3,7 @@
 mod host;
 
 use host::{Session, process};
-use nacre_protocol::shell::{Lost, Reply, Request, RequestFlags, RequestKind, is_whole};
+use nacre_protocol::shell::{Lost, Reply, Request, RequestFlags, RequestKind, is_whole, not_restored};
 use std::fs::{self, File};
 use std::io::{Read, Seek};
 use std::os::fd::AsFd;
@@ -208,6 +208,31 @@ fn damaged_lists_lose_the_rest_and_say_so() {
         let (mut other, _) = restored(&changed, &[]);
         let _ = other.run("true");
     }
+}
+
+#[test]
+fn it_names_what_a_new_shell_cannot_have() {
+    let mut session = Session::start();
+    assert_eq!(not_restored(&checkpoint(&mut session)), [""; 0]);
+    session.run(
+        "exec 7</dev/null; exec {a}>/dev/null; sleep 100 & sleep 101 | cat & { exec sleep 102; echo 'a
+b'; } &",
+    );
+    session.run("(exit 3) & wait $!; set -m; sleep 103 & kill -STOP %+");
+    let items = checkpoint(&mut session);
+    let jobs = ["job 1: sleep 100", "job 2: sleep 101 | cat", "job 3: { exec sleep 102; echo 'a", "job 4: sleep 103"];
+    let descriptors = ["descriptor 7", "descriptor 10"];
+    let expected: Vec<&str> = jobs.into_iter().chain(descriptors).collect();
+    assert_eq!(not_restored(&items), expected);
+    let (mut other, lost) = restored(&items, &[]);
+    assert_eq!(lost, []);
+    assert_eq!(other.output("jobs; echo on"), "on\n");
+    assert_eq!(not_restored(&checkpoint(&mut other)), [""; 0]);
+    session.run("kill -KILL $(jobs -p); exec 7<&- 10>&-");
+    session.run("wait");
+    assert_eq!(not_restored(&checkpoint(&mut session)), [""; 0]);
+    // Each cut gives texts, or none.
+    (0..items.len()).for_each(|cut| drop(not_restored(&items[..cut])));
 }
 
 #[test]

@@ -54,14 +54,14 @@ export class NativeCheckpoints implements CheckpointsBackend {
 
   async rollBack(number: number): Promise<Rollback> {
     const { points, rollback } = await this.#engine.call((native, id) => native.rollBack(id, number))
-    const { endedProcesses, endedSessions } = returned(rollback)
-    return { checkpoint: first(points), endedProcesses, endedSessions }
+    const { endedProcesses, endedSessions, missing } = returned(rollback)
+    return { checkpoint: first(points), endedProcesses, endedSessions, missing }
   }
 
   async undo(): Promise<Undo> {
     const { rollback } = await this.#engine.call((native, id) => native.rollBack(id, null))
-    const { command = '', endedProcesses, endedSessions } = returned(rollback)
-    return { command, endedProcesses, endedSessions }
+    const { command = '', endedProcesses, endedSessions, missing } = returned(rollback)
+    return { command, endedProcesses, endedSessions, missing }
   }
 }
 

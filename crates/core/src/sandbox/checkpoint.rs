@@ -29,6 +29,8 @@ pub struct Rollback {
     pub ended_processes: Vec<String>,
     /// The ids of the sessions that were created after the checkpoint, and have ended.
     pub ended_sessions: Vec<String>,
+    /// What shells had at the checkpoint and do not have now, like `job 1: sleep 60`.
+    pub missing: Vec<String>,
 }
 
 /// A rollback whose sessions have been replaced.
@@ -212,8 +214,11 @@ impl Sandbox {
         let shared = self.shared()?;
         let mut sessions = self.lock();
         sessions.check()?;
-        let mut new = Vec::new();
+        let (mut new, mut missing) = (Vec::new(), Vec::new());
         for session in kept {
+            let of = (session.new.id != super::DEFAULT_SESSION).then(|| format!("session '{}': ", session.new.id));
+            let texts = session.saved.not_restored().into_iter();
+            missing.extend(texts.map(|text| format!("{}{text}", of.as_deref().unwrap_or_default())));
             let handle = self.spawn(&mut sessions, session.new.clone(), shared.clone(), Some(session.saved))?;
             new.push((handle, session.new));
         }
@@ -227,7 +232,7 @@ impl Sandbox {
         let old = old.into_iter().map(file).collect();
         let pause = Pause::of_new_sessions(self, sessions.begin_pause());
         new.into_iter().for_each(|(handle, new)| sessions.open(handle, new));
-        Ok(Replaced { pause, rollback: Rollback { point, ended_processes, ended_sessions }, old })
+        Ok(Replaced { pause, rollback: Rollback { point, ended_processes, ended_sessions, missing }, old })
     }
 }
 

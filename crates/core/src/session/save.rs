@@ -10,7 +10,7 @@ use crate::shell::channel::Channel;
 use crate::shell::plain_state::Snapshot;
 use crate::shell::state::Shell;
 use crate::sys;
-use nacre_protocol::shell::{Request, RequestFlags, RequestKind, holds_mount, is_whole};
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind, holds_mount, is_whole, not_restored, restorable};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::io;
@@ -54,6 +54,14 @@ impl Saved {
     pub fn holds_mount(&self) -> bool {
         matches!(&self.shell, Some(SavedShell::Items(items)) if holds_mount(items))
     }
+
+    /// What a shell that begins with this state does not have: see [`not_restored`]. The plain engine does not know it.
+    pub fn not_restored(&self) -> Vec<String> {
+        match &self.shell {
+            Some(SavedShell::Items(items)) => not_restored(items),
+            Some(SavedShell::Plain(_)) | None => Vec::new(),
+        }
+    }
 }
 
 pub(super) type SaveReply = oneshot::Sender<Result<Saved, Error>>;
@@ -87,7 +95,8 @@ impl Session {
         }
         let shell = match self.plain.snapshot() {
             Some(state) => Some(SavedShell::Plain(state.clone())),
-            None => self.recovery.checkpoint().map(|items| SavedShell::Items(items.to_vec())),
+            // The next shell will not have the jobs of the former one.
+            None => self.recovery.checkpoint().map(|items| SavedShell::Items(restorable(items))),
         };
         let _ = reply.send(Ok(self.saved(shell)));
     }

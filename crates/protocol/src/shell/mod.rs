@@ -12,6 +12,13 @@ pub use request::*;
 
 /// The kind of a checkpoint's last item; `checkpoint.c` describes the format.
 const LAST_ITEM: u32 = 0x454e_444e;
+/// The kinds of the items that a new shell cannot have.
+const JOBS: u32 = 19;
+const DESCRIPTORS: u32 = 20;
+/// Maximum number of texts about them.
+const MOST_TEXTS: usize = 1000;
+/// Maximum characters of a job's command in a text.
+const SHOWN: usize = 200;
 
 /// True for a checkpoint that was written to its end.
 pub fn is_whole(checkpoint: &[u8]) -> bool {
@@ -23,6 +30,57 @@ pub fn is_whole(checkpoint: &[u8]) -> bool {
 /// over to another one: a directory, a named pipe or a locked file is open, or the name of its directory does not lead there.
 pub fn holds_mount(checkpoint: &[u8]) -> bool {
     checkpoint.last_chunk::<18>().is_none_or(|last| last[4..8] != [0; 4])
+}
+
+/// What the shell that has written a whole checkpoint has, and a new shell cannot have: texts like `job 1: sleep 60` and
+/// `descriptor 7`.
+pub fn not_restored(checkpoint: &[u8]) -> Vec<String> {
+    let mut missing = Vec::new();
+    let mut rest = checkpoint;
+    while let Some((kind, value, next)) = next_item(rest) {
+        let value = String::from_utf8_lossy(value);
+        match kind {
+            JOBS => missing.extend(value.lines().filter_map(job)),
+            DESCRIPTORS => missing.extend(value.split(' ').map(|number| format!("descriptor {number}"))),
+            _ => {}
+        }
+        rest = next;
+    }
+    missing.truncate(MOST_TEXTS);
+    missing
+}
+
+/// The items of a checkpoint that a new shell gets.
+pub fn restorable(checkpoint: &[u8]) -> Vec<u8> {
+    let (mut items, mut rest) = (Vec::with_capacity(checkpoint.len()), checkpoint);
+    while let Some((kind, _, next)) = next_item(rest) {
+        if kind != JOBS && kind != DESCRIPTORS {
+            items.extend_from_slice(&rest[..rest.len() - next.len()]);
+        }
+        rest = next;
+    }
+    items.extend_from_slice(rest);
+    items
+}
+
+/// The kind and value of the first item, and what follows it. `None` if there is no whole item.
+fn next_item(items: &[u8]) -> Option<(u32, &[u8], &[u8])> {
+    let (header, rest) = items.split_first_chunk::<16>()?;
+    let number = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+    let rest = rest.get(number(8) as usize + 1..)?;
+    let (value, rest) = rest.split_at_checked(number(12) as usize)?;
+    Some((number(0), value, rest.get(1..)?))
+}
+
+/// A line of the builtin `jobs`, like `[1]+  Running                 sleep 60 &`. Further lines of
+/// a command with several have no number.
+fn job(line: &str) -> Option<String> {
+    let (number, rest) = line.strip_prefix('[')?.split_once(']')?;
+    // The mark of the current job, two blanks, and the state in 24 columns, or 27 since bash 5.3.
+    let command: String = rest.chars().skip(3 + 24).collect();
+    let command = command.trim_start();
+    let command = command.strip_suffix(" &").unwrap_or(command);
+    Some(format!("job {number}: {}", command.chars().take(SHOWN).collect::<String>()))
 }
 
 #[cfg(test)]
