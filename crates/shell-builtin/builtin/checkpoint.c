@@ -15,11 +15,12 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/magic.h>
+#include <linux/memfd.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -242,7 +243,7 @@ enum { MOST_JOB_TEXT = 64 * 1024, MOST_DESCRIPTOR_TEXT = 1024 };
 
 /* What the builtin `jobs` prints of those that have not ended. Returns its length, and leaves another standard output. */
 static size_t list_jobs(char *text) {
-  int list = memfd_create("jobs", MFD_CLOEXEC);
+  int list = syscall(SYS_memfd_create, "jobs", MFD_CLOEXEC);
   if (list < 0 || dup2(list, STDOUT_FILENO) < 0) return 0;
   list_running_jobs(0);
   list_stopped_jobs(0);
