@@ -20,12 +20,12 @@ COPY target/packages/*.tgz /packages/
 ARG NPM_CONFIG_REGISTRY=https://registry.npmjs.org/
 # Behind a proxy with its own certificates: the path of a mounted file that contains them.
 ARG NODE_EXTRA_CA_CERTS
-# The packages as any user installs them, plus those that `nacre serve --sandboxd` needs. Not with --global:
-# then npm would give a package that is added later a nacre of its own.
+# The packages as any user installs them. Not with --global: then npm would give a package that is added later a
+# nacre of its own.
 RUN case "$TARGETARCH" in amd64) cpu=x64 ;; *) cpu="$TARGETARCH" ;; esac \
   && npm install --prefix /opt/nacre --ignore-scripts --no-audit --no-fund \
-    /packages/nacre-[0-9]*.tgz "/packages/nacre-linux-$cpu-gnu-"[0-9]*.tgz /packages/nacre-server-[0-9]*.tgz \
-    @grpc/grpc-js@1.14.7 @grpc/proto-loader@0.8.1 @grpc/reflection@1.0.4 grpc-health-check@2.1.0
+    /packages/nacre-[0-9]*.tgz "/packages/nacre-linux-$cpu-gnu-"[0-9]*.tgz \
+    /packages/nacre-server-[0-9]*.tgz /packages/nacre-sandboxd-[0-9]*.tgz
 
 FROM node:22-bookworm-slim
 # Install what your commands need here. The image has bash; nacre needs nothing else.

@@ -294,55 +294,6 @@ export interface Denial {
   rule: 'network'
 }
 
-/** A chunk of a process's output. */
-export interface LogOutput<E extends Encoding = 'utf8'> {
-  type: 'stdout' | 'stderr'
-  /**
-   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
-   */
-  data: Output<E>
-  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
-  cursor: number
-  /** When it arrived, as ISO 8601, accurate to 10 ms. */
-  timestamp: string
-  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
-  missing?: number
-}
-/** The end of a process, after all of its output. */
-export interface LogExit extends ProcessExit {
-  type: 'exit'
-  timestamp: string
-  missing?: number
-}
-/** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
-export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
-/** A whole log. */
-export interface ProcessLogs<E extends Encoding = 'utf8'> {
-  stdout: Output<E>
-  stderr: Output<E>
-  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
-  truncated?: number
-}
-/** Options of {@link Process.getLogs}. */
-export interface LogOptions<E extends Encoding = 'utf8'> {
-  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
-  encoding?: E
-}
-/** Options of {@link Process.output}. */
-export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
-  /**
-   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
-   * Default: 0.
-   */
-  since?: number
-  /**
-   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
-   */
-  follow?: boolean
-  /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
-  signal?: AbortSignal
-}
-
 /**
  * A path. A relative path starts at the session's directory after its last completed command. Bytes can name any file;
  * a string can name only files whose names are UTF-8.
@@ -670,6 +621,32 @@ export interface WaitOptions {
   /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
   signal?: AbortSignal
 }
+/** Options of {@link Process.waitFor}. */
+export interface WaitForOptions {
+  /** Whether to wait for a program that waits for input and for nothing else. Default: false. */
+  input?: boolean
+  /** A regular expression, as `grep` of {@link LogLinesOptions}: waits for a line that matches. Default: none. */
+  log?: string
+  /** The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1. */
+  fromLine?: number
+  /** Milliseconds without output, counted from the call; 1 to 2147483647. Default: none. */
+  idle?: number
+  /** Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0. */
+  timeout?: number
+  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
+}
+/** What came first. */
+export interface WaitEnd {
+  /** The end of the process ends every wait. */
+  by: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
+  /** By 'exit': how the process ended. */
+  exit?: ProcessExit
+  /** By 'input': the program that waits for it. */
+  input?: ProcessWaiting
+  /** By 'log': the line. */
+  line?: LogLine
+}
 /** Options of {@link Process.waitForLog}. */
 export interface WaitForLogOptions extends WaitOptions {
   /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
@@ -814,7 +791,7 @@ export interface HistoryEntry {
   startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
-  /** null if a signal ended the command. */
+  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
   exitCode: number | null
   signal: SignalName | null
   /** Bytes of output, including those beyond `maxBuffer`. */
@@ -1517,6 +1494,8 @@ export interface ProcessInfo {
   readonly startTime: Date
   /** null while it runs. */
   readonly endTime: Date | null
+  /** When the last output arrived; null if there was none. */
+  readonly lastOutputAt: Date | null
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
@@ -1542,6 +1521,13 @@ export interface Process extends ProcessInfo {
   getStatus(): Promise<ProcessStatus>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
+  /**
+   * Returns lines of the output so far, by their numbers: from a line on, the last ones, or those that match a regular
+   * expression. A line has its number from when its newline arrives; each stream has its own lines.
+   *
+   * Rejects with {@link OptionError} for a bad expression, or for one whose search takes more than 30 s.
+   */
+  getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>>
   /**
    * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
    * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
@@ -1598,6 +1584,13 @@ export interface Process extends ProcessInfo {
    * Rejects as waitForLog does.
    */
   waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /**
+   * Waits for the first of several things: the end of the process, and what the options name. Resolves with which of them
+   * came first, also if the time is up.
+   *
+   * Rejects with {@link OptionError} for a bad expression, or with AbortError.
+   */
+  waitFor(options?: WaitForOptions): Promise<WaitEnd>
   /** The process as plain data. */
   toJSON(): ProcessInfo
   /** Kills the process if it is running. */
@@ -1607,6 +1600,99 @@ export interface Process extends ProcessInfo {
 export interface ProcessFilter {
   status?: ProcessStatus | readonly ProcessStatus[]
   sessionId?: string
+}
+
+/** A chunk of a process's output. */
+export interface LogOutput<E extends Encoding = 'utf8'> {
+  type: 'stdout' | 'stderr'
+  /**
+   * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
+   */
+  data: Output<E>
+  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
+  cursor: number
+  /** When it arrived, as ISO 8601, accurate to 10 ms. */
+  timestamp: string
+  /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
+  missing?: number
+}
+/** The end of a process, after all of its output. */
+export interface LogExit extends ProcessExit {
+  type: 'exit'
+  timestamp: string
+  missing?: number
+}
+/** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
+export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
+/** A whole log. */
+export interface ProcessLogs<E extends Encoding = 'utf8'> {
+  stdout: Output<E>
+  stderr: Output<E>
+  /** Number of bytes missing from both streams, because of `logLimit` or a full disk. Absent if the log is complete. */
+  truncated?: number
+}
+/** Options of {@link Process.getLogs}. */
+export interface LogOptions<E extends Encoding = 'utf8'> {
+  /** 'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'. */
+  encoding?: E
+}
+/** Options of {@link Process.getLogLines}. */
+export interface LogLinesOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
+  /** The number of the first line, from 1. A negative number counts from the end: -1 is the last line. Default: 1. */
+  fromLine?: number
+  /** Maximum number of lines in the reply, 1 to 10000. Default: 1000. */
+  lines?: number
+  /** Whether to return the last lines instead of the first, if there are more than `lines`. Default: false. */
+  tail?: boolean
+  /**
+   * A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust
+   * crate regex-lite, without look-around and backreferences: the time of a search grows with the log alone. `(?i)` at
+   * its start ignores case. Default: all lines.
+   */
+  grep?: string
+  /** How many lines to return before and after each match, 0 to 100. Default: 0. */
+  context?: number
+}
+/** A line of a log. */
+export interface LogLine<E extends Encoding = 'utf8'> {
+  /** From 1. It counts the lines of both streams. */
+  number: number
+  stream: 'stdout' | 'stderr'
+  /** The line, without `\n` or `\r\n`. */
+  text: Output<E>
+  /** Whether `grep` matches it. False for the lines around a match, and without `grep`. */
+  match: boolean
+  /** Whether a part of it is missing: beyond 64 KiB of a line, because of `logLimit`, or because of a full disk. */
+  cut: boolean
+  /** Whether its newline has arrived. Lines without one come last, and another line may still take their number. */
+  ended: boolean
+}
+/** Lines of a log. */
+export interface LogLines<E extends Encoding = 'utf8'> {
+  /** In the order of their numbers: at most `lines`, and at most 1 MiB. */
+  lines: LogLine<E>[]
+  /** How many lines the process has printed so far. */
+  total: number
+  /** The first line of which something is kept. Lines before it were dropped because of `logLimit`. */
+  first: number
+  /** How many lines from `fromLine` on match `grep`, whether they are returned or not. null without `grep`. */
+  matches: number | null
+  /** The `fromLine` with which to continue, if the reply had no room for more. null otherwise, and with `tail`. */
+  next: number | null
+}
+/** Options of {@link Process.output}. */
+export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
+  /**
+   * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
+   * Default: 0.
+   */
+  since?: number
+  /**
+   * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
+   */
+  follow?: boolean
+  /** Aborting makes the iteration throw an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
 }
 
 /** Options of {@link Session.exec} and {@link Session.execStream}. */
@@ -1625,6 +1711,16 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    */
   timeout?: number
   /**
+   * Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to
+   * 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.
+   *
+   * It is as after {@link ExecStream.detach}, except that `timeout` goes on and kills the process, and that the call is over:
+   * `outputLimit`, `signal` and callbacks no longer apply, and the stream of execStream ends. While no shell can take the
+   * place of the command's, for lack of processes or memory, exec goes on waiting and tries again each second. Rejected with
+   * an iterable as `input`. Default: never.
+   */
+  detachAfter?: number
+  /**
    * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
    * {@link AbortError}. Aborting has no effect after the command has ended.
    */
@@ -1634,12 +1730,13 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file.
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.
    *
-   * Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If
-   * the iterable throws, the command is killed and exec rejects with that error.
+   * {@link ExecStream.write} sends later input. To send the text "pipe", pass bytes. Items of an iterable are written as
+   * the command reads them. If the command ends first, the iterable is closed. If the iterable throws, the command is
+   * killed and exec rejects with that error.
    */
-  input?: Input
+  input?: Input | 'pipe'
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
   /**
@@ -1670,6 +1767,12 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
    */
   outputLimit?: number
+  /**
+   * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
+   * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
+   * is on disk. Only for streams. Default: no log.
+   */
+  logLimit?: number
   /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
@@ -1709,7 +1812,7 @@ export interface ExecOptions<E extends Encoding = 'utf8', L extends boolean = fa
 export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
   /** Whether the command exited by itself with code 0. */
   success: boolean
-  /** null when the command has no exit code, because a signal ended it or it never ran. */
+  /** null when the command has no exit code, because a signal ended it, it never ran, or it still runs as `process`. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
   signal: SignalName | null
@@ -1763,6 +1866,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    * processes of the session.
    */
   denials: Denial[]
+  /** The process that the command has become because of `detachAfter`. Absent otherwise. */
+  process?: Process
 }
 /** An item of a session's state that was lost: a variable, a function, the directory, ... */
 export interface LostState {
@@ -1843,12 +1948,23 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   kill(signal?: Signal): Promise<boolean>
   /**
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
+   * `input: 'pipe'`.
+   *
+   * What is written before the command runs waits for it. Rejects with INPUT_CLOSED if the command has ended or the
+   * input is closed.
+   */
+  write(data: string | Uint8Array): Promise<void>
+  /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
+  closeStdin(): Promise<void>
+  /**
    * Makes the running command a background process of its session, which is free at once for the next command. Resolves
    * with the process, also when it has just ended. A second call resolves with the same process.
    *
-   * - **The process** has the output of the command from the beginning, as far as `maxBuffer` has kept it, and its exit
-   *   code. `kill` kills the command and everything it started. It has no input to write to; `input` of the command goes
-   *   on. It ends with its session, like every process.
+   * - **The process** has the output of the command from the beginning, as far as `logLimit`, or without it `maxBuffer`,
+   *   has kept it, and its exit code. `kill` kills the command and everything it started. `input` of the command goes on;
+   *   with `input: 'pipe'`, the process has `write` and `closeStdin` for the same input. It ends with its session, like
+   *   every process.
    * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
    *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
    * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and
@@ -1857,6 +1973,22 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * Rejects with DETACH_FAILED if the command has not begun, has ended or is being killed. Nothing has changed then.
    */
   detach(): Promise<Process>
+  /**
+   * The output so far, also while another reader iterates over the stream, and after the command has ended: as long as this
+   * object exists, over HTTP for a minute. Needs `logLimit`; rejects with {@link OptionError} without.
+   */
+  getLogs<F extends Encoding = 'utf8'>(options?: LogOptions<F>): Promise<ProcessLogs<F>>
+  /** Lines of the output so far, as {@link Process.getLogLines} returns them. Needs `logLimit`, as `getLogs` does. */
+  getLogLines<F extends Encoding = 'utf8'>(options?: LogLinesOptions<F>): Promise<LogLines<F>>
+  /** Finds out whether a program of the command waits for input, as {@link Process.waiting} does. */
+  waiting(): Promise<ProcessWaiting | null>
+  /** Waits until a program of the command waits for input, as {@link Process.waitForInput} does. */
+  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /**
+   * Waits for the first of several things, as {@link Process.waitFor} does: for the end of the command too. `log` and `idle`
+   * need `logLimit`.
+   */
+  waitFor(options?: WaitForOptions): Promise<WaitEnd>
   /**
    * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
    */

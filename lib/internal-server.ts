@@ -1,12 +1,14 @@
 /**
- * What `@nacre/server` shares with nacre, beside lib/internal.ts: how calls are read and answered over HTTP. No program of a
- * user may import it: the package needs exactly its own version of nacre, and anything here may change in any release.
+ * What `@nacre/server` and `@nacre/sandboxd` share with nacre, beside lib/internal.ts: how calls are read and answered over
+ * HTTP. No program of a user may import it: both need exactly their own version of nacre, and anything here may change in any
+ * release.
  */
 
 export { NativeBackend } from './backends/native/backend.js'
 export { httpStatus } from './backends/native/processes/http-probe.js'
 export type { LocalProcess } from './backends/native/processes/process.js'
 export { fs, os } from './base/builtin.js'
+export { isNotInstalled, notInstalled } from './base/companion.js'
 export { meaningOf } from './base/errors.js'
 export { ownOnly, owns } from './base/own.js'
 export { checkpointOptions } from './calls/checkpoint.js'
@@ -14,7 +16,7 @@ export { execOptions, execResult } from './calls/exec.js'
 export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from './calls/files.js'
 export { filesystemOptions, isolationOptions, networkOptions } from './calls/isolation.js'
 export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
-export { logEvent } from './calls/logs.js'
+export { logEvent, logLinesOptions } from './calls/logs.js'
 export {
   killOptions,
   PROCESS_STATUSES,
@@ -30,6 +32,7 @@ export {
   portOptions,
   statusOptions,
   waitForLogOptions,
+  waitForOptions,
   waitForPortOptions,
   waitOptions,
 } from './calls/waits.js'
@@ -55,10 +58,10 @@ export {
   planFileWrite,
 } from './requests/files.js'
 export { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from './requests/jobs.js'
-export { planFilter, planLogStream, planLogs, readKill } from './requests/logs.js'
+export { planFilter, planLogLines, planLogStream, planLogs, readKill } from './requests/logs.js'
 export { readProcess } from './requests/process.js'
 export { healthCheck, readService } from './requests/service.js'
-export { linePattern, planWait, planWaitForLog, planWaitForPort } from './requests/waits.js'
+export { linePattern, planWait, planWaitFor, planWaitForLog, planWaitForPort } from './requests/waits.js'
 export {
   planChanges,
   planCheckpoint,

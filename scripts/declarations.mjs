@@ -24,7 +24,7 @@ const FILES = [
     source: `lib/calls/${name}.ts`,
     nacre: name === 'index' ? undefined : './index.js',
   })),
-  ...companions(root).map((name) => ({
+  ...companions(root, 'lib/public.ts').map((name) => ({
     file: `packages/${name}/index.d.ts`,
     source: `packages/${name}/lib/public.ts`,
     nacre: 'nacre',

@@ -17,7 +17,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const TEXTS = 'packages/server/lib/texts.ts'
 const tables = await readTables()
 const calls = [...own]
-for (const name of companions(root))
+for (const name of companions(root, 'lib/options.ts'))
   calls.push(...(await import(`../packages/${name}/dist/options.js`)).calls)
 
 const HEAD = `# Options

@@ -17,7 +17,8 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
  */
 export async function readTables() {
   const files = readdirSync(path.join(root, 'lib/calls')).map((name) => path.join(root, 'lib/calls', name))
-  files.push(...companions(root).map((name) => path.join(root, 'packages', name, 'lib/options.ts')))
+  for (const name of companions(root, 'lib/options.ts'))
+    files.push(path.join(root, 'packages', name, 'lib/options.ts'))
   const { config } = ts.readConfigFile(path.join(root, 'tsconfig.json'), ts.sys.readFile)
   const program = ts.createProgram(files, ts.parseJsonConfigFileContent(config, ts.sys, root).options)
   const checker = program.getTypeChecker()

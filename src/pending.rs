@@ -4,11 +4,11 @@ use crate::emitter::{self, Emitter};
 use crate::piece::Piece;
 use crate::types::NativeEvent;
 use nacre_core::error::Error;
-use nacre_core::exec::{Chunk, Outcome, OutputStream, Sink};
+use nacre_core::exec::{InputWriter, Outcome, OutputStream, Sink};
+use nacre_core::process::Process;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 /// Maximum unconsumed output events. Each has at most 256 KiB (`output/live.rs`), and small output is collected, so a
@@ -21,8 +21,10 @@ pub struct Call {
     pub session: String,
     /// Permits for output events.
     pub credit: Option<Arc<Semaphore>>,
-    /// Streamed standard input, until it is closed.
-    pub input: Option<UnboundedSender<Chunk>>,
+    /// Its streamed input, if it has one.
+    pub input: Option<InputWriter>,
+    /// The process that it can become.
+    pub process: Option<Arc<Process>>,
 }
 
 /// All pending commands of a sandbox, by request id.
@@ -99,6 +101,8 @@ pub struct CallSink {
     pub as_text: bool,
     /// Whether to send `start`.
     pub announces: bool,
+    /// The process that the command can become.
+    pub process: Option<Arc<Process>>,
 }
 
 impl Sink for CallSink {
@@ -125,6 +129,9 @@ impl Sink for CallSink {
 
     fn finished(self: Box<Self>, result: Result<Outcome, Error>) {
         self.calls.lock().remove(&self.id);
+        if let Some(process) = &self.process {
+            process.command_ended(&result);
+        }
         self.emitter.emit(match result {
             Ok(outcome) => NativeEvent {
                 id: self.id,

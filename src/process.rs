@@ -1,25 +1,26 @@
 //! Conversions of background processes between the core's types and JavaScript's.
 
 use crate::types::{
-    NativeDetachedProcess, NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats,
-    NativeWaiting,
+    NativeConditions, NativeDetachedProcess, NativeEvent, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
+    NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats, NativeWaiting,
 };
 use crate::variables::zip;
-use nacre_core::exec::{Chunk, Command, Input, KillPolicy, OutputStream};
+use nacre_core::exec::{Command, Input, InputWriter, KillPolicy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
-use nacre_core::process::{DetachedProcess, How, NewProcess, Process, Reason, Stats, Waiting};
-use nacre_core::process_log::LogSlice;
+use nacre_core::process::{Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, Stats, Waiting};
+use nacre_core::process_log::{FoundLine, FoundLines, LineQuery, LogSlice};
 use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use tokio::sync::mpsc;
 
 /// Converts the request for a process.
 pub fn new_process(request: NativeProcessStart) -> NewProcess {
-    let (sender, receiver) = mpsc::unbounded_channel::<Chunk>();
     let (input, writer) = match request.input.as_str() {
         "bytes" => (Input::Bytes(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default().into()), None),
-        "open" => (Input::Stream(receiver), Some(sender)),
+        "open" => {
+            let (writer, input) = InputWriter::open();
+            (input, Some(writer))
+        }
         _ => (Input::None, None),
     };
     let command = match (request.text, request.argv) {
@@ -46,12 +47,14 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
     }
 }
 
-/// Converts what a command is to become.
-pub fn detached(process: NativeDetachedProcess) -> DetachedProcess {
+/// Converts what a command can become.
+pub fn detached(process: NativeDetachedProcess, writer: Option<InputWriter>) -> DetachedProcess {
     DetachedProcess {
         id: process.process_id,
         shown: process.command,
+        writer,
         log_limit: process.log_limit as u64,
+        keeps_log: process.keeps_log,
         auto_cleanup: process.auto_cleanup,
     }
 }
@@ -76,8 +79,13 @@ pub fn policy(signal: i32, force_kill_after_delay: u32) -> KillPolicy {
     KillPolicy { signal, grace: Duration::from_millis(u64::from(force_kill_after_delay)) }
 }
 
-/// Converts a started process; `None` while it is starting.
+/// Converts a started process; `None` while it is starting, or is a command in the foreground.
 pub fn shown(process: &Process) -> Option<NativeProcess> {
+    state(process).filter(|_| !process.is_command())
+}
+
+/// Converts the state of a process, or of a command; `None` if it has not begun.
+pub fn state(process: &Process) -> Option<NativeProcess> {
     let life = process.life();
     let birth = life.birth?;
     let exit = life.end.map(|(exit, _)| exit);
@@ -105,6 +113,7 @@ pub fn shown(process: &Process) -> Option<NativeProcess> {
         status: status.into(),
         started_at: since_epoch(birth.at),
         ended_at: life.end.map(|(_, at)| since_epoch(at)),
+        last_output_at: process.log.last_ms().map(|time| time as f64),
         exit_code: exit.and_then(|exit| exit.code),
         signal: exit.and_then(|exit| exit.signal),
         reason: reason.map(Into::into),
@@ -125,6 +134,71 @@ pub fn log(slice: LogSlice) -> NativeLog {
         dropped: slice.dropped as f64,
         lost: slice.lost as f64,
         ended: slice.ended,
+    }
+}
+
+/// Converts what to wait for.
+pub fn conditions(conditions: NativeConditions) -> Conditions {
+    let time = |milliseconds: u32| Duration::from_millis(u64::from(milliseconds));
+    Conditions {
+        input: conditions.input,
+        line: conditions.log.map(|pattern| (pattern, conditions.from_line as i64)),
+        idle: conditions.idle.map(time),
+        timeout: (conditions.timeout > 0).then(|| time(conditions.timeout)),
+    }
+}
+
+/// Converts what came first.
+pub fn first(first: First, process: &Process) -> NativeEvent {
+    let (name, found, program) = match first {
+        First::Exit => ("exit", None, None),
+        First::Input(program) => ("input", None, Some(program)),
+        First::Line(line) => ("log", Some(line), None),
+        First::Idle => ("idle", None, None),
+        First::Timeout => ("timeout", None, None),
+    };
+    let lines = |line| log_lines(FoundLines { lines: vec![line], ..FoundLines::default() });
+    NativeEvent {
+        first: Some(name.into()),
+        process: state(process),
+        log_lines: found.map(lines),
+        waiting: program.map(waiting),
+        ..NativeEvent::default()
+    }
+}
+
+/// Converts a query for lines.
+pub fn line_query(query: NativeLineQuery) -> LineQuery {
+    LineQuery {
+        from: query.from_line as i64,
+        most: query.lines as usize,
+        is_tail: query.tail,
+        pattern: query.grep,
+        context: query.context as usize,
+    }
+}
+
+/// Converts lines of a log.
+pub fn log_lines(found: FoundLines) -> NativeLogLines {
+    let flags = |line: &FoundLine| {
+        let all = [line.stream == OutputStream::Stderr, line.is_match, line.is_cut, line.is_open];
+        all.into_iter().enumerate().map(|(bit, is_set)| u32::from(is_set) << bit).sum()
+    };
+    let lines = &found.lines;
+    let mut end = 0;
+    let mut add = |line: &FoundLine| {
+        end += line.bytes.len() as u32;
+        end
+    };
+    NativeLogLines {
+        ends: lines.iter().map(&mut add).collect(),
+        numbers: lines.iter().map(|line| line.number as f64).collect(),
+        flags: lines.iter().map(flags).collect(),
+        data: lines.iter().flat_map(|line| &line.bytes).copied().collect::<Vec<u8>>().into(),
+        total: found.total as f64,
+        first: found.first as f64,
+        matches: found.matches.map(|count| count as f64),
+        next: found.next.map(|number| number as f64),
     }
 }
 

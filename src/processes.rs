@@ -2,10 +2,11 @@
 
 use crate::emitter::Settle;
 use crate::process;
-use crate::sandbox::{NativeSandbox, Taken};
-use crate::types::{NativeEvent, NativeProcess, NativeProcessRef, NativeProcessStart};
+use crate::sandbox::{NativeSandbox, chunk};
+use crate::types::{
+    NativeConditions, NativeEvent, NativeLineQuery, NativeProcess, NativeProcessRef, NativeProcessStart,
+};
 use nacre_core::error::{Code, Error};
-use nacre_core::exec::Chunk;
 use nacre_core::process::ports::Listening;
 use nacre_core::process::{Process, Reason, Stats, ports};
 use nacre_core::runtime;
@@ -95,6 +96,32 @@ impl NativeSandbox {
         })
     }
 
+    /// Waits for the first of several things.
+    #[napi(catch_unwind)]
+    pub fn wait_for(&self, id: u32, process: NativeProcessRef, conditions: NativeConditions) -> Result<()> {
+        let conditions = process::conditions(conditions);
+        self.with(id, &process, |found| {
+            let wait = self.waits.open(id);
+            async move {
+                let first = wait.run(found.wait_for(conditions)).await.transpose()?;
+                Ok(first.map_or_else(NativeEvent::default, |first| process::first(first, &found)))
+            }
+        })
+    }
+
+    /// Reads lines of a log.
+    #[napi(catch_unwind)]
+    pub fn log_lines(&self, id: u32, process: NativeProcessRef, query: NativeLineQuery) -> Result<()> {
+        let query = process::line_query(query);
+        self.with(id, &process, |found| {
+            let wait = self.waits.open(id);
+            async move {
+                let lines = wait.run(found.log.lines(query)).await.transpose()?;
+                Ok(NativeEvent { log_lines: lines.map(process::log_lines), ..NativeEvent::default() })
+            }
+        })
+    }
+
     /// Abandons a waiting call.
     #[napi(catch_unwind)]
     pub fn abandon(&self, id: u32) {
@@ -120,8 +147,6 @@ impl NativeSandbox {
     /// Sends a piece of standard input.
     #[napi(catch_unwind)]
     pub fn write_process(&self, id: u32, process: NativeProcessRef, data: Uint8Array) -> Result<()> {
-        let emitter = Arc::clone(&self.emitter);
-        let bytes = data.to_vec();
         let closed =
             || Error::new(Code::InputClosed, format!("the input of process '{}' is closed", process.process_id));
         let found = self.find(&process).map_err(|error| match error.code {
@@ -132,13 +157,11 @@ impl NativeSandbox {
             if !found.takes_input() {
                 return Err(closed());
             }
-            let emitter = Arc::clone(&emitter);
-            let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(())))));
-            found.write(Chunk { bytes, taken: Box::new(move || drop(taken)) });
+            found.write(chunk(&self.emitter, id, &data));
             Ok(())
         });
         if written.is_err() {
-            emitter.settle(id, written);
+            self.emitter.settle(id, written);
         }
         Ok(())
     }
@@ -193,6 +216,12 @@ impl NativeSandbox {
             };
             Ok(NativeEvent { listens: Some(listens.name().into()), ..NativeEvent::default() })
         })
+    }
+
+    /// Forgets a command and its log. No effect if it has become a process.
+    #[napi(catch_unwind)]
+    pub fn forget_command(&self, number: f64) {
+        self.sandbox.processes().forget_command(number as u64);
     }
 
     /// Forgets those of these processes that have ended. Returns how many.

@@ -7,13 +7,12 @@ use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeDetachedProcess, NativeEvent, NativeExecExtras, NativeSession,
-    NativeWorkspaceConfig,
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession, NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
-use nacre_core::error::Error;
-use nacre_core::exec::{Chunk, Command, ExecRequest, Input, KillPolicy, SureSink};
+use nacre_core::error::{Code, Error};
+use nacre_core::exec::{Chunk, Command, ExecRequest, Input, InputWriter, KillPolicy, SureSink};
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
@@ -24,7 +23,7 @@ use napi_derive::napi;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::Semaphore;
 
 /// Time between SIGTERM and SIGKILL when a session or sandbox ends.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -77,7 +76,8 @@ impl NativeSandbox {
         Ok(Self { sandbox, emitter, jobs, open_files: Arc::default(), waits: Arc::default(), calls: Arc::default() })
     }
 
-    /// Queues a command. Times are in milliseconds; a timeout of 0 means none.
+    /// Queues a command. Times are in milliseconds; a timeout of 0 means none. Returns the number of the process that it
+    /// can become.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "reading an object would take longer than `true` takes to run")]
     pub fn exec(
@@ -91,18 +91,18 @@ impl NativeSandbox {
         max_buffer: f64,
         as_text: bool,
         extras: Option<NativeExecExtras>,
-    ) -> Result<()> {
+    ) -> Result<Option<f64>> {
         runtime::handle()?;
         let request = extras.unwrap_or_default();
         let window = request.window.map_or(WINDOW, |window| window.max(1) as usize);
         let credit = request.events.then(|| Arc::new(Semaphore::new(window)));
-        let (input, sender) = match request.input.as_str() {
+        let (input, writer) = match request.input.as_str() {
             "bytes" => {
                 (Input::Bytes(Arc::new(request.input_bytes.map(|bytes| bytes.to_vec()).unwrap_or_default())), None)
             }
             "stream" => {
-                let (sender, receiver) = mpsc::unbounded_channel();
-                (Input::Stream(receiver), Some(sender))
+                let (writer, input) = InputWriter::open();
+                (input, Some(writer))
             }
             _ => (Input::None, None),
         };
@@ -110,14 +110,20 @@ impl NativeSandbox {
             (Some(text), _) => Command::Text(text.into_bytes()),
             (None, argv) => Command::Argv(argv.unwrap_or_default().into_iter().map(String::into_bytes).collect()),
         };
+        let process = request
+            .process
+            .and_then(|process| self.sandbox.command(&session_id, process::detached(process, writer.clone())));
+        let number = process.as_ref().map(|process| process.number as f64);
         let sink = CallSink {
             id,
             emitter: Arc::clone(&self.emitter),
             calls: Arc::clone(&self.calls),
             as_text,
             announces: request.events || request.start == Some(true),
+            process: process.clone(),
         };
-        let call = Call { session: session_id.clone(), credit: credit.clone(), input: sender };
+        let call =
+            Call { session: session_id.clone(), credit: credit.clone(), input: writer, process: process.clone() };
         self.calls.lock().insert(id, call);
         self.sandbox.exec(
             &session_id,
@@ -136,10 +142,11 @@ impl NativeSandbox {
                 input,
                 merge_output: request.merge_output.unwrap_or_default(),
                 live: credit,
+                process,
                 sink: SureSink::new(sink),
             },
         );
-        Ok(())
+        Ok(number)
     }
 
     /// Cancels a command.
@@ -151,18 +158,18 @@ impl NativeSandbox {
         }
     }
 
-    /// Makes a running command a process.
+    /// Makes a running command a process. `ends_call`: its call ends now, with its result so far.
     #[napi(catch_unwind)]
-    pub fn detach(&self, id: u32, exec_id: u32, process: NativeDetachedProcess) -> Result<()> {
+    pub fn detach(&self, id: u32, exec_id: u32, ends_call: bool) -> Result<()> {
         let (sandbox, emitter) = self.parts();
-        let session = self.calls.lock().get(&exec_id).map(|call| call.session.clone());
+        let running = self.calls.lock().get(&exec_id).map(|call| (call.session.clone(), call.process.clone()));
         runtime::handle()?;
         let settle = Settle::new(id, &emitter);
-        let Some(session) = session else {
+        let Some((session, Some(process))) = running else {
             settle.done(Err(Error::not_detached("it has already ended: its result has all of its output")));
             return Ok(());
         };
-        sandbox.detach(&session, u64::from(exec_id), process::detached(process), move |detached| {
+        sandbox.detach(&session, u64::from(exec_id), process, ends_call, move |detached| {
             let event = |process| NativeEvent { process, ..NativeEvent::default() };
             settle.answer(detached.map(|detached| event(process::shown(&detached))));
         });
@@ -180,19 +187,19 @@ impl NativeSandbox {
     /// Sends a piece of standard input.
     #[napi(catch_unwind)]
     pub fn write(&self, id: u32, write_id: u32, data: Uint8Array) {
-        let emitter = Arc::clone(&self.emitter);
-        let taken = Taken(Some(Box::new(move || emitter.settle(write_id, Ok(())))));
-        let chunk = Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) };
         let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());
-        // If nothing receives the chunk, dropping it settles the write.
-        let _ = input.map(|input| input.send(chunk));
+        let Some(input) = input.filter(InputWriter::is_open) else {
+            let closed = Error::new(Code::InputClosed, "the command has ended, or its input is closed");
+            return self.emitter.settle(write_id, Err(closed));
+        };
+        input.send(chunk(&self.emitter, write_id, &data));
     }
 
     /// Closes standard input.
     #[napi(catch_unwind)]
     pub fn close_input(&self, id: u32) {
-        if let Some(call) = self.calls.lock().get_mut(&id) {
-            call.input = None;
+        if let Some(input) = self.calls.lock().get(&id).and_then(|call| call.input.as_ref()) {
+            input.close();
         }
     }
 
@@ -278,9 +285,16 @@ impl Drop for NativeSandbox {
     }
 }
 
+/// A piece of input that settles its call once it is taken. If nothing receives it, dropping it settles the call.
+pub(crate) fn chunk(emitter: &Arc<Emitter>, id: u32, data: &Uint8Array) -> Chunk {
+    let emitter = Arc::clone(emitter);
+    let taken = Taken(Some(Box::new(move || emitter.settle(id, Ok(())))));
+    Chunk { bytes: data.to_vec(), taken: Box::new(move || drop(taken)) }
+}
+
 /// Calls its function exactly once, at the latest when it is dropped, so a chunk that was never written is settled
 /// too.
-pub(crate) struct Taken(pub(crate) Option<Box<dyn FnOnce() + Send>>);
+struct Taken(Option<Box<dyn FnOnce() + Send>>);
 
 impl Drop for Taken {
     fn drop(&mut self) {

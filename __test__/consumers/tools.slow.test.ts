@@ -9,7 +9,7 @@ let consumer: Consumer
 beforeAll(async () => {
   consumer = await createConsumer([
     ...['vitest', 'vite', '@types/node', 'rolldown', 'esbuild', 'rollup', 'webpack', '@rspack/core'],
-    ...['@rollup/plugin-node-resolve', '@nacre/server'],
+    ...['@rollup/plugin-node-resolve', '@nacre/server', '@nacre/sandboxd'],
   ])
   consumer.write(
     'main.js',
@@ -220,6 +220,20 @@ describe('a bundle runs on Node', () => {
     }
   }, 60_000)
 })
+
+it('a bundle with a server says what sandboxd needs', async () => {
+  consumer.write(
+    'sandboxd.js',
+    `import { Sandbox } from 'nacre'
+    import { serve } from '@nacre/server'
+    const sandbox = new Sandbox()
+    await serve(sandbox, { port: 0, sandboxd: { grpcPort: 0, restPort: 0, root: '.' } }).catch(({ message }) => console.log(message))
+    await sandbox.destroy()`,
+  )
+  const output = path.join(consumer.directory, 'out/sandboxd.mjs')
+  await consumer.runTool('rolldown', 'sandboxd.js', '--platform=node', `--file=${output}`)
+  expect(await consumer.run('node', output)).toContain('keep nacre and @nacre/server out of the bundle')
+}, 60_000)
 
 it('a bundle of bun build for Bun finds the addon of the installed package', async () => {
   const output = path.join(consumer.directory, 'for-bun')

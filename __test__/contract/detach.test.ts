@@ -1,4 +1,6 @@
 /** A command that becomes a process is the same here and over HTTP. */
+import { writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect } from 'vitest'
 import { all, textOf } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -127,5 +129,127 @@ describe('ExecStream.detach', () => {
       message: expect.stringContaining('it has already ended'),
     })
     expect(await sandbox.listProcesses()).toHaveLength(1)
+  })
+})
+
+/** Runs until the file `go` is made. The time is long enough for what it prints first. */
+const WAITS = 'echo out; echo err >&2; until [ -e $OLDPWD/go ]; do sleep 0.01; done; echo end; exit 7'
+const LONG_ENOUGH = 500
+
+describe('exec with detachAfter', () => {
+  itHolds('resolves with the output so far, and frees the session', async ({ sandbox }) => {
+    await sandbox.exec('cd /usr; name=before')
+    const completed: unknown[] = []
+    const result = await sandbox.exec(`name=after; ${WAITS}`, {
+      ...{ detachAfter: LONG_ENOUGH, check: true, lines: true },
+      onComplete: (value) => completed.push(value),
+    })
+    expect(result).toMatchObject({ success: false, exitCode: null, signal: null, cwd: '/usr' })
+    expect(result).toMatchObject({ stdout: ['out'], stderr: ['err'], timedOut: false, isCanceled: false })
+    expect(result.all).toHaveLength(2)
+    expect(completed).toEqual([result])
+    const { process } = result
+    expect(process).toMatchObject({ sessionId: 'default', status: 'running', exitCode: null })
+    expect((await sandbox.exec('echo $PWD $name')).stdout).toBe('/usr before\n')
+    await sandbox.exec('touch $OLDPWD/go')
+    expect(await process?.wait()).toEqual({ exitCode: 7, signal: null, reason: 'exit' })
+    expect(await process?.getLogs()).toMatchObject({ stdout: 'out\nend\n', stderr: 'err\n' })
+    expect(await sandbox.getProcess(process?.id ?? '')).toMatchObject({ id: process?.id, exitCode: 7 })
+  })
+
+  itHolds('changes nothing for a command that ends in time', async ({ sandbox }) => {
+    const result = await sandbox.exec('cd /usr; exit 3', { detachAfter: 60_000 })
+    expect(result).toMatchObject({ exitCode: 3, cwd: '/usr' })
+    expect('process' in result).toBe(false)
+    expect(await sandbox.listProcesses()).toEqual([])
+    const failed = sandbox.exec('exit 3', { detachAfter: 60_000, check: true })
+    expect(await rejectionOf(failed)).toMatchObject({ code: 'COMMAND_FAILED' })
+    const late = sandbox.exec('sleep 600', { detachAfter: 60_000, timeout: 50 })
+    expect(await rejectionOf(late)).toMatchObject({ code: 'COMMAND_TIMEOUT' })
+  })
+
+  itHolds('lets the timeout go on, and kill the process', async ({ sandbox }) => {
+    const { process } = await sandbox.exec('trap "" TERM; while :; do sleep 600; done', {
+      ...{ detachAfter: 10, timeout: 400, forceKillAfterDelay: 10 },
+    })
+    expect(await process?.wait()).toEqual({ exitCode: null, signal: 'SIGKILL', reason: 'timeout' })
+  })
+
+  itHolds('ends for its AbortSignal and its callbacks when the call ends', async ({ sandbox, directory }) => {
+    const abort = new AbortController()
+    const aborted = sandbox.exec('sleep 600', {
+      detachAfter: 60_000,
+      signal: abort.signal,
+      onStart: () => abort.abort(),
+    })
+    expect(await rejectionOf(aborted)).toMatchObject({ name: 'AbortError' })
+    const later = new AbortController()
+    const seen: string[] = []
+    const command = 'echo out; until [ -e go ]; do sleep 0.01; done; seq 100000; exit 5'
+    const { process, stdout } = await sandbox.exec(command, {
+      ...{ detachAfter: LONG_ENOUGH, signal: later.signal, outputLimit: 100 },
+      onOutput: (_, data) => seen.push(data),
+    })
+    later.abort()
+    expect(stdout).toBe('out\n')
+    writeFileSync(path.join(directory, 'go'), '')
+    expect(await process?.wait()).toEqual({ exitCode: 5, signal: null, reason: 'exit' })
+    expect(seen).toEqual(['out\n'])
+    expect((await process?.getLogs())?.stdout).toMatch(/^out\n1\n.*\n100000\n$/s)
+  })
+
+  itHolds('shows what maxBuffer has kept', async ({ sandbox }) => {
+    const options = { detachAfter: LONG_ENOUGH, maxBuffer: 40 }
+    const { process, ...result } = await sandbox.exec('seq 100; sleep 600', options)
+    expect(result.stdout).toMatch(/^1\n2\n.*\n\[\d+ bytes omitted\]\n.*\n99\n100\n$/s)
+    expect(result.truncated).toEqual({ stdout: expect.any(Number), stderr: 0 })
+    await process?.kill()
+    expect((await process?.getLogs())?.truncated).toBe(292 - 40)
+  })
+
+  itHolds('ends the stream of execStream, and not its input', async ({ sandbox }) => {
+    const stream = sandbox.execStream('echo out; cat', { detachAfter: LONG_ENOUGH, input: 'pipe' })
+    const events = await all(stream)
+    expect(events.at(-1)).toMatchObject({ type: 'complete', exitCode: null, signal: null })
+    expect(textOf(events)).toBe('out\n')
+    const { process, stdout } = await stream.result
+    expect(stdout).toBe('out\n')
+    expect(await stream.detach()).toBe(process)
+    expect(await stream.kill()).toBe(false)
+    await stream[Symbol.asyncDispose]()
+    await stream.write('one ')
+    await process?.write('two ')
+    await stream.write('three')
+    await stream.closeStdin()
+    expect(await process?.wait()).toMatchObject({ exitCode: 0 })
+    expect((await process?.getLogs())?.stdout).toBe('out\none two three')
+    expect(await rejectionOf(stream.write('more'))).toMatchObject({ code: 'INPUT_CLOSED' })
+  })
+
+  itHolds('goes on with the input that the command had not read', async ({ sandbox }) => {
+    const command = 'until [ -e go ]; do sleep 0.01; done; wc -c'
+    const { process } = await sandbox.exec(command, { detachAfter: 10, input: Buffer.alloc(3_000_000) })
+    await sandbox.exec('touch go')
+    expect(await process?.wait()).toMatchObject({ exitCode: 0 })
+    expect((await process?.getLogs())?.stdout.trim()).toBe('3000000')
+  })
+
+  itHolds('gives a process that ends with its session', async ({ sandbox }) => {
+    const session = await sandbox.createSession()
+    const { process } = await session.exec('sleep 600', { detachAfter: 10 })
+    await sandbox.deleteSession(session.id)
+    expect(await process?.wait()).toMatchObject({ reason: 'killed' })
+  })
+
+  itHolds('refuses what cannot be', async ({ sandbox }) => {
+    const iterable = { async *[Symbol.asyncIterator]() {} }
+    expect(await rejectionOf(sandbox.exec('cat', { detachAfter: 10, input: iterable }))).toMatchObject({
+      code: 'INVALID_OPTION',
+      message: expect.stringContaining("execStream with input: 'pipe'"),
+    })
+    for (const detachAfter of [0, -1, Number.NaN, 2 ** 31])
+      expect(await rejectionOf(sandbox.exec('true', { detachAfter }))).toMatchObject({
+        code: 'INVALID_OPTION',
+      })
   })
 })

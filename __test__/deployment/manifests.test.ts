@@ -152,12 +152,8 @@ describe('the template of agent-sandbox', () => {
     expect(pool.spec.sandboxTemplateRef.name).toBe(template.metadata.name)
   })
 
-  it('has the packages of sandboxd in the image, in the versions that are tested', () => {
-    const { devDependencies, peerDependencies } = JSON.parse(
-      readFileSync(path.join(root, 'packages/server/package.json'), 'utf8'),
-    )
-    const names = Object.keys(peerDependencies).filter((name) => name.includes('grpc'))
-    expect(names).toHaveLength(4)
-    for (const name of names) expect(dockerfile).toContain(` ${name}@${devDependencies[name]}`)
+  it('has sandboxd in the image', () => {
+    for (const name of ['server', 'sandboxd'])
+      expect(dockerfile).toContain(` /packages/nacre-${name}-[0-9]*.tgz`)
   })
 })

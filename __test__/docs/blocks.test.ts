@@ -43,7 +43,7 @@ function blocksOf(page: string): [string, Block[]] {
 /** The sources of the published declarations. */
 function declarations(): string[] {
   const own = readdirSync(path.join(root, 'lib/calls')).map((name) => `lib/calls/${name}`)
-  return [...own, ...companions(root).map((name) => `packages/${name}/lib/public.ts`)]
+  return [...own, ...companions(root, 'lib/public.ts').map((name) => `packages/${name}/lib/public.ts`)]
 }
 
 function blocksInComments(file: string): [string, Block[]] {

@@ -29,7 +29,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   FILE_TOO_LARGE: 'the file is too large',
   HOST_ID_IN_USE: 'another worker has this host id',
   HOST_LOST: 'the host is lost',
-  INPUT_CLOSED: 'the input of the process is closed',
+  INPUT_CLOSED: 'the input of the command or process is closed',
   INVALID_ENV_NAME: 'the variable cannot be changed in this session',
   INVALID_PATH: 'a file of the required kind cannot have this path',
   IS_A_DIRECTORY: 'the path is a directory',

@@ -2,7 +2,7 @@
 import type { NativeResult } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
-import type { NativeLog, NativeProcess, NativeStats, NativeWaiting } from './process.js'
+import type { NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting } from './process.js'
 import type {
   NativeChange,
   NativeCommit,
@@ -30,6 +30,9 @@ export interface NativeEvent {
   process?: NativeProcess
   killed?: boolean
   log?: NativeLog
+  logLines?: NativeLogLines
+  /** What a waitFor was for. */
+  first?: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
   stats?: NativeStats
   waiting?: NativeWaiting
   /** Where a process of the tree listens: here, or inside its own network namespace. */

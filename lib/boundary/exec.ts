@@ -1,5 +1,6 @@
 /** A foreground command and its result. */
 import type { NativeCommand } from './command.js'
+import type { NativeDetachedProcess } from './process.js'
 
 /** Shell text or, in `extras`, an argument list, and everything that applies to this one command. */
 export interface NativeExec {
@@ -29,6 +30,8 @@ export interface NativeExecExtras extends Omit<NativeCommand, 'text'> {
   events: boolean
   /** Maximum output events in flight; default: WINDOW in `src/pending.rs`. */
   window?: number | undefined
+  /** The process that the command can become. Only for streams. */
+  process?: NativeDetachedProcess | undefined
 }
 
 export interface NativeResult {

@@ -28,6 +28,7 @@ export type {
   NativeDetachedProcess,
   NativeLimits,
   NativeLog,
+  NativeLogLines,
   NativeLogPiece,
   NativeProcess,
   NativeProcessRef,

@@ -26,11 +26,12 @@ export interface NativeProcessStart extends NativeCommand {
   autoCleanup: boolean
 }
 
-/** The process that a running command becomes. */
-export type NativeDetachedProcess = Pick<
-  NativeProcessStart,
-  'processId' | 'command' | 'logLimit' | 'autoCleanup'
->
+/** The process that a command can become. */
+export interface NativeDetachedProcess
+  extends Pick<NativeProcessStart, 'processId' | 'command' | 'logLimit' | 'autoCleanup'> {
+  /** The log begins with the command, and not when it becomes a process. */
+  keepsLog: boolean
+}
 
 export interface NativeLimits {
   /** Bytes. */
@@ -57,6 +58,7 @@ export interface NativeProcess extends NativeProcessRef {
   /** Milliseconds since the epoch. */
   startedAt: number
   endedAt?: number
+  lastOutputAt?: number
   exitCode?: number
   signal?: number
   reason?: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
@@ -82,6 +84,48 @@ export interface NativeLogPiece {
   data: Buffer
   /** Milliseconds since the epoch. */
   time: number
+}
+
+export interface NativeLineQuery {
+  /** A negative number counts from the end. Not 0. */
+  fromLine: number
+  /** Maximum lines of the reply. */
+  lines: number
+  /** The last lines instead of the first. */
+  tail: boolean
+  grep?: string
+  context: number
+}
+
+/** What to wait for, besides the end of a process. */
+export interface NativeConditions {
+  input: boolean
+  /** A regular expression. */
+  log?: string | undefined
+  /** The first line that counts. A negative number counts from the end. */
+  fromLine: number
+  /** Milliseconds without output. */
+  idle?: number | undefined
+  /** 0 = none. */
+  timeout: number
+}
+
+/** `ends`, `numbers` and `flags` have an entry for each line. */
+export interface NativeLogLines {
+  /** All lines without their ends, one after another. */
+  data: Buffer
+  /** Where each line ends in `data`. */
+  ends: number[]
+  numbers: number[]
+  /** The sum of: 1 for stderr, 2 for a match, 4 for missing bytes, 8 for a line without a newline. */
+  flags: number[]
+  /** Lines of the whole log. */
+  total: number
+  /** The first kept line. */
+  first: number
+  matches?: number
+  /** The first line that was left out because of the limits. */
+  next?: number
 }
 
 export interface NativeWaiting {

@@ -4,8 +4,9 @@ import type { NativeExecExtras } from './exec.js'
 import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.js'
 import type { NativeJobStart } from './job.js'
 import type {
-  NativeDetachedProcess,
+  NativeConditions,
   NativeLimits,
+  NativeLineQuery,
   NativeProcess,
   NativeProcessRef,
   NativeProcessStart,
@@ -14,7 +15,7 @@ import type { NativeWorkspaceConfig } from './workspace.js'
 
 /** The handle of one sandbox. It is created unreferenced: it does not keep the event loop alive. */
 export interface NativeSandbox {
-  /** Positional, with `extras` only where needed: reading an object would take longer than running `true`. */
+  /** Returns the number of the process that the command can become. Positional, with `extras` only where needed: reading an object would take longer than running `true`. */
   exec(
     id: number,
     sessionId: string,
@@ -25,17 +26,17 @@ export interface NativeSandbox {
     maxBuffer: number,
     asText: boolean,
     extras: NativeExecExtras | undefined,
-  ): void
+  ): number | null
   /**
    * Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one event. A
    * second call only has an effect with SIGKILL, which cuts the grace time short.
    */
   interrupt(id: number, signal: number | null): void
   /**
-   * Makes a running command a process, and frees its session: ends with `done` and `process`. The exec goes on to its one
-   * event.
+   * Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the exec ends
+   * now, with its result so far; otherwise it goes on to its one event.
    */
-  detach(id: number, execId: number, process: NativeDetachedProcess): void
+  detach(id: number, execId: number, endsCall: boolean): void
   /** Returns permits, one per consumed `output` event; the engine sends at most 16 events without. */
   credit(id: number, count: number): void
   /** For `input: 'stream'`: `done` for `writeId` follows once the pipe took the bytes, or the command has ended. */
@@ -64,6 +65,10 @@ export interface NativeSandbox {
   /** Sends a signal to the process group, with no further escalation. False if the process has ended. */
   signalProcess(process: NativeProcessRef, signal: number): boolean
   readLog(id: number, process: NativeProcessRef, cursor: number, maxBytes: number, follow: boolean): void
+  /** Ends with `done`, `first` and `process`, and with `waiting` or `logLines` if that came first. */
+  waitFor(id: number, process: NativeProcessRef, conditions: NativeConditions): void
+  /** Ends with `done` and `logLines`, or with INVALID_OPTION. */
+  logLines(id: number, process: NativeProcessRef, query: NativeLineQuery): void
   /** Ends with `done` once the pipe took the data, with an error if the input is closed or was never a pipe. */
   writeProcess(id: number, process: NativeProcessRef, data: Uint8Array): void
   closeProcessInput(process: NativeProcessRef): void
@@ -75,6 +80,8 @@ export interface NativeSandbox {
   processWaiting(id: number, process: NativeProcessRef): void
   /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
   processListens(id: number, process: NativeProcessRef, port: number): void
+  /** Forgets a command and its log; no effect if it has become a process. */
+  forgetCommand(number: number): void
   /** Forgets those of these processes that have ended, and their logs. Returns how many. */
   forgetProcesses(processIds: string[]): number
   /** Starts a durable job. Ends with `done` and `job`, once the command has been released. */
@@ -137,7 +144,7 @@ export interface NativeSandbox {
   /** Ends with `done` and `usage`. */
   workspaceUsage(id: number): void
   /**
-   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, readLog, workspaceChanges or workspaceDiff, or
+   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readLog, logLines, workspaceChanges or workspaceDiff, or
    * the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for running commands. The call then ends with an empty `done`.
    */
   abandon(id: number): void

@@ -1,10 +1,10 @@
 /** Foreground commands: options, results and events. */
 
-import { input } from '../schema/command.js'
+import { openableInput } from '../schema/command.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
-import { bytes, milliseconds } from '../schema/numbers.js'
+import { bytes, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
 import {
   boolean,
@@ -30,9 +30,11 @@ import {
 } from './command.js'
 import type { AbortError, OptionError, SandboxError } from './errors.js'
 import { type Denial, denial } from './isolation.js'
-import type { Process } from './process.js'
+import type { LogLines, LogLinesOptions, LogOptions, ProcessLogs } from './logs.js'
+import type { Process, ProcessWaiting } from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
+import type { WaitEnd, WaitForOptions, WaitOptions } from './waits.js'
 
 /** Options of {@link Session.exec} and {@link Session.execStream}. */
 export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boolean = false> {
@@ -50,6 +52,16 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    */
   timeout?: number
   /**
+   * Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to
+   * 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.
+   *
+   * It is as after {@link ExecStream.detach}, except that `timeout` goes on and kills the process, and that the call is over:
+   * `outputLimit`, `signal` and callbacks no longer apply, and the stream of execStream ends. While no shell can take the
+   * place of the command's, for lack of processes or memory, exec goes on waiting and tries again each second. Rejected with
+   * an iterable as `input`. Default: never.
+   */
+  detachAfter?: number
+  /**
    * Aborting cancels the command: a queued command never runs, a running command is killed. exec then rejects with an
    * {@link AbortError}. Aborting has no effect after the command has ended.
    */
@@ -59,12 +71,13 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /** Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's. */
   forceKillAfterDelay?: number
   /**
-   * Standard input. Default: end of file.
+   * Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.
    *
-   * Items of an iterable are written as the command reads them. If the command ends first, the iterable is closed. If
-   * the iterable throws, the command is killed and exec rejects with that error.
+   * {@link ExecStream.write} sends later input. To send the text "pipe", pass bytes. Items of an iterable are written as
+   * the command reads them. If the command ends first, the iterable is closed. If the iterable throws, the command is
+   * killed and exec rejects with that error.
    */
-  input?: Input
+  input?: Input | 'pipe'
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
   /**
@@ -95,6 +108,12 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.
    */
   outputLimit?: number
+  /**
+   * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
+   * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
+   * is on disk. Only for streams. Default: no log.
+   */
+  logLimit?: number
   /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
   check?: boolean
   /**
@@ -129,16 +148,18 @@ export const sessionExecOptions = table<SessionExecOptions<Encoding, boolean>>()
   cwd: directory,
   env,
   timeout: milliseconds,
+  detachAfter: positiveMilliseconds,
   signal: abortSignal,
   killSignal,
   forceKillAfterDelay: milliseconds,
-  input,
+  input: openableInput,
   encoding: { ...encoding, default: 'utf8' },
   mergeOutput: { ...flag, default: false },
   lines: { ...ownFlag, default: false },
   stripFinalNewline: { ...flag, default: false },
   maxBuffer: bytes,
   outputLimit: bytes,
+  logLimit: bytes,
   check: { ...flag, default: false },
   verbose: ownFlag,
   onOutput: callback,
@@ -166,7 +187,7 @@ export const execOptions = table<ExecOptions<Encoding, boolean>>()({
 export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = false> {
   /** Whether the command exited by itself with code 0. */
   success: boolean
-  /** null when the command has no exit code, because a signal ended it or it never ran. */
+  /** null when the command has no exit code, because a signal ended it, it never ran, or it still runs as `process`. */
   exitCode: number | null
   /** The signal that ended the command, if one did. Real-time signals are called 'SIGRTMIN' and 'SIGRTMIN+1' to '+30'. */
   signal: SignalName | null
@@ -214,11 +235,14 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    * processes of the session.
    */
   denials: Denial[]
+  /** The process that the command has become because of `detachAfter`. Absent otherwise. */
+  process?: Process
 }
 
 const perStream = orNull(reply({ stdout: number, stderr: number }))
 
-export const execResult = reply<ExecResult<Encoding>>(
+/** Without `process`, which is sent beside it. */
+export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
   {
     success: boolean,
     exitCode: orNull(number),
@@ -335,12 +359,23 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   kill(signal?: Signal): Promise<boolean>
   /**
+   * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
+   * `input: 'pipe'`.
+   *
+   * What is written before the command runs waits for it. Rejects with INPUT_CLOSED if the command has ended or the
+   * input is closed.
+   */
+  write(data: string | Uint8Array): Promise<void>
+  /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
+  closeStdin(): Promise<void>
+  /**
    * Makes the running command a background process of its session, which is free at once for the next command. Resolves
    * with the process, also when it has just ended. A second call resolves with the same process.
    *
-   * - **The process** has the output of the command from the beginning, as far as `maxBuffer` has kept it, and its exit
-   *   code. `kill` kills the command and everything it started. It has no input to write to; `input` of the command goes
-   *   on. It ends with its session, like every process.
+   * - **The process** has the output of the command from the beginning, as far as `logLimit`, or without it `maxBuffer`,
+   *   has kept it, and its exit code. `kill` kills the command and everything it started. `input` of the command goes on;
+   *   with `input: 'pipe'`, the process has `write` and `closeStdin` for the same input. It ends with its session, like
+   *   every process.
    * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
    *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.
    * - **The stream** goes on to its end, and `result` is that of the command. `timeout`, `outputLimit`, `signal` and
@@ -349,6 +384,22 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * Rejects with DETACH_FAILED if the command has not begun, has ended or is being killed. Nothing has changed then.
    */
   detach(): Promise<Process>
+  /**
+   * The output so far, also while another reader iterates over the stream, and after the command has ended: as long as this
+   * object exists, over HTTP for a minute. Needs `logLimit`; rejects with {@link OptionError} without.
+   */
+  getLogs<F extends Encoding = 'utf8'>(options?: LogOptions<F>): Promise<ProcessLogs<F>>
+  /** Lines of the output so far, as {@link Process.getLogLines} returns them. Needs `logLimit`, as `getLogs` does. */
+  getLogLines<F extends Encoding = 'utf8'>(options?: LogLinesOptions<F>): Promise<LogLines<F>>
+  /** Finds out whether a program of the command waits for input, as {@link Process.waiting} does. */
+  waiting(): Promise<ProcessWaiting | null>
+  /** Waits until a program of the command waits for input, as {@link Process.waitForInput} does. */
+  waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /**
+   * Waits for the first of several things, as {@link Process.waitFor} does: for the end of the command too. `log` and `idle`
+   * need `logLimit`.
+   */
+  waitFor(options?: WaitForOptions): Promise<WaitEnd>
   /**
    * Iterates over the events. Rejects only with STREAM_LOCKED, if `result` was awaited first.
    */

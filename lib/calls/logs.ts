@@ -1,8 +1,21 @@
 /** The log of a background process. */
 
+import { text as textKind } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
-import { bytes } from '../schema/numbers.js'
-import { decodeOutput, encodeOutput, number, optional, output, type Reply, reply } from '../schema/reply.js'
+import { bytes, count, lineNumber } from '../schema/numbers.js'
+import {
+  boolean,
+  decodeOutput,
+  encodeOutput,
+  list,
+  number,
+  optional,
+  orNull,
+  output,
+  type Reply,
+  reply,
+  wordOf,
+} from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { encoding, flag } from '../schema/values.js'
 import type { Encoding, Output } from './command.js'
@@ -66,6 +79,88 @@ export interface LogOptions<E extends Encoding = 'utf8'> {
 }
 
 export const logOptions = table<LogOptions<Encoding>>()({ encoding: { ...encoding, default: 'utf8' } })
+
+/** Options of {@link Process.getLogLines}. */
+export interface LogLinesOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {
+  /** The number of the first line, from 1. A negative number counts from the end: -1 is the last line. Default: 1. */
+  fromLine?: number
+  /** Maximum number of lines in the reply, 1 to 10000. Default: 1000. */
+  lines?: number
+  /** Whether to return the last lines instead of the first, if there are more than `lines`. Default: false. */
+  tail?: boolean
+  /**
+   * A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust
+   * crate regex-lite, without look-around and backreferences: the time of a search grows with the log alone. `(?i)` at
+   * its start ignores case. Default: all lines.
+   */
+  grep?: string
+  /** How many lines to return before and after each match, 0 to 100. Default: 0. */
+  context?: number
+}
+
+const MOST_CHARACTERS = 1000
+
+/** A regular expression that the engine runs. It also finds the faults. */
+export const regularExpression = textKind(
+  (value) => value !== '' && value.length <= MOST_CHARACTERS,
+  `must be a regular expression of 1 to ${MOST_CHARACTERS} characters, as text`,
+  { bounds: `a regular expression of 1 to ${MOST_CHARACTERS} characters` },
+)
+
+export const logLinesOptions = table<LogLinesOptions<Encoding>>()({
+  ...logOptions,
+  fromLine: { ...lineNumber, default: 1 },
+  lines: { ...count(1, 10_000), default: 1000 },
+  tail: { ...flag, default: false },
+  grep: regularExpression,
+  context: { ...count(0, 100), default: 0 },
+})
+
+/** A line of a log. */
+export interface LogLine<E extends Encoding = 'utf8'> {
+  /** From 1. It counts the lines of both streams. */
+  number: number
+  stream: 'stdout' | 'stderr'
+  /** The line, without `\n` or `\r\n`. */
+  text: Output<E>
+  /** Whether `grep` matches it. False for the lines around a match, and without `grep`. */
+  match: boolean
+  /** Whether a part of it is missing: beyond 64 KiB of a line, because of `logLimit`, or because of a full disk. */
+  cut: boolean
+  /** Whether its newline has arrived. Lines without one come last, and another line may still take their number. */
+  ended: boolean
+}
+
+/** Lines of a log. */
+export interface LogLines<E extends Encoding = 'utf8'> {
+  /** In the order of their numbers: at most `lines`, and at most 1 MiB. */
+  lines: LogLine<E>[]
+  /** How many lines the process has printed so far. */
+  total: number
+  /** The first line of which something is kept. Lines before it were dropped because of `logLimit`. */
+  first: number
+  /** How many lines from `fromLine` on match `grep`, whether they are returned or not. null without `grep`. */
+  matches: number | null
+  /** The `fromLine` with which to continue, if the reply had no room for more. null otherwise, and with `tail`. */
+  next: number | null
+}
+
+export const logLine = reply<LogLine<Encoding>>({
+  number,
+  stream: wordOf('stdout', 'stderr'),
+  text: output,
+  match: boolean,
+  cut: boolean,
+  ended: boolean,
+})
+
+export const logLines = reply<LogLines<Encoding>>({
+  lines: list(logLine),
+  total: number,
+  first: number,
+  matches: orNull(number),
+  next: orNull(number),
+})
 
 /** Options of {@link Process.output}. */
 export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOptions<E> {

@@ -1,6 +1,6 @@
 /** Background processes. */
 
-import { processInput } from '../schema/command.js'
+import { openableInput } from '../schema/command.js'
 import { object } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
@@ -30,10 +30,24 @@ import {
   signalName,
 } from './command.js'
 import type { AbortError, OptionError } from './errors.js'
-import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
+import type {
+  LogEvent,
+  LogLines,
+  LogLinesOptions,
+  LogOptions,
+  LogStreamOptions,
+  ProcessLogs,
+} from './logs.js'
 import { type Limits, limits, type Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
-import type { LogMatch, WaitForLogOptions, WaitForPortOptions, WaitOptions } from './waits.js'
+import type {
+  LogMatch,
+  WaitEnd,
+  WaitForLogOptions,
+  WaitForOptions,
+  WaitForPortOptions,
+  WaitOptions,
+} from './waits.js'
 
 /** Options of {@link Session.startProcess}. */
 export interface SessionProcessOptions {
@@ -148,7 +162,7 @@ export const sessionProcessOptions = table<SessionProcessOptions>()({
   signal: abortSignal,
   killSignal,
   forceKillAfterDelay: milliseconds,
-  input: processInput,
+  input: openableInput,
   logLimit: { ...bytes, default: 67_108_864 },
   autoCleanup: { ...flag, default: true },
   limits,
@@ -288,6 +302,8 @@ export interface ProcessInfo {
   readonly startTime: Date
   /** null while it runs. */
   readonly endTime: Date | null
+  /** When the last output arrived; null if there was none. */
+  readonly lastOutputAt: Date | null
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
@@ -305,6 +321,7 @@ export const processInfo = reply<ProcessInfo>({
   exitCode: orNull(number),
   signal: orNull(signalName),
   endTime: unlessNull(date),
+  lastOutputAt: unlessNull(date),
   reason: unlessNull(exitReason),
 })
 
@@ -327,6 +344,13 @@ export interface Process extends ProcessInfo {
   getStatus(): Promise<ProcessStatus>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
+  /**
+   * Returns lines of the output so far, by their numbers: from a line on, the last ones, or those that match a regular
+   * expression. A line has its number from when its newline arrives; each stream has its own lines.
+   *
+   * Rejects with {@link OptionError} for a bad expression, or for one whose search takes more than 30 s.
+   */
+  getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>>
   /**
    * Iterates over the output so far, new output, and finally the end of the process. Leaving the loop does not affect
    * the process. Any number of readers can read, each at its own pace. Throws {@link OptionError}.
@@ -383,6 +407,13 @@ export interface Process extends ProcessInfo {
    * Rejects as waitForLog does.
    */
   waitForInput(options?: WaitOptions): Promise<ProcessWaiting>
+  /**
+   * Waits for the first of several things: the end of the process, and what the options name. Resolves with which of them
+   * came first, also if the time is up.
+   *
+   * Rejects with {@link OptionError} for a bad expression, or with AbortError.
+   */
+  waitFor(options?: WaitForOptions): Promise<WaitEnd>
   /** The process as plain data. */
   toJSON(): ProcessInfo
   /** Kills the process if it is running. */

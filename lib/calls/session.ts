@@ -63,7 +63,7 @@ export interface HistoryEntry {
   startedAt: Date
   /** Milliseconds, by a monotonic clock. */
   duration: number
-  /** null if a signal ended the command. */
+  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
   exitCode: number | null
   signal: SignalName | null
   /** Bytes of output, including those beyond `maxBuffer`. */

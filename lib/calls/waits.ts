@@ -4,11 +4,25 @@ import { OptionError } from '../base/errors.js'
 import { either, mapped, object, oneOf } from '../schema/constructors.js'
 import { requestPath, statusCode } from '../schema/http.js'
 import { table } from '../schema/kind.js'
-import { bytes, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
+import { bytes, lineNumber, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
+import { type Field, optional, reply, wordOf } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
+import { flag } from '../schema/values.js'
 import type { AbortError } from './errors.js'
-import type { LogStreamOptions } from './logs.js'
-import type { Process } from './process.js'
+import {
+  type LogLine,
+  type LogLinesOptions,
+  type LogStreamOptions,
+  logLine,
+  regularExpression,
+} from './logs.js'
+import {
+  type Process,
+  type ProcessExit,
+  type ProcessWaiting,
+  processExit,
+  processWaiting,
+} from './process.js'
 
 /** Options of {@link Process.wait}. */
 export interface WaitOptions {
@@ -21,6 +35,50 @@ export interface WaitOptions {
 export const waitOptions = table<WaitOptions>()({
   timeout: { ...milliseconds, default: 0 },
   signal: abortSignal,
+})
+
+/** Options of {@link Process.waitFor}. */
+export interface WaitForOptions {
+  /** Whether to wait for a program that waits for input and for nothing else. Default: false. */
+  input?: boolean
+  /** A regular expression, as `grep` of {@link LogLinesOptions}: waits for a line that matches. Default: none. */
+  log?: string
+  /** The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1. */
+  fromLine?: number
+  /** Milliseconds without output, counted from the call; 1 to 2147483647. Default: none. */
+  idle?: number
+  /** Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0. */
+  timeout?: number
+  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
+}
+
+export const waitForOptions = table<WaitForOptions>()({
+  input: { ...flag, default: false },
+  log: regularExpression,
+  fromLine: { ...lineNumber, default: 1 },
+  idle: positiveMilliseconds,
+  timeout: { ...milliseconds, default: 0 },
+  signal: abortSignal,
+})
+
+/** What came first. */
+export interface WaitEnd {
+  /** The end of the process ends every wait. */
+  by: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
+  /** By 'exit': how the process ended. */
+  exit?: ProcessExit
+  /** By 'input': the program that waits for it. */
+  input?: ProcessWaiting
+  /** By 'log': the line. */
+  line?: LogLine
+}
+
+export const waitEnd = reply<WaitEnd>({
+  by: wordOf('exit', 'input', 'log', 'idle', 'timeout'),
+  exit: optional(processExit),
+  input: optional(processWaiting),
+  line: optional(logLine as Field<LogLine>),
 })
 
 /** Options of {@link Process.waitForLog}. */

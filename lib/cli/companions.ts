@@ -3,7 +3,7 @@
  * program that has nacre without the package gets a sentence that says how to install it.
  */
 import type { Command } from 'commander'
-import { OptionError } from '../base/errors.js'
+import { isNotInstalled, notInstalled } from '../base/companion.js'
 import type { Finish } from './verb.js'
 
 interface Companion {
@@ -29,9 +29,7 @@ async function load(name: string): Promise<Companion | undefined> {
   try {
     return (await import(module)) as Companion
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    // Another one that it needs may be missing as well.
-    if (code === 'ERR_MODULE_NOT_FOUND' && message.includes(`'${name}`)) return undefined
+    if (isNotInstalled(name, error)) return undefined
     throw error
   }
 }
@@ -44,6 +42,6 @@ function addMissing(program: Command, verb: string, name: string): void {
     .helpOption(false)
     .allowUnknownOption()
     .action(() => {
-      throw new OptionError('INVALID_OPTION', `nacre ${verb} needs ${name}: npm install ${name}`)
+      throw notInstalled(`nacre ${verb}`, name)
     })
 }

@@ -79,5 +79,8 @@ export function finish(span: Span, { exitCode, errorType }: SpanEnd): void {
 }
 
 function isExit(value: unknown): value is Pick<ExecResult, 'exitCode' | 'signal'> {
-  return typeof value === 'object' && value !== null && 'exitCode' in value && 'signal' in value
+  if (typeof value !== 'object' || value === null || !('exitCode' in value) || !('signal' in value))
+    return false
+  // Otherwise the command goes on as a process.
+  return !('process' in value)
 }

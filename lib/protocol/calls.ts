@@ -22,13 +22,19 @@ import {
   jobStartOptions,
   jobWaitOptions,
 } from '../calls/jobs.js'
-import { logOptions, logStreamOptions } from '../calls/logs.js'
+import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
 import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { limitOptions, sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
 import { serviceOptions } from '../calls/service.js'
 import { historyOptions, sessionOptions } from '../calls/session.js'
-import { portOptions, waitForLogOptions, waitForPortOptions, waitOptions } from '../calls/waits.js'
+import {
+  portOptions,
+  waitForLogOptions,
+  waitForOptions,
+  waitForPortOptions,
+  waitOptions,
+} from '../calls/waits.js'
 import {
   workspaceChangesOptions,
   workspaceCommitOptions,
@@ -63,10 +69,12 @@ export const calls: readonly Call[] = [
   { name: 'session.history', table: historyOptions },
   { name: 'kill', table: killOptions, route: '/v1/processes/{processId}/kill' },
   { name: 'wait and waitForInput', table: waitOptions, route: '/v1/processes/{processId}/wait' },
+  { name: 'waitFor', table: waitForOptions, route: '/v1/processes/{processId}/wait-for' },
   { name: 'waitForLog', table: waitForLogOptions, route: '/v1/processes/{processId}/wait-for-log' },
   { name: 'a health check by port', table: portOptions, route: '/v1/services' },
   { name: 'waitForPort', table: waitForPortOptions, route: '/v1/processes/{processId}/wait-for-port' },
   { name: 'getLogs', table: logOptions },
+  { name: 'getLogLines', table: logLinesOptions, route: '/v1/processes/{processId}/lines' },
   { name: 'output and streamProcessLogs', table: logStreamOptions },
   { name: 'files.read', table: fileReadOptions },
   { name: 'files.readStream', table: fileStreamOptions },

@@ -7,13 +7,25 @@ import { execResult } from '../calls/exec.js'
 import { fileInfo } from '../calls/files.js'
 import type { ProcessInfo } from '../calls/index.js'
 import * as jobs from '../calls/jobs.js'
-import { processLogs } from '../calls/logs.js'
+import { logLines as logLinesReply, processLogs } from '../calls/logs.js'
 import { processExit, processInfo, processStats, processWaiting } from '../calls/process.js'
 import * as sandboxes from '../calls/sandbox.js'
 import { serviceHealth } from '../calls/service.js'
 import { historyEntry } from '../calls/session.js'
+import { waitEnd } from '../calls/waits.js'
 import * as workspaces from '../calls/workspace.js'
-import { boolean, list, number, orNull, type Reply, reply, text, wordOf } from '../schema/reply.js'
+import {
+  boolean,
+  list,
+  number,
+  optional,
+  orNull,
+  type Reply,
+  type ReplyValue,
+  reply,
+  text,
+  wordOf,
+} from '../schema/reply.js'
 
 export interface Endpoint<T, Path extends string = string> {
   method: 'GET' | 'POST' | 'PUT' | 'DELETE'
@@ -60,10 +72,29 @@ export const registerCaller = endpoint('POST', '/v1/callers', reply({ callerId: 
 export const removeCaller = endpoint('DELETE', '/v1/callers/{callerId}', empty)
 export const cancelCall = endpoint('DELETE', '/v1/callers/{callerId}/calls/{number}', empty)
 
-export const exec = endpoint('POST', '/v1/exec', reply({ result: execResult }), 'waits')
+export const exec = endpoint(
+  'POST',
+  '/v1/exec',
+  reply<{ result: ReplyValue<typeof execResult>; process: NamedProcess | undefined }>({
+    result: execResult,
+    process: {
+      ...optional(namedProcess),
+      description: 'The process that the command has become because of `detachAfter`.',
+    },
+  }),
+  'waits',
+)
 export const writeToRun = endpoint('POST', '/v1/runs/{runId}/input', empty, 'waits')
 export const killRun = endpoint('POST', '/v1/runs/{runId}/kill', reply({ killed: boolean }), 'waits')
 export const detachRun = endpoint('POST', '/v1/runs/{runId}/detach', namedProcess)
+export const runLogs = endpoint('GET', '/v1/runs/{runId}/logs', processLogs)
+export const runLines = endpoint('POST', '/v1/runs/{runId}/lines', logLinesReply, 'waits')
+export const runWaiting = endpoint(
+  'GET',
+  '/v1/runs/{runId}/waiting',
+  reply({ waiting: orNull(processWaiting) }),
+)
+export const runWaitFor = endpoint('POST', '/v1/runs/{runId}/wait-for', waitEnd, 'waits')
 export const abortRun = endpoint('POST', '/v1/runs/{runId}/abort', empty, 'waits')
 
 export const createSession = endpoint('POST', '/v1/sessions', session)
@@ -98,9 +129,11 @@ export const waitForEnd = endpoint(
   'waits',
 )
 export const waitForInput = endpoint('POST', `${process}/wait-for-input`, processWaiting, 'waits')
+export const waitFor = endpoint('POST', `${process}/wait-for`, waitEnd, 'waits')
 export const waitForLog = endpoint('POST', `${process}/wait-for-log`, reply({ line: text }), 'waits')
 export const waitForPort = endpoint('POST', `${process}/wait-for-port`, empty, 'waits')
 export const logs = endpoint('GET', `${process}/logs`, processLogs)
+export const logLines = endpoint('POST', `${process}/lines`, logLinesReply, 'waits')
 export const writeToProcess = endpoint('POST', `${process}/input`, empty, 'waits')
 export const resize = endpoint('POST', `${process}/resize`, reply({ resized: boolean }))
 export const stats = endpoint('GET', `${process}/stats`, processStats)

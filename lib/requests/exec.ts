@@ -91,6 +91,28 @@ export function readExec(
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
   const values = ownOnly(rest)
+  if (values.input === 'pipe' && owner === 'exec') {
+    throw new OptionError(
+      'INVALID_OPTION',
+      "input must not be 'pipe' for exec, which has nothing to write with: use execStream and its write, or pass bytes to send the text",
+    )
+  }
+  if (owner === 'exec' && values.logLimit !== undefined) {
+    throw new OptionError(
+      'INVALID_OPTION',
+      'logLimit needs execStream: the result of exec has all of its output',
+    )
+  }
+  if (
+    values.detachAfter !== undefined &&
+    typeof values.input === 'object' &&
+    !(values.input instanceof Uint8Array)
+  ) {
+    throw new OptionError(
+      'INVALID_OPTION',
+      "input must not be an iterable with detachAfter, since its call ends before the command: use execStream with input: 'pipe', and detach()",
+    )
+  }
   const lines = lineForm(values)
   return {
     command: checked,

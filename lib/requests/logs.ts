@@ -3,7 +3,7 @@
  */
 
 import type { Encoding, ProcessStatus } from '../calls/index.js'
-import { logOptions, logStreamOptions } from '../calls/logs.js'
+import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
 import { killOptions, PROCESS_STATUSES } from '../calls/process.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
@@ -22,6 +22,14 @@ export function planLogStream(options: unknown, owner: string): LogStreamPlan {
 /** Checks the options of `getLogs` and `getProcessLogs`. Throws OptionError. */
 export function planLogs(options: unknown, owner: string): { encoding: Encoding } {
   return readWithDefaults(logOptions, options, owner)
+}
+
+/** Which lines of a log to read. */
+export type LogLinesPlan = CompleteValues<typeof logLinesOptions>
+
+/** Checks the options of `getLogLines`. Throws OptionError. */
+export function planLogLines(options: unknown): LogLinesPlan {
+  return readWithDefaults(logLinesOptions, options, 'getLogLines')
 }
 
 /** How to kill a process. Undefined: as in the process's options. */

@@ -7,6 +7,7 @@ import {
   portOptions,
   type statusRange,
   waitForLogOptions,
+  waitForOptions,
   waitForPortOptions,
   waitOptions,
 } from '../calls/waits.js'
@@ -18,6 +19,14 @@ import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../
 /** Checks the options of a wait without others. Throws OptionError. */
 export function planWait(options: unknown, call: 'wait' | 'waitForInput'): WaitLimits {
   return readWithDefaults(waitOptions, options, call)
+}
+
+/** What to wait for, and for how long. */
+export type WaitForPlan = CompleteValues<typeof waitForOptions>
+
+/** Checks the options of `waitFor`. Throws OptionError. */
+export function planWaitFor(options: unknown): WaitForPlan {
+  return readWithDefaults(waitForOptions, options, 'waitFor')
 }
 
 /** Checks the argument of `waitForExit`. Throws OptionError. */

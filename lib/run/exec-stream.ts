@@ -2,17 +2,30 @@
  * execStream: a run that starts when it is constructed, and the only consumer of its output.
  */
 
-import { notDetached, OptionError } from '../base/errors.js'
+import { calledBy } from '../base/call-site.js'
+import { engineError, isCode, notDetached, OptionError } from '../base/errors.js'
 import type {
   Encoding,
   ExecEvent,
+  LogLines,
+  LogLinesOptions,
+  LogOptions,
   Process,
+  ProcessExit,
+  ProcessLogs,
+  ProcessWaiting,
   ExecStream as PublicExecStream,
   Signal,
   SourceOptions,
+  WaitEnd,
+  WaitForOptions,
+  WaitOptions,
 } from '../calls/index.js'
 import type { ExecRequest } from '../requests/exec.js'
+import { planLogLines, planLogs } from '../requests/logs.js'
 import { planSource } from '../requests/source.js'
+import { planWait, planWaitFor, type WaitForPlan } from '../requests/waits.js'
+import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import { killSignal } from '../schema/signals.js'
 import { AwaitedPromise } from './awaited.js'
@@ -22,7 +35,7 @@ import { EventTranslator, type StreamPlan } from './events.js'
 import { Feed } from './feed.js'
 import { LineTranslator } from './lines.js'
 import { Reader, type Translator } from './reader.js'
-import type { Result, RunObserver, StreamRun } from './run.js'
+import type { Result, RunObserver, RunView, StreamRun } from './run.js'
 
 /** What a stream needs from its backend. */
 export interface StreamSource {
@@ -37,10 +50,12 @@ export class ExecStream implements PublicExecStream<Encoding> {
   readonly #request: StreamPlan
   readonly #feed: Feed
   readonly #outcome: Promise<Result>
+  readonly #hasPipe: boolean
   #run: StreamRun | undefined
   /** Resolves with the process that the command has become. */
   #detaching: Promise<Process> | undefined
   #isDetached = false
+  readonly #hasLog: boolean
   /** How the output is being read, for messages. */
   #consumer: string | undefined
 
@@ -48,7 +63,9 @@ export class ExecStream implements PublicExecStream<Encoding> {
    * Queues the command immediately, so that calls keep their order. An error that prevents the run becomes the last event.
    */
   constructor(request: ExecRequest, source: StreamSource) {
+    this.#hasLog = request.values.logLimit !== undefined
     this.#request = request.bounds?.byteEvents ? { ...request, encoding: 'buffer' } : request
+    this.#hasPipe = request.values.input === 'pipe'
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), request.bounds?.window)
     this.#outcome = source.settle(request, (settled) => {
       this.#run = source.start(settled, observe(request, this.#feed))
@@ -67,9 +84,52 @@ export class ExecStream implements PublicExecStream<Encoding> {
     return this.#run?.kill(number) ?? false
   }
 
+  async write(data: string | Uint8Array): Promise<void> {
+    const bytes = readArgument(inputBytes, data, 'data')
+    await this.#withPipe('write').write(bytes)
+  }
+
+  async closeStdin(): Promise<void> {
+    await this.#withPipe('closeStdin').closeInput()
+  }
+
   async detach(): Promise<Process> {
     this.#detaching ??= this.#detach()
     return this.#detaching
+  }
+
+  async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
+    const { encoding } = planLogs(options, 'getLogs')
+    this.#requireLog('getLogs')
+    return (await this.#view.logs(encoding)) as ProcessLogs<E>
+  }
+
+  async getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>> {
+    const plan = planLogLines(options)
+    this.#requireLog('getLogLines')
+    return (await calledBy(this.getLogLines, this.#view.logLines(plan))) as LogLines<E>
+  }
+
+  async waiting(): Promise<ProcessWaiting | null> {
+    return this.#view.waiting()
+  }
+
+  async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {
+    const limits = planWait(options, 'waitForInput')
+    const plan = { ...limits, input: true, log: undefined, fromLine: 1, idle: undefined }
+    const { by, input } = await calledBy(this.waitForInput, this.#waitFor(plan))
+    if (input !== undefined) return input
+    const awaited = 'one of its programs waited for input'
+    throw by === 'exit'
+      ? engineError('PROCESS_EXITED_BEFORE_READY', `the command ended before ${awaited}`)
+      : engineError('PROCESS_READY_TIMEOUT', `${limits.timeout} ms passed before ${awaited}`)
+  }
+
+  async waitFor(options?: WaitForOptions): Promise<WaitEnd> {
+    const plan = planWaitFor(options)
+    if (plan.log !== undefined) this.#requireLog('waitFor with log')
+    if (plan.idle !== undefined) this.#requireLog('waitFor with idle')
+    return calledBy(this.waitFor, this.#waitFor(plan))
   }
 
   [Symbol.asyncIterator](): AsyncIterableIterator<ExecEvent<Encoding>, undefined> {
@@ -101,6 +161,34 @@ export class ExecStream implements PublicExecStream<Encoding> {
     return new Reader(this.#feed, translator, () => this.#stop())
   }
 
+  /** The run, whose input is open. */
+  #withPipe(method: string): StreamRun {
+    if (!this.#hasPipe)
+      throw new OptionError('INVALID_OPTION', `${method} needs a command that was started with input: 'pipe'`)
+    if (this.#run === undefined) throw engineError('INPUT_CLOSED', 'the command could not be started')
+    return this.#run
+  }
+
+  async #waitFor(plan: WaitForPlan): Promise<WaitEnd> {
+    try {
+      return await this.#view.waitFor(plan)
+    } catch (error) {
+      if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
+      // The command has ended, and without a log nothing else of it is kept.
+      return { by: 'exit', exit: exitOf(await this.#outcome.catch(resultOf)) }
+    }
+  }
+
+  #requireLog(call: string): void {
+    if (!this.#hasLog)
+      throw new OptionError('INVALID_OPTION', `${call} needs a stream that was started with logLimit`)
+  }
+
+  get #view(): RunView {
+    if (this.#run === undefined) throw engineError('PROCESS_NOT_FOUND', 'the command could not be started')
+    return this.#run.view
+  }
+
   async #detach(): Promise<Process> {
     try {
       if (this.#run === undefined) throw notDetached('it has not begun')
@@ -122,6 +210,18 @@ export class ExecStream implements PublicExecStream<Encoding> {
     this.#run?.kill(null).catch(() => {})
     await this.#outcome.catch(() => {})
   }
+}
+
+/** The result so far of a run that has failed. */
+function resultOf(error: unknown): Result | undefined {
+  return (error as { result?: Result }).result
+}
+
+function exitOf(result: Result | undefined): ProcessExit {
+  const { exitCode = null, signal = null, timedOut, isCanceled } = result ?? {}
+  if (result === undefined) return { exitCode, signal, reason: null }
+  const reason = timedOut ? 'timeout' : isCanceled ? 'killed' : signal === null ? 'exit' : 'signal'
+  return { exitCode, signal, reason }
 }
 
 /** Passes everything to the callbacks, then to the feed, which controls the permits. */

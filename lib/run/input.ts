@@ -5,6 +5,7 @@
 
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
+
 /** The command or process that reads the input. */
 export interface InputTarget {
   write(data: Uint8Array): Promise<void>

@@ -1,7 +1,17 @@
 /**
  * One run of a command on any backend: what it reports, and how it is controlled.
  */
-import type { Encoding, ExecResult, Process } from '../calls/index.js'
+import type {
+  Encoding,
+  ExecResult,
+  LogLines,
+  Process,
+  ProcessLogs,
+  ProcessWaiting,
+  WaitEnd,
+} from '../calls/index.js'
+import type { LogLinesPlan } from '../requests/logs.js'
+import type { WaitForPlan } from '../requests/waits.js'
 
 /** The result of a run. */
 export type Result = ExecResult<Encoding>
@@ -18,6 +28,15 @@ export interface RunObserver {
   end(): void
 }
 
+/** What is known of a run besides its events, as of a process. */
+export interface RunView {
+  /** Only with `logLimit`. */
+  logs(encoding: Encoding): Promise<ProcessLogs<Encoding>>
+  logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>>
+  waiting(): Promise<ProcessWaiting | null>
+  waitFor(plan: WaitForPlan): Promise<WaitEnd>
+}
+
 /** A run whose output is read while the command runs. */
 export interface StreamRun {
   /** Settles like `exec`. */
@@ -26,6 +45,11 @@ export interface StreamRun {
   giveBack(permits: number): void
   /** Kills the command; null means its `killSignal`. Resolves when it has ended: true if it was ended early. */
   kill(signal: number | null): Promise<boolean>
+  /** Writes to an open input. Resolves once the pipe took the data, or the command has ended. Rejects with INPUT_CLOSED. */
+  write(data: Uint8Array): Promise<void>
+  /** Closes an open input. No effect if it is already closed. */
+  closeInput(): Promise<void>
+  readonly view: RunView
   /** Makes the running command a process. From then on, its AbortSignal has no effect. */
   detach(): Promise<Process>
 }

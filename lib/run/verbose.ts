@@ -17,6 +17,7 @@ export function announce(
   print(`$ ${command}`)
   return (end) => {
     if ('error' in end) printFailure(end.error, begun)
+    else if (end.result.process) printDetached(end.result.process.id, end.result.duration)
     else printEnd('', end.result, end.result.duration)
   }
 }
@@ -43,6 +44,10 @@ function printEnd(name: string, { exitCode, signal }: EndOfRun, duration: number
   const done = `done in ${durationText(duration)}`
   if (exitCode === 0) print(`✔ ${name}${done}`)
   else print(`✘ ${name}${signal === null ? `exit code ${exitCode}` : signal}, ${done}`)
+}
+
+function printDetached(id: string, duration: number): void {
+  print(`✔ goes on as process ${id} (after ${durationText(duration)})`)
 }
 
 function print(line: string): void {

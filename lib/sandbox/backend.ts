@@ -20,6 +20,7 @@ import type {
   JobStatus,
   LogEvent,
   Logger,
+  LogLines,
   LogMatch,
   NamedWorkspace,
   Output,
@@ -33,6 +34,7 @@ import type {
   ServiceFailure,
   ServiceHealth,
   Undo,
+  WaitEnd,
   WorkspaceUsage,
 } from '../calls/index.js'
 import type { sessionOptions } from '../calls/session.js'
@@ -45,10 +47,10 @@ import type {
   FileWritePlan,
 } from '../requests/files.js'
 import type { JobReadPlan, JobStartPlan } from '../requests/jobs.js'
-import type { KillRequest, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
+import type { KillRequest, LogLinesPlan, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'
 import type { ServiceRequest } from '../requests/service.js'
-import type { LogPlan, PortPlan } from '../requests/waits.js'
+import type { LogPlan, PortPlan, WaitForPlan } from '../requests/waits.js'
 import type { ChangesPlan, CheckpointPlan, CommitPlan, DiffPlan, ForkPlan } from '../requests/workspace.js'
 import type { Result, RunObserver, StreamRun } from '../run/run.js'
 import type { EnvLists } from '../schema/env.js'
@@ -100,12 +102,14 @@ export interface ProcessBackend {
   kill(request: KillRequest): Promise<boolean>
   wait(limits: WaitLimits): Promise<ProcessExit>
   logs(encoding: Encoding): Promise<ProcessLogs<Encoding>>
+  logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>>
   output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined>
   /** Its events as text, for callbacks. Reading them does not keep the event loop alive. */
   watch(wantsOutput: boolean): AsyncIterable<LogEvent>
   waitForLog(plan: LogPlan): Promise<LogMatch>
   waitForInput(limits: WaitLimits): Promise<ProcessWaiting>
   waitForPort(plan: PortPlan): Promise<void>
+  waitFor(plan: WaitForPlan): Promise<WaitEnd>
   write(data: Uint8Array): Promise<void>
   closeInput(): Promise<void>
   resize(size: { cols: number; rows: number }): Promise<boolean>

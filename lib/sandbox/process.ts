@@ -8,6 +8,8 @@ import type {
   ExitReason,
   KillOptions,
   LogEvent,
+  LogLines,
+  LogLinesOptions,
   LogMatch,
   LogOptions,
   LogStreamOptions,
@@ -22,13 +24,15 @@ import type {
   ServiceFailure,
   ServiceHealth,
   Signal,
+  WaitEnd,
   WaitForLogOptions,
+  WaitForOptions,
   WaitForPortOptions,
   WaitOptions,
 } from '../calls/index.js'
 import { terminal } from '../calls/process.js'
-import { planLogStream, planLogs, readKill } from '../requests/logs.js'
-import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
+import { planLogLines, planLogStream, planLogs, readKill } from '../requests/logs.js'
+import { planWait, planWaitFor, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import type { ProcessBackend, ServiceBackend } from './backend.js'
@@ -105,6 +109,10 @@ export class Process implements PublicProcess {
     return this.#backend.info.endTime
   }
 
+  get lastOutputAt(): Date | null {
+    return this.#backend.info.lastOutputAt
+  }
+
   get exitCode(): number | null {
     return this.#backend.info.exitCode
   }
@@ -139,6 +147,11 @@ export class Process implements PublicProcess {
     return (await this.#backend.logs(encoding)) as ProcessLogs<E>
   }
 
+  async getLogLines<E extends Encoding = 'utf8'>(options?: LogLinesOptions<E>): Promise<LogLines<E>> {
+    const lines = this.#backend.logLines(planLogLines(options))
+    return (await calledBy(this.getLogLines, lines)) as LogLines<E>
+  }
+
   output<E extends Encoding = 'utf8'>(
     options?: LogStreamOptions<E>,
   ): AsyncIterableIterator<LogEvent<E>, undefined> {
@@ -156,6 +169,10 @@ export class Process implements PublicProcess {
 
   async waitForPort(port: number, options?: WaitForPortOptions): Promise<void> {
     return calledBy(this.waitForPort, this.#backend.waitForPort(planWaitForPort(port, options)))
+  }
+
+  async waitFor(options?: WaitForOptions): Promise<WaitEnd> {
+    return calledBy(this.waitFor, this.#backend.waitFor(planWaitFor(options)))
   }
 
   async write(data: string | Uint8Array): Promise<void> {

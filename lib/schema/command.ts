@@ -125,20 +125,14 @@ const json: JsonForm<unknown> = {
 
 export const data: Kind<string | Uint8Array, Uint8Array> = { read: inputBytes, json, bounds: 'text or bytes' }
 
-export const input: Kind<Input, CheckedInput> = {
-  read: commandInput,
-  json,
-  bounds: 'text, bytes or an iterable of them',
-}
-
 /** In JSON, text is only ever input: 'pipe' would keep it open. */
 const openableJson: JsonForm<unknown> = {
   ...json,
   decode: (text: never, fromBase64) => inputBytes(decodeData(text, fromBase64), 'input'),
 }
 
-/** The input of a process. 'pipe' keeps it open for `write`. */
-export const processInput: Kind<Input | 'pipe', CheckedInput | 'pipe'> = {
+/** The input of a command or process. 'pipe' keeps it open for `write`. */
+export const openableInput: Kind<Input | 'pipe', CheckedInput | 'pipe'> = {
   read: (value, name) => (value === 'pipe' ? value : commandInput(value, name)),
   json: openableJson,
   bounds: "text, bytes, an iterable of them, or 'pipe'",
@@ -147,7 +141,7 @@ export const processInput: Kind<Input | 'pipe', CheckedInput | 'pipe'> = {
 /** An input that each restart of a service can read again. */
 export const serviceInput: Kind<string | Uint8Array | 'pipe', Uint8Array | 'pipe'> = {
   read(value, name) {
-    const input = processInput.read(value, name)
+    const input = openableInput.read(value, name)
     if (input === 'pipe' || input instanceof Uint8Array) return input
     throw new OptionError('INVALID_OPTION', `${name} of a service must be a string, a Uint8Array or 'pipe'`)
   },

@@ -61,6 +61,19 @@ export const bytes = number(
   GIBIBYTE,
 )
 
+/** The number of a line. A negative one counts from the end. */
+export const lineNumber = mapped(
+  number(
+    { type: 'integer', minimum: -Number.MAX_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER },
+    'must be the number of a line, from 1, or a negative number, which counts from the end',
+    'a whole number other than 0',
+  ),
+  (value, name) => {
+    if (value !== 0) return value
+    throw new OptionError('INVALID_OPTION', `${name} must not be 0: the first line is 1, and the last is -1`)
+  },
+)
+
 /** A number of processors; may be a fraction. */
 export const processors = number(
   { type: 'number', exclusiveMinimum: 0 },

@@ -31,10 +31,7 @@ const packages = ['__test__/packages/**/*.test.ts']
 const browser = ['__test__/examples/web-terminal.test.ts', '__test__/consumers/browser.test.ts']
 
 /** Fleets, queues and sandboxd: servers, pods and workers in separate processes. Queues need Redis. */
-const machines = [
-  'packages/server/__test__/sandboxd/!(*.slow|*.measured).test.ts',
-  'packages/{fleet,queue}/__test__/!(*.slow|*.measured).test.ts',
-]
+const machines = ['packages/{fleet,queue,sandboxd}/__test__/!(*.slow|*.measured).test.ts']
 
 /** They run the projects of examples/. */
 const examples = ['__test__/examples/*.test.ts']

@@ -3,7 +3,7 @@
 use super::exec::NativeResult;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
-use super::process::{NativeLog, NativeProcess, NativeStats, NativeWaiting};
+use super::process::{NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting};
 use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
 use crate::piece::Piece;
 use napi_derive::napi;
@@ -34,6 +34,10 @@ pub struct NativeEvent {
     pub killed: Option<bool>,
     /// In `done`: a part of a log.
     pub log: Option<NativeLog>,
+    /// In `done`: what came first: `exit`, `input`, `log`, `idle` or `timeout`.
+    pub first: Option<String>,
+    /// In `done`: lines of a log.
+    pub log_lines: Option<NativeLogLines>,
     /// In `done`: the resource usage of a process.
     pub stats: Option<NativeStats>,
     /// In `done`: the program of a process that waits for input, if there is one.

@@ -1,5 +1,6 @@
 //! A foreground command and its result.
 
+use super::process::NativeDetachedProcess;
 use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
@@ -30,6 +31,8 @@ pub struct NativeExecExtras {
     pub events: bool,
     /// Maximum unconsumed output events; `WINDOW` by default.
     pub window: Option<u32>,
+    /// The process that the command can become. Only for streams.
+    pub process: Option<NativeDetachedProcess>,
 }
 
 /// An item of a session's state that was lost.

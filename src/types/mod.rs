@@ -13,8 +13,8 @@ pub use exec::{NativeExecExtras, NativeResult};
 pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{
-    NativeDetachedProcess, NativeLimits, NativeLog, NativeLogPiece, NativeProcess, NativeProcessRef,
-    NativeProcessStart, NativeStats, NativeWaiting,
+    NativeConditions, NativeDetachedProcess, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines, NativeLogPiece,
+    NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats, NativeWaiting,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
 pub use workspace::{

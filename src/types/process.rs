@@ -3,8 +3,8 @@
 use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
 
-/// The process that a running command becomes.
-#[napi(object, object_to_js = false)]
+/// The process that a command can become.
+#[napi(object)]
 pub struct NativeDetachedProcess {
     /// Unique in the sandbox.
     pub process_id: String,
@@ -12,6 +12,8 @@ pub struct NativeDetachedProcess {
     pub command: String,
     /// Bytes of log kept.
     pub log_limit: f64,
+    /// Whether the log begins with the command.
+    pub keeps_log: bool,
     /// Whether it is forgotten some time after its end.
     pub auto_cleanup: bool,
 }
@@ -109,6 +111,8 @@ pub struct NativeProcess {
     pub started_at: f64,
     /// Milliseconds since the epoch.
     pub ended_at: Option<f64>,
+    /// Milliseconds since the epoch.
+    pub last_output_at: Option<f64>,
     /// Exit code, if it exited.
     pub exit_code: Option<i32>,
     /// Signal, if a signal ended it.
@@ -143,6 +147,57 @@ pub struct NativeLogPiece {
     pub data: Buffer,
     /// Milliseconds since the epoch.
     pub time: f64,
+}
+
+/// Which lines of a log to read.
+#[napi(object, object_to_js = false)]
+pub struct NativeLineQuery {
+    /// The first line; a negative number counts from the end.
+    pub from_line: f64,
+    /// Maximum lines.
+    pub lines: u32,
+    /// The last lines instead of the first.
+    pub tail: bool,
+    /// Only lines that match.
+    pub grep: Option<String>,
+    /// Lines around each match.
+    pub context: u32,
+}
+
+/// Lines of a log. The arrays have an entry for each line.
+#[napi(object, object_from_js = false)]
+pub struct NativeLogLines {
+    /// All lines, one after another.
+    pub data: Buffer,
+    /// Where each line ends in `data`.
+    pub ends: Vec<u32>,
+    /// Its number.
+    pub numbers: Vec<f64>,
+    /// The sum of: 1 for stderr, 2 for a match, 4 for missing bytes, 8 for no newline.
+    pub flags: Vec<u32>,
+    /// Lines of the whole log.
+    pub total: f64,
+    /// The first kept line.
+    pub first: f64,
+    /// How many lines match.
+    pub matches: Option<f64>,
+    /// The first line that was left out.
+    pub next: Option<f64>,
+}
+
+/// What to wait for, besides the end of a process.
+#[napi(object, object_to_js = false)]
+pub struct NativeConditions {
+    /// Whether a program waits for input.
+    pub input: bool,
+    /// A line that matches.
+    pub log: Option<String>,
+    /// The first line that counts; a negative number counts from the end.
+    pub from_line: f64,
+    /// Milliseconds without output.
+    pub idle: Option<u32>,
+    /// Milliseconds, 0 for none.
+    pub timeout: u32,
 }
 
 /// A program that waits for input.

@@ -78,14 +78,17 @@ pub fn interrupt_child(child: Pid, command: u64) -> io::Result<()> {
 
 /// Whether a process handles [`INTERRUPT`], which would end it otherwise. A shell that has replaced itself by a program (`exec`)
 /// does not. It can do so just after this look: then it ends by the wrong signal.
-pub fn handles_interrupt(pid: Pid) -> bool {
+///
+/// # Errors
+/// The process has been reaped, or this process has no descriptor left (`EMFILE`).
+pub fn handles_interrupt(pid: Pid) -> io::Result<bool> {
     let mut text = Vec::new();
-    let _ = File::open(format!("/proc/{pid}/status")).and_then(|file| file.take(LONGEST_STATUS).read_to_end(&mut text));
-    text.split(|byte| *byte == b'\n').any(|line| {
+    File::open(format!("/proc/{pid}/status"))?.take(LONGEST_STATUS).read_to_end(&mut text)?;
+    Ok(text.split(|byte| *byte == b'\n').any(|line| {
         let mask = line.strip_prefix(b"SigCgt:\t").or(line.strip_prefix(b"SigIgn:\t"));
         let mask = mask.and_then(|mask| u64::from_str_radix(std::str::from_utf8(mask).ok()?, 16).ok());
         mask.is_some_and(|mask| mask >> (INTERRUPT - 1) & 1 == 1)
-    })
+    }))
 }
 
 /// The part of `siginfo_t` that a queued signal uses (sigaction(2), the kernel's `_rt` member).

@@ -31,6 +31,8 @@ pub enum Code {
     ProcessAlreadyExists,
     /// The process has ended, or its input is closed.
     InputClosed,
+    /// The value of an option that only the engine can check is invalid. The message begins with the option's name.
+    InvalidOption,
     /// A limit cannot be enforced on this system.
     LimitUnsupported,
     /// A rule of the isolation cannot be enforced on this system.
@@ -95,6 +97,7 @@ impl Code {
             Self::ProcessNotFound => "PROCESS_NOT_FOUND",
             Self::ProcessAlreadyExists => "PROCESS_ALREADY_EXISTS",
             Self::InputClosed => "INPUT_CLOSED",
+            Self::InvalidOption => "INVALID_OPTION",
             Self::LimitUnsupported => "LIMIT_UNSUPPORTED",
             Self::IsolationUnsupported => "ISOLATION_UNSUPPORTED",
             Self::WorkspaceUnsupported => "WORKSPACE_UNSUPPORTED",

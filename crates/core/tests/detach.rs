@@ -3,10 +3,10 @@
 mod place;
 
 use nacre_core::error::{Code, Error};
-use nacre_core::exec::{Outcome, OutputStream};
+use nacre_core::exec::{Chunk, ExecRequest, InputWriter, Outcome, OutputStream};
 use nacre_core::process::{DetachedProcess, Exit, Process, Reason};
 use nacre_protocol::confinement::Filesystem;
-use place::{KILL, Kind, Place, is_pending, is_running, pid_of, run, until, wait};
+use place::{KILL, Kind, Place, is_pending, is_running, pid_of, request, run, until, wait};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -17,10 +17,19 @@ use std::time::Duration;
 /// The grace time of a sandbox that is destroyed.
 const FAREWELL: Duration = Duration::from_millis(500);
 
+fn new_process(id: &str) -> DetachedProcess {
+    let shown = "command".into();
+    DetachedProcess { id: id.into(), shown, writer: None, log_limit: 1 << 20, keeps_log: false, auto_cleanup: false }
+}
+
 fn detaching(place: &Place, id: &str) -> Receiver<Result<Arc<Process>, Error>> {
+    detaching_as(place, new_process(id), false)
+}
+
+fn detaching_as(place: &Place, new: DetachedProcess, ends_call: bool) -> Receiver<Result<Arc<Process>, Error>> {
     let (sender, detached) = channel();
-    let new = DetachedProcess { id: id.into(), shown: "command".into(), log_limit: 1 << 20, auto_cleanup: false };
-    place.sandbox.detach("default", 0, new, move |process| drop(sender.send(process)));
+    let process = place.sandbox.command("default", new).unwrap();
+    place.sandbox.detach("default", 0, process, ends_call, move |process| drop(sender.send(process)));
     detached
 }
 
@@ -54,6 +63,17 @@ fn begin(place: &Place, text: &str) -> (Receiver<Result<Outcome, Error>>, Arc<Pr
         match wait(&detaching(place, "detached")) {
             Ok(process) => return (running, process),
             Err(error) => assert!(error.message.contains("has not begun"), "{error}"),
+        }
+    }
+}
+
+/// Detaches the running command and ends its call, as soon as that is possible.
+fn end_call(place: &Place, writer: Option<InputWriter>) -> Result<Arc<Process>, Error> {
+    loop {
+        let new = DetachedProcess { writer: writer.clone(), ..new_process("detached") };
+        let detached = wait(&detaching_as(place, new, true));
+        if !detached.as_ref().is_err_and(|error| error.message.contains("has not begun")) {
+            return detached;
         }
     }
 }
@@ -287,4 +307,53 @@ fn the_log_has_what_was_kept_and_says_how_much_was_not() {
     assert_eq!((slice.next, bytes + slice.dropped + slice.lost), (2_000_004, 2_000_004));
     assert!(slice.dropped + slice.lost >= 2_000_000 - (1 << 20));
     assert_eq!(wait(&running).unwrap().dropped.0, 2_000_002 - (1 << 20));
+}
+
+#[test]
+fn a_call_can_end_with_its_output_so_far_and_its_input_goes_on() {
+    for kind in kinds() {
+        let place = place_of(kind);
+        let (sender, running) = channel();
+        let (writer, input) = InputWriter::open();
+        let text = "printf out; printf err >&2; read -r line; echo $line; cat; exit 3";
+        place.sandbox.exec("default", ExecRequest { input, ..request(text, sender) });
+        let write = |bytes: &[u8]| writer.send(Chunk { bytes: bytes.to_vec(), taken: Box::new(|| ()) });
+        write(b"one\ntwo");
+        let process = end_call(&place, Some(writer.clone())).unwrap();
+        let outcome = wait(&running).unwrap();
+        assert_eq!((outcome.exit_code, outcome.signal, outcome.timed_out), (None, None, false), "{kind:?}");
+        assert!(b"outone\ntwo".starts_with(&outcome.stdout) && b"err".starts_with(&outcome.stderr));
+        assert_eq!(place.exec("echo free"), "free");
+        assert!(process.takes_input());
+        process.write(Chunk { bytes: b" three".to_vec(), taken: Box::new(|| ()) });
+        until("it has read", || logged(&process, OutputStream::Stdout) == "outone\ntwo three");
+        write(b" four");
+        process.close_input();
+        assert!(!writer.is_open());
+        assert_eq!(ended(&process), exited(3), "{kind:?}");
+        assert_eq!(logged(&process, OutputStream::Stdout), "outone\ntwo three four");
+        assert_eq!(logged(&process, OutputStream::Stderr), "err");
+        assert_eq!(place.exec("echo works"), "works");
+    }
+}
+
+#[test]
+fn the_timeout_of_a_call_that_has_ended_kills_its_process() {
+    for kind in kinds() {
+        let place = place_of(kind);
+        // On a busy machine it may come before the detach.
+        let process = loop {
+            let (sender, running) = channel();
+            let timeout = Some(Duration::from_millis(300));
+            place.sandbox.exec("default", ExecRequest { timeout, ..request("sleep 600; echo next", sender) });
+            let process = end_call(&place, None);
+            assert_ne!(wait(&running).unwrap().timed_out, process.is_ok());
+            if let Ok(process) = process {
+                break process;
+            }
+        };
+        let exit = ended(&process);
+        assert_eq!((exit.signal, exit.reason), (Some(libc::SIGTERM), Reason::Timeout), "{kind:?}");
+        assert_eq!(logged(&process, OutputStream::Stdout), "");
+    }
 }

@@ -61,8 +61,13 @@ mod tests {
         let (a, b) = socket::pair().unwrap();
         let call = Call::Rename { from: b"\xff\n\"".to_vec(), to: b"x".repeat(MAX_PATH_BYTES) };
         let request = Request { cwd: b"/".to_vec(), call, is_rooted: false };
-        let order =
-            Order::KillForeground { id: 7, command: 3, signal: 15, grace_ms: 5, spare: vec![Pid::new(9).unwrap()] };
+        let order = Order::KillForeground {
+            id: 7,
+            command: Some(3),
+            signal: 15,
+            grace_ms: 5,
+            spare: vec![Pid::new(9).unwrap()],
+        };
         send(a.as_fd(), &request, &[b.as_fd()]).unwrap();
         send(a.as_fd(), &order, &[]).unwrap();
         drop(a);

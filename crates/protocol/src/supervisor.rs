@@ -121,8 +121,8 @@ pub enum Order {
     KillForeground {
         /// Echoed in the answer.
         id: u64,
-        /// The number of the command in the shell's protocol, which the interrupt carries.
-        command: u64,
+        /// The number of the command in the shell's protocol, which the interrupt carries. `None` in plain mode.
+        command: Option<u64>,
         /// First signal.
         signal: i32,
         /// Milliseconds until SIGKILL.

@@ -78,7 +78,7 @@ fn order() -> impl Strategy<Value = Order> {
         }),
         (any::<u64>(), text(), any::<Option<u64>>(), vec(pid(), 0..8))
             .prop_map(|(key, mark, command, spare)| Order::Detach { key, mark, command, spare }),
-        (kill(), vec(pid(), 0..8)).prop_map(|((id, command, signal, grace_ms), spare)| {
+        (kill(), any::<Option<u64>>(), vec(pid(), 0..8)).prop_map(|((id, _, signal, grace_ms), command, spare)| {
             Order::KillForeground { id, command, signal, grace_ms, spare }
         }),
         any::<bool>().prop_map(|expected| Order::ExpectForks { expected }),
@@ -205,6 +205,6 @@ proptest! {
 #[test]
 fn an_order_with_the_most_spared_processes_fits_into_a_message() {
     let spare = vec![Pid::new(i32::MAX).unwrap(); MAX_SPARED];
-    let order = Order::KillForeground { id: u64::MAX, command: u64::MAX, signal: 15, grace_ms: u64::MAX, spare };
+    let order = Order::KillForeground { id: u64::MAX, command: Some(u64::MAX), signal: 15, grace_ms: u64::MAX, spare };
     assert!(message::encode(&order).unwrap().len() <= MAX_MESSAGE_BYTES);
 }

@@ -8,6 +8,9 @@
 //! The race: an interrupt that arrives inside a DEBUG trap is lost, since bash restores its own flag after a trap. So
 //! it is sent again with every look until the shell has settled. It carries the command's number, so it never hits
 //! another command.
+//!
+//! A program can replace the shell (`exec`). It does not handle the interrupt, which would end it before it could clean
+//! up. It is one of the command's programs and gets the signal as they do.
 
 use crate::process_table::ProcessTable;
 use nacre_containment::cgroup::Group;
@@ -148,6 +151,10 @@ impl OrderedKill {
     /// The running processes to end.
     fn members(&self, table: &ProcessTable) -> io::Result<Vec<Stat>> {
         let mut members = self.target.members(table)?;
+        if self.is_foreground() && self.target.shell(table).is_none() {
+            let program = table.shell().and_then(Stat::read).filter(Stat::is_running);
+            members.extend(program);
+        }
         if let (Some(group), true) = (&self.group, self.is_foreground()) {
             let left = proc_table::read_each(group.members_if_any()?.unwrap_or_default())?;
             members.extend(left.into_iter().filter(Stat::is_running));
@@ -179,8 +186,8 @@ impl OrderedKill {
 pub enum Target {
     /// Everything that the current command has started, except the shell itself.
     Foreground {
-        /// The command's number in the shell.
-        command: u64,
+        /// The command's number in the shell. `None` in plain mode, in which the interrupt ends the shell.
+        command: Option<u64>,
         /// Roots of older trees.
         spare: Vec<Pid>,
     },
@@ -200,10 +207,12 @@ impl Target {
         }
     }
 
-    /// The shell that runs the target, whose forks are among its processes.
+    /// The shell that runs the target, whose forks are among its processes. `None` if a program has replaced it.
     fn shell(&self, table: &ProcessTable) -> Option<Pid> {
         match self {
-            Self::Foreground { .. } => table.shell(),
+            Self::Foreground { command: None, .. } => table.shell(),
+            // What cannot be looked at gets no signal that would end a shell.
+            Self::Foreground { .. } => table.shell().filter(|shell| signal::handles_interrupt(*shell).unwrap_or(true)),
             Self::Process { key } => table.processes.tree(*key).map(|tree| tree.root.pid),
         }
     }
@@ -214,8 +223,8 @@ impl Target {
         match self {
             Self::Process { key } => table.processes.interrupt(Some(*key)),
             Self::Foreground { command, .. } => {
-                if let Some(shell) = table.shell() {
-                    let _ = signal::interrupt_child(shell, *command);
+                if let Some(shell) = self.shell(table) {
+                    let _ = signal::interrupt_child(shell, command.unwrap_or_default());
                     let _ = signal::send_to_child(shell, libc::SIGCONT);
                 }
                 // The host knows when the shell has settled.

@@ -12,7 +12,7 @@ const OFTEN: Duration = Duration::from_millis(5);
 const YOUNG: Duration = Duration::from_millis(60);
 
 fn foreground(session: &mut Session, grace: Duration) -> OrderedKill {
-    let target = Target::Foreground { command: 1, spare: Vec::new() };
+    let target = Target::Foreground { command: Some(1), spare: Vec::new() };
     OrderedKill::start(5, target, libc::SIGTERM, grace, &mut session.table, || false)
 }
 
@@ -106,9 +106,34 @@ fn a_foreground_kill_interrupts_a_stopped_shell_first() {
         let shell = session.start(Role::Shell, "read line");
         nacre_containment::signal::send_to_child(shell.pid(), libc::SIGSTOP).unwrap();
         until("the shell stops", || Stat::read(shell.pid()).unwrap().state == b'T');
-        foreground(&mut session, LONG);
+        let target = Target::Foreground { command: None, spare: Vec::new() };
+        OrderedKill::start(5, target, libc::SIGTERM, LONG, &mut session.table, || false);
         let signal = Some(nacre_containment::signal::INTERRUPT);
         assert_eq!(session.next_reports(), [Report::ShellEnded { pid: shell.pid(), code: None, signal }]);
+    });
+}
+
+#[test]
+fn a_foreground_kill_asks_a_program_that_has_replaced_the_shell() {
+    in_own_process(|| {
+        for mut session in Session::kinds() {
+            // It does not handle the interrupt either.
+            let program =
+                session.start(Role::Shell, "trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done");
+            assert_eq!(program.line(), "ready");
+            let mut kill = foreground(&mut session, LONG);
+            assert_eq!(program.line(), "asked");
+            assert!(kill.step(&mut session.table, || false).is_none(), "it still runs");
+            kill.insist();
+            until("the program ends", || {
+                let _ = kill.step(&mut session.table, || false);
+                !is_running(program.pid())
+            });
+            let signal = Some(libc::SIGKILL);
+            assert_eq!(session.next_reports(), [Report::ShellEnded { pid: program.pid(), code: None, signal }]);
+            kill.settle();
+            assert_eq!(finish(&mut kill, &mut session), (true, true));
+        }
     });
 }
 
@@ -149,7 +174,7 @@ fn a_fork_that_the_host_has_announced_is_spared_until_it_is_named() {
             // The announcement has not been read yet.
             let mut kill = OrderedKill::start(
                 5,
-                Target::Foreground { command: 1, spare: Vec::new() },
+                Target::Foreground { command: Some(1), spare: Vec::new() },
                 libc::SIGTERM,
                 LONG,
                 &mut session.table,
@@ -330,7 +355,7 @@ fn a_foreground_kill_spares_older_trees() {
         for mut session in Session::kinds() {
             let mut shell = session.start_shell();
             let (older, younger) = (shell.background(), shell.background());
-            let target = Target::Foreground { command: 2, spare: vec![older] };
+            let target = Target::Foreground { command: Some(2), spare: vec![older] };
             let mut kill = OrderedKill::start(1, target, libc::SIGTERM, LONG, &mut session.table, || false);
             kill.settle();
             assert_eq!(finish(&mut kill, &mut session), (true, false));

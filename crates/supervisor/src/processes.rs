@@ -38,7 +38,7 @@ impl Processes {
         for process in self.known.iter().filter(concerned) {
             let shell = process.tree.root.pid;
             if let Some(command) = process.command
-                && signal::handles_interrupt(shell)
+                && signal::handles_interrupt(shell).unwrap_or(false)
             {
                 has_command = true;
                 let _ = signal::interrupt_child(shell, command);

@@ -18,6 +18,7 @@ import { Begun } from './begun.js'
 import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
+import type { InputOrder } from './input-order.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
 import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
@@ -64,14 +65,19 @@ export class HttpBackend implements Backend {
     const body = observer === undefined ? planExec(request) : undefined
     if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
     const details = { body, encoding, headers: traceHeaders(request) }
-    return (await this.#inTurn(sessionId, endpoints.exec, details)).result
+    const { result, process } = await this.#inTurn(sessionId, endpoints.exec, details)
+    return process === undefined ? result : { ...result, process: processOf(this.#adopt(process)) }
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
     const turn = this.#turns.take(request.sessionId)
-    const adopt = (process: endpoints.NamedProcess) =>
-      processOf(new HttpProcess(this.#connection, this.#begun.addProcess(process)))
+    const adopt = (process: endpoints.NamedProcess, input: InputOrder) => this.#adopt(process, input)
     return new RemoteRun(this.#connection, request, planLiveExec(request), observer, turn, adopt)
+  }
+
+  /** Keeps the process that a command has become. */
+  #adopt(process: endpoints.NamedProcess, input?: InputOrder): HttpProcess {
+    return new HttpProcess(this.#connection, this.#begun.addProcess(process), false, input)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {

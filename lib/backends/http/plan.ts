@@ -8,7 +8,7 @@ import { encodeOptions } from '../../protocol/codec.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
-import { encodeCommand } from '../../schema/command.js'
+import { type CheckedInput, encodeCommand } from '../../schema/command.js'
 
 /** Bytes of input in one request. Also as base64, it fits into the default limit of a body. */
 const MOST_BYTES_AT_ONCE = 1024 * 1024
@@ -46,7 +46,7 @@ export function planLiveExec(request: ExecRequest): Sendable {
     wholeResult: request.wholeResult ? true : undefined,
     encoding: request.encoding,
     byteEvents: true,
-    openInput: source === undefined ? undefined : true,
+    openInput: request.values.input === 'pipe' || source !== undefined ? true : undefined,
   }
   return { body, source }
 }
@@ -60,7 +60,7 @@ function execBody({ command, sessionId, values }: ExecRequest, input: Uint8Array
 }
 
 export function planProcess({ command, sessionId, values }: ProcessRequest): Sendable {
-  const { inline, source } = values.input === 'pipe' ? {} : divideInput(values.input)
+  const { inline, source } = divideInput(values.input)
   const isOpen =
     values.input === 'pipe' || source !== undefined || (values.pty !== undefined && inline === undefined)
   const body = {
@@ -96,10 +96,11 @@ export function probeBody({ http }: { http: object | undefined }): object {
 }
 
 /** Input that is too large for one request is sent while the command runs. */
-function divideInput(input: Uint8Array | AsyncIterable<unknown> | undefined): {
+function divideInput(input: CheckedInput | 'pipe' | undefined): {
   inline?: Uint8Array | undefined
   source?: AsyncIterable<unknown> | undefined
 } {
+  if (input === 'pipe') return {}
   if (!(input instanceof Uint8Array)) return { source: input }
   return input.length > MOST_BYTES_AT_ONCE ? { source: whole(input) } : { inline: input }
 }

@@ -7,20 +7,23 @@ import type { WaitLimits } from '../../base/waiting.js'
 import type {
   Encoding,
   LogEvent,
+  LogLines,
   LogMatch,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
   ProcessWaiting,
+  WaitEnd,
 } from '../../calls/index.js'
 import { logEvent } from '../../calls/logs.js'
 import * as endpoints from '../../protocol/endpoints.js'
-import type { KillRequest, LogStreamPlan } from '../../requests/logs.js'
-import type { LogPlan, PortPlan } from '../../requests/waits.js'
+import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../requests/logs.js'
+import type { LogPlan, PortPlan, WaitForPlan } from '../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { encodeBytes } from '../../schema/command.js'
 import type { Connection } from './connection.js'
+import { InputOrder } from './input-order.js'
 import { patternBody, piecesOf, probeBody } from './plan.js'
 import type { Details } from './request.js'
 import { ResumingStream } from './resuming.js'
@@ -34,13 +37,18 @@ export class HttpProcess implements ProcessBackend {
   readonly #connection: Connection
   #info: endpoints.NamedProcess
   readonly #terminal: TerminalInput | undefined
-  /** Settles after the calls for input so far: requests can overtake each other. */
-  #input: Promise<unknown> = Promise.resolve()
+  readonly #input: InputOrder
 
-  /** `hasTerminal`: it is known to have one. */
-  constructor(connection: Connection, info: endpoints.NamedProcess, hasTerminal = false) {
+  /** `hasTerminal`: it is known to have one. `input`: that of the command that it was. */
+  constructor(
+    connection: Connection,
+    info: endpoints.NamedProcess,
+    hasTerminal = false,
+    input = new InputOrder(),
+  ) {
     this.#connection = connection
     this.#info = info
+    this.#input = input
     if (hasTerminal) this.#terminal = new TerminalInput(() => this.#openTerminal())
   }
 
@@ -97,6 +105,11 @@ export class HttpProcess implements ProcessBackend {
     return this.#call(endpoints.logs, { query: { encoding }, encoding })
   }
 
+  async logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>> {
+    const { encoding } = plan
+    return this.#call(endpoints.logLines, { body: plan, encoding, isIdempotent: true })
+  }
+
   /** Reconnects as often as needed. */
   output(plan: LogStreamPlan): ResumingStream<LogEvent<Encoding>> {
     return this.#output(plan)
@@ -144,26 +157,31 @@ export class HttpProcess implements ProcessBackend {
     await this.#call(endpoints.waitForPort, { body, signal })
   }
 
+  async waitFor({ signal, ...body }: WaitForPlan): Promise<WaitEnd> {
+    // A second request would start the times again.
+    return this.#call(endpoints.waitFor, { body, signal })
+  }
+
   write(data: Uint8Array): Promise<void> {
-    return this.#inOrder(async () => {
+    return this.#input.add(async () => {
       for (const piece of piecesOf(data)) {
-        if (!(await this.#type(piece))) await this.#sendInput({ data: encodeBytes(piece) })
+        if (!(await this.#type(piece))) await this.sendInput({ data: encodeBytes(piece) })
       }
     })
   }
 
   closeInput(): Promise<void> {
-    return this.#inOrder(async () => {
+    return this.#input.add(async () => {
       try {
-        await this.#sendInput({ end: true })
+        await this.sendInput({ end: true })
       } catch (error) {
         if (!isCode(error, 'INPUT_CLOSED')) throw error
       }
     })
   }
 
-  /** A process that the server has forgotten has ended. */
-  async #sendInput(body: object): Promise<void> {
+  /** Sends input at once, whatever is being sent. A process that the server has forgotten has ended. */
+  async sendInput(body: object): Promise<void> {
     try {
       await this.#call(endpoints.writeToProcess, { body })
     } catch (error) {
@@ -186,12 +204,6 @@ export class HttpProcess implements ProcessBackend {
   /** Takes over the state that a reply has reported. */
   protected update(info: endpoints.NamedProcess): void {
     this.#info = info
-  }
-
-  #inOrder(call: () => Promise<void>): Promise<void> {
-    const done = this.#input.then(call)
-    this.#input = done.catch(() => {})
-    return done
   }
 
   /** False when there is no WebSocket to type into. */

@@ -6,7 +6,7 @@
  */
 
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
-import { AbortError, isCode, notDetached, SandboxError } from '../../base/errors.js'
+import { AbortError, engineError, isCode, notDetached, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
 import { execResult } from '../../calls/exec.js'
 import type { Process } from '../../calls/index.js'
@@ -14,13 +14,17 @@ import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
-import type { Result, RunObserver, StreamRun } from '../../run/run.js'
+import type { Result, RunObserver, RunView, StreamRun } from '../../run/run.js'
+import { AS_STARTED } from '../../run/start-process.js'
+import { processOf } from '../../sandbox/process.js'
 import { encodeBytes } from '../../schema/command.js'
 import { MAX_MILLISECONDS } from '../../schema/numbers.js'
 import { decodeOutput } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
+import { InputOrder } from './input-order.js'
 import { piecesOf, type Sendable, traceHeaders } from './plan.js'
+import type { HttpProcess } from './process.js'
 import type { Details } from './request.js'
 import type { Turn } from './session-order.js'
 import type { ServerEvent } from './sse.js'
@@ -43,7 +47,10 @@ export class RemoteRun implements StreamRun {
   readonly #sendable: Sendable
   readonly #observer: RunObserver
   readonly #turn: Turn
-  readonly #adopt: (process: endpoints.NamedProcess) => Process
+  readonly #adopt: (process: endpoints.NamedProcess, input: InputOrder) => HttpProcess
+  readonly #input = new InputOrder()
+  /** The process that the command has become because of `detachAfter`. */
+  #process: HttpProcess | undefined
   /** Rejects when the run ends without an id. */
   readonly #id: Promise<string>
   #resolveId: (id: string) => void = () => {}
@@ -73,7 +80,7 @@ export class RemoteRun implements StreamRun {
     sendable: Sendable,
     observer: RunObserver,
     turn: Turn,
-    adopt: (process: endpoints.NamedProcess) => Process,
+    adopt: (process: endpoints.NamedProcess, input: InputOrder) => HttpProcess,
   ) {
     this.#adopt = adopt
     this.#connection = connection
@@ -121,17 +128,45 @@ export class RemoteRun implements StreamRun {
     }
   }
 
+  write(data: Uint8Array): Promise<void> {
+    const wasOver = this.#isOver
+    return this.#input.add(async () => {
+      for (const piece of piecesOf(data)) await this.#send({ data: encodeBytes(piece) }, wasOver)
+    })
+  }
+
+  closeInput(): Promise<void> {
+    return this.#input.add(() => this.#give({ end: true }))
+  }
+
   async detach(): Promise<Process> {
     if (!this.#isSent) throw notDetached('it has not begun')
+    if (this.#process !== undefined) return processOf(this.#process)
     try {
-      const process = this.#adopt(await this.#ask(endpoints.detachRun, {}))
+      const process = this.#adopt(await this.#ask(endpoints.detachRun, {}), this.#input)
       this.#release()
-      return process
+      return processOf(process)
     } catch (error) {
       if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND')
         throw notDetached('it has already ended: its result has all of its output')
       throw error
     }
+  }
+
+  /** Waits until the server has the command. */
+  readonly view: RunView = {
+    logs: (encoding) => this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
+    logLines: (plan) =>
+      this.#ask(endpoints.runLines, { body: plan, encoding: plan.encoding, isIdempotent: true }),
+    waiting: async () => (this.#isOver ? null : (await this.#ask(endpoints.runWaiting, {})).waiting),
+    waitFor: async ({ signal, ...body }) => {
+      try {
+        return await this.#ask(endpoints.runWaitFor, { body, signal, subject: 'the wait' })
+      } catch (error) {
+        if (refusalCode(error) !== 'RUN_NOT_FOUND') throw error
+        throw engineError('PROCESS_NOT_FOUND', 'the command has ended')
+      }
+    },
   }
 
   async #perform(): Promise<Result> {
@@ -165,7 +200,7 @@ export class RemoteRun implements StreamRun {
       clearTimeout(this.#late)
       this.#turn.end()
       this.#release()
-      feed?.close()
+      if (this.#process === undefined) feed?.close()
       this.#rejectId(connectionError('the run is over'))
     }
   }
@@ -198,6 +233,9 @@ export class RemoteRun implements StreamRun {
       while (this.#credit <= 0 && !this.#isStopping) await this.#permits()
     }
     this.#notify(() => this.#observer.end())
+    const isUnwanted = this.#thrown !== undefined || this.#request.values.signal?.aborted
+    // Until the call has ended, its caller can end the command.
+    if (isUnwanted) await this.#process?.kill(AS_STARTED)
     if (this.#thrown !== undefined) throw this.#thrown.value
     if (end === undefined) throw connectionError('the events of the command ended early')
     return end()
@@ -225,13 +263,24 @@ export class RemoteRun implements StreamRun {
         if (isKept) this.#credit--
         return undefined
       }
-      case 'complete':
-        return () => execResult.decode(data.result, encoding)
+      case 'complete': {
+        if (data.process !== undefined)
+          this.#process = this.#adopt(endpoints.getProcess.reply.decode(data.process), this.#input)
+        return () => this.#complete(execResult.decode(data.result, encoding))
+      }
       default:
         return () => {
           throw errorOf(data.error, { encoding, signal })
         }
     }
+  }
+
+  #complete(result: Result): Result {
+    if (this.#process === undefined) return result
+    const { signal } = this.#request.values
+    const whole = { ...result, process: processOf(this.#process) }
+    if (signal?.aborted) throw new AbortError(signal.reason, whole, failureText(whole, 'was aborted'))
+    return whole
   }
 
   /** Calls the observer. After an exception it is not called again, and the command is killed. */
@@ -253,9 +302,22 @@ export class RemoteRun implements StreamRun {
   /** Sends input. Throws when it is lost while the command runs, which would wait for it. */
   async #give(input: object): Promise<void> {
     try {
+      await this.#send(input)
+    } catch (error) {
+      if (!isCode(error, 'INPUT_CLOSED')) throw error
+    }
+  }
+
+  /** Sends input. Throws INPUT_CLOSED if its input is closed, or the command `wasOver` when the caller wrote. */
+  async #send(input: object, wasOver = false): Promise<void> {
+    try {
       await this.#ask(endpoints.writeToRun, { body: input })
     } catch (error) {
       if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
+      // What a command has become is known at the end of its call.
+      if (this.#request.values.detachAfter !== undefined) await this.outcome.catch(() => {})
+      await this.#process?.sendInput(input)
+      if (this.#process === undefined && wasOver) throw engineError('INPUT_CLOSED', 'the command has ended')
     }
   }
 
@@ -274,7 +336,10 @@ export class RemoteRun implements StreamRun {
     }
     const { forceKillAfterDelay = FORCE_KILL_MS } = this.#request.values
     this.#late ??= setTimeout(cut, Math.min(forceKillAfterDelay + 2 * ANSWER_MS, MAX_MILLISECONDS))
-    this.#ask(endpoints.abortRun, { signal: AbortSignal.timeout(ANSWER_MS) }).catch(cut)
+    this.#ask(endpoints.abortRun, { signal: AbortSignal.timeout(ANSWER_MS) }).catch((error) => {
+      // A run that has ended has sent its last event.
+      if (refusalCode(error) !== 'RUN_NOT_FOUND') cut()
+    })
   }
 
   #stopWaiting(): void {

@@ -10,7 +10,6 @@ import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
-import { processOf } from '../../sandbox/process.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
@@ -64,12 +63,11 @@ export class NativeBackend implements Backend {
   }
 
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
-    return exec(this.#engine, planExec(request, this.#defaults), observer)
+    return exec(this.#engine, planExec(request, this.#defaults), observer, this.#adopt(request))
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    const adopt = (process: NativeProcess) => processOf(this.#processes.adopt(process))
-    return stream(this.#engine, planStream(request, this.#defaults), observer, adopt)
+    return stream(this.#engine, planStream(request, this.#defaults), observer, this.#adopt(request))
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -203,6 +201,11 @@ export class NativeBackend implements Backend {
     const from = { history: this.#engine.history.copy(), announced: this.#announced }
     const backend = new NativeBackend(plan, show, from)
     return { sandbox: show(backend, plan), engine: backend.#engine }
+  }
+
+  /** Keeps the process that the command of a request becomes. */
+  #adopt({ values: { input } }: ExecRequest): (process: NativeProcess) => LocalProcess {
+    return (process) => this.#processes.adopt(process, input === 'pipe' ? 'open' : 'none')
   }
 
   /** Includes the default session, which exists before the engine starts it. */

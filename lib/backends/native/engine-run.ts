@@ -7,13 +7,14 @@
 
 import { engineError } from '../../base/errors.js'
 import type {
-  NativeDetachedProcess,
   NativeEvent,
   NativeExec,
   NativeProcess,
+  NativeProcessRef,
   NativeResult,
   NativeSandbox,
 } from '../../boundary/index.js'
+import type { Process } from '../../calls/index.js'
 import type { RunObserver } from '../../run/run.js'
 import type { Engine, PendingCall } from './engine.js'
 
@@ -28,10 +29,14 @@ export interface RunEnd {
   pid?: number | undefined
   /** True if `kill` ended the command early; false after an interrupt. */
   killed?: boolean
+  /** The process that the command has become; `result` is then the result so far. */
+  process?: Process
 }
 
 export class Run {
   readonly ended: Promise<RunEnd>
+  /** The process that the command can become, which also has its log. */
+  readonly process: NativeProcessRef | undefined
   readonly #engine: Engine
   readonly #observer: RunObserver | undefined
   readonly #call: PendingCall
@@ -47,10 +52,22 @@ export class Run {
     this.#observer = observer
     const { promise, resolve } = withResolvers<RunEnd>()
     this.ended = promise
+    let number: number | null = null
     this.#call = engine.begin(
-      (native, id) => send(native, id, request),
+      (native, id) => {
+        number = send(native, id, request)
+      },
       (event) => this.#receive(event, resolve),
     )
+    const { process } = request.extras ?? {}
+    if (process === undefined || number === null) return
+    this.process = { processId: process.processId, number }
+    keepCommand(engine, this, this.process, process.keepsLog)
+  }
+
+  /** Whether the command has not ended. */
+  get isPending(): boolean {
+    return this.#pending
   }
 
   /** Ends the command: a queued command never runs, a running command is killed. No effect after the end. */
@@ -69,22 +86,28 @@ export class Run {
     this.interrupt()
   }
 
-  /** Writes to standard input. Resolves once the pipe took the data, or the command has ended. */
+  /**
+   * Writes to standard input. Resolves once the pipe took the data, or the command has ended. Rejects with INPUT_CLOSED if
+   * the command had ended before, or its input is closed.
+   */
   async write(data: Uint8Array): Promise<void> {
-    if (this.#pending)
-      await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
+    if (!this.#pending) throw engineError('INPUT_CLOSED', 'the command has ended')
+    await this.#engine.call((native, writeId) => native.write(this.#call.id, writeId, data))
   }
 
-  /** Sends end of file to the command. */
+  /** Sends end of file to the command. No effect if its input is already closed. */
   closeInput(): void {
     if (this.#pending) this.#call.native.closeInput(this.#call.id)
   }
 
-  /** Makes the running command a process. `adopt` receives it while the event is handled. */
-  detach<T>(process: NativeDetachedProcess, adopt: (process: NativeProcess) => T): Promise<T> {
+  /**
+   * Makes the running command a process. `adopt` receives it while the event is handled. With `endsCall` the run ends now,
+   * with its result so far.
+   */
+  detach<T>(endsCall: boolean, adopt: (process: NativeProcess) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       this.#engine.begin(
-        (native, id) => native.detach(id, this.#call.id, process),
+        (native, id) => native.detach(id, this.#call.id, endsCall),
         ({ code, message, process }) => {
           if (process === undefined) reject(engineError(code, message))
           else resolve(adopt(process))
@@ -133,10 +156,20 @@ export class Run {
   }
 }
 
-function send(native: NativeSandbox, id: number, request: NativeExec): void {
+/** The commands whose logs are kept as long as their runs are. */
+const kept = new FinalizationRegistry<() => void>((forget) => forget())
+
+/** Lets the engine forget a command: when it has ended or, with a log, when nothing can read that any more. */
+function keepCommand(engine: Engine, run: Run, { number }: NativeProcessRef, keepsLog: boolean): void {
+  const forget = () => engine.release((native) => native.forgetCommand(number))
+  if (keepsLog) kept.register(run, forget)
+  else run.ended.then(forget)
+}
+
+function send(native: NativeSandbox, id: number, request: NativeExec): number | null {
   const { sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, encoding, extras } = request
   const asText = encoding === 'utf8'
-  native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
+  return native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)
 }
 
 function withResolvers<T>(): { promise: Promise<T>; resolve: (value: T) => void } {

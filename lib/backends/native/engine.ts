@@ -4,7 +4,7 @@
 
 import { loadAddon } from '../../addon/load.js'
 import { onAbort, refuseAborted } from '../../base/abort.js'
-import { AbortError, engineError, meaningOf, SandboxError } from '../../base/errors.js'
+import { AbortError, engineError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
 import type { NativeCapabilities, NativeEvent, NativeSandbox } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
 import { CallTable, isLast } from './call-table.js'
@@ -193,7 +193,8 @@ export class Engine {
 }
 
 /** The error of a failed call. */
-export function failureOf({ code, message, path, paths }: NativeEvent): SandboxError {
+export function failureOf({ code, message, path, paths }: NativeEvent): SandboxError | OptionError {
+  if (code === 'INVALID_OPTION') return new OptionError(code, message ?? '')
   return engineError(code, message, { path, paths })
 }
 

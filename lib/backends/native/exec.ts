@@ -2,38 +2,43 @@
  * One run of a command in this process's engine, from its plan to its end, with its input and its AbortSignal.
  */
 import { onAbort, refuseAborted } from '../../base/abort.js'
-import { notDetached } from '../../base/errors.js'
-import type { NativeProcess } from '../../boundary/index.js'
-import type { Process } from '../../calls/index.js'
+import { engineError, isCode, notDetached } from '../../base/errors.js'
+import type { NativeProcess, NativeProcessRef } from '../../boundary/index.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
+import { AS_STARTED } from '../../run/start-process.js'
+import { processOf } from '../../sandbox/process.js'
+import { DetachTimer } from './detach-timer.js'
 import type { Engine } from './engine.js'
 import { Run, type RunEnd } from './engine-run.js'
 import type { ExecPlan } from './plan/exec.js'
-import { planDetached } from './plan/process.js'
+import { readLines } from './processes/log-lines.js'
+import { readWhole } from './processes/log-text.js'
+import type { LocalProcess } from './processes/process.js'
+import { waitFor } from './processes/wait-for.js'
+import { waiting } from './processes/waiting.js'
 import { conclude } from './result.js'
+
+/** Keeps the process that a run has become. */
+type Adopt = (process: NativeProcess) => LocalProcess
 
 /** Runs a command and resolves with its result. */
 export async function exec(
   engine: Engine,
   plan: ExecPlan,
   observer: RunObserver | undefined,
+  adopt: Adopt,
 ): Promise<Result> {
-  return finish(engine, plan, await begin(engine, plan, observer).run.ended)
+  return finish(engine, plan, begin(engine, plan, observer, adopt))
 }
 
-/** Runs a command as a stream. `adopt` keeps the process that it may become. */
-export function stream(
-  engine: Engine,
-  plan: ExecPlan,
-  observer: RunObserver,
-  adopt: (process: NativeProcess) => Process,
-): StreamRun {
+/** Runs a command as a stream. */
+export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver, adopt: Adopt): StreamRun {
   /** Undefined if the command could not be sent to the engine. */
   let begun: Begun | undefined
   const perform = async () => {
-    begun = begin(engine, plan, observer)
-    return finish(engine, plan, await begun.run.ended)
+    begun = begin(engine, plan, observer, adopt)
+    return finish(engine, plan, begun)
   }
   return {
     outcome: perform(),
@@ -44,43 +49,122 @@ export function stream(
       const { result } = await begun.run.ended
       return result?.isCanceled ?? false
     },
+    async write(data) {
+      if (begun === undefined) throw engineError('INPUT_CLOSED', 'the command could not be started')
+      try {
+        await begun.run.write(data)
+      } catch (error) {
+        const process = isCode(error, 'INPUT_CLOSED') ? await begun.timer?.process : undefined
+        if (process === undefined) throw error
+        await process.write(data)
+      }
+    },
+    async closeInput() {
+      begun?.run.closeInput()
+      const process = await begun?.timer?.process
+      await process?.closeInput()
+    },
+    view: {
+      logs: async (encoding) => readWhole(engine, refOf(begun), encoding),
+      logLines: async (plan) => readLines(engine, refOf(begun), plan),
+      waiting: async () => (begun?.run.isPending ? waiting(engine, refOf(begun)) : null),
+      waitFor: async (plan) => waitFor(engine, refOf(begun), plan),
+    },
     async detach() {
       if (begun === undefined) throw notDetached('it could not be started')
-      const process = await begun.run.detach(planDetached(plan.command), adopt)
+      const already = await begun.timer?.process
+      if (already !== undefined) return processOf(already)
+      const process = await begun.run.detach(false, adopt)
+      begun.timer?.stop()
       begun.release()
-      return process
+      return processOf(process)
     },
   }
 }
 
-function finish(engine: Engine, plan: ExecPlan, end: RunEnd): Promise<Result> {
+function refOf(begun: Begun | undefined): NativeProcessRef {
+  if (begun?.run.process === undefined)
+    throw engineError('PROCESS_NOT_FOUND', 'the command could not be started')
+  return begun.run.process
+}
+
+async function finish(engine: Engine, plan: ExecPlan, { run, timer }: Begun): Promise<Result> {
+  const end = await run.ended
+  timer?.stop()
   if (end.pid !== undefined) plan.onPid?.(end.pid)
   if (end.result !== undefined) engine.history.add(plan.request.sessionId, plan.command, end.result)
-  return conclude(plan, end)
+  return timer === undefined ? conclude(plan, end) : finishDetached(plan, end, timer)
+}
+
+/** Ends a run that may be a process now. */
+async function finishDetached(
+  plan: ExecPlan,
+  end: RunEnd,
+  timer: DetachTimer<LocalProcess>,
+): Promise<Result> {
+  let process: LocalProcess | undefined
+  try {
+    process = await timer.process
+  } catch (error) {
+    // The session has ended meanwhile.
+    const { code, message } = error as Partial<Record<'code' | 'message', string>>
+    return conclude(plan, { ...end, error: end.error ?? { code, message } })
+  }
+  if (process === undefined) return conclude(plan, end)
+  // Until the call has ended, its caller can end the command.
+  if (end.thrown !== undefined || plan.signal?.aborted) await process.kill(AS_STARTED)
+  return conclude(plan, { ...end, process: processOf(process) })
 }
 
 /** A run, and what frees it from its AbortSignal. */
 interface Begun {
   run: Run
   release(): void
+  /** For a run with `detachAfter`. */
+  timer: DetachTimer<LocalProcess> | undefined
 }
 
 /** Starts a run immediately. Throws if it cannot start. */
-function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined): Begun {
+function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined, adopt: Adopt): Begun {
   refuseAborted(plan.signal)
-  const { input } = plan
-  const feed = input === undefined || input instanceof Uint8Array ? undefined : new InputFeed(input)
-  const run = start(engine, plan, observer, feed)
+  const { input, detachAfter } = plan
+  const isSource = typeof input === 'object' && !(input instanceof Uint8Array)
+  const feed = isSource ? new InputFeed(input) : undefined
+  const detach = () => run.detach(true, adopt)
+  const timer = detachAfter === undefined ? undefined : new DetachTimer(detach)
+  const begins = timer && (() => timer.start(detachAfter ?? 0))
+  const run = start(engine, plan, begins === undefined ? observer : beginning(observer, begins), feed)
   const release = onAbort(plan.signal, () => {
     run.interrupt()
     feed?.close()
   })
-  feed?.feed(run)
+  feed?.feed({
+    // The command may end before its input.
+    write: (data) => run.write(data).catch(unlessClosed),
+    closeInput: () => run.closeInput(),
+    fail: (error) => run.fail(error),
+  })
   run.ended.then(() => {
     release()
     feed?.close()
   })
-  return { run, release }
+  return { run, release, timer }
+}
+
+/** An observer that also calls `begins` when the command starts to run. */
+function beginning(observer: RunObserver | undefined, begins: () => void): RunObserver {
+  return {
+    start(pid) {
+      begins()
+      observer?.start(pid)
+    },
+    output: (stream, data) => observer?.output(stream, data) ?? false,
+    end: () => observer?.end(),
+  }
+}
+
+function unlessClosed(error: unknown): void {
+  if (!isCode(error, 'INPUT_CLOSED')) throw error
 }
 
 function start(

@@ -21,6 +21,7 @@ type AnyOutput = Output<Encoding>
 /** Returns the result of a run, or throws the error that replaces it. */
 export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> {
   const result = end.result && (await buildResult(plan, end.result))
+  if (result !== undefined && end.process !== undefined) result.process = end.process
   const failure = chooseFailure(plan, end, result)
   if (failure !== undefined) throw failure.error
   return result as AnyResult
@@ -53,11 +54,13 @@ function chooseFailure(
       `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${by}`,
     )
   }
-  if (result.isCanceled && !end.killed) {
+  const isAborted = end.process === undefined ? result.isCanceled && !end.killed : plan.signal?.aborted
+  if (isAborted) {
     if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
     const text = failureText(result, 'was aborted')
     return { error: new AbortError(plan.signal?.reason, result, text) }
   }
+  if (end.process !== undefined) return undefined
   return plan.check && !result.success ? fail('COMMAND_FAILED', describeEnding(result)) : undefined
 }
 

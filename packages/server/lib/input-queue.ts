@@ -1,10 +1,9 @@
 /**
- * Input that arrives in requests, as an iterable for the command.
+ * Content that arrives in requests, as an iterable for its reader.
  *
- * A request is answered when the command has taken its piece. So the client sends the next one no earlier, and no input
+ * A request is answered when the reader has taken its piece. So the client sends the next one no earlier, and no content
  * piles up.
  */
-import { onAbort } from 'nacre/internal'
 
 interface Piece {
   data: Uint8Array | string
@@ -12,7 +11,7 @@ interface Piece {
 }
 
 export class InputQueue implements AsyncIterableIterator<Uint8Array | string, undefined> {
-  #pieces: Piece[] = []
+  readonly #pieces: Piece[] = []
   #ended = false
   #wake = () => {};
 
@@ -20,27 +19,16 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
     return this
   }
 
-  /** Resolves when the command took it, or takes no more input. A piece whose request is aborted before that is dropped. */
-  push(data: Uint8Array | string, signal?: AbortSignal): Promise<void> {
-    if (this.#ended || data.length === 0 || signal?.aborted) return Promise.resolve()
-    return new Promise((resolve) => {
-      const piece: Piece = {
-        data,
-        taken() {
-          ignore()
-          resolve()
-        },
-      }
-      const ignore = onAbort(signal, () => {
-        this.#pieces = this.#pieces.filter((other) => other !== piece)
-        resolve()
-      })
-      this.#pieces.push(piece)
+  /** Resolves when the reader took it, or takes no more. */
+  push(data: Uint8Array | string): Promise<void> {
+    if (this.#ended || data.length === 0) return Promise.resolve()
+    return new Promise((taken) => {
+      this.#pieces.push({ data, taken })
       this.#wake()
     })
   }
 
-  /** Marks the end of the input. */
+  /** Marks the end. */
   end(): void {
     this.#ended = true
     this.#wake()
@@ -60,7 +48,7 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
     }
   }
 
-  /** The command has ended. */
+  /** The reader has ended. */
   async return(): Promise<IteratorResult<Uint8Array | string, undefined>> {
     this.end()
     for (const { taken } of this.#pieces.splice(0)) taken()

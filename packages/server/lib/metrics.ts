@@ -20,7 +20,7 @@ interface Surroundings {
 }
 
 /** The outcome of a command. */
-export type Outcome = 'success' | 'failure' | 'timeout' | 'canceled' | 'error'
+export type Outcome = 'success' | 'failure' | 'timeout' | 'canceled' | 'detached' | 'error'
 
 export class Metrics {
   readonly #commands = new Map<Outcome, number>()
@@ -170,7 +170,8 @@ function outcomeOf(end: unknown): Outcome {
   if (end instanceof SandboxError)
     return end.code === 'COMMAND_TIMEOUT' ? 'timeout' : end.result ? 'failure' : 'error'
   if (end instanceof Error) return end instanceof AbortError ? 'canceled' : 'error'
-  const { success, isCanceled } = end as ExecResult<Encoding>
+  const { success, isCanceled, process } = end as ExecResult<Encoding>
+  if (process !== undefined) return 'detached'
   if (isCanceled) return 'canceled'
   return success ? 'success' : 'failure'
 }

@@ -9,7 +9,7 @@ import {
   withDefaults,
 } from 'nacre/internal'
 import { createServerOptions, sandboxdOptions, serveOptions, type serverOptions } from './options.js'
-import type { SandboxdPlan } from './sandboxd/plan.js'
+import type { SandboxdPlan } from './sandboxd.js'
 
 type ServerValues = CompleteValues<typeof serverOptions>
 

@@ -73,9 +73,8 @@ export interface ServeOptions extends ServerOptions {
   /** Port to listen on, 0 to 65535; 0 selects a free port. Default: 4747. */
   port?: number
   /**
-   * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. Its packages are optional
-   * peers: `@grpc/grpc-js`, `@grpc/proto-loader`, `@grpc/reflection` and `grpc-health-check`. `sandbox` must
-   * be a Sandbox of this process. True uses the defaults. Default: none.
+   * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. It needs the package
+   * `@nacre/sandboxd`. `sandbox` must be a Sandbox of this process. True uses the defaults. Default: none.
    */
   sandboxd?: boolean | SandboxdOptions
   /** File that holds the token. It is read once, and surrounding blanks are removed. Excludes `token`. */

@@ -11,14 +11,13 @@ import { createAdaptorServer } from '@hono/node-server'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { OptionError, readArgument, report, signalNumber } from 'nacre/internal'
-import { type Backend, backendOf, fs, serverToken } from 'nacre/internal/server'
+import { backendOf, fs, serverToken } from 'nacre/internal/server'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
 import { planServe, type ServePlan } from './plan.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
-import type { SandboxdPlan } from './sandboxd/plan.js'
-import type { Sandboxd } from './sandboxd/sandboxd.js'
+import { openSandboxd, type Sandboxd } from './sandboxd.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
 
@@ -35,7 +34,7 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
-  const sandboxd = plan.sandboxd && (await open(backend, plan.sandboxd))
+  const sandboxd = plan.sandboxd && (await openSandboxd(backend, plan.sandboxd))
   const server = buildServer(backend, plan.server)
   const listener = await listen(server, plan).catch((error) => {
     sandboxd?.abandon()
@@ -63,12 +62,6 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
     close,
     [Symbol.asyncDispose]: close,
   }
-}
-
-/** Most servers need none of its modules. */
-async function open(backend: Backend, plan: SandboxdPlan): Promise<Sandboxd> {
-  const { openSandboxd } = await import('./sandboxd/sandboxd.js')
-  return openSandboxd(backend, plan)
 }
 
 function withToken(plan: ServePlan): ServePlan {

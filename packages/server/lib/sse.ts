@@ -26,7 +26,7 @@ export class EventStream {
 /** The events that `translate` makes of the values of an iteration, after those of `first`, and before those of `last`. */
 export function events<T>(
   values: AsyncIterator<T, unknown>,
-  translate: (value: T) => ServerEvent[],
+  translate: (value: T) => ServerEvent[] | Promise<ServerEvent[]>,
   first: ServerEvent[] = [],
   last: () => ServerEvent[] = () => [],
 ): EventStream {
@@ -41,7 +41,7 @@ export function events<T>(
       }
       if (isOver) return { done: true, value: undefined }
       const step = await values.next()
-      if (!step.done) return { done: false, value: translate(step.value) }
+      if (!step.done) return { done: false, value: await translate(step.value) }
       isOver = true
       return { done: false, value: last() }
     },

@@ -10,6 +10,7 @@ import {
   jobStartOptions,
   killOptions,
   limitOptions,
+  logLinesOptions,
   networkOptions,
   type OptionTable,
   portOptions,
@@ -20,6 +21,7 @@ import {
   statusOptions,
   terminalOptions,
   waitForLogOptions,
+  waitForOptions,
   waitForPortOptions,
   waitOptions,
   workspaceChangesOptions,
@@ -38,10 +40,13 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       env: 'Changes to the environment for this command only. The previous values are restored exactly afterwards.',
       timeout:
         "Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with COMMAND_TIMEOUT. Processes that earlier commands left behind continue. Default: the sandbox's.",
+      detachAfter:
+        'Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.',
       killSignal: "The first signal that a timeout or an abort sends. Default: the sandbox's.",
       forceKillAfterDelay:
         "Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
-      input: 'Standard input. Default: end of file.',
+      input:
+        "Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.",
       encoding: "'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'.",
       mergeOutput:
         'Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read. Default: false.',
@@ -51,6 +56,8 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "Maximum bytes kept per stream, 0 to Number.MAX_SAFE_INTEGER. Of longer output, the head and the tail are kept, and the command continues. A line like `[48,694 bytes omitted]` marks the gap, and `truncated` has the number of missing bytes. The events of a stream are complete. Default: the sandbox's.",
       outputLimit:
         'Maximum bytes of stdout and stderr together, 0 to Number.MAX_SAFE_INTEGER. A command that prints more is killed like on a timeout, and exec rejects with OUTPUT_LIMIT; the result has the output up to the limit. Default: no limit.',
+      logLimit:
+        'Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB is on disk. Only for streams. Default: no log.',
       check: 'Whether a failed command rejects with COMMAND_FAILED. Default: false.',
     },
   ],
@@ -172,6 +179,17 @@ export const texts = new Map<OptionTable, Record<string, string>>([
     },
   ],
   [
+    waitForOptions,
+    {
+      input: 'Whether to wait for a program that waits for input and for nothing else. Default: false.',
+      log: 'A regular expression, as `grep` of `LogLinesOptions`: waits for a line that matches. Default: none.',
+      fromLine:
+        'The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1.',
+      idle: 'Milliseconds without output, counted from the call; 1 to 2147483647. Default: none.',
+      timeout: "Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0.",
+    },
+  ],
+  [
     waitForLogOptions,
     {
       timeout:
@@ -203,6 +221,18 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       interval: 'Milliseconds between two checks, 1 to 2147483647. Default: 100.',
       timeout:
         'Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0.',
+    },
+  ],
+  [
+    logLinesOptions,
+    {
+      encoding: "'utf8' gives strings, 'buffer' gives bytes. Default: 'utf8'.",
+      fromLine:
+        'The number of the first line, from 1. A negative number counts from the end: -1 is the last line. Default: 1.',
+      lines: 'Maximum number of lines in the reply, 1 to 10000. Default: 1000.',
+      tail: 'Whether to return the last lines instead of the first, if there are more than `lines`. Default: false.',
+      grep: 'A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust crate regex-lite, without look-around and backreferences: the time of a search grows with the log alone. `(?i)` at its start ignores case. Default: all lines.',
+      context: 'How many lines to return before and after each match, 0 to 100. Default: 0.',
     },
   ],
   [

@@ -6,8 +6,9 @@ pub use nacre_protocol::shell::Lost;
 pub use outcome::Outcome;
 
 use crate::error::Error;
+use crate::process::Process;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
 
@@ -36,6 +37,39 @@ pub enum Input {
     Bytes(Arc<Vec<u8>>),
     /// Chunks as they arrive, then end of file when the sender is dropped.
     Stream(mpsc::UnboundedReceiver<Chunk>),
+}
+
+/// The sending end of a streamed input. Copies share it: a command and the process that it becomes have the same input.
+#[derive(Clone)]
+pub struct InputWriter(Arc<Mutex<Option<mpsc::UnboundedSender<Chunk>>>>);
+
+impl InputWriter {
+    /// Opens a streamed input. Returns both ends.
+    pub fn open() -> (Self, Input) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Self(Arc::new(Mutex::new(Some(sender)))), Input::Stream(receiver))
+    }
+
+    /// True while nothing has closed it, and its command or process has not ended.
+    pub fn is_open(&self) -> bool {
+        self.sender().as_ref().is_some_and(|sender| !sender.is_closed())
+    }
+
+    /// Sends a chunk. A chunk that cannot be delivered is dropped.
+    pub fn send(&self, chunk: Chunk) {
+        if let Some(sender) = self.sender().as_ref() {
+            let _ = sender.send(chunk);
+        }
+    }
+
+    /// Sends end of file. Has no effect if it is already closed.
+    pub fn close(&self) {
+        self.sender().take();
+    }
+
+    fn sender(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Chunk>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// The signals that kill a command, and their timing.
@@ -75,6 +109,11 @@ impl SureSink {
     /// Guards a sink.
     pub fn new(sink: impl Sink + 'static) -> Self {
         Self(Some(Box::new(sink)))
+    }
+
+    /// Takes the sink out: nothing receives later events.
+    pub fn take(&mut self) -> Self {
+        Self(self.0.take())
     }
 
     /// See [`Sink::finished`].
@@ -137,6 +176,8 @@ pub struct ExecRequest {
     /// it. Without permits, the pipe is not read, and finally the command blocks. A command that is being killed blocks
     /// only briefly.
     pub live: Option<Arc<Semaphore>>,
+    /// The process that it can become.
+    pub process: Option<Arc<Process>>,
     /// Receives the result.
     pub sink: SureSink,
 }
@@ -144,7 +185,6 @@ pub struct ExecRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
 
     struct Ends(Arc<Mutex<Vec<bool>>>);
 

@@ -38,16 +38,7 @@ const AT_ONCE: usize = 64 * 1024;
 impl Capture {
     /// Keeps `limit` bytes of each stream, and accepts `allowance` bytes of both.
     pub fn new(reader: Reader, limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
-        let kept = Kept {
-            log: None,
-            allowance,
-            is_excessive: false,
-            buffers: [HeadTail::new(limit), HeadTail::new(limit)],
-            arrival: Arrival::default(),
-            live: live.map(Live::new),
-            scratch: Vec::new(),
-        };
-        Self { reader, kept }
+        Self { reader, kept: Kept::new(limit, allowance, live) }
     }
 
     /// See [`Reader::watch`]. Until then [`Capture::step`] never completes.
@@ -55,16 +46,27 @@ impl Capture {
         self.reader.watch()
     }
 
-    /// Logs what was kept so far, and all later output. The allowance ends.
-    pub fn log_to(&mut self, log: ProcessLog) {
-        self.kept.log_kept(&log);
-        self.kept.allowance = None;
+    /// Logs all output.
+    pub fn keep_log(&mut self, log: ProcessLog) {
         self.kept.log = Some(log);
+    }
+
+    /// Logs what was kept so far, unless that is in the log, and all later output. The allowance ends.
+    pub fn log_to(&mut self, log: ProcessLog) {
+        self.kept.allowance = None;
+        if self.kept.log.is_none() {
+            self.kept.log_kept(&log);
+            self.kept.log = Some(log);
+        }
     }
 
     /// Waits until a stream is readable and reads it once. Cancel-safe: a cancelled step has read nothing.
     pub async fn step(&mut self, sink: &mut dyn Sink) {
         let Self { reader, kept } = self;
+        if let Some(log) = &kept.log {
+            // On a slow disk the command waits, as if it wrote to the file itself.
+            log.room().await;
+        }
         let live = kept.live.as_ref();
         let stream = tokio::select! {
             stream = reader.ready(|stream| live.is_none_or(|live| live.has_room(stream))) => Some(stream),
@@ -106,31 +108,55 @@ impl Capture {
         let kept = &mut self.kept;
         kept.buffers[stream].push(bytes);
         kept.arrival.note(stream, bytes.len());
+        if let Some(log) = &kept.log {
+            log.push(STREAMS[stream], bytes);
+        }
         if let Some(live) = &mut kept.live {
             live.room(stream, sink).extend_from_slice(bytes);
             live.added(sink);
         }
     }
 
+    /// Sets the output so far in the outcome. Later output is only logged.
+    pub fn report(&mut self, outcome: &mut Outcome, sink: &mut dyn Sink) {
+        let rest = Kept { log: self.kept.log.take(), ..Kept::new(0, None, None) };
+        std::mem::replace(&mut self.kept, rest).finish(outcome, sink);
+    }
+
     /// Sets the output in the outcome. Returns the reader, because processes may still write.
     pub fn finish(self, outcome: &mut Outcome, sink: &mut dyn Sink) -> Reader {
-        let mut kept = self.kept;
-        if let Some(live) = &mut kept.live {
-            live.end();
-            live.send(sink);
-        }
-        outcome.output_limited = kept.is_excessive;
-        outcome.order = kept.arrival.kept([kept.buffers[0].kept(), kept.buffers[1].kept()]);
-        let [stdout, stderr] = kept.buffers;
-        let (dropped_stdout, dropped_stderr);
-        (outcome.stdout, dropped_stdout) = stdout.finish();
-        (outcome.stderr, dropped_stderr) = stderr.finish();
-        outcome.dropped = (dropped_stdout, dropped_stderr);
+        self.kept.finish(outcome, sink);
         self.reader
     }
 }
 
 impl Kept {
+    fn new(limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
+        Self {
+            log: None,
+            allowance,
+            is_excessive: false,
+            buffers: [HeadTail::new(limit), HeadTail::new(limit)],
+            arrival: Arrival::default(),
+            live: live.map(Live::new),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn finish(mut self, outcome: &mut Outcome, sink: &mut dyn Sink) {
+        if let Some(live) = &mut self.live {
+            live.end();
+            live.send(sink);
+        }
+        outcome.output_limited = self.is_excessive;
+        outcome.order = self.arrival.kept([self.buffers[0].kept(), self.buffers[1].kept()]);
+        let [stdout, stderr] = self.buffers;
+        let (dropped_stdout, dropped_stderr);
+        (outcome.stdout, dropped_stdout) = stdout.finish();
+        (outcome.stderr, dropped_stderr) = stderr.finish();
+        outcome.dropped = (dropped_stdout, dropped_stderr);
+    }
+
     /// Logs the kept bytes in the order of their arrival.
     fn log_kept(&self, log: &ProcessLog) {
         let kept = [self.buffers[0].kept(), self.buffers[1].kept()];
@@ -222,7 +248,7 @@ mod tests {
 
     /// The pieces of a log into which output goes after `before` has been pushed: stream, cursor, bytes.
     async fn logged(limit: usize, before: &[(usize, &[u8])]) -> (Vec<(usize, u64, Vec<u8>)>, u64) {
-        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/nonexistent".into())), 1 << 20);
+        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/dev/null/nonexistent".into())), 1 << 20);
         let mut capture = Capture::new(Reader::default(), limit, None, None);
         before.iter().for_each(|(stream, bytes)| capture.push(*stream, bytes, &mut Nothing));
         capture.log_to(log.clone());
@@ -241,5 +267,20 @@ mod tests {
         assert_eq!(cut, (vec![piece(0, 0, b"ab"), piece(1, 2, b"x"), piece(0, 9, b"ij")], 6));
         assert_eq!(logged(0, &[(0, b"abc"), (1, b"de")]).await, (vec![], 5));
         assert_eq!(logged(100, &[]).await, (vec![], 0));
+    }
+
+    #[tokio::test]
+    async fn a_report_has_the_output_so_far_and_the_rest_is_only_logged() {
+        let log = ProcessLog::new(&Arc::new(StateDirectory::new("/dev/null/nonexistent".into())), 1 << 20);
+        let mut capture = Capture::new(Reader::default(), 4, None, None);
+        capture.push(0, b"abcdef", &mut Nothing);
+        capture.push(1, b"x", &mut Nothing);
+        capture.log_to(log.clone());
+        let (mut outcome, mut end) = (Outcome::default(), Outcome::default());
+        capture.report(&mut outcome, &mut Nothing);
+        assert_eq!((&outcome.stdout[..], &outcome.stderr[..], outcome.dropped), (&b"abef"[..], &b"x"[..], (2, 0)));
+        capture.push(0, b"later", &mut Nothing);
+        capture.finish(&mut end, &mut Nothing);
+        assert_eq!((&end.stdout[..], end.dropped), (&b""[..], (5, 0)));
     }
 }

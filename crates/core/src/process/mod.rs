@@ -7,6 +7,7 @@ mod registry;
 mod request;
 mod stats;
 pub mod terminal;
+mod wait_for;
 mod waiting;
 
 pub use hold::Hold;
@@ -14,21 +15,22 @@ pub use pump::pump;
 pub use registry::Registry;
 pub use request::{DetachRequest, DetachedProcess, NewProcess, StartRequest, Starter};
 pub use stats::Stats;
+pub use wait_for::{Conditions, First};
 pub use waiting::{How, Waiting};
 
 use crate::error::{Code, Error};
-use crate::exec::{Chunk, KillPolicy};
+use crate::exec::{Chunk, InputWriter, KillPolicy, Outcome};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::Asked;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 use terminal::Terminal;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 
 /// The error of a query whose processes cannot be looked up, for example because this process has no descriptor left.
 fn unseen(error: &io::Error) -> Error {
@@ -113,10 +115,15 @@ pub struct Process {
     pub hold: Option<Hold>,
     /// Whether the process is forgotten some time after its end.
     pub auto_cleanup: bool,
+    /// Whether the log has everything from the beginning.
+    pub keeps_log: bool,
+    /// It is a command in the foreground of its session.
+    is_command: AtomicBool,
     life: watch::Sender<Life>,
     /// Its key in the session, once it has one, and the pending termination request.
     fate: Mutex<Fate>,
-    writer: Mutex<Option<mpsc::UnboundedSender<Chunk>>>,
+    /// Its streamed input, if it has one.
+    writer: Option<InputWriter>,
     terminal: Mutex<Option<Terminal>>,
     /// The inode of the pipe that is its standard input.
     input: OnceLock<u64>,
@@ -139,15 +146,17 @@ impl Process {
             log,
             hold: new.window.map(Hold::new),
             auto_cleanup: new.auto_cleanup,
+            keeps_log: true,
+            is_command: AtomicBool::new(false),
             life: watch::Sender::default(),
             fate: Mutex::default(),
-            writer: Mutex::new(new.writer.take()),
+            writer: new.writer.take(),
             terminal: Mutex::default(),
             input: OnceLock::new(),
         }
     }
 
-    /// Creates a process for a command that is still running in the foreground.
+    /// Creates the process that a command in the foreground can become.
     pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
         Self {
             id: new.id,
@@ -157,9 +166,11 @@ impl Process {
             log,
             hold: None,
             auto_cleanup: new.auto_cleanup,
+            keeps_log: new.keeps_log,
+            is_command: AtomicBool::new(true),
             life: watch::Sender::default(),
             fate: Mutex::default(),
-            writer: Mutex::default(),
+            writer: new.writer,
             terminal: Mutex::default(),
             input: OnceLock::new(),
         }
@@ -173,6 +184,11 @@ impl Process {
     /// Records that it is running.
     pub fn born(&self, key: u64, birth: Birth) {
         self.fate().key = Some(key);
+        self.life.send_modify(|life| life.birth = Some(birth));
+    }
+
+    /// Records that a command in the foreground has begun.
+    pub fn command_begun(&self, birth: Birth) {
         self.life.send_modify(|life| life.birth = Some(birth));
     }
 
@@ -200,9 +216,41 @@ impl Process {
             (Some((Some(code), _)), None) => Exit { code: Some(code), signal: None, reason: Reason::Exit },
             (Some((None, signal)), None) => Exit { code: None, signal, reason: Reason::Signal },
         };
-        self.writer().take();
+        self.close_input();
         drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+    }
+
+    /// Whether it is a command in the foreground of its session, and no process yet.
+    pub fn is_command(&self) -> bool {
+        self.is_command.load(Ordering::Relaxed)
+    }
+
+    /// Records that the command has become a process.
+    pub fn detached(&self) {
+        self.is_command.store(false, Ordering::Relaxed);
+    }
+
+    /// Records the end of a command. No effect if it has become a process.
+    pub fn command_ended(&self, result: &Result<Outcome, Error>) {
+        if !self.is_command() {
+            return;
+        }
+        let outcome = result.as_ref().map_or_else(|error| error.outcome.as_deref(), Some);
+        let exit = match outcome {
+            None => Exit { code: None, signal: None, reason: Reason::Lost },
+            Some(Outcome { exit_code: code, signal, timed_out, canceled, output_limited, .. }) => {
+                let reason = match (timed_out, canceled | output_limited, signal) {
+                    (true, ..) => Reason::Timeout,
+                    (_, true, _) => Reason::Killed,
+                    (_, _, Some(_)) => Reason::Signal,
+                    (_, _, None) => Reason::Exit,
+                };
+                Exit { code: *code, signal: *signal, reason }
+            }
+        };
+        self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+        self.log.end();
     }
 
     /// Resolves once it has ended.
@@ -247,13 +295,13 @@ impl Process {
 
     /// True while its standard input is open.
     pub fn takes_input(&self) -> bool {
-        self.writer().as_ref().is_some_and(|writer| !writer.is_closed())
+        self.writer.as_ref().is_some_and(InputWriter::is_open)
     }
 
     /// Sends a chunk to standard input. A chunk that cannot be delivered is dropped.
     pub fn write(&self, chunk: Chunk) {
-        if let Some(writer) = self.writer().as_ref() {
-            let _ = writer.send(chunk);
+        if let Some(writer) = &self.writer {
+            writer.send(chunk);
         }
     }
 
@@ -280,15 +328,13 @@ impl Process {
 
     /// Closes standard input.
     pub fn close_input(&self) {
-        self.writer().take();
+        if let Some(writer) = &self.writer {
+            writer.close();
+        }
     }
 
     fn fate(&self) -> MutexGuard<'_, Fate> {
         self.fate.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn writer(&self) -> MutexGuard<'_, Option<mpsc::UnboundedSender<Chunk>>> {
-        self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Process, Reason};
 use crate::error::{Code, Error};
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -19,6 +19,8 @@ const ALWAYS_KEPT: usize = 100;
 #[derive(Default)]
 pub struct Registry {
     all: Mutex<VecDeque<Arc<Process>>>,
+    /// The commands that are no processes, by their numbers.
+    commands: Mutex<HashMap<u64, Arc<Process>>>,
     /// The sandbox was destroyed.
     over: AtomicBool,
 }
@@ -39,6 +41,16 @@ impl Registry {
         Ok(())
     }
 
+    /// Adds a command, which is not listed.
+    pub fn add_command(&self, command: Arc<Process>) {
+        self.commands().insert(command.number, command);
+    }
+
+    /// Forgets a command.
+    pub fn forget_command(&self, number: u64) {
+        self.commands().remove(&number);
+    }
+
     /// Lists all processes.
     pub fn all(&self) -> Vec<Arc<Process>> {
         let mut all = self.lock();
@@ -57,7 +69,7 @@ impl Registry {
     /// `PROCESS_NOT_FOUND`; `SANDBOX_DESTROYED` after [`Registry::clear`].
     pub fn get(&self, number: u64, id: &str) -> Result<Arc<Process>, Error> {
         let found = self.lock().iter().find(|process| process.number == number).cloned();
-        found.ok_or_else(|| match self.over.load(Ordering::Relaxed) {
+        found.or_else(|| self.commands().get(&number).cloned()).ok_or_else(|| match self.over.load(Ordering::Relaxed) {
             true => Error::sandbox_destroyed(),
             false => Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")),
         })
@@ -93,6 +105,11 @@ impl Registry {
         let mut all = self.lock();
         self.over.store(true, Ordering::Relaxed);
         all.clear();
+        self.commands().clear();
+    }
+
+    fn commands(&self) -> MutexGuard<'_, HashMap<u64, Arc<Process>>> {
+        self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, VecDeque<Arc<Process>>> {

@@ -2,11 +2,10 @@
 
 use super::{Process, terminal};
 use crate::error::Error;
-use crate::exec::{Chunk, Command, Input, KillPolicy};
+use crate::exec::{Command, Input, InputWriter, KillPolicy};
 use crate::limits::{Enforcement, Limits};
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::sync::mpsc;
 
 /// A process to start.
 pub struct NewProcess {
@@ -27,7 +26,7 @@ pub struct NewProcess {
     /// Standard input.
     pub input: Input,
     /// The sending end of a streamed input.
-    pub writer: Option<mpsc::UnboundedSender<Chunk>>,
+    pub writer: Option<InputWriter>,
     /// One pipe for both streams: all output is standard output, in the exact order.
     pub merge_output: bool,
     /// Size of a terminal that replaces the three streams.
@@ -56,14 +55,18 @@ pub struct StartRequest {
     pub attempts: u32,
 }
 
-/// The process that a running command is to become.
+/// The process that a command can become.
 pub struct DetachedProcess {
-    /// Unique in the sandbox.
+    /// Unique in the sandbox when the command becomes a process.
     pub id: String,
     /// The command as displayed.
     pub shown: String,
+    /// The sending end of the command's streamed input.
+    pub writer: Option<InputWriter>,
     /// Bytes of log kept.
     pub log_limit: u64,
+    /// The log begins with the command, and not when it becomes a process.
+    pub keeps_log: bool,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
 }
@@ -74,6 +77,9 @@ pub struct DetachRequest {
     pub command: u64,
     /// The process that records its progress.
     pub process: std::sync::Arc<Process>,
+    /// Whether the command is answered now, with its result so far. Its timeout then goes on for the process. Otherwise the
+    /// command is answered when the process has ended, and has no timeout any more.
+    pub ends_call: bool,
     /// Receives the outcome.
     pub starter: Starter,
 }

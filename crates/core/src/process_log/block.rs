@@ -4,6 +4,7 @@
 //! the block limits bytes and marks together.
 
 use super::Piece;
+use super::lines::Lines;
 use crate::exec::OutputStream;
 
 /// Size of a header: `start`, the number of marks and the number of bytes.
@@ -42,17 +43,24 @@ impl Mark {
 }
 
 /// Contiguous bytes from `start` on. The first mark is at offset 0, unless the block is empty.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     start: u64,
+    /// At its start. Not in the file.
+    lines: Lines,
     bytes: Vec<u8>,
     marks: Vec<Mark>,
 }
 
 impl Block {
     /// Creates an empty block. Allocates nothing.
-    pub fn new(start: u64) -> Self {
-        Self { start, bytes: Vec::new(), marks: Vec::new() }
+    pub fn new(start: u64, lines: Lines) -> Self {
+        Self { start, lines, bytes: Vec::new(), marks: Vec::new() }
+    }
+
+    /// The lines of the log at its start. Unknown to a block that was read from the file.
+    pub fn lines(&self) -> Lines {
+        self.lines
     }
 
     /// Offset of the first byte in the whole log.
@@ -101,11 +109,20 @@ impl Block {
     }
 
     /// Begins an empty block in the memory of this one.
-    pub fn reuse(mut self, start: u64) -> Self {
+    pub fn reuse(mut self, start: u64, lines: Lines) -> Self {
         self.bytes.clear();
         self.marks.clear();
         self.start = start;
+        self.lines = lines;
         self
+    }
+
+    /// Its pieces in order, each with the offset of its first byte in the whole log.
+    pub fn pieces(&self) -> impl Iterator<Item = (OutputStream, u64, &[u8])> {
+        self.marks.iter().enumerate().map(|(index, mark)| {
+            let end = self.marks.get(index + 1).map_or(self.bytes.len(), |next| next.offset());
+            (mark.stream(), self.start + mark.offset() as u64, &self.bytes[mark.offset()..end])
+        })
     }
 
     /// Copies at most `most` bytes from offset `from`, which lies in this block, as at most `pieces` pieces. Returns
@@ -157,12 +174,6 @@ impl Block {
     pub fn memory(&self) -> usize {
         size_of::<Self>() + self.bytes.capacity() + self.marks.capacity() * MARK_BYTES
     }
-
-    /// The number of pieces.
-    #[cfg(test)]
-    pub fn pieces(&self) -> usize {
-        self.marks.len()
-    }
 }
 
 /// The beginning of an encoded block.
@@ -189,7 +200,7 @@ impl Header {
     pub fn block(&self, mut body: Vec<u8>) -> Block {
         let bytes = body.split_off(self.marks as usize * MARK_BYTES);
         let marks = body.chunks_exact(MARK_BYTES).map(|mark| Mark(mark.iter().rev().fold(0, join))).collect();
-        Block { start: self.start, bytes, marks }
+        Block { start: self.start, lines: Lines::default(), bytes, marks }
     }
 }
 
@@ -205,7 +216,7 @@ mod tests {
     const SIZE: usize = 1024;
 
     fn sample() -> Block {
-        let mut block = Block::new(100);
+        let mut block = Block::new(100, Lines::default());
         for (stream, bytes, time_ms) in [(Stdout, "ab", 5), (Stdout, "cd", 15), (Stdout, "ef", 16), (Stderr, "gh", 16)]
         {
             assert_eq!(block.push(SIZE, stream, bytes.as_bytes(), time_ms), 2);
@@ -237,7 +248,7 @@ mod tests {
 
     #[test]
     fn takes_what_fits_with_its_mark() {
-        let mut block = Block::new(0);
+        let mut block = Block::new(0, Lines::default());
         let size = HEADER_BYTES + 2 * MARK_BYTES + 5;
         assert_eq!(block.push(size, Stdout, b"abc", 1), 3);
         assert_eq!(block.push(size, Stderr, b"abc", 1), 2);

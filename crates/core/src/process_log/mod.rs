@@ -7,16 +7,21 @@
 //! A slow disk slows the process down that prints, and nothing else: only threads that may block touch the file.
 
 mod block;
+mod lines;
 #[cfg(test)]
 mod model;
+mod search;
+#[cfg(test)]
+mod search_tests;
 mod spill;
 mod store;
 mod unnamed;
 
 use crate::error::Error;
 use crate::exec::OutputStream;
+pub use search::{FoundLine, FoundLines, LineQuery};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{Batch, Next, Reading, SHAPE, Shape, Store};
 use tokio::sync::watch;
 pub use unnamed::StateDirectory;
@@ -136,9 +141,34 @@ impl ProcessLog {
         let _ = progress.wait_for(|_| !self.store().is_full()).await;
     }
 
+    /// Whether the process has ended.
+    pub fn has_ended(&self) -> bool {
+        self.shared.progress.borrow().ended
+    }
+
+    /// Waits until no output has arrived for this time, from now on. Never resolves once the process has ended. Cancel-safe.
+    pub async fn idle(&self, time: Duration) {
+        let mut progress = self.shared.progress.subscribe();
+        loop {
+            let end = progress.borrow_and_update().end;
+            let more = progress.wait_for(|progress| progress.end > end || progress.ended);
+            if tokio::time::timeout(time, more).await.is_err() {
+                return;
+            }
+            if self.has_ended() {
+                return std::future::pending().await;
+            }
+        }
+    }
+
     /// Marks the end: the process has ended and the content of its pipes has been pushed.
     pub fn end(&self) {
         self.shared.progress.send_modify(|progress| progress.ended = true);
+    }
+
+    /// When the last output arrived, by the wall clock, in milliseconds since the epoch. `None` before the first.
+    pub fn last_ms(&self) -> Option<u64> {
+        self.store().last_ms()
     }
 
     /// The number of bytes kept.
@@ -212,10 +242,9 @@ fn now_ms() -> u64 {
 mod tests {
     use super::*;
     use OutputStream::{Stderr, Stdout};
-    use std::time::Duration;
 
     fn nowhere() -> Arc<StateDirectory> {
-        Arc::new(StateDirectory::new("/nonexistent".into()))
+        Arc::new(StateDirectory::new("/dev/null/nonexistent".into()))
     }
 
     fn log() -> ProcessLog {

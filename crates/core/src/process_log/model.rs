@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// A linear congruential generator (Knuth's MMIX): the same numbers in every run.
-struct Random(u64);
+pub struct Random(pub u64);
 
 impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
+    /// A number from 0 up to, but not including, the bound.
+    pub fn below(&mut self, bound: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % bound
     }
@@ -63,7 +64,7 @@ impl Model {
     }
 }
 
-fn at(path: &Path) -> Arc<StateDirectory> {
+pub fn at(path: &Path) -> Arc<StateDirectory> {
     Arc::new(StateDirectory::new(path.into()))
 }
 
@@ -167,7 +168,7 @@ fn memory_is_bounded_whatever_comes() {
 
 #[test]
 fn little_output_takes_little_memory_and_no_file() {
-    let mut store = Store::new(&at(Path::new("/nonexistent")), 64 << 20, SHAPE);
+    let mut store = Store::new(&at(Path::new("/dev/null/nonexistent")), 64 << 20, SHAPE);
     store.push(Stdout, b"a line\n", 0);
     assert!(store.memory() < 1024);
 }

@@ -123,7 +123,7 @@ mod tests {
     }
 
     fn block(start: u64, bytes: &str) -> Block {
-        let mut block = Block::new(start);
+        let mut block = Block::new(start, Default::default());
         assert_eq!(block.push(SIZE, Stdout, bytes.as_bytes(), 1), bytes.len());
         block
     }
@@ -165,7 +165,7 @@ mod tests {
         file.set_len(2 * SIZE as u64).unwrap();
         // SAFETY: a plain fcntl call on an open descriptor.
         assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_GROW) }, 0);
-        let spill = Spill::new(&at(Path::new("/nonexistent")), SIZE, 9);
+        let spill = Spill::new(&at(Path::new("/dev/null/nonexistent")), SIZE, 9);
         spill.0.file.set(file).unwrap();
         spill
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn a_file_that_can_not_be_read_is_an_error() {
-        let spill = Spill::new(&at(Path::new("/nonexistent")), SIZE, 9);
+        let spill = Spill::new(&at(Path::new("/dev/null/nonexistent")), SIZE, 9);
         spill.0.file.set(File::options().write(true).open("/dev/null").unwrap()).unwrap();
         let slot = spill.take_slot().unwrap();
         slot.write(&block(0, "0123456789")).unwrap();

@@ -7,11 +7,13 @@
 //! Nothing here waits for the file: [`Batch::write`] and [`Fetch::run`] do, and their callers hold no lock.
 
 use super::block::Block;
+use super::lines::Lines;
 use super::spill::{Slot, Spill};
 use super::unnamed::StateDirectory;
 use super::{LogSlice, Piece};
 use crate::exec::OutputStream;
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 /// Sizes of the parts.
@@ -48,6 +50,10 @@ pub struct Store {
     limit: u64,
     first: u64,
     end: u64,
+    /// At the end.
+    lines: Lines,
+    /// When the last output arrived.
+    last_ms: Option<u64>,
     /// The next byte does not follow the last block.
     has_gap: bool,
     /// In the file.
@@ -66,7 +72,48 @@ pub struct Store {
 struct Written {
     start: u64,
     end: u64,
+    lines: Lines,
     slot: Arc<Slot>,
+}
+
+/// A block, for a reader of lines.
+pub struct Part {
+    /// At its start.
+    pub lines: Lines,
+    /// Its bytes before this offset have been dropped.
+    pub first: u64,
+    block: Stored,
+}
+
+enum Stored {
+    Memory(Arc<Block>),
+    File(Written),
+}
+
+impl Part {
+    /// The block. May block.
+    pub fn read(self) -> io::Result<Arc<Block>> {
+        match self.block {
+            Stored::Memory(block) => Ok(block),
+            Stored::File(written) => written.slot.read().map(Arc::new),
+        }
+    }
+
+    /// Offset of its first byte.
+    pub fn start(&self) -> u64 {
+        match &self.block {
+            Stored::Memory(block) => block.start(),
+            Stored::File(written) => written.start,
+        }
+    }
+
+    /// Offset after its last byte.
+    pub fn end(&self) -> u64 {
+        match &self.block {
+            Stored::Memory(block) => block.end(),
+            Stored::File(written) => written.end,
+        }
+    }
 }
 
 /// Blocks that must leave memory, with their slots. A block without a slot could not be written.
@@ -91,7 +138,20 @@ impl Store {
     pub fn new(directory: &Arc<StateDirectory>, limit: u64, shape: Shape) -> Self {
         let spill = Spill::new(directory, shape.block_size, slots(limit, shape.block_size));
         let (older, recent, spare) = (VecDeque::new(), VecDeque::new(), Vec::new());
-        Self { shape, limit, first: 0, end: 0, has_gap: false, older, recent, is_writing: false, spare, spill }
+        Self {
+            shape,
+            limit,
+            first: 0,
+            end: 0,
+            lines: Lines::default(),
+            last_ms: None,
+            has_gap: false,
+            older,
+            recent,
+            is_writing: false,
+            spare,
+            spill,
+        }
     }
 
     /// Offset after the last byte.
@@ -106,6 +166,7 @@ impl Store {
 
     /// Appends bytes that arrived at `time_ms`.
     pub fn push(&mut self, stream: OutputStream, mut bytes: &[u8], time_ms: u64) {
+        self.last_ms = Some(time_ms);
         while !bytes.is_empty() {
             let size = self.shape.block_size;
             let last = self.recent.back_mut().filter(|_| !self.has_gap).and_then(Arc::get_mut);
@@ -113,6 +174,7 @@ impl Store {
             if count == 0 {
                 self.open_block();
             }
+            self.lines.add(stream, self.end, &bytes[..count]);
             bytes = &bytes[count..];
             self.end += count as u64;
         }
@@ -133,7 +195,8 @@ impl Store {
         if let Some(full) = self.recent.back_mut().and_then(Arc::get_mut) {
             full.seal();
         }
-        let block = self.spare.pop().map_or_else(|| Block::new(self.end), |block| block.reuse(self.end));
+        let (end, lines) = (self.end, self.lines);
+        let block = self.spare.pop().map_or_else(|| Block::new(end, lines), |block| block.reuse(end, lines));
         self.recent.push_back(Arc::new(block));
     }
 
@@ -197,7 +260,8 @@ impl Store {
             }
             self.recent.pop_front();
             if let Some(slot) = slot {
-                self.older.push_back(Written { start: block.start(), end: block.end(), slot: Arc::new(slot) });
+                let (start, end, lines) = (block.start(), block.end(), block.lines());
+                self.older.push_back(Written { start, end, lines, slot: Arc::new(slot) });
             }
             if self.recent.len() + self.spare.len() <= self.shape.memory_blocks + MOST_UNWRITTEN {
                 self.spare.extend(Arc::try_unwrap(block));
@@ -249,6 +313,46 @@ impl Store {
         Next::Done(reading.slice)
     }
 
+    /// When the last output arrived.
+    pub fn last_ms(&self) -> Option<u64> {
+        self.last_ms
+    }
+
+    /// The lines at the end.
+    pub fn lines(&self) -> Lines {
+        self.lines
+    }
+
+    /// The first kept block with a byte at or after this offset.
+    pub fn part(&self, cursor: u64) -> Option<Part> {
+        let first = self.first;
+        let cursor = cursor.max(first);
+        let index = self.older.partition_point(|block| block.end <= cursor);
+        if let Some(written) = self.older.get(index) {
+            return Some(Part { lines: written.lines, first, block: Stored::File(written.clone()) });
+        }
+        let index = self.recent.partition_point(|block| block.end() <= cursor);
+        let block = self.recent.get(index)?;
+        // The last block is copied: more output goes into it.
+        let is_last = index + 1 == self.recent.len();
+        let copy = if is_last { Arc::new(Block::clone(block)) } else { Arc::clone(block) };
+        Some(Part { lines: copy.lines(), first, block: Stored::Memory(copy) })
+    }
+
+    /// An offset at or before the beginning of this line, from which on all lines can be told: where a block begins, if
+    /// the line is not complete before it, and no line that is open there has begun earlier.
+    pub fn offset_before(&self, line: u64) -> u64 {
+        let is_before = |lines: Lines| lines.complete < line;
+        let older = self.older.partition_point(|block| is_before(block.lines));
+        let recent = self.recent.partition_point(|block| is_before(block.lines()));
+        let last = match (older.checked_sub(1), recent.checked_sub(1)) {
+            (_, Some(index)) => self.recent.get(index).map(|block| (block.start(), block.lines())),
+            (Some(index), None) => self.older.get(index).map(|block| (block.start, block.lines)),
+            (None, None) => None,
+        };
+        last.map_or(0, |(start, lines)| lines.open.into_iter().flatten().fold(start, u64::min))
+    }
+
     /// Bytes of memory in use, without the allocator's overhead.
     #[cfg(test)]
     pub fn memory(&self) -> usize {
@@ -260,7 +364,7 @@ impl Store {
     /// Pieces in memory.
     #[cfg(test)]
     pub fn pieces(&self) -> usize {
-        self.recent.iter().map(|block| block.pieces()).sum()
+        self.recent.iter().map(|block| block.pieces().count()).sum()
     }
 }
 

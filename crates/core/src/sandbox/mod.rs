@@ -165,6 +165,15 @@ impl Sandbox {
         }
     }
 
+    /// Makes the process that a command can become, for its request. `None` if there is no such session.
+    pub fn command(&self, session: &str, new: DetachedProcess) -> Option<Arc<Process>> {
+        let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
+        let owner = Box::new(self.session(session).ok()?.downgrade());
+        let process = Arc::new(Process::of_command(new, owner, log));
+        self.inner.processes.add_command(Arc::clone(&process));
+        Some(process)
+    }
+
     /// Interrupts a command; see [`Handle::interrupt`].
     pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
         if let Some(Open { handle, .. }) = self.lock().open.get(session) {
@@ -200,22 +209,20 @@ impl Sandbox {
         &self,
         session: &str,
         command: u64,
-        new: DetachedProcess,
+        process: Arc<Process>,
+        ends_call: bool,
         done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
     ) {
-        let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
         let filed = self.session(session).and_then(|handle| {
-            let owner = Box::new(handle.downgrade());
-            let process = Arc::new(Process::of_command(new, owner, log));
             self.inner.processes.add(Arc::clone(&process))?;
-            Ok((handle, process))
+            Ok(handle)
         });
-        let (handle, process) = match filed {
-            Ok(filed) => filed,
+        let handle = match filed {
+            Ok(handle) => handle,
             Err(error) => return done(Err(error)),
         };
         let starter = self.starter(&process, done);
-        handle.detach(DetachRequest { command, process, starter });
+        handle.detach(DetachRequest { command, process, ends_call, starter });
     }
 
     /// Reports the outcome of a start. A process that could not be started is not kept.

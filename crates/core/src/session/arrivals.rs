@@ -91,7 +91,7 @@ impl Session {
             Received::Reply(Reply::Promoted { .. }) => self.events.push_back(Event::Promoted),
             Received::Reply(Reply::Ending { .. }) => self.events.extend(self.foreground.owed().map(Event::TrapRuns)),
             Received::Reply(Reply::Forked { id, result, flags }) => self.forked(id, result, flags),
-            Received::Reply(Reply::Begun { .. }) => self.foreground.announce(self.shell.pid()),
+            Received::Reply(Reply::Begun { .. }) => self.announce_command(),
         }
     }
 

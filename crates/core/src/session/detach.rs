@@ -13,7 +13,7 @@ use super::foreground::{Remains, Running};
 use crate::error::{Code, Error};
 use crate::exec::{KillPolicy, Outcome};
 use crate::process::pump::{Status, log_rest};
-use crate::process::{Birth, DetachRequest, Process, Reason, Starter};
+use crate::process::{Birth, DetachRequest, Process, Reason, Starter, end_after};
 use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
 use crate::shell::listener;
@@ -28,6 +28,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// The processes of a session that were commands.
 #[derive(Default)]
@@ -45,6 +46,8 @@ struct Command {
     request: u64,
     kill: KillPolicy,
     started_at: SystemTime,
+    /// When it times out.
+    deadline: Option<Instant>,
     /// Roots of older trees.
     spare: Vec<Pid>,
     /// The shell had ended before the supervisor could make it a process: its exit code and its signal.
@@ -162,7 +165,7 @@ impl Session {
     /// Makes the running command with its shell a process, and the standby the shell.
     pub(super) fn detach_command(&mut self, ticket: Ticket) {
         let (Some(request), Some(mut command)) = (self.detaching.take(), self.foreground.take(ticket)) else { return };
-        let DetachRequest { process, starter, .. } = request;
+        let DetachRequest { process, ends_call, starter, .. } = request;
         self.foreground.take_owed();
         self.clear_command_timers(ticket);
         self.pace.command_ended(command.elapsed());
@@ -178,6 +181,7 @@ impl Session {
         if let Some(pipe) = command.input() {
             process.set_input(pipe);
         }
+        process.detached();
         command.log_to(process.log.clone());
         let spare = self.foreground.take_spared();
         let detached = Command {
@@ -188,6 +192,7 @@ impl Session {
             request: command.request().id,
             kill: command.kill_policy(),
             started_at: command.started_at(),
+            deadline: command.deadline().filter(|_| ends_call),
             spare: spare.clone(),
             died: None,
             starter: Some(starter),
@@ -196,6 +201,9 @@ impl Session {
         let end = self.add_detached(key);
         let denials = self.enclosure.proxied().map(|proxied| proxied.denials.take()).unwrap_or_default();
         let outcome = Outcome { cwd: self.cwd.clone(), denials, ..Outcome::default() };
+        if ends_call {
+            command.answer(outcome.clone());
+        }
         tokio::spawn(carry_on(command, process, report, end, outcome));
         let command = (!self.plain.is_engine()).then_some(number);
         self.ask(&Order::Detach { key, mark: self.mark(key), command, spare });
@@ -207,10 +215,14 @@ impl Session {
         let Some(command) = self.detached.0.get_mut(&key) else { return };
         let (starter, died, spare) = (command.starter.take(), command.died, std::mem::take(&mut command.spare));
         let (process, at) = (Arc::clone(&command.process), command.started_at);
+        let (deadline, kill) = (command.deadline, command.kill);
         let known = identity.or(command.shell.map(|pid| Identity { pid, start_ticks: 0 }));
         let Some(root) = known else { return };
         let tree = Tree { spare, ..self.tree(key, root, group) };
         process.born(key, Birth { pid: root.pid, at, tree });
+        if let Some(deadline) = deadline {
+            end_after(Arc::clone(&process), deadline.saturating_duration_since(Instant::now()), kill);
+        }
         if identity.is_none() {
             let (code, signal) = died.unwrap_or_default();
             let status = Status { code, signal, out_of_memory: false, asked: Asked::No };
@@ -243,15 +255,10 @@ async fn carry_on(
 ) {
     let log = &process.log;
     let status = loop {
-        let next = async {
-            // On a slow disk the process waits, as if it wrote to the file itself.
-            log.room().await;
-            command.read_output().await;
-        };
         tokio::select! {
             biased;
             status = &mut ended => break status.ok(),
-            () = next => {}
+            () = command.read_output() => {}
         }
     };
     let Remains { request, mut outcome, pipes, .. } = command.finish(outcome, true);

@@ -7,6 +7,7 @@ use super::streams::OutputPipes;
 use crate::exec::{ExecRequest, Input, KillPolicy, Outcome, Sink};
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
+use crate::process::Process;
 use crate::process_log::ProcessLog;
 use crate::shell::state::Ticket;
 use nacre_containment::pid::Pid;
@@ -144,6 +145,11 @@ impl Foreground {
         self.spare = roots.unwrap_or_default();
     }
 
+    /// The processes that are older than the running command.
+    pub(super) fn spared(&self) -> Vec<Pid> {
+        self.spare.clone()
+    }
+
     /// Takes the processes that are older than the running command.
     pub(super) fn take_spared(&mut self) -> Vec<Pid> {
         std::mem::take(&mut self.spare)
@@ -249,7 +255,10 @@ impl Running {
         let pipe = stdin.as_ref().and_then(StdinEnd::pipe);
         let feeder = stdin.map(|end| stdin::feed(end, input));
         let (reader, writers) = output.into_parts();
-        let capture = Capture::new(reader, request.max_buffer, request.output_limit, request.live.clone());
+        let mut capture = Capture::new(reader, request.max_buffer, request.output_limit, request.live.clone());
+        if let Some(process) = request.process.as_ref().filter(|process| process.keeps_log) {
+            capture.keep_log(process.log.clone());
+        }
         Self {
             ticket,
             request,
@@ -300,6 +309,11 @@ impl Running {
         &self.request
     }
 
+    /// The process that it can become.
+    pub(super) fn process(&self) -> Option<Arc<Process>> {
+        self.request.process.clone()
+    }
+
     /// When it started, by the wall clock.
     pub(super) fn started_at(&self) -> SystemTime {
         self.started_at
@@ -313,6 +327,17 @@ impl Running {
     /// Logs its output, with what was kept of the output so far.
     pub(super) fn log_to(&mut self, log: ProcessLog) {
         self.capture.log_to(log);
+    }
+
+    /// Answers its caller with the result so far. Later output is only logged.
+    pub(super) fn answer(&mut self, mut outcome: Outcome) {
+        let mut sink = self.request.sink.take();
+        self.capture.report(&mut outcome, &mut sink);
+        // The limit of the output ends with the call.
+        outcome.output_limited = false;
+        outcome.started_at = Some(self.started_at);
+        outcome.duration = self.begun.elapsed();
+        sink.finished(Ok(outcome));
     }
 
     /// Waits for output and reads it. Cancel-safe.

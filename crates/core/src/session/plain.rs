@@ -242,7 +242,7 @@ impl Session {
 
     /// Handles the start of a command's bash, which is reported before any output.
     fn plain_started(&mut self) {
-        self.foreground.announce(self.shell.pid());
+        self.announce_command();
         self.watch_output();
     }
 

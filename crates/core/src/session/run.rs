@@ -10,10 +10,14 @@ use super::streams::{env_of, null_streams};
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
+use crate::process::Birth;
 use crate::shell::channel::Channel;
 use crate::shell::event::{Event, Source};
 use crate::shell::state::{Cause, Ticket};
+use crate::supervisor::PidHold;
+use nacre_containment::pid::Identity;
 use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::tree::Tree;
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::Order;
 use std::io;
@@ -76,12 +80,32 @@ impl Session {
         let is_live = command.is_live();
         self.foreground.begin(command);
         if !can_be_refused {
-            self.foreground.announce(self.shell.pid());
+            self.announce_command();
         }
         self.watch_output();
         if !is_live {
             self.pace.command_sent();
         }
+    }
+
+    /// Announces that the running command has begun, or certainly will.
+    pub(super) fn announce_command(&mut self) {
+        let shell = self.shell.pid();
+        self.foreground.announce(shell);
+        let Some(command) = self.foreground.command() else { return };
+        let (Some(pid), Some(process), at) = (shell, command.process(), command.started_at()) else { return };
+        if let Some(pipe) = command.input() {
+            process.set_input(pipe);
+        }
+        let tree = Tree {
+            root: Identity { pid, start_ticks: 0 },
+            group: self.supervision.foreground_group(),
+            // Carried by no process: the members are found by the other signs.
+            mark: "-".into(),
+            guardian: self.supervision.last().map_or(pid, PidHold::pid),
+            spare: self.foreground.spared(),
+        };
+        process.command_begun(Birth { pid, at, tree });
     }
 
     /// Answers a command that did not reach a shell.
@@ -184,7 +208,7 @@ impl Session {
         let id = self.numbers.next();
         let order = Order::KillForeground {
             id,
-            command: self.numbers.command(),
+            command: (!self.plain.is_engine()).then_some(self.numbers.command()),
             signal,
             grace_ms: grace.as_millis() as u64,
             spare: self.foreground.begin_ladder(id, signal),

@@ -204,6 +204,7 @@ pub fn request(text: &str, end: std::sync::mpsc::Sender<Result<Outcome, Error>>)
         input: Input::None,
         merge_output: false,
         live: None,
+        process: None,
         sink: SureSink::new(End(end)),
     }
 }

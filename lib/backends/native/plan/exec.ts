@@ -4,6 +4,7 @@ import type { NativeExec, NativeExecExtras } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../calls/exec.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
+import { planDetached } from './process.js'
 
 /** A sandbox's defaults for all of its commands. */
 export interface ExecDefaults {
@@ -20,10 +21,12 @@ export interface ExecPlan {
   request: NativeExec
   /** The command as the result shows it. */
   command: string
-  input: CheckedInput | undefined
+  input: CheckedInput | 'pipe' | undefined
   signal: AbortSignal | undefined
   stripFinalNewline: boolean
   check: boolean
+  /** Milliseconds until a running command becomes a process. */
+  detachAfter: number | undefined
   onPid: ExecRequest['onPid']
 }
 
@@ -31,7 +34,10 @@ export interface ExecPlan {
 export function planExec(
   exec: ExecRequest,
   defaults: ExecDefaults,
-  live: Pick<NativeExecExtras, 'events' | 'window'> = { events: areLive(exec.callbacks) },
+  live: Pick<NativeExecExtras, 'events' | 'process' | 'window'> = {
+    events: areLive(exec.callbacks),
+    process: exec.values.detachAfter === undefined ? undefined : planDetached(exec.shown, undefined),
+  },
 ): ExecPlan {
   const { command, sessionId, encoding, values } = exec
   const { input, signal } = values
@@ -54,7 +60,7 @@ export function planExec(
       inputBytes: input instanceof Uint8Array ? input : undefined,
       mergeOutput: values.mergeOutput,
       outputLimit: values.outputLimit,
-      start: exec.onPid && true,
+      start: (exec.onPid ?? values.detachAfter) === undefined ? undefined : true,
       ...live,
     }),
   }
@@ -65,6 +71,7 @@ export function planExec(
     signal,
     stripFinalNewline: values.stripFinalNewline ?? stripFinalNewline.default,
     check: values.check ?? check.default,
+    detachAfter: values.detachAfter,
     onPid: exec.onPid,
   }
 }
@@ -72,7 +79,8 @@ export function planExec(
 /** Plans a run whose output is read while it runs. */
 export function planStream(exec: ExecRequest, defaults: ExecDefaults): ExecPlan {
   const maxBuffer = exec.wholeResult ? defaults.maxBuffer : defaults.streamMaxBuffer
-  return planExec(exec, { ...defaults, maxBuffer }, { events: true, window: exec.bounds?.window })
+  const process = planDetached(exec.shown, exec.values.logLimit)
+  return planExec(exec, { ...defaults, maxBuffer }, { events: true, window: exec.bounds?.window, process })
 }
 
 /** Undefined for most commands, which have none of these options. `Object.values` would be slower. */
@@ -84,7 +92,7 @@ function unlessPlain(extras: NativeExecExtras): NativeExecExtras | undefined {
   return undefined
 }
 
-function inputKind(input: CheckedInput | undefined): NativeExecExtras['input'] {
+function inputKind(input: ExecPlan['input']): NativeExecExtras['input'] {
   if (input === undefined) return 'none'
   return input instanceof Uint8Array ? 'bytes' : 'stream'
 }

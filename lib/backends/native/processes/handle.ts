@@ -119,11 +119,16 @@ export function isOver(state: NativeProcess): boolean {
 
 /** The public form of a process. */
 export function infoOf(state: NativeProcess): ProcessInfo {
-  const { processId, pid, command, sessionId, status, startedAt, endedAt } = state
+  const { processId, pid, command, sessionId, status } = state
   const { exitCode, signal, reason } = exitOf(state)
-  const startTime = new Date(startedAt)
-  const endTime = endedAt === undefined ? null : new Date(endedAt)
-  return { id: processId, pid, command, sessionId, status, startTime, endTime, exitCode, signal, reason }
+  const dateOf = (time: number | undefined) => (time === undefined ? null : new Date(time))
+  return {
+    ...{ id: processId, pid, command, sessionId, status },
+    startTime: new Date(state.startedAt),
+    endTime: dateOf(state.endedAt),
+    lastOutputAt: dateOf(state.lastOutputAt),
+    ...{ exitCode, signal, reason },
+  }
 }
 
 /** The public form of a process's end. */

@@ -7,24 +7,29 @@ import { within } from '../../../base/waiting.js'
 import type {
   Encoding,
   LogEvent,
+  LogLines,
   LogMatch,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
   ProcessStats,
   ProcessWaiting,
+  WaitEnd,
 } from '../../../calls/index.js'
-import type { KillRequest, LogStreamPlan } from '../../../requests/logs.js'
-import type { LogPlan, PortPlan } from '../../../requests/waits.js'
+import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../../requests/logs.js'
+import type { LogPlan, PortPlan, WaitForPlan } from '../../../requests/waits.js'
 import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { notInTime } from './failures.js'
 import { exitOf, infoOf, type ProcessHandle } from './handle.js'
+import { readLines } from './log-lines.js'
 import { LogStream } from './log-stream.js'
 import { readWhole } from './log-text.js'
-import { waitForInput, waiting } from './wait-for-input.js'
+import { waitFor } from './wait-for.js'
+import { waitForInput } from './wait-for-input.js'
 import { waitForLog } from './wait-for-log.js'
 import { waitForPort } from './wait-for-port.js'
+import { waiting } from './waiting.js'
 import { watch } from './watch.js'
 
 export class LocalProcess implements ProcessBackend {
@@ -74,6 +79,10 @@ export class LocalProcess implements ProcessBackend {
     return readWhole(this.#engine, this.handle.ref, encoding)
   }
 
+  async logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>> {
+    return readLines(this.#engine, this.handle.ref, plan)
+  }
+
   output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined> {
     return new LogStream(this.#engine, this.#current, plan)
   }
@@ -92,6 +101,10 @@ export class LocalProcess implements ProcessBackend {
 
   async waitForPort(plan: PortPlan): Promise<void> {
     return waitForPort(this.#engine, this.handle, plan)
+  }
+
+  async waitFor(plan: WaitForPlan): Promise<WaitEnd> {
+    return waitFor(this.#engine, this.handle.ref, plan)
   }
 
   /** Resolves once the pipe took the data, so the writer waits for a process that does not read. */
@@ -127,6 +140,6 @@ export class LocalProcess implements ProcessBackend {
   }
 
   async waiting(): Promise<ProcessWaiting | null> {
-    return waiting(this.#engine, this.handle)
+    return waiting(this.#engine, this.handle.ref)
   }
 }

@@ -55,10 +55,10 @@ export class Processes {
     )
   }
 
-  /** Keeps a process that was a command. To be called while the event is handled. */
-  adopt(started: NativeProcess): LocalProcess {
+  /** Keeps a process that was a command, with its input. To be called while the event is handled. */
+  adopt(started: NativeProcess, input: 'open' | 'none'): LocalProcess {
     const { killSignal, forceKillAfterDelay } = this.#defaults
-    const request = { killSignal, forceKillAfterDelay, input: 'none' } as const
+    const request = { killSignal, forceKillAfterDelay, input }
     const handle = new ProcessHandle(this.#engine, started, { request, source: undefined })
     return this.#add(new LocalProcess(this.#engine, () => handle))
   }

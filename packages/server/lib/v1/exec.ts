@@ -2,12 +2,23 @@
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
 
-import type { Encoding, ExecEvent } from 'nacre'
-import { flag } from 'nacre/internal'
-import { command, data, endpoints, execOptions, execResult, killSignal } from 'nacre/internal/server'
+import type { Encoding, ExecEvent, ExecResult } from 'nacre'
+import { encoding, flag } from 'nacre/internal'
+import {
+  command,
+  data,
+  endpoints,
+  execOptions,
+  execResult,
+  killSignal,
+  logLinesOptions,
+  type NamedProcess,
+  waitForOptions,
+} from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
+import { openInput, withInput } from '../open-input.js'
 import { shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
@@ -17,7 +28,7 @@ const execMembers = { command, ...described(execOptions) }
 
 const streamMembers = {
   ...execMembers,
-  openInput: { ...flag, description: 'Keeps standard input open for later requests to /input.' },
+  openInput,
   byteEvents: { ...flag, description: 'Sends output events as bytes, for any encoding of the result.' },
   wholeResult: {
     ...flag,
@@ -46,8 +57,8 @@ export function addExec(define: Define, server: ServerContext): void {
     errors,
     async handle({ body, signal }) {
       const { command, ...options } = body
-      const running = runToReply(backend, command, { ...options, signal })
-      return { result: await metrics.command(running) }
+      const result = await metrics.command(runToReply(backend, command, { ...options, signal }))
+      return { result, process: await detached(server, result) }
     },
   })
   define({
@@ -59,36 +70,33 @@ export function addExec(define: Define, server: ServerContext): void {
     reply: 'events',
     errors,
     async handle({ body, signal }) {
-      const { command, openInput = false, wholeResult, byteEvents, ...options } = body
-      const { id, run } = runs.add(openInput, (queue, signal) => {
-        const input = queue === undefined ? {} : { input: queue }
-        return streamToConnection(
-          backend,
-          command,
-          { ...options, ...input, signal },
-          { wholeResult, byteEvents },
-        )
-      })
+      const { command, openInput, wholeResult, byteEvents, ...rest } = body
+      const options = withInput(rest, openInput)
+      const { id, run } = runs.add((signal) =>
+        streamToConnection(backend, command, { ...options, signal }, { wholeResult, byteEvents }),
+      )
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       const output = eventsOf(run.stream)
       metrics
         .command(run.stream.result)
         .catch(() => {})
-        .finally(() => runs.remove(id))
+        .finally(() => runs.end(id, options.logLimit !== undefined))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
-      return events(output, (event) => [encodeEvent(server, event)], [{ data: first }])
+      return events(output, async (event) => [await encodeEvent(server, event)], [{ data: first }])
     },
   })
   define({
     ...endpoints.writeToRun,
     summary: 'Writes to the input of a run, or closes it. Responds when the input is written.',
     body: shape({ data, end: flag }),
-    errors: ['RUN_NOT_FOUND'],
+    errors: ['RUN_NOT_FOUND', 'INPUT_CLOSED'],
     async handle({ params, body: { data, end }, signal }) {
-      const { input } = runs.get(params.runId)
-      if (data !== undefined) await input?.push(data, signal)
+      const { stream, inputs } = runs.get(params.runId)
       // After a disconnection, the command must not take a part of its input for all of it.
-      if (end && !signal.aborted) input?.end()
+      await Promise.all([
+        data !== undefined && inputs.take(() => stream.write(data), signal),
+        end && inputs.take(() => stream.closeStdin(), signal),
+      ])
     },
   })
   define({
@@ -111,6 +119,33 @@ export function addExec(define: Define, server: ServerContext): void {
     },
   })
   define({
+    ...endpoints.runLogs,
+    summary: 'Returns the output of a run with `logLimit` so far, until a minute after its end.',
+    query: shape({ encoding }),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, query }) => runs.log(params.runId).getLogs(query),
+  })
+  define({
+    ...endpoints.runLines,
+    summary: 'Returns lines of the output of a run with `logLimit` so far, until a minute after its end.',
+    body: shape(described(logLinesOptions)),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, body }) => runs.log(params.runId).getLogLines(body),
+  })
+  define({
+    ...endpoints.runWaiting,
+    summary: 'Finds out whether a program of a run waits for input.',
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params }) => ({ waiting: await runs.get(params.runId).stream.waiting() }),
+  })
+  define({
+    ...endpoints.runWaitFor,
+    summary: 'Waits for the first of several things: the end of a run, input, a line, no output, or a time.',
+    body: shape(described(waitForOptions)),
+    errors: ['RUN_NOT_FOUND'],
+    handle: async ({ params, body, signal }) => runs.log(params.runId).waitFor({ ...body, signal }),
+  })
+  define({
     ...endpoints.abortRun,
     summary: 'Kills a run, which then ends with `error` and the code ABORT_ERR.',
     errors: ['RUN_NOT_FOUND'],
@@ -118,15 +153,26 @@ export function addExec(define: Define, server: ServerContext): void {
   })
 }
 
-function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerEvent {
+/** The process that a command has become because of `detachAfter`. */
+async function detached(
+  { processes }: ServerContext,
+  { process }: Pick<ExecResult<Encoding>, 'process'>,
+): Promise<NamedProcess | undefined> {
+  return process && processes.show(await processes.find(process.id))
+}
+
+async function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): Promise<ServerEvent> {
   switch (event.type) {
     case 'start':
       return { data: event }
     case 'stdout':
     case 'stderr':
       return { data: { ...event, data: encodeData(event.data) } }
-    case 'complete':
-      return { data: { ...event, result: encodeReply(execResult, event.result) } }
+    case 'complete': {
+      const process = await detached(server, event.result)
+      const shown = process && encodeReply(endpoints.getProcess.reply, process)
+      return { data: { ...event, result: encodeReply(execResult, event.result), process: shown } }
+    }
     case 'error':
       return { data: errorEvent(server, event.error, 'v1') }
   }

@@ -8,7 +8,9 @@ import {
   data,
   endpoints,
   logEvent,
+  logLinesOptions,
   type ProcessBackend,
+  planLogLines,
   planLogStream,
   planLogs,
   resize,
@@ -17,6 +19,7 @@ import {
   write,
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
+import { described } from '../document.js'
 import { InTurn } from '../in-turn.js'
 import { cursorOf, queryFlag, queryNumber } from '../parameters.js'
 import { withInstance } from '../processes.js'
@@ -41,6 +44,14 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     errors: ['PROCESS_NOT_FOUND'],
     handle: async ({ params, query }) =>
       (await processes.find(params.processId)).logs(planLogs(query, 'getLogs').encoding),
+  })
+  define({
+    ...endpoints.logLines,
+    summary:
+      'Returns lines of the output of a process so far: by their numbers, or those that match an expression.',
+    body: shape(described(logLinesOptions)),
+    errors: ['PROCESS_NOT_FOUND'],
+    handle: async ({ params, body }) => (await processes.find(params.processId)).logLines(planLogLines(body)),
   })
   define({
     method: 'GET',

@@ -6,9 +6,11 @@ import { portNumber } from 'nacre/internal'
 import {
   endpoints,
   planWait,
+  planWaitFor,
   planWaitForLog,
   planWaitForPort,
   waitForLogOptions,
+  waitForOptions,
   waitForPortOptions,
   waitOptions,
 } from 'nacre/internal/server'
@@ -48,6 +50,15 @@ export function addProcessWaits(define: Define, { processes }: ServerContext): v
     body: shape(described(waitOptions)),
     handle: async ({ params, body, signal }) =>
       (await processes.find(params.processId)).waitForInput(planWait({ ...body, signal }, 'waitForInput')),
+  })
+  define({
+    ...endpoints.waitFor,
+    summary:
+      'Waits for the first of several things: the end of a process, input, a line, no output, or a time.',
+    errors: ['PROCESS_NOT_FOUND'],
+    body: shape(described(waitForOptions)),
+    handle: async ({ params, body, signal }) =>
+      (await processes.find(params.processId)).waitFor(planWaitFor({ ...body, signal })),
   })
   define({
     ...endpoints.waitForPort,

@@ -1,7 +1,7 @@
 /**
  * Background processes and services: starting, listing, ending.
  */
-import { flag, type Kind, milliseconds, OptionError, portNumber, positiveMilliseconds } from 'nacre/internal'
+import { type Kind, milliseconds, portNumber, positiveMilliseconds } from 'nacre/internal'
 import {
   command,
   endpoints,
@@ -17,13 +17,12 @@ import {
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
+import { openInput, withInput } from '../open-input.js'
 import { anyText } from '../parameters.js'
 import { withInstance } from '../processes.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { linePatternJson } from './pattern.js'
-
-const openInput = { ...flag, description: 'Keeps standard input open for later requests to /input.' }
 
 const timeout = milliseconds
 
@@ -126,11 +125,4 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
       return { killed, process: withInstance(process) }
     },
   })
-}
-
-function withInput(options: object, openInput = false): object {
-  if (!openInput) return options
-  if (Object.hasOwn(options, 'input'))
-    throw new OptionError('INVALID_OPTION', 'input and openInput exclude each other')
-  return { ...options, input: 'pipe' }
 }

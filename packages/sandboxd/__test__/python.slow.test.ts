@@ -9,7 +9,7 @@ import { startCluster } from './cluster.js'
 import { withSandboxd } from './place.js'
 
 const sources = path.join(__dirname, 'python')
-const target = path.resolve(__dirname, '../../../../target')
+const target = path.resolve(__dirname, '../../../target')
 
 const INSTALL_MS = 300_000
 const RUN_MS = 60_000

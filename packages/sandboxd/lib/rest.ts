@@ -6,11 +6,9 @@
 
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { isLoopback, isLoopbackName, listenError, Requests } from '@nacre/server/internal'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
-import { isLoopback, isLoopbackName } from '../guard.js'
-import { listenError } from '../listen-error.js'
-import { Requests } from '../requests.js'
 import { sendBytes } from './rest-bytes.js'
 import { failureOf, RestRefusal } from './rest-error.js'
 import type { Reply } from './rest-files.js'

@@ -1,6 +1,6 @@
 /** Waiting for the end of programs that sandboxd has started. */
-import * as proc from '../../../../__test__/helpers/proc.js'
-import { until } from '../../../../__test__/helpers/until.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { until } from '../../../__test__/helpers/until.js'
 import type { Place } from './place.js'
 
 /** The programs of this name that run in the sandbox. */

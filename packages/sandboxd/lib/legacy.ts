@@ -3,7 +3,7 @@
  * calls in another form: `/execute`, `/upload`, `/download`, `/list` and `/exists`.
  */
 import type { IncomingMessage } from 'node:http'
-import { collect } from '../body-limit.js'
+import { collect } from '@nacre/server/internal'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
 import { type Reply, readFile, writePart } from './rest-files.js'

@@ -2,19 +2,23 @@
  * The gRPC server: the process service, health and reflection.
  */
 
-import type { Server } from '@grpc/grpc-js'
+import * as grpc from '@grpc/grpc-js'
+import { loadSync } from '@grpc/proto-loader'
+import { ReflectionService } from '@grpc/reflection'
+import { listenError } from '@nacre/server/internal'
+import { HealthImplementation } from 'grpc-health-check'
 import type { Logger } from 'nacre'
-import { OptionError, path } from 'nacre/internal'
-import { fs } from 'nacre/internal/server'
-import { listenError } from '../listen-error.js'
+import { path } from 'nacre/internal'
 import { Control, type ResizeRequest, type SendSignalRequest, type WriteStdinRequest } from './control.js'
 import { Calls } from './handlers.js'
-import type { Peers } from './peers.js'
 import { ProcessTable } from './process-table.js'
 import type { Runtime } from './runtime.js'
 import { execute, type RunRequest, type StartEvent, type StartRequest, start } from './start.js'
 
 const SERVICE = 'process.v1.ProcessService'
+
+/** The directory of the protocol, which is published for clients, too. */
+const PROTO = path.resolve(import.meta.dirname, '../proto')
 
 /** The largest message that a client may send, as is usual for gRPC. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -47,10 +51,9 @@ export interface GrpcListener {
 }
 
 /** Listens. Rejects with the error of the system. */
-export async function listenGrpc(runtime: Runtime, peers: Peers, plan: GrpcPlan): Promise<GrpcListener> {
-  const { grpc, loader, reflection, health } = peers
-  const definition = loader.loadSync('process/v1/process.proto', {
-    includeDirs: [protoDirectory()],
+export async function listenGrpc(runtime: Runtime, plan: GrpcPlan): Promise<GrpcListener> {
+  const definition = loadSync('process/v1/process.proto', {
+    includeDirs: [PROTO],
     keepCase: true,
     enums: Number,
     defaults: true,
@@ -58,10 +61,10 @@ export async function listenGrpc(runtime: Runtime, peers: Peers, plan: GrpcPlan)
   })
   const server = new grpc.Server(OPTIONS)
   const calls = new Calls(plan.maxCalls, plan.logger)
-  addService(server, definition[SERVICE] as Parameters<Server['addService']>[0], runtime, calls)
-  const status = new health.HealthImplementation({ '': 'SERVING', [SERVICE]: 'SERVING' })
+  addService(server, definition[SERVICE] as grpc.ServiceDefinition, runtime, calls)
+  const status = new HealthImplementation({ '': 'SERVING', [SERVICE]: 'SERVING' })
   status.addToServer(server)
-  new reflection.ReflectionService(definition, { services: [SERVICE] }).addToServer(server)
+  new ReflectionService(definition, { services: [SERVICE] }).addToServer(server)
   const address = plan.host.includes(':') ? `[${plan.host}]:${plan.port}` : `${plan.host}:${plan.port}`
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(address, grpc.ServerCredentials.createInsecure(), (cause, bound) => {
@@ -83,8 +86,8 @@ export async function listenGrpc(runtime: Runtime, peers: Peers, plan: GrpcPlan)
 }
 
 function addService(
-  server: Server,
-  definition: Parameters<Server['addService']>[0],
+  server: grpc.Server,
+  definition: grpc.ServiceDefinition,
   runtime: Runtime,
   calls: Calls,
 ): void {
@@ -99,16 +102,4 @@ function addService(
     SendSignal: calls.unary('SendSignal', (request: SendSignalRequest) => control.sendSignal(request)),
     ResizeTTY: calls.unary('ResizeTTY', (request: ResizeRequest) => control.resize(request)),
   })
-}
-
-/** The directory of the protocol, which is published for clients, too. */
-function protoDirectory(): string {
-  // A bundle without modules has none.
-  const own: string | undefined = import.meta.dirname
-  const directory = path.resolve(own ?? '', '../../proto')
-  if (own !== undefined && fs.existsSync(directory)) return directory
-  throw new OptionError(
-    'INVALID_OPTION',
-    'sandboxd needs the files of the package @nacre/server, which are not part of a bundle: keep @nacre/server external',
-  )
 }

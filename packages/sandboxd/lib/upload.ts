@@ -2,6 +2,7 @@
  * The content of an upload: the body itself, or the part `file` of a form.
  */
 import type { IncomingMessage } from 'node:http'
+import { Busboy } from '@fastify/busboy'
 import { RestRefusal } from './rest-error.js'
 
 const PART = 'file'
@@ -20,7 +21,6 @@ export async function upload<T>(incoming: IncomingMessage, write: Write<T>): Pro
 
 /** Resolves when the form has arrived and its first part `file` is written; everything else in it is dropped. */
 async function uploadForm<T>(incoming: IncomingMessage, type: string, write: Write<T>): Promise<T> {
-  const { Busboy } = await import('@fastify/busboy')
   const parser = opened(
     () =>
       new Busboy({

@@ -1,6 +1,6 @@
 /** Connections that break without a sign, as when a cable is pulled. */
 import { it } from 'vitest'
-import { until } from '../../../../__test__/helpers/until.js'
+import { until } from '../../../__test__/helpers/until.js'
 import { begun, running } from './ended.js'
 import { Place, withSandboxd } from './place.js'
 import { relayTo } from './relay.js'

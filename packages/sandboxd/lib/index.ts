@@ -1,38 +1,21 @@
 /**
- * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API.
+ * sandboxd: the runtime standard of Kubernetes' agent-sandbox, over the same sandbox as nacre's own API. `serve` of
+ * `@nacre/server` opens it, and has its options; this package has no API of its own.
  */
 
+import { isLoopback, type OpenSandboxd } from '@nacre/server/internal'
 import { OptionError, path, report } from 'nacre/internal'
-import { type Backend, fs, NativeBackend } from 'nacre/internal/server'
-import { isLoopback } from '../guard.js'
+import { fs, NativeBackend } from 'nacre/internal/server'
 import { type GrpcListener, listenGrpc } from './grpc.js'
-import { loadPeers } from './peers.js'
-import type { SandboxdPlan } from './plan.js'
 import { listenRest, type RestListener } from './rest.js'
 import { Runtime } from './runtime.js'
 
-export interface Sandboxd {
-  host: string
-  grpcPort: number
-  restPort: number
-  root: string
-  /** Refuses calls and requests from now on; running ones go on. */
-  drain(): void
-  /** Takes no more calls, and resolves when all connections have ended. */
-  finish(): Promise<void>
-  /** Resolves when no call is being answered. */
-  idle(): Promise<void>
-  /** Cuts what is left. */
-  cut(): void
-  /** Stops at once. */
-  abandon(): void
-}
-
-/** Listens on both ports. When it cannot, nothing is left listening. */
-export async function openSandboxd(backend: Backend, plan: SandboxdPlan): Promise<Sandboxd> {
-  const peers = await loadPeers()
+export const openSandboxd: OpenSandboxd = async (backend, plan) => {
   if (!(backend instanceof NativeBackend))
-    throw new OptionError('INVALID_OPTION', 'sandboxd needs a Sandbox of this process, not a client')
+    throw new OptionError(
+      'INVALID_OPTION',
+      'sandboxd needs the copy of nacre that @nacre/sandboxd finds: keep nacre and @nacre/server out of the bundle',
+    )
   const root = openRoot(plan.root)
   const runtime = new Runtime(backend, root, path.resolve(plan.root))
   let isServing = true
@@ -45,7 +28,7 @@ export async function openSandboxd(backend: Backend, plan: SandboxdPlan): Promis
       { ...plan, port: plan.restPort },
     )
     listeners.push(rest)
-    const grpc = await listenGrpc(runtime, peers, {
+    const grpc = await listenGrpc(runtime, {
       ...plan,
       port: plan.grpcPort,
       maxCalls: plan.maxRequests,

@@ -3,7 +3,7 @@ import { chmodSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSy
 import http from 'node:http'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { until } from '../../../../__test__/helpers/until.js'
+import { until } from '../../../__test__/helpers/until.js'
 import { FILES, get, refusal } from './files.js'
 import { withSandboxd } from './place.js'
 

@@ -3,9 +3,8 @@
  */
 
 import type { IncomingMessage } from 'node:http'
+import { type ByteReply, fileReply } from '@nacre/server/internal'
 import { type CheckedPath, checkPath, type FilesBackend, planFileRemove } from 'nacre/internal/server'
-import type { ByteReply } from '../byte-response.js'
-import { fileReply } from '../v1/file-content.js'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
 import type { Runtime } from './runtime.js'

@@ -3,7 +3,7 @@
  */
 import { once } from 'node:events'
 import type { ServerResponse } from 'node:http'
-import type { ByteReply } from '../byte-response.js'
+import type { ByteReply } from '@nacre/server/internal'
 
 /** Resolves when everything was sent, or the client has disconnected. Rejects when the file could not be read. */
 export async function sendBytes(

@@ -7,7 +7,7 @@ import { describe, expect, it } from 'vitest'
 import { connect, type Place, statusName, withSandboxd } from './place.js'
 
 const SERVICE = 'process.v1.ProcessService'
-const root = path.resolve(__dirname, '../../../..')
+const root = path.resolve(__dirname, '../../..')
 
 /** A client that knows no service before it asks for it. */
 function generic(place: Place, definition: loader.PackageDefinition, service: string, method: string) {

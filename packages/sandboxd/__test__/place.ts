@@ -6,13 +6,13 @@ import type { ClientReadableStream, ServiceError } from '@grpc/grpc-js'
 import * as grpc from '@grpc/grpc-js'
 import * as loader from '@grpc/proto-loader'
 import { type ServeOptions, type Serving, serve } from '@nacre/server'
-import { type Expectations, type Workplace, withSandbox } from '../../../../__test__/helpers/invariants.js'
+import { type Expectations, type Workplace, withSandbox } from '../../../__test__/helpers/invariants.js'
 
 // Bun opens both when a stream is first piped to another. They then belong to the inventory of the first test.
 void [process.stdout, process.stderr]
 
 export const definition = loader.loadSync('process/v1/process.proto', {
-  includeDirs: [path.resolve(__dirname, '../../proto')],
+  includeDirs: [path.resolve(__dirname, '../proto')],
   keepCase: true,
   enums: Number,
   defaults: true,

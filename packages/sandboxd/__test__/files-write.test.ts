@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSy
 import http from 'node:http'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { until } from '../../../../__test__/helpers/until.js'
+import { until } from '../../../__test__/helpers/until.js'
 import { FILES, form, get, put, refusal } from './files.js'
 import { withSandboxd } from './place.js'
 

@@ -1,0 +1,46 @@
+/**
+ * Reads lines of a log.
+ */
+import { engineError } from '../../../base/errors.js'
+import type { NativeLogLines, NativeProcessRef } from '../../../boundary/index.js'
+import type { Encoding, LogLine, LogLines, Output } from '../../../calls/index.js'
+import type { LogLinesPlan } from '../../../requests/logs.js'
+import type { Engine } from '../engine.js'
+
+/** Of each line, see NativeLogLines. */
+const STDERR = 1
+const MATCH = 2
+const CUT = 4
+const OPEN = 8
+
+export async function readLines(
+  engine: Engine,
+  process: NativeProcessRef,
+  { encoding, ...query }: LogLinesPlan,
+): Promise<LogLines<Encoding>> {
+  const { logLines } = await engine.call((native, id) => native.logLines(id, process, query))
+  if (logLines === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no lines')
+  const { total, first, matches = null, next = null } = logLines
+  return { lines: linesOf(logLines, encoding), total, first, matches, next }
+}
+
+/** The lines, as strings or bytes. */
+export function linesOf<E extends Encoding>(
+  { data, ends, numbers, flags }: NativeLogLines,
+  encoding: E,
+): LogLine<E>[] {
+  return numbers.map((number, index) => {
+    const flag = flags[index] ?? 0
+    const start = ends[index - 1] ?? 0
+    const end = ends[index]
+    const text = encoding === 'utf8' ? data.toString('utf8', start, end) : data.subarray(start, end)
+    return {
+      number,
+      stream: flag & STDERR ? 'stderr' : 'stdout',
+      text: text as Output<E>,
+      match: (flag & MATCH) !== 0,
+      cut: (flag & CUT) !== 0,
+      ended: (flag & OPEN) === 0,
+    }
+  })
+}

@@ -1,0 +1,44 @@
+/**
+ * Waits for the first of several things that a process, or a command, can do.
+ */
+import { engineError } from '../../../base/errors.js'
+import type { NativeProcessRef } from '../../../boundary/index.js'
+import type { WaitEnd } from '../../../calls/index.js'
+import type { WaitForPlan } from '../../../requests/waits.js'
+import { abortable, type Engine } from '../engine.js'
+import { exitOf } from './handle.js'
+import { linesOf } from './log-lines.js'
+import { waitingOf } from './waiting.js'
+
+/** How a command ended that never began. */
+const NEVER = { exitCode: null, signal: null, reason: null }
+
+export async function waitFor(
+  engine: Engine,
+  ref: NativeProcessRef,
+  { signal, ...conditions }: WaitForPlan,
+): Promise<WaitEnd> {
+  const { first, process, waiting, logLines } = await abortable(
+    engine,
+    'the wait',
+    signal,
+    (native, id) => native.waitFor(id, ref, conditions),
+    (event) => (event.first === undefined ? undefined : event),
+  )
+  switch (first) {
+    case 'exit':
+      return { by: first, exit: process === undefined ? NEVER : exitOf(process) }
+    case 'input':
+      if (waiting !== undefined) return { by: first, input: waitingOf(waiting) }
+      break
+    case 'log': {
+      const [line] = logLines === undefined ? [] : linesOf(logLines, 'utf8')
+      if (line !== undefined) return { by: first, line }
+      break
+    }
+    case 'idle':
+    case 'timeout':
+      return { by: first }
+  }
+  throw engineError('ENGINE_ERROR', 'the engine did not say what came first')
+}
