@@ -62,12 +62,14 @@ export function read(schema: ToolSchema, input: unknown): Values {
   const given: Record<string, unknown> = { ...input }
   const names = Object.keys(schema.properties)
   for (const name of Object.keys(given)) {
-    if (!names.includes(name)) throw new ToolError(`There is no argument "${name}". Arguments: ${names.join(', ')}.`)
+    if (!names.includes(name))
+      throw new ToolError(`There is no argument "${name}". Arguments: ${names.join(', ')}.`)
   }
   const values: Values = {}
   for (const name of names) {
     const value = given[name]
-    if (value !== undefined && value !== null) values[name] = readValue(name, value, schema.properties[name] as Argument)
+    if (value !== undefined && value !== null)
+      values[name] = readValue(name, value, schema.properties[name] as Argument)
     else if (schema.required.includes(name)) throw new ToolError(`The argument "${name}" is missing.`)
   }
   return values
@@ -85,12 +87,15 @@ function readValue(name: string, value: unknown, argument: Argument): string | n
   if (argument.type === 'integer') {
     const number = typeof value === 'string' && /^-?\d{1,15}$/.test(value) ? Number(value) : value
     const { minimum = -Infinity, maximum = Infinity } = argument
-    if (typeof number === 'number' && Number.isInteger(number) && number >= minimum && number <= maximum) return number
+    if (typeof number === 'number' && Number.isInteger(number) && number >= minimum && number <= maximum)
+      return number
     return refuse(`a whole number from ${minimum} to ${maximum}`)
   }
   if (typeof value !== 'string') return refuse('a string')
-  if (argument.enum !== undefined && !argument.enum.includes(value)) return refuse(`one of ${argument.enum.join(', ')}`)
+  if (argument.enum !== undefined && !argument.enum.includes(value))
+    return refuse(`one of ${argument.enum.join(', ')}`)
   const { minLength = 0, maxLength = Infinity } = argument
-  if (value.length < minLength || value.length > maxLength) refuse(`${minLength} to ${maxLength} characters long`)
+  if (value.length < minLength || value.length > maxLength)
+    refuse(`${minLength} to ${maxLength} characters long`)
   return value
 }

@@ -1,4 +1,5 @@
 /** Output that fits into a budget of tokens: its start and its end, with what is missing between them. */
+import { unforged } from './plain.js'
 import { estimateTokens } from './tokens.js'
 
 /** Characters of a line that are shown, and how many of them are from its end. */
@@ -6,6 +7,10 @@ const MAX_LINE = 1000
 const LINE_END = 200
 /** Only so many characters of each end can be shown, so these decide how many of them a token has. */
 const END = 20_000
+/** Of the line that says what is missing. */
+const GAP_TOKENS = 12
+/** Characters that are shown in any case. */
+const LEAST_REST = 20
 /** For some kinds of output, the estimate is too low by this factor. */
 const MARGIN = 1.1
 
@@ -34,15 +39,28 @@ export function shorten(excerpt: Excerpt, tokens: number, count: CountTokens = e
   const all = excerpt.head.length + excerpt.tail.length + excerpt.missing
   const room = roomFor(head + tail, tokens, count)
   if (excerpt.missing === 0 && head.length + tail.length <= room) {
-    return { text: head + tail, missing: Math.max(0, all - head.length - tail.length) }
+    return { text: unforged(head + tail), missing: Math.max(0, all - head.length - tail.length) }
   }
-  const start = startOf(excerpt.missing === 0 ? head + tail : head, Math.floor(room / 3))
-  const end = endOf(excerpt.missing === 0 ? head + tail : tail, room - start.length)
-  const missing = all - start.length - end.length
-  const newline = start === '' || start.endsWith('\n') ? '' : '\n'
-  const gap = `[... ${formatCount(missing)} characters left out ...]`
-  // A cut may halve a character that has two code units.
-  return { text: `${start}${newline}${gap}\n${end}`.toWellFormed(), missing }
+  const limit = Math.max(1, tokens - GAP_TOKENS)
+  const isWhole = excerpt.missing === 0
+  for (let rest = roomFor(head + tail, limit, count); ; ) {
+    const start = startOf(isWhole ? head + tail : head, Math.floor(rest / 3))
+    const end = endOf(isWhole ? head + tail : tail, rest - start.length)
+    const used = count(start + end) * MARGIN
+    if (used > limit && rest > LEAST_REST) {
+      // What is shown has more tokens than the rest of the text.
+      rest = Math.floor((rest * limit) / used)
+      continue
+    }
+    const missing = all - start.length - end.length
+    const newline = start === '' || start.endsWith('\n') ? '' : '\n'
+    const gap = `[... ${formatCount(missing)} characters left out ...]`
+    // A cut may halve a character that has two code units.
+    return {
+      text: `${unforged(start)}${newline}${gap}\n${unforged(end)}`.replace(/\p{Surrogate}/gu, '\ufffd'),
+      missing,
+    }
+  }
 }
 
 /** A number with commas, as `61,022`. */
@@ -61,7 +79,8 @@ function shortenLines(text: string): string {
   return text.split('\n').map(shortenLine).join('\n')
 }
 
-function shortenLine(line: string): string {
+/** A line that loses its middle if it is too long. */
+export function shortenLine(line: string): string {
   if (line.length <= MAX_LINE) return line
   const left = formatCount(line.length - MAX_LINE)
   return `${line.slice(0, MAX_LINE - LINE_END)}[... ${left} characters ...]${line.slice(-LINE_END)}`
@@ -71,12 +90,12 @@ function shortenLine(line: string): string {
 function startOf(text: string, length: number): string {
   const start = text.slice(0, length)
   const newline = start.lastIndexOf('\n') + 1
-  return newline > length / 2 ? start.slice(0, newline) : start
+  return newline > start.length / 2 ? start.slice(0, newline) : start
 }
 
 /** The end of a text, from the start of a line unless that loses half of it. */
 function endOf(text: string, length: number): string {
   const end = text.slice(Math.max(0, text.length - length))
   const newline = end.indexOf('\n') + 1
-  return newline < length / 2 ? end.slice(newline) : end
+  return newline < end.length / 2 ? end.slice(newline) : end
 }
