@@ -3,7 +3,7 @@
  * anything here may change in any release.
  */
 
-export { isBusy } from './backends/http/failure.js'
+export { isBusy, refusalCode } from './backends/http/failure.js'
 export { tracedExec } from './backends/native/traced-exec.js'
 export { traced } from './backends/native/tracing.js'
 export { abortable, onAbort, orAborted, refuseAborted } from './base/abort.js'

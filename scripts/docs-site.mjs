@@ -71,6 +71,7 @@ function nameModules() {
     'packages/queue': '@nacre/queue',
     'packages/remote-jobs': '@nacre/remote-jobs',
     'packages/server': '@nacre/server',
+    'packages/tools': '@nacre/tools',
   }
   const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
   const items = JSON.parse(readFileSync(sidebar, 'utf8'))

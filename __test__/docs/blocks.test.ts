@@ -55,10 +55,13 @@ const FRAGMENTS = `
 import * as nacre from 'nacre'
 import * as fleets from '@nacre/fleet'
 import * as remote from '@nacre/remote-jobs'
+import * as models from '@nacre/tools'
 declare global {
   const { Sandbox }: typeof nacre
   const { createSandboxJobs }: typeof remote
   const { SandboxFleet }: typeof fleets
+  const { createTools, toAnthropic }: typeof models
+  const tools: models.Tools
   const sandbox: nacre.Sandbox
   const fleet: fleets.SandboxFleet
   const hosted: Parameters<typeof remote.createSandboxJobs>[0]

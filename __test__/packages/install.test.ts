@@ -341,6 +341,26 @@ describe('@nacre/queue', () => {
   })
 })
 
+describe('@nacre/tools', () => {
+  it.each(['node', 'bun'])(
+    'runs a command, and shows the screen of a terminal, on %s',
+    async (runtime) => {
+      putCompanion('tools', ['@xterm'])
+      const program = `
+      import { createTools } from '@nacre/tools'
+      import { Sandbox } from 'nacre'
+      const tools = createTools(new Sandbox())
+      await tools.call('bash', { command: 'echo there; cat', pty: true })
+      console.log((await tools.call('output', { screen: true })).text.split('\\n')[1])
+      await tools.close()
+    `
+      writeFileSync(path.join(project, 'tools.js'), program)
+      expect((await inProject(runtime, 'tools.js')).stdout).toBe('there\n')
+    },
+    30_000,
+  )
+})
+
 describe('@nacre/fleet', () => {
   beforeAll(() => putCompanion('fleet', ['@kubernetes', 'ws']))
 

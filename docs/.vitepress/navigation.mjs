@@ -19,6 +19,7 @@ export function navigation(api) {
         ...page('Processes and services', 'guide/processes'),
         ...page('Jobs', 'guide/jobs'),
         ...page('Queues', 'queue'),
+        ...page('Tools for models', 'tools'),
         ...page('Copy-on-write workspace', 'workspace'),
         ...page('Isolation', 'isolation'),
         ...page('Files', 'files'),

@@ -1,0 +1,145 @@
+import { existsSync, writeFileSync } from 'node:fs'
+import { createTools } from '@nacre/tools'
+import { Sandbox } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { until } from '../../../__test__/helpers/until.js'
+import { itWithTools, withTools } from './places.js'
+
+describe('redact', () => {
+  const SECRET = 'hunter2-hunter2'
+  itWithTools(
+    'hides values everywhere in replies',
+    async ({ call, directory }) => {
+      const texts = [
+        await call('bash', { command: `echo a ${SECRET} b; echo key-12345` }),
+        await call('bash', {
+          command: `seq 3000; echo ${SECRET.slice(0, 9)}\\\n${SECRET.slice(9)}; seq 3000`,
+          max_tokens: 300,
+        }),
+        await call('output', { id: 'r1' }),
+        await call('output', { id: 'r2', grep: 'hunter' }),
+        await call('bash', { command: `mkdir ${SECRET}; cd ${SECRET}` }),
+        await call('bash', { command: `cd ${directory}`, cwd: `/${SECRET}` }),
+        await call('wait', { id: SECRET }),
+      ].map(({ text }) => text)
+      for (const text of texts) expect(text).not.toContain('hunter2')
+      expect(texts[0]).toMatch(/\na \[redacted\] b\n\[redacted\]$/)
+      expect(texts[2]).toBe('[r1 | 2 lines | end]\n1: a [redacted] b\n2: [redacted]')
+      expect(texts[4]).toContain('/[redacted]]')
+    },
+    { redact: [SECRET, /key-\d+/] },
+  )
+
+  it('hides parts of a value at the ends of what a reply shows', () =>
+    withTools(
+      async ({ call, directory }) => {
+        const command = `printf 'x ${SECRET.slice(0, 8)}'; until [ -e ${directory}/go ]; do sleep 0.05; done; printf '${SECRET.slice(8)} y'`
+        const begun = await call('bash', { command, yield_after: 1 })
+        await call('bash', { command: `touch ${directory}/go` })
+        const end = await call('wait', { id: 'r1' })
+        expect(begun.text).toContain('\nx [redacted]\n')
+        expect(end.text).toMatch(/\n\[redacted\] y$/)
+      },
+      { redact: [SECRET] },
+    ))
+})
+
+describe('a call with a signal', () => {
+  itWithTools('of bash kills the command with everything it started', async ({ tools, directory }) => {
+    const aborting = new AbortController()
+    const command = `sleep 600 & touch ${directory}/begun; sleep 600`
+    const running = tools.call('bash', { command }, { signal: aborting.signal })
+    await until(
+      () => (existsSync(`${directory}/begun`) ? true : undefined),
+      () => 'it does not begin',
+    )
+    aborting.abort()
+    expect((await running).text).toMatch(/^\[killed \| /)
+    expect(tools.runs().filter(({ isRunning }) => isRunning)).toEqual([])
+    const aborted = await tools.call('bash', { command: 'sleep 600' }, { signal: AbortSignal.abort() })
+    expect(aborted.text).toMatch(/^\[killed \| /)
+  })
+
+  itWithTools('of wait leaves the run alone', async ({ tools, call }) => {
+    await call('bash', { command: 'sleep 600', yield_after: 0 })
+    const aborting = new AbortController()
+    const waiting = tools.call('wait', { id: 'r1' }, { signal: aborting.signal })
+    aborting.abort()
+    expect((await waiting).text).toContain('r1 still runs')
+    expect(tools.runs()).toMatchObject([{ id: 'r1', isRunning: true }])
+  })
+})
+
+describe('progress', () => {
+  itWithTools('has the last line, at most once a second', async ({ tools, directory }) => {
+    const seen: { seconds: number; message: string }[] = []
+    const command = `echo first; echo 'last line'; until [ -e ${directory}/go ]; do sleep 0.05; done`
+    const running = tools.call('bash', { command }, { onProgress: (progress) => void seen.push(progress) })
+    await until(
+      () => (seen.length > 0 ? true : undefined),
+      () => 'no progress',
+    )
+    writeFileSync(`${directory}/go`, '')
+    await running
+    expect(seen[0]).toMatchObject({ message: 'last line' })
+  })
+})
+
+describe('limits', () => {
+  itWithTools(
+    'bound the runs, and the ended ones that are kept',
+    async ({ call, tools }) => {
+      await call('bash', { command: 'sleep 600', yield_after: 0 })
+      await call('bash', { command: 'sleep 600', yield_after: 0 })
+      expect((await call('bash', { command: 'true' })).text).toMatch(
+        /^\[error\] TOO_MANY_RUNS: 2 commands run already/,
+      )
+      await call('kill', { id: 'r1' })
+      for (const id of ['r3', 'r4']) expect((await call('bash', { command: 'true' })).data.id).toBe(id)
+      expect(tools.runs().map(({ id }) => id)).toEqual(['r2', 'r4'])
+      expect((await call('output', { id: 'r1' })).text).toBe(
+        '[error] RUN_NOT_FOUND: There is no run "r1". Running: r2.',
+      )
+    },
+    { maxRuns: 2, keepRuns: 1 },
+  )
+
+  it('are checked', () => {
+    const sandbox = new Sandbox()
+    expect(() => createTools(sandbox, { maxTokens: 9001 })).toThrow('maxTokens must be')
+    expect(() => createTools(sandbox, { tools: ['walk' as never] })).toThrow(
+      'tools must be a list of bash, wait',
+    )
+    expect(() => createTools(sandbox, { redact: ['abc'] })).toThrow('redact must be')
+    expect(() => createTools(sandbox, { maxWaits: 1 } as never)).toThrow('maxWaits')
+    expect(() => createTools(undefined as never)).toThrow('must be a Sandbox or a SandboxClient')
+    expect(createTools(sandbox, { tools: ['bash', 'kill'] }).list.map(({ name }) => name)).toEqual([
+      'bash',
+      'kill',
+    ])
+  })
+})
+
+describe('close', () => {
+  itWithTools('kills everything, ends the sessions and refuses calls', async ({ call, tools, sandbox }) => {
+    await call('bash', { command: 'sleep 600 & disown; true' })
+    await call('bash', { command: 'setsid sleep 600', yield_after: 0 })
+    await call('bash', { command: 'cat', pty: true })
+    await call('bash', { command: 'cat', stdin: 'x' })
+    await call('service', { name: 'web', command: 'sleep 600' })
+    const pending = [
+      call('bash', { command: 'sleep 600' }),
+      call('service', { name: 'late', command: 'sleep 600', log: 'never' }),
+      call('wait', { id: 'r2' }),
+      call('bash', { command: 'sleep 600', pty: true }),
+      call('sessions', { open: 'new' }),
+    ]
+    await tools.close()
+    await Promise.all(pending)
+    expect(tools.runs().filter(({ isRunning }) => isRunning)).toEqual([])
+    expect(await sandbox.listProcesses({ status: ['running', 'starting'] })).toEqual([])
+    expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default'])
+    expect((await call('bash', { command: 'true' })).text).toBe('[error] TOOLS_CLOSED: The tools are closed.')
+    await tools.close()
+  })
+})

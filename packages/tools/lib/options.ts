@@ -1,0 +1,92 @@
+/** The options of `createTools`. */
+import {
+  type Call,
+  count,
+  flag,
+  type Kind,
+  milliseconds,
+  OptionError,
+  positiveMilliseconds,
+  readWithDefaults,
+  table,
+} from 'nacre/internal'
+import type { ToolName, ToolOptions } from './public.js'
+import { estimateTokens } from './tokens.js'
+
+export const TOOL_NAMES: readonly ToolName[] = [
+  'bash',
+  'wait',
+  'write',
+  'output',
+  'kill',
+  'service',
+  'sessions',
+  'jobs',
+]
+
+/** Clients of MCP accept 10,000 tokens, and the budget is an estimate. */
+export const MOST_TOKENS = 9000
+export const LEAST_TOKENS = 100
+
+const toolNames: Kind<readonly ToolName[]> = {
+  read(value, name) {
+    const names = Array.isArray(value) ? [...value] : []
+    if (names.length > 0 && names.every((item) => TOOL_NAMES.includes(item))) return names
+    throw new OptionError('INVALID_OPTION', `${name} must be a list of ${TOOL_NAMES.join(', ')}`)
+  },
+  bounds: TOOL_NAMES.join(', '),
+}
+
+const redact: Kind<readonly (string | RegExp)[]> = {
+  read(value, name) {
+    const items: unknown[] = Array.isArray(value) ? [...value] : [undefined]
+    for (const item of items) {
+      // The message does not show the value.
+      if (!(item instanceof RegExp || (typeof item === 'string' && item.length >= 4)))
+        throw new OptionError(
+          'INVALID_OPTION',
+          `${name} must be a list of texts of 4 or more characters and of RegExp`,
+        )
+    }
+    return items as (string | RegExp)[]
+  },
+  bounds: 'a list of texts of 4 or more characters and of RegExp',
+}
+
+const countTokens: Kind<(text: string) => number> = {
+  read(value, name) {
+    if (typeof value === 'function') return value as (text: string) => number
+    throw new OptionError('INVALID_OPTION', `${name} must be a function`)
+  },
+  bounds: 'a function',
+}
+
+export const toolOptions = table<ToolOptions>()({
+  tools: toolNames,
+  timeout: { ...positiveMilliseconds, default: 600_000 },
+  yieldAfter: { ...milliseconds, default: 15_000 },
+  maxWait: { ...positiveMilliseconds, default: 50_000 },
+  maxTokens: { ...count(LEAST_TOKENS, MOST_TOKENS), default: 4000 },
+  maxRuns: { ...count(1, 10_000), default: 64 },
+  keepRuns: { ...count(0, 10_000), default: 200 },
+  maxSessions: { ...count(1, 10_000), default: 32 },
+  redact,
+  countTokens: countTokens as never,
+  requireSession: { ...flag, default: false },
+})
+
+export type Options = ReturnType<typeof planTools>
+
+/** Checks the options. Throws OptionError. */
+export function planTools(options: unknown) {
+  const values = readWithDefaults(toolOptions, options, 'createTools')
+  return {
+    ...values,
+    tools: values.tools ?? TOOL_NAMES,
+    redact: values.redact ?? [],
+    countTokens: (values.countTokens ?? estimateTokens) as (text: string) => number,
+  }
+}
+
+/** For the docs. */
+export const calls: readonly Call[] = [{ name: 'createTools', table: toolOptions, local: true }]

@@ -1,0 +1,162 @@
+/** Replies: a header line, output, and for a running command the next step. */
+
+import { toPlainText } from './plain.js'
+import type { ToolData, ToolReply } from './public.js'
+import type { Redactor } from './redact.js'
+import type { Run, RunEnd } from './run.js'
+import type { CountTokens, Excerpt, Shortened } from './shorten.js'
+import { formatCount, shorten } from './shorten.js'
+
+/** Tokens for the field of the header that says what is left out. */
+const OMISSION_TOKENS = 30
+const LEAST_BODY_TOKENS = 20
+const ERROR_TOKENS = 1000
+const LONGEST_FIELD = 200
+
+/** How replies are written. */
+export interface Style {
+  countTokens: CountTokens
+  redactor: Redactor
+}
+
+interface Parts {
+  /** The fields of the header. */
+  header: (string | undefined)[]
+  body?: Shortened
+  /** The lines after the output. */
+  next?: string[]
+  data?: ToolData
+}
+
+export function reply({ redactor }: Style, { header, body, next = [], data = {} }: Parts): ToolReply {
+  const fields = header.filter((field) => field !== undefined).map(oneLine)
+  const text = withoutEmptyEnd(body?.text ?? '')
+  const notes = next.map((line) => `[${line}]`)
+  const lines = [`[${fields.join(' | ')}]`, ...(text === '' ? [] : [text]), ...notes]
+  const left = body === undefined || body.missing === 0 ? {} : { left: body.missing }
+  return { text: redactor.hide(lines.join('\n')), isError: false, data: { ...data, ...left } }
+}
+
+/** An error may end with the last lines of a log. */
+export function failure(style: Style, code: string, message: string): ToolReply {
+  const { text } = bodyOf(style, { head: message, tail: '', missing: 0 }, ERROR_TOKENS, {
+    start: false,
+    end: false,
+  })
+  return { text: `[error] ${code}: ${text}`, isError: true, data: { code } }
+}
+
+/** Output for a model: plain, without secrets, and within the budget. `cuts`: whether the text begins or ends within output. */
+export function bodyOf(
+  { countTokens, redactor }: Style,
+  { head, tail, missing }: Excerpt,
+  tokens: number,
+  cuts: { start: boolean; end: boolean },
+): Shortened {
+  const hasGap = missing > 0
+  const excerpt = {
+    head: redactor.hide(toPlainText(head), { start: cuts.start, end: hasGap || cuts.end }),
+    tail: redactor.hide(toPlainText(tail), { start: true, end: cuts.end }),
+    missing,
+  }
+  return shorten(excerpt, tokens, countTokens)
+}
+
+/** The reply about a run: how it is, and what it has printed since the last reply. */
+export async function replyOf(
+  style: Style,
+  run: Run,
+  tokens: number,
+  hadOutput: boolean,
+): Promise<ToolReply> {
+  const { end } = run
+  const excerpt = await run.take()
+  // It may be a prompt of a program that waits for a connection besides.
+  if (!run.isOver && run.waiting === undefined && run.hasInput && !run.isAtLineStart) await run.look()
+  const screen = run.isFullScreen ? await run.screen() : undefined
+  const header = end === undefined ? [stateOf(run), formatTime(run.age)] : endFields(run, end)
+  const next = end === undefined ? nextSteps(run) : []
+  const frame = style.countTokens([...header, ...next].join(' | ')) + OMISSION_TOKENS
+  const room = Math.max(LEAST_BODY_TOKENS, tokens - frame)
+  const shown = screen === undefined ? excerpt : { head: screen.text, tail: '', missing: 0 }
+  const body = bodyOf(style, shown, room, { start: hadOutput, end: end === undefined })
+  const omission =
+    body.missing > 0
+      ? `${formatCount(body.missing)} characters left out; all: output {"id":"${run.id}"}`
+      : undefined
+  const notes = end === undefined ? [] : endNotes(run, end)
+  return reply(style, { header: [...header, omission, ...notes], body, next, data: dataOf(run) })
+}
+
+function stateOf({ id, isQueued, sessionName, waiting }: Run): string {
+  if (isQueued) return `${id} waits until its session ${sessionName} is free`
+  if (waiting === undefined) return `${id} still runs`
+  const { how, program, state, sure } = waiting
+  if (state === 'listening' || !sure) return `${id} may wait for input (${program})`
+  return how === 'secret'
+    ? `${id} waits for a password (${program})`
+    : `${id} waits for input (${program}, ${how})`
+}
+
+function nextSteps({ id, hasInput, waiting }: Run): string[] {
+  if (waiting?.how === 'secret') return ['do not ask the user for the password in the chat']
+  const tools = [...(waiting === undefined ? ['wait'] : []), ...(hasInput ? ['write'] : []), 'output']
+  return [`use ${tools.join(', ')} or kill with id "${id}"`]
+}
+
+function endFields(run: Run, end: RunEnd): string[] {
+  return [endOf(end), formatTime(run.age), ...(end.cwd === undefined ? [] : [`cwd ${end.cwd}`])]
+}
+
+/** How it ended, like `exit 0`. */
+export function endOf({ exitCode, signal, reason }: Pick<RunEnd, 'exitCode' | 'signal' | 'reason'>): string {
+  const by = signal === 'SIGKILL' ? ' by SIGKILL' : ''
+  if (reason === 'timeout') return `timed out, killed${by}`
+  if (reason === 'killed') return `killed${by}`
+  if (reason === 'oom') return 'killed, because it reached its memory limit'
+  if (reason === null) return 'ended, lost by nacre'
+  return signal === null ? `exit ${exitCode}` : `ended by ${signal}`
+}
+
+function endNotes({ wasDetached }: Run, { wasRestarted, refused }: RunEnd): string[] {
+  const notes: string[] = []
+  if (wasDetached) notes.push('its changes of directory and variables are lost')
+  if (wasRestarted) notes.push('the shell was restarted: state is that after the last finished command')
+  if (refused.length > 0) notes.push(`network refused: ${refused.slice(0, 5).join(', ')}`)
+  return notes
+}
+
+function dataOf(run: Run): ToolData {
+  const { id, end, bytes, waiting } = run
+  if (end === undefined) {
+    const state =
+      waiting === undefined
+        ? 'running'
+        : waiting.state === 'reading' && !waiting.sure
+          ? 'unknown'
+          : waiting.state
+    return { id, state, bytes }
+  }
+  const { exitCode, signal, reason, cwd } = end
+  return { id, state: 'ended', exitCode, signal, reason, bytes, ...(cwd === undefined ? {} : { cwd }) }
+}
+
+/** Like `3 ms`, `1.2 s` and `600 s`. */
+export function formatTime(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`
+  const seconds = milliseconds / 1000
+  return `${seconds.toFixed(seconds < 100 ? 1 : 0)} s`
+}
+
+/** An expression would take a time that grows with the square of many newlines. */
+function withoutEmptyEnd(text: string): string {
+  let end = text.length
+  while (text[end - 1] === '\n') end--
+  return text.slice(0, end)
+}
+
+/** A field of the header must not look like two, or have lines. */
+function oneLine(field: string): string {
+  const line = toPlainText(field).replace(/[\n\t]/g, ' ')
+  return line.length <= LONGEST_FIELD ? line : `${line.slice(0, LONGEST_FIELD)}...`
+}
