@@ -1654,16 +1654,24 @@ export interface LogLinesOptions<E extends Encoding = 'utf8'> extends LogOptions
   fromLine?: number
   /** Maximum number of lines in the reply, 1 to 10000. Default: 1000. */
   lines?: number
-  /** Whether to return the last lines instead of the first, if there are more than `lines`. Default: false. */
+  /**
+   * Whether to return the last lines instead of the first, if there are more than `lines`. With `grep`, the last match is
+   * among them. Default: false.
+   */
   tail?: boolean
   /**
    * A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust
-   * crate regex-lite, without look-around and backreferences: the time of a search grows with the log alone. `(?i)` at
-   * its start ignores case. Default: all lines.
+   * crate regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is
+   * at most proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.
    */
   grep?: string
-  /** How many lines to return before and after each match, 0 to 100. Default: 0. */
+  /**
+   * How many lines to return before and after each match, 0 to 100. Those after a match before `fromLine` count too, so
+   * that replies that go on from `next` have all lines. Default: 0.
+   */
   context?: number
+  /** Aborting ends the search, and the call rejects with an {@link AbortError}. */
+  signal?: AbortSignal
 }
 /** A line of a log. */
 export interface LogLine<E extends Encoding = 'utf8'> {

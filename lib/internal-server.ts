@@ -70,10 +70,11 @@ export {
   planDiscard,
   readCheckpoint,
 } from './requests/workspace.js'
+export { exitOf, resultOf } from './run/exec-stream.js'
 export { AS_STARTED } from './run/start-process.js'
 export type { Backend, FileSource, FilesBackend, ProcessBackend, ServiceBackend } from './sandbox/backend.js'
 export { backendOf } from './sandbox/facade.js'
-export { closeInput, resize, write } from './sandbox/process.js'
+export { closeInput, processBackend, resize, write } from './sandbox/process.js'
 export { openStream, runToEnd, setEnv } from './sandbox/runner.js'
 export { base64, command, data, type WireData } from './schema/command.js'
 export { text as textKind } from './schema/constructors.js'

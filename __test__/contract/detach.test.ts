@@ -1,6 +1,7 @@
 /** A command that becomes a process is the same here and over HTTP. */
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { all, textOf } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -224,6 +225,72 @@ describe('exec with detachAfter', () => {
     expect(await process?.wait()).toMatchObject({ exitCode: 0 })
     expect((await process?.getLogs())?.stdout).toBe('out\none two three')
     expect(await rejectionOf(stream.write('more'))).toMatchObject({ code: 'INPUT_CLOSED' })
+  })
+
+  itHolds('ends as the process does, for the stream', async ({ sandbox, directory }) => {
+    const command = `echo out; until [ -e ${directory}/go ]; do sleep 0.01; done; cat; echo end; exit 7`
+    for (const logLimit of [undefined, 100_000]) {
+      const stream = sandbox.execStream(command, { detachAfter: LONG_ENOUGH, input: 'pipe', logLimit })
+      const { process } = await stream.result
+      expect(await stream.waitFor({ timeout: 30 })).toEqual({ by: 'timeout' })
+      if (logLimit !== undefined) expect((await stream.getLogs()).stdout).toBe('out\n')
+      const input = stream.waitForInput()
+      await sandbox.files.write(`${directory}/go`, '')
+      expect(await input).toMatchObject({ program: 'cat' })
+      expect(await stream.waiting()).toMatchObject({ program: 'cat' })
+      await stream.closeStdin()
+      const exit = { exitCode: 7, signal: null, reason: 'exit' }
+      expect(await stream.waitFor()).toEqual({ by: 'exit', exit })
+      expect(await stream.waiting()).toBeNull()
+      expect(await process?.wait()).toEqual(exit)
+      if (logLimit !== undefined)
+        expect(await stream.waitFor({ log: '^end' })).toMatchObject({ by: 'log', line: { number: 2 } })
+      await sandbox.files.remove(`${directory}/go`)
+    }
+  })
+
+  itHolds('may have its time while the caller detaches the command', async ({ sandbox }) => {
+    for (let round = 0; round < 20; round++) {
+      const stream = sandbox.execStream('echo begun; sleep 600', { detachAfter: 20 + (round % 5) })
+      const events = stream[Symbol.asyncIterator]()
+      await printed(events)
+      await pause(17 + (round % 7))
+      const process = await stream.detach()
+      expect(process.status).toBe('running')
+      await process.kill()
+      const result = await stream.result
+      if (result.process !== undefined) expect(result.process).toBe(process)
+      else expect(result.signal).toBe('SIGTERM')
+    }
+  })
+
+  itHolds('takes input and ends also while nothing reads its stream', async ({ sandbox }) => {
+    const command = 'for i in $(seq 40); do echo $i; sleep 0.01; done; cat > /dev/null; exit 5'
+    const stream = sandbox.execStream(command, { detachAfter: 2 * LONG_ENOUGH, input: 'pipe' })
+    await until(
+      async () => (await sandbox.listProcesses()).length || undefined,
+      () => 'the command does not become a process',
+    )
+    expect(await stream.waitFor({ timeout: 30 })).toEqual({ by: 'timeout' })
+    await stream.write('more')
+    await stream.closeStdin()
+    expect(await stream.waitFor()).toMatchObject({ by: 'exit', exit: { exitCode: 5 } })
+    const { process } = await stream.result
+    expect(await process?.wait()).toMatchObject({ exitCode: 5 })
+    expect((await process?.getLogLines())?.total).toBe(40)
+  })
+
+  itHolds('completes when the process is forgotten by then', async ({ sandbox }) => {
+    const stream = sandbox.execStream('head -c 20000000 /dev/zero', {
+      detachAfter: 300,
+      maxBuffer: 1000,
+    })
+    await until(
+      async () => (await sandbox.cleanupCompletedProcesses()) || undefined,
+      () => 'the process does not end',
+    )
+    expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: null })
+    expect((await stream.result).process).toBeDefined()
   })
 
   itHolds('goes on with the input that the command had not read', async ({ sandbox }) => {

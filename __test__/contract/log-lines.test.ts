@@ -1,7 +1,7 @@
 /** Lines of a log are the same here and over HTTP. */
 import { describe, expect } from 'vitest'
 import type { LogLine, LogLines, LogLinesOptions, Process } from '../../index.js'
-import { rejectionsOf } from '../helpers/thrown.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
 const numbers = ({ lines }: LogLines) => lines.map(({ number }) => number)
@@ -84,6 +84,36 @@ describe('getLogLines', () => {
       text: '9001',
       cut: true,
     })
+  })
+
+  itHolds('ends a search with its signal', async ({ sandbox }) => {
+    const process = await sandbox.startProcess("head -c 8000000 /dev/zero | tr '\\0' a | fold -w 1000")
+    await process.wait()
+    const abort = new AbortController()
+    const search = process.getLogLines({ grep: '(?:.?){120}Z', signal: abort.signal })
+    const ended = rejectionOf(search)
+    abort.abort()
+    expect(await ended).toMatchObject({ name: 'AbortError' })
+    expect(await rejectionOf(process.getLogLines({ signal: AbortSignal.abort() }))).toMatchObject({
+      name: 'AbortError',
+    })
+    expect((await process.getLogLines({ grep: '^a', lines: 1 })).lines).toHaveLength(1)
+  })
+
+  itHolds('returns all lines in replies that go on from the one before', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('seq 200')
+    await process.wait()
+    const whole = await process.getLogLines({ grep: '7$', context: 2 })
+    expect(whole.lines).toHaveLength(100)
+    const paged: LogLine[] = []
+    for (let next: number | null = 1; next !== null; ) {
+      const page: LogLines = await process.getLogLines({ grep: '7$', context: 2, lines: 4, fromLine: next })
+      paged.push(...page.lines)
+      next = page.next
+    }
+    expect(paged).toEqual(whole.lines)
+    const last = await process.getLogLines({ grep: '97$', context: 3, lines: 2, tail: true })
+    expect(numbers(last)).toEqual([197, 198])
   })
 
   itHolds('refuses bad options by their names', async ({ sandbox }) => {

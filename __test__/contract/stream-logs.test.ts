@@ -66,6 +66,7 @@ describe('the log of a stream', () => {
     await first.result
     expect(await rejectionOf(queued.result)).toMatchObject({ code: 'CWD_NOT_FOUND' })
     expect(await queued.getLogs()).toEqual({ stdout: '', stderr: '' })
+    expect(await queued.waitFor()).toMatchObject({ by: 'exit', exit: { reason: null } })
   })
 
   itHolds('needs the option', async ({ sandbox }) => {

@@ -1,7 +1,7 @@
 /** The first of several things that a process or a command does is the same here and over HTTP. */
 import { describe, expect } from 'vitest'
 import type { ExecStream, Process, WaitForOptions } from '../../index.js'
-import { rejectionsOf } from '../helpers/thrown.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { type AnySandbox, itHolds } from './helper.js'
 
@@ -112,6 +112,50 @@ describe('a command', () => {
       await stream.kill()
     },
   )
+})
+
+describe('a stream that nothing reads', () => {
+  itHolds('ends the waits for a command that has ended', async ({ sandbox, directory }) => {
+    const command = `for i in $(seq 40); do echo $i; sleep 0.01; done; touch ${directory}/done; exit 3`
+    const exit = { by: 'exit', exit: { exitCode: 3, signal: null, reason: 'exit' } }
+    for (const logLimit of [undefined, 10_000]) {
+      const stream = sandbox.execStream(command, { logLimit })
+      await until(
+        async () => (await sandbox.files.exists(`${directory}/done`)) || undefined,
+        () => 'the command does not end',
+      )
+      expect(await stream.waitFor({ timeout: LONG })).toEqual(exit)
+      expect(await rejectionOf(stream.waitForInput({ timeout: LONG }))).toMatchObject({
+        code: 'PROCESS_EXITED_BEFORE_READY',
+      })
+      expect(await stream.waiting()).toBeNull()
+      expect((await stream.result).exitCode).toBe(3)
+      await sandbox.files.remove(`${directory}/done`)
+    }
+  })
+
+  itHolds('waits for nothing that ends while the question is on its way', async ({ sandbox }) => {
+    for (let round = 0; round < 50; round++) {
+      const stream = sandbox.execStream('exit 3')
+      expect(await stream.waiting()).toBeNull()
+      expect(await stream.waitFor()).toMatchObject({ by: 'exit', exit: { exitCode: 3 } })
+    }
+  })
+
+  itHolds('does not say that a command exited that ended with its session', async ({ sandbox }) => {
+    for (const logLimit of [undefined, 1000]) {
+      const session = await sandbox.createSession()
+      const stream = session.execStream('cat', { input: 'pipe', logLimit })
+      const result = rejectionOf(stream.result)
+      const waits = [stream.waitFor()]
+      await stream.waitForInput()
+      await sandbox.deleteSession(session.id)
+      await result
+      waits.push(stream.waitFor())
+      const exit = { exitCode: null, signal: null, reason: null }
+      expect(await Promise.all(waits)).toEqual(waits.map(() => ({ by: 'exit', exit })))
+    }
+  })
 })
 
 describe('lastOutputAt', () => {

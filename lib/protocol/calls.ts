@@ -58,7 +58,7 @@ export const calls: readonly Call[] = [
   { name: 'new Sandbox', table: sandboxOptions, local: true },
   { name: 'new SandboxClient', table: clientOptions, local: true },
   { name: 'instrument', table: instrumentOptions, local: true },
-  { name: 'exec and execStream', table: execOptions, route: '/v1/exec' },
+  { name: 'exec and execStream', table: execOptions, route: '/v1/exec/stream' },
   { name: 'session.exec and session.execStream', table: sessionExecOptions },
   { name: 'startProcess', table: processOptions, route: '/v1/processes' },
   { name: 'session.startProcess', table: sessionProcessOptions },

@@ -175,7 +175,8 @@ export class ExecStream implements PublicExecStream<Encoding> {
     } catch (error) {
       if (!isCode(error, 'PROCESS_NOT_FOUND')) throw error
       // The command has ended, and without a log nothing else of it is kept.
-      return { by: 'exit', exit: exitOf(await this.#outcome.catch(resultOf)) }
+      const result = await this.#outcome.catch(resultOf)
+      return { by: 'exit', exit: (await result?.process?.wait()) ?? exitOf(result) }
     }
   }
 
@@ -213,15 +214,16 @@ export class ExecStream implements PublicExecStream<Encoding> {
 }
 
 /** The result so far of a run that has failed. */
-function resultOf(error: unknown): Result | undefined {
+export function resultOf(error: unknown): Result | undefined {
   return (error as { result?: Result }).result
 }
 
-function exitOf(result: Result | undefined): ProcessExit {
+/** How a command has ended that is not a process. */
+export function exitOf(result: Result | undefined): ProcessExit {
   const { exitCode = null, signal = null, timedOut, isCanceled } = result ?? {}
-  if (result === undefined) return { exitCode, signal, reason: null }
-  const reason = timedOut ? 'timeout' : isCanceled ? 'killed' : signal === null ? 'exit' : 'signal'
-  return { exitCode, signal, reason }
+  if (timedOut || isCanceled) return { exitCode, signal, reason: timedOut ? 'timeout' : 'killed' }
+  if (signal !== null) return { exitCode, signal, reason: 'signal' }
+  return { exitCode, signal, reason: exitCode === null ? null : 'exit' }
 }
 
 /** Passes everything to the callbacks, then to the feed, which controls the permits. */

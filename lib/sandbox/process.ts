@@ -49,6 +49,11 @@ export function processOf(backend: ProcessBackend): Process {
   return process
 }
 
+/** The backend process of a public object. */
+export function processBackend(process: PublicProcess): ProcessBackend {
+  return Process.backendOf(process as Process)
+}
+
 /** Writes to the standard input of a process. */
 export async function write(process: ProcessBackend, data: unknown): Promise<void> {
   const bytes = readArgument(inputBytes, data, 'data')
@@ -79,6 +84,10 @@ export class Process implements PublicProcess {
 
   constructor(backend: ProcessBackend) {
     this.#backend = backend
+  }
+
+  static backendOf(process: Process): ProcessBackend {
+    return process.#backend
   }
 
   get id(): string {

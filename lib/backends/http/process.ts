@@ -105,9 +105,15 @@ export class HttpProcess implements ProcessBackend {
     return this.#call(endpoints.logs, { query: { encoding }, encoding })
   }
 
-  async logLines(plan: LogLinesPlan): Promise<LogLines<Encoding>> {
-    const { encoding } = plan
-    return this.#call(endpoints.logLines, { body: plan, encoding, isIdempotent: true })
+  async logLines({ signal, ...body }: LogLinesPlan): Promise<LogLines<Encoding>> {
+    const { encoding } = body
+    return this.#call(endpoints.logLines, {
+      body,
+      signal,
+      encoding,
+      isIdempotent: true,
+      subject: 'the search',
+    })
   }
 
   /** Reconnects as often as needed. */

@@ -49,8 +49,10 @@ export class RemoteRun implements StreamRun {
   readonly #turn: Turn
   readonly #adopt: (process: endpoints.NamedProcess, input: InputOrder) => HttpProcess
   readonly #input = new InputOrder()
-  /** The process that the command has become because of `detachAfter`. */
+  /** The process that the command has become. */
   #process: HttpProcess | undefined
+  /** The run has ended because the command has become a process. */
+  #isDetached = false
   /** Rejects when the run ends without an id. */
   readonly #id: Promise<string>
   #resolveId: (id: string) => void = () => {}
@@ -143,10 +145,12 @@ export class RemoteRun implements StreamRun {
     if (!this.#isSent) throw notDetached('it has not begun')
     if (this.#process !== undefined) return processOf(this.#process)
     try {
-      const process = this.#adopt(await this.#ask(endpoints.detachRun, {}), this.#input)
+      const process = await this.#ask(endpoints.detachRun, {})
       this.#release()
-      return processOf(process)
+      return processOf(this.#become(process))
     } catch (error) {
+      // It has become a process meanwhile.
+      if (this.#process !== undefined) return processOf(this.#process)
       if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND')
         throw notDetached('it has already ended: its result has all of its output')
       throw error
@@ -155,18 +159,40 @@ export class RemoteRun implements StreamRun {
 
   /** Waits until the server has the command. */
   readonly view: RunView = {
-    logs: (encoding) => this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
-    logLines: (plan) =>
-      this.#ask(endpoints.runLines, { body: plan, encoding: plan.encoding, isIdempotent: true }),
-    waiting: async () => (this.#isOver ? null : (await this.#ask(endpoints.runWaiting, {})).waiting),
-    waitFor: async ({ signal, ...body }) => {
+    logs: async (encoding) =>
+      this.#process?.logs(encoding) ?? this.#ask(endpoints.runLogs, { query: { encoding }, encoding }),
+    logLines: async (plan) => {
+      if (this.#process !== undefined) return this.#process.logLines(plan)
+      const { signal, ...body } = plan
+      const details = { body, signal, encoding: plan.encoding, isIdempotent: true, subject: 'the search' }
+      return this.#ask(endpoints.runLines, details)
+    },
+    waiting: async () => {
+      if (this.#process !== undefined) return this.#process.waiting()
+      if (this.#isOver) return null
+      try {
+        return (await this.#ask(endpoints.runWaiting, {})).waiting
+      } catch (error) {
+        if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND') return null
+        throw error
+      }
+    },
+    waitFor: async (plan) => {
+      if (this.#process !== undefined) return this.#process.waitFor(plan)
+      const { signal, ...body } = plan
       try {
         return await this.#ask(endpoints.runWaitFor, { body, signal, subject: 'the wait' })
       } catch (error) {
-        if (refusalCode(error) !== 'RUN_NOT_FOUND') throw error
+        const isUnknown = !this.#isAnnounced || refusalCode(error) === 'RUN_NOT_FOUND'
+        if (!this.#isOver || !isUnknown) throw error
         throw engineError('PROCESS_NOT_FOUND', 'the command has ended')
       }
     },
+  }
+
+  #become(process: endpoints.NamedProcess): HttpProcess {
+    this.#process ??= this.#adopt(process, this.#input)
+    return this.#process
   }
 
   async #perform(): Promise<Result> {
@@ -200,7 +226,7 @@ export class RemoteRun implements StreamRun {
       clearTimeout(this.#late)
       this.#turn.end()
       this.#release()
-      if (this.#process === undefined) feed?.close()
+      if (!this.#isDetached) feed?.close()
       this.#rejectId(connectionError('the run is over'))
     }
   }
@@ -235,7 +261,7 @@ export class RemoteRun implements StreamRun {
     this.#notify(() => this.#observer.end())
     const isUnwanted = this.#thrown !== undefined || this.#request.values.signal?.aborted
     // Until the call has ended, its caller can end the command.
-    if (isUnwanted) await this.#process?.kill(AS_STARTED)
+    if (isUnwanted && this.#isDetached) await this.#process?.kill(AS_STARTED)
     if (this.#thrown !== undefined) throw this.#thrown.value
     if (end === undefined) throw connectionError('the events of the command ended early')
     return end()
@@ -264,8 +290,10 @@ export class RemoteRun implements StreamRun {
         return undefined
       }
       case 'complete': {
-        if (data.process !== undefined)
-          this.#process = this.#adopt(endpoints.getProcess.reply.decode(data.process), this.#input)
+        if (data.process !== undefined) {
+          this.#isDetached = true
+          this.#become(endpoints.getProcess.reply.decode(data.process))
+        }
         return () => this.#complete(execResult.decode(data.result, encoding))
       }
       default:
@@ -276,7 +304,7 @@ export class RemoteRun implements StreamRun {
   }
 
   #complete(result: Result): Result {
-    if (this.#process === undefined) return result
+    if (!this.#isDetached || this.#process === undefined) return result
     const { signal } = this.#request.values
     const whole = { ...result, process: processOf(this.#process) }
     if (signal?.aborted) throw new AbortError(signal.reason, whole, failureText(whole, 'was aborted'))
@@ -310,13 +338,13 @@ export class RemoteRun implements StreamRun {
 
   /** Sends input. Throws INPUT_CLOSED if its input is closed, or the command `wasOver` when the caller wrote. */
   async #send(input: object, wasOver = false): Promise<void> {
+    if (this.#process !== undefined) return this.#process.sendInput(input)
     try {
       await this.#ask(endpoints.writeToRun, { body: input })
     } catch (error) {
       if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
-      // What a command has become is known at the end of its call.
-      if (this.#request.values.detachAfter !== undefined) await this.outcome.catch(() => {})
-      await this.#process?.sendInput(input)
+      // It may have become a process meanwhile.
+      await (this.#process as HttpProcess | undefined)?.sendInput(input)
       if (this.#process === undefined && wasOver) throw engineError('INPUT_CLOSED', 'the command has ended')
     }
   }

@@ -8,8 +8,10 @@ export class DetachTimer<T> {
   readonly #detach: () => Promise<T>
   #timer: ReturnType<typeof setTimeout> | undefined
   #isStopped = false
-  /** The last attempt. */
+  /** Its last attempt. */
   #attempt: Promise<T | undefined> = Promise.resolve(undefined)
+  /** The last attempt of the caller. A command can only be detached once, so the two never try at the same time. */
+  #byHand: Promise<unknown> = Promise.resolve()
 
   constructor(detach: () => Promise<T>) {
     this.#detach = detach
@@ -24,18 +26,35 @@ export class DetachTimer<T> {
     }, ms)
   }
 
-  /** To be called when the run has ended, or is a process in another way. */
+  /** Detaches the command with `detach` for the caller, unless that has happened because of its time. */
+  async detach(detach: () => Promise<T>): Promise<T> {
+    const already = await this.#attempt
+    if (already !== undefined) return already
+    const detached = detach()
+    this.#byHand = detached.then(
+      () => this.stop(),
+      () => {},
+    )
+    return detached
+  }
+
+  /** To be called when the run has ended. */
   stop(): void {
     this.#isStopped = true
     clearTimeout(this.#timer)
   }
 
-  /** The process that the command has become; undefined if it has not. Rejects if the process was lost meanwhile. */
+  /**
+   * The process that the command has become because of its time; undefined if it has not. Rejects if the process was lost
+   * meanwhile.
+   */
   get process(): Promise<T | undefined> {
     return this.#attempt
   }
 
   async #try(): Promise<T | undefined> {
+    await this.#byHand
+    if (this.#isStopped) return undefined
     try {
       return await this.#detach()
     } catch (error) {

@@ -67,16 +67,19 @@ export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver, ad
     view: {
       logs: async (encoding) => readWhole(engine, refOf(begun), encoding),
       logLines: async (plan) => readLines(engine, refOf(begun), plan),
-      waiting: async () => (begun?.run.isPending ? waiting(engine, refOf(begun)) : null),
+      async waiting() {
+        if (begun?.run.isPending) return waiting(engine, refOf(begun))
+        const process = await begun?.timer?.process.catch(() => undefined)
+        return process?.waiting() ?? null
+      },
       waitFor: async (plan) => waitFor(engine, refOf(begun), plan),
     },
     async detach() {
       if (begun === undefined) throw notDetached('it could not be started')
-      const already = await begun.timer?.process
-      if (already !== undefined) return processOf(already)
-      const process = await begun.run.detach(false, adopt)
-      begun.timer?.stop()
-      begun.release()
+      const { run, timer, release } = begun
+      const byHand = () => run.detach(false, adopt)
+      const process = await (timer === undefined ? byHand() : timer.detach(byHand))
+      release()
       return processOf(process)
     },
   }

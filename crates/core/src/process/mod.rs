@@ -244,6 +244,7 @@ impl Process {
                     (true, ..) => Reason::Timeout,
                     (_, true, _) => Reason::Killed,
                     (_, _, Some(_)) => Reason::Signal,
+                    (_, _, None) if code.is_none() => Reason::Lost,
                     (_, _, None) => Reason::Exit,
                 };
                 Exit { code: *code, signal: *signal, reason }

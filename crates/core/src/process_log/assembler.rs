@@ -25,6 +25,7 @@ pub struct Line<'a> {
 }
 
 /// Makes lines from the blocks of a log, which must be given in order.
+#[derive(Clone)]
 pub struct Assembler {
     /// The offset after the last block.
     at: Option<u64>,
@@ -33,7 +34,7 @@ pub struct Assembler {
 }
 
 /// The line of a stream that is not complete.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Open {
     bytes: Vec<u8>,
     /// It has a byte, kept or not.

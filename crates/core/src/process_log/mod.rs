@@ -11,6 +11,7 @@ mod block;
 mod lines;
 #[cfg(test)]
 mod model;
+mod scan;
 mod search;
 #[cfg(test)]
 mod search_tests;

@@ -1,18 +1,16 @@
 //! Reads a log by lines: from a number on, at the end, or those that match an expression.
 //!
-//! A search runs on a thread that may block, reads one block after another, and ends when its caller has gone.
+//! See [`Scan`] for what a search costs others.
 
-use super::assembler::{Assembler, LONGEST_LINE, Line, first_line};
-use super::lines::Lines;
+use super::assembler::{LONGEST_LINE, Line, first_line};
+use super::scan::{Extent, Scan, Taker};
 use super::{ProcessLog, store::Part};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::exec::OutputStream;
 use regex_lite::{Regex, RegexBuilder};
 use std::collections::VecDeque;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::time::timeout;
 
 /// Maximum bytes of all lines of a reply.
@@ -21,8 +19,6 @@ const MOST_BYTES: usize = 1 << 20;
 const MOST_PATTERN_BYTES: usize = 64 * 1024;
 /// Maximum depth of groups in an expression.
 const MOST_NESTED: u32 = 50;
-/// Maximum time of a search.
-const MOST_TIME: Duration = Duration::from_secs(30);
 
 /// Time without output after which a line without a newline counts for [`ProcessLog::find_line`].
 const QUIET: Duration = Duration::from_millis(50);
@@ -38,7 +34,7 @@ pub struct LineQuery {
     pub is_tail: bool,
     /// Only lines that match this expression.
     pub pattern: Option<String>,
-    /// Lines before and after each match.
+    /// Lines before and after each match, also after matches before `from`.
     pub context: usize,
 }
 
@@ -80,39 +76,33 @@ impl ProcessLog {
     /// # Errors
     /// `INVALID_OPTION` for an expression that is not one, that is too large, or whose search takes too long.
     pub async fn lines(&self, query: LineQuery) -> Result<FoundLines, Error> {
-        let caller = Arc::new(AtomicBool::new(true));
-        let (log, present) = (self.clone(), Arc::clone(&caller));
-        let _leaving = Leaving(caller);
-        blocking(move || Search::new(&log, &query)?.run(&present)).await
+        let log = self.clone();
+        let (scan, extent) = blocking(move || Selection::of(&log, &query)).await?;
+        Ok(scan.advance(extent).await?.taker.finish())
     }
 
     /// Waits for a line that matches an expression, from line `from` on; `None` when the log has ended without. A line
     /// without a newline counts at the end, and when no output has followed it for a moment. Cancel-safe.
     ///
     /// # Errors
-    /// `INVALID_OPTION` for an expression that is not one, or that is too large.
+    /// `INVALID_OPTION` for an expression that is not one, that is too large, or whose search takes too long: a search
+    /// that has reached the end of the log, and waits for more, has all of its time again.
     pub async fn find_line(&self, pattern: &str, from: i64) -> Result<Option<FoundLine>, Error> {
-        let pattern = compile(pattern, "log")?;
-        let mut follower = {
+        let first = FirstMatch { pattern: compile(pattern, "log")?, found: None };
+        let mut scan = {
             let store = self.store();
-            let from = first_wanted(from, store.lines().count());
-            Follower { assembler: Assembler::new(), cursor: store.offset_before(from), from, pattern }
+            Scan::new(self, &store, first_wanted(from, store.lines().count()), first)
         };
         let mut is_quiet = false;
         loop {
             // Read before the store: if the log has already ended, the store is complete.
             let has_ended = self.has_ended();
-            let log = self.clone();
-            let found;
-            (follower, found) = blocking(move || {
-                let found = follower.advance(&log, is_quiet || has_ended);
-                Ok((follower, found))
-            })
-            .await?;
-            if found.is_some() || has_ended {
-                return Ok(found);
+            let extent = self.extent(is_quiet || has_ended);
+            scan = scan.advance(extent).await?;
+            if scan.taker.found.is_some() || has_ended {
+                return Ok(scan.taker.found);
             }
-            let more = self.wait(follower.cursor);
+            let more = self.wait(scan.cursor());
             is_quiet = match is_quiet {
                 true => {
                     more.await;
@@ -123,7 +113,13 @@ impl ProcessLog {
         }
     }
 
-    fn part(&self, cursor: u64) -> Option<Part> {
+    /// The whole log as it is now.
+    fn extent(&self, counts_open: bool) -> Extent {
+        let store = self.store();
+        Extent { end: store.end(), lines: store.lines(), counts_open }
+    }
+
+    pub(super) fn part(&self, cursor: u64) -> Option<Part> {
         self.store().part(cursor)
     }
 }
@@ -133,113 +129,22 @@ fn first_wanted(from: i64, total: u64) -> u64 {
     u64::try_from(from).unwrap_or_else(|_| (total + 1).saturating_sub(from.unsigned_abs()).max(1))
 }
 
-/// Looks for a line in a log that grows.
-struct Follower {
-    assembler: Assembler,
-    cursor: u64,
-    from: u64,
+/// Takes lines until one matches.
+struct FirstMatch {
     pattern: Regex,
+    found: Option<FoundLine>,
 }
 
-impl Follower {
-    /// The first line that matches in what is new. May block.
-    fn advance(&mut self, log: &ProcessLog, counts_open: bool) -> Option<FoundLine> {
-        let (lines, end) = {
-            let store = log.store();
-            (store.lines(), store.end())
-        };
-        let mut match_found = None;
-        let mut take = |line: Line<'_>| {
-            if line.number >= self.from && self.pattern.is_match(&String::from_utf8_lossy(line.bytes)) {
-                match_found = Some(found(line, true));
-            }
-            match_found.is_none()
-        };
-        let mut goes_on = true;
-        while goes_on && let Some(part) = log.part(self.cursor).filter(|part| part.start() < end) {
-            self.cursor = part.end().min(end);
-            goes_on = self.assembler.add(part, end, &mut take);
-            if self.cursor == end {
-                break;
-            }
+impl Taker for FirstMatch {
+    fn take(&mut self, line: Line<'_>) -> bool {
+        if self.pattern.is_match(&String::from_utf8_lossy(line.bytes)) {
+            self.found = Some(found(line, true));
         }
-        self.cursor = end;
-        if goes_on && counts_open {
-            self.assembler.finish(end, &lines, &mut take);
-        }
-        match_found
-    }
-}
-
-/// Ends the search of a caller that has gone.
-struct Leaving(Arc<AtomicBool>);
-
-impl Drop for Leaving {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Relaxed);
-    }
-}
-
-struct Search<'a> {
-    log: &'a ProcessLog,
-    cursor: u64,
-    end: u64,
-    lines: Lines,
-    selection: Selection,
-}
-
-impl<'a> Search<'a> {
-    fn new(log: &'a ProcessLog, query: &LineQuery) -> Result<Self, Error> {
-        let pattern = query.pattern.as_deref().map(|pattern| compile(pattern, "grep")).transpose()?;
-        let store = log.store();
-        let (lines, end) = (store.lines(), store.end());
-        let total = lines.count();
-        let mut from = first_wanted(query.from, total);
-        if query.is_tail && pattern.is_none() {
-            from = from.max((total + 1).saturating_sub(query.most as u64));
-        }
-        let cursor = store.offset_before(from);
-        drop(store);
-        let matches = pattern.is_some().then_some(0);
-        let reply = FoundLines { total, matches, ..FoundLines::default() };
-        let selection = Selection {
-            from,
-            most: query.most,
-            is_tail: query.is_tail,
-            pattern,
-            context: query.context,
-            before: VecDeque::new(),
-            after: 0,
-            found: VecDeque::new(),
-            bytes: 0,
-            reply,
-        };
-        Ok(Self { log, cursor, end, lines, selection })
+        self.found.is_none()
     }
 
-    fn run(mut self, is_wanted: &AtomicBool) -> Result<FoundLines, Error> {
-        self.selection.reply.first = match self.log.part(0) {
-            Some(part) => first_line(part),
-            None => self.lines.complete + 1,
-        };
-        let begun = Instant::now();
-        let mut assembler = Assembler::new();
-        while let Some(part) = self.log.part(self.cursor).filter(|part| part.start() < self.end) {
-            self.cursor = part.end();
-            if !assembler.add(part, self.end, |line| self.selection.take(line)) {
-                return Ok(self.selection.finish());
-            }
-            if !is_wanted.load(Ordering::Relaxed) {
-                break;
-            }
-            if self.selection.pattern.is_some() && begun.elapsed() > MOST_TIME {
-                let message =
-                    "grep takes more than 30 s in this log: search for something simpler, or from a later line";
-                return Err(Error::new(Code::InvalidOption, message));
-            }
-        }
-        assembler.finish(self.end, &self.lines, |line| self.selection.take(line));
-        Ok(self.selection.finish())
+    fn expression(&self) -> Option<&'static str> {
+        Some("log")
     }
 }
 
@@ -255,22 +160,89 @@ struct Selection {
     /// How many lines after the last match are still to come.
     after: usize,
     found: VecDeque<FoundLine>,
+    /// How many of the last lines found begin with the last match.
+    since_match: usize,
     bytes: usize,
     reply: FoundLines,
 }
 
 impl Selection {
-    /// Returns whether there is more to do.
-    fn take(&mut self, line: Line<'_>) -> bool {
-        if line.number < self.from {
-            return true;
+    /// The scan for a query. May block.
+    fn of(log: &ProcessLog, query: &LineQuery) -> Result<(Scan<Self>, Extent), Error> {
+        let pattern = query.pattern.as_deref().map(|pattern| compile(pattern, "grep")).transpose()?;
+        let oldest = log.part(0).map(first_line);
+        let store = log.store();
+        let (lines, end) = (store.lines(), store.end());
+        let total = lines.count();
+        let mut from = first_wanted(query.from, total);
+        if query.is_tail && pattern.is_none() {
+            from = from.max((total + 1).saturating_sub(query.most as u64));
         }
+        // Lines of the context of an earlier match belong to the reply, as in a reply that goes on after another.
+        let begin = from.saturating_sub(if pattern.is_some() { query.context as u64 } else { 0 }).max(1);
+        let matches = pattern.is_some().then_some(0);
+        let first = oldest.unwrap_or(lines.complete + 1);
+        let selection = Self {
+            from,
+            most: query.most,
+            is_tail: query.is_tail,
+            pattern,
+            context: query.context,
+            before: VecDeque::new(),
+            after: 0,
+            found: VecDeque::new(),
+            since_match: 0,
+            bytes: 0,
+            reply: FoundLines { total, first, matches, ..FoundLines::default() },
+        };
+        Ok((Scan::new(log, &store, begin, selection), Extent { end, lines, counts_open: true }))
+    }
+
+    fn keep(&mut self, line: FoundLine) {
+        if self.reply.next.is_some() || line.number < self.from {
+            return;
+        }
+        let number = line.number;
+        self.bytes += line.bytes.len();
+        if line.is_match {
+            self.since_match = 1;
+        } else if self.since_match > 0 {
+            self.since_match += 1;
+        }
+        self.found.push_back(line);
+        if self.is_tail {
+            // The last match stays, whatever its context is.
+            while self.is_over() && self.found.len() > self.since_match {
+                self.bytes -= self.found.pop_front().map_or(0, |line| line.bytes.len());
+            }
+        } else if self.is_over() {
+            self.found.pop_back();
+            self.reply.next = Some(number);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.found.len() > self.most || self.bytes > MOST_BYTES
+    }
+
+    fn finish(mut self) -> FoundLines {
+        while self.is_tail && self.is_over() {
+            self.bytes -= self.found.pop_back().map_or(0, |line| line.bytes.len());
+        }
+        FoundLines { lines: self.found.into(), ..self.reply }
+    }
+}
+
+impl Taker for Selection {
+    fn take(&mut self, line: Line<'_>) -> bool {
         let Some(pattern) = &self.pattern else {
             self.keep(found(line, false));
             return self.reply.next.is_none();
         };
         if pattern.is_match(&String::from_utf8_lossy(line.bytes)) {
-            self.reply.matches = self.reply.matches.map(|count| count + 1);
+            if line.number >= self.from {
+                self.reply.matches = self.reply.matches.map(|count| count + 1);
+            }
             for line in std::mem::take(&mut self.before) {
                 self.keep(line);
             }
@@ -289,28 +261,8 @@ impl Selection {
         true
     }
 
-    fn keep(&mut self, line: FoundLine) {
-        if self.reply.next.is_some() {
-            return;
-        }
-        let is_over = |found: &VecDeque<_>, bytes| found.len() > self.most || bytes > MOST_BYTES;
-        let number = line.number;
-        self.bytes += line.bytes.len();
-        self.found.push_back(line);
-        if !self.is_tail {
-            if is_over(&self.found, self.bytes) {
-                self.found.pop_back();
-                self.reply.next = Some(number);
-            }
-            return;
-        }
-        while is_over(&self.found, self.bytes) {
-            self.bytes -= self.found.pop_front().map_or(0, |line| line.bytes.len());
-        }
-    }
-
-    fn finish(self) -> FoundLines {
-        FoundLines { lines: self.found.into(), ..self.reply }
+    fn expression(&self) -> Option<&'static str> {
+        self.pattern.as_ref().map(|_| "grep")
     }
 }
 
@@ -335,7 +287,7 @@ fn compile(pattern: &str, option: &str) -> Result<Regex, Error> {
     let built = RegexBuilder::new(pattern).size_limit(MOST_PATTERN_BYTES).nest_limit(MOST_NESTED).build();
     built.map_err(|error| {
         let message = format!(
-            "{option} must be a regular expression without look-around and backreferences, as of the Rust crate regex: {error}"
+            "{option} must be a regular expression without look-around and backreferences, as of the Rust crate regex-lite: {error}"
         );
         Error::new(Code::InvalidOption, message)
     })

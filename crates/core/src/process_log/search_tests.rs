@@ -3,10 +3,13 @@
 use super::model::{Random, at};
 use super::store::Shape;
 use super::{FoundLine, FoundLines, LineQuery, ProcessLog, SHAPE};
+use crate::blocking::blocking;
 use crate::error::Code;
 use crate::exec::OutputStream::{self, Stderr, Stdout};
 use std::collections::HashSet;
 use std::path::Path;
+use std::time::Duration;
+use tokio::time::timeout;
 
 const ALL: LineQuery = LineQuery { from: 1, most: usize::MAX, is_tail: false, pattern: None, context: 0 };
 
@@ -80,17 +83,21 @@ impl Model {
             .into_iter()
             .enumerate()
             .map(numbered)
-            .filter(|(end, line)| (*end > first || line.is_open) && line.number >= from)
+            .filter(|(end, line)| (*end > first || line.is_open) && line.number + query.context as u64 >= from)
             .map(|(_, line)| line)
             .collect();
-        let count = kept.iter().filter(|line| line.is_match).count() as u64;
+        // The context of a match before `from` belongs to the reply.
+        let count = kept.iter().filter(|line| line.is_match && line.number >= from).count() as u64;
         let around = |number: u64| number.saturating_sub(query.context as u64)..=number + query.context as u64;
         let near: HashSet<u64> =
             kept.iter().filter(|line| line.is_match).flat_map(|line| around(line.number)).collect();
-        let mut wanted: Vec<FoundLine> =
-            kept.iter().filter(|line| query.pattern.is_none() || near.contains(&line.number)).cloned().collect();
+        let is_wanted =
+            |line: &&FoundLine| line.number >= from && (query.pattern.is_none() || near.contains(&line.number));
+        let mut wanted: Vec<FoundLine> = kept.iter().filter(is_wanted).cloned().collect();
         let mut next = None;
         if query.is_tail {
+            let last = wanted.iter().rposition(|line| line.is_match).unwrap_or(wanted.len());
+            wanted.truncate(last + query.most.min(wanted.len()));
             wanted.drain(..wanted.len().saturating_sub(query.most));
         } else if let Some(line) = wanted.get(query.most) {
             next = Some(line.number);
@@ -189,6 +196,93 @@ async fn a_reply_is_bounded_and_says_where_to_go_on() {
     assert_eq!((reply.lines.len(), reply.next), (20, None));
     let reply = log.lines(LineQuery { is_tail: true, ..ALL }).await.unwrap();
     assert_eq!((reply.lines[0].number, reply.lines.len(), reply.next), (21, 20, None));
+}
+
+#[tokio::test]
+async fn pages_have_every_match_with_all_of_its_context() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = ProcessLog::new(&at(directory.path()), 1 << 20);
+    for number in 1..=200 {
+        log.push(Stdout, format!("{number}\n").as_bytes());
+    }
+    let query = LineQuery { pattern: Some("7$".into()), context: 2, ..ALL };
+    let all = log.lines(query.clone()).await.unwrap().lines;
+    assert_eq!(all.len(), 100);
+    for most in 1..12 {
+        let (mut paged, mut next) = (Vec::new(), Some(1));
+        while let Some(from) = next {
+            let page = log.lines(LineQuery { from: from as i64, most, ..query.clone() }).await.unwrap();
+            paged.extend(page.lines);
+            next = page.next;
+        }
+        assert_eq!(paged, all, "pages of {most}");
+    }
+}
+
+#[tokio::test]
+async fn the_last_lines_have_the_last_match() {
+    let directory = tempfile::tempdir().unwrap();
+    let log = ProcessLog::new(&at(directory.path()), 64 << 20);
+    log.push(Stdout, b"a\nmatch\nb\nc\nd\n");
+    let query = LineQuery { pattern: Some("match".into()), context: 3, is_tail: true, ..ALL };
+    for (most, expected) in [(1, 2..=2), (2, 2..=3), (4, 2..=5), (5, 1..=5)] {
+        let lines = log.lines(LineQuery { most, ..query.clone() }).await.unwrap().lines;
+        assert_eq!(lines.iter().map(|line| line.number).collect::<Vec<_>>(), expected.collect::<Vec<u64>>());
+    }
+    let long = format!("{}\n", "x".repeat(60_000));
+    log.push(Stdout, format!("match\n{}", long.repeat(30)).as_bytes());
+    let lines = log.lines(LineQuery { context: 100, ..query }).await.unwrap().lines;
+    assert!(lines[0].is_match && lines.len() == 18, "{} lines", lines.len());
+}
+
+/// A log, and an expression that takes longer in it than any test.
+fn slow(directory: &Path) -> (ProcessLog, &'static str) {
+    let log = ProcessLog::new(&at(directory), 64 << 20);
+    let line = format!("{}\n", "a".repeat(1000));
+    log.push(Stdout, line.repeat(8000).as_bytes());
+    (log, "(?:.?){120}Z")
+}
+
+#[test]
+fn searches_leave_threads_for_other_work_and_end_with_their_callers() {
+    const THREADS: usize = 8;
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_time().max_blocking_threads(THREADS).build().unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    runtime.block_on(async {
+        let (log, pattern) = slow(directory.path());
+        let query = LineQuery { pattern: Some(pattern.into()), ..ALL };
+        let searches: Vec<_> = (0..2 * THREADS)
+            .map(|number| {
+                let (log, query) = (log.clone(), query.clone());
+                tokio::spawn(async move {
+                    match number % 2 {
+                        0 => drop(log.find_line(pattern, 1).await),
+                        _ => drop(log.lines(query).await),
+                    }
+                })
+            })
+            .collect();
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let other = timeout(Duration::from_secs(10), blocking(|| Ok("other work"))).await;
+        assert_eq!(other.expect("a thread is left").unwrap(), "other work");
+        for search in &searches {
+            search.abort();
+        }
+        // Now a quick search has its turn at once.
+        let quick = timeout(Duration::from_secs(10), log.find_line("^a", 1)).await.expect("the others have ended");
+        assert_eq!(quick.unwrap().unwrap().number, 1);
+    });
+}
+
+#[tokio::test]
+async fn a_search_that_takes_too_long_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let (log, pattern) = slow(directory.path());
+    let lines = log.lines(LineQuery { pattern: Some(pattern.into()), ..ALL }).await.unwrap_err();
+    assert!(lines.code == Code::InvalidOption && lines.message.starts_with("grep takes more than"), "{lines}");
+    let line = log.find_line(pattern, 1).await.unwrap_err();
+    assert!(line.code == Code::InvalidOption && line.message.starts_with("log takes more than"), "{line}");
 }
 
 #[tokio::test]

@@ -1,11 +1,10 @@
 /**
  * Reads lines of a log.
  */
-import { engineError } from '../../../base/errors.js'
 import type { NativeLogLines, NativeProcessRef } from '../../../boundary/index.js'
 import type { Encoding, LogLine, LogLines, Output } from '../../../calls/index.js'
 import type { LogLinesPlan } from '../../../requests/logs.js'
-import type { Engine } from '../engine.js'
+import { abortable, type Engine } from '../engine.js'
 
 /** Of each line, see NativeLogLines. */
 const STDERR = 1
@@ -16,10 +15,15 @@ const OPEN = 8
 export async function readLines(
   engine: Engine,
   process: NativeProcessRef,
-  { encoding, ...query }: LogLinesPlan,
+  { encoding, signal, ...query }: LogLinesPlan,
 ): Promise<LogLines<Encoding>> {
-  const { logLines } = await engine.call((native, id) => native.logLines(id, process, query))
-  if (logLines === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no lines')
+  const logLines = await abortable(
+    engine,
+    'the search',
+    signal,
+    (native, id) => native.logLines(id, process, query),
+    (event) => event.logLines,
+  )
   const { total, first, matches = null, next = null } = logLines
   return { lines: linesOf(logLines, encoding), total, first, matches, next }
 }

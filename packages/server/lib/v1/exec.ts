@@ -2,7 +2,7 @@
  * Commands with all features of nacre: bytes, input, both kinds of kill, and the whole result.
  */
 
-import type { Encoding, ExecEvent, ExecResult } from 'nacre'
+import type { Encoding, ExecEvent, ExecResult, WaitEnd } from 'nacre'
 import { encoding, flag } from 'nacre/internal'
 import {
   command,
@@ -13,6 +13,9 @@ import {
   killSignal,
   logLinesOptions,
   type NamedProcess,
+  planWaitFor,
+  processBackend,
+  resultOf,
   waitForOptions,
 } from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
@@ -24,10 +27,11 @@ import { type Define, errorEvent } from '../route.js'
 import { events, type ServerEvent } from '../sse.js'
 import { encodeData, encodeReply } from '../wire.js'
 
-const execMembers = { command, ...described(execOptions) }
+const { logLimit, ...execMembers } = { command, ...described(execOptions) }
 
 const streamMembers = {
   ...execMembers,
+  logLimit,
   openInput,
   byteEvents: { ...flag, description: 'Sends output events as bytes, for any encoding of the result.' },
   wholeResult: {
@@ -58,7 +62,7 @@ export function addExec(define: Define, server: ServerContext): void {
     async handle({ body, signal }) {
       const { command, ...options } = body
       const result = await metrics.command(runToReply(backend, command, { ...options, signal }))
-      return { result, process: await detached(server, result) }
+      return { result, process: detached(server, result) }
     },
   })
   define({
@@ -79,10 +83,10 @@ export function addExec(define: Define, server: ServerContext): void {
       const output = eventsOf(run.stream)
       metrics
         .command(run.stream.result)
-        .catch(() => {})
-        .finally(() => runs.end(id, options.logLimit !== undefined))
+        .catch(resultOf)
+        .then((result) => runs.end(id, result, options.logLimit !== undefined))
       const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
-      return events(output, async (event) => [await encodeEvent(server, event)], [{ data: first }])
+      return events(output, (event) => [encodeEvent(server, event)], [{ data: first }])
     },
   })
   define({
@@ -91,11 +95,11 @@ export function addExec(define: Define, server: ServerContext): void {
     body: shape({ data, end: flag }),
     errors: ['RUN_NOT_FOUND', 'INPUT_CLOSED'],
     async handle({ params, body: { data, end }, signal }) {
-      const { stream, inputs } = runs.get(params.runId)
+      const { target, inputs } = runs.target(params.runId)
       // After a disconnection, the command must not take a part of its input for all of it.
       await Promise.all([
-        data !== undefined && inputs.take(() => stream.write(data), signal),
-        end && inputs.take(() => stream.closeStdin(), signal),
+        data !== undefined && inputs.take(() => target.write(data), signal),
+        end && inputs.take(() => target.closeStdin(), signal),
       ])
     },
   })
@@ -113,10 +117,7 @@ export function addExec(define: Define, server: ServerContext): void {
     summary:
       'Makes the command of a run a process. Its session is free, its events go on, and a disconnection does not kill it.',
     errors: ['RUN_NOT_FOUND', 'DETACH_FAILED'],
-    async handle({ params }) {
-      const { id } = await runs.get(params.runId).stream.detach()
-      return processes.show(await processes.find(id))
-    },
+    handle: async ({ params }) => processes.show(processBackend(await runs.detach(params.runId))),
   })
   define({
     ...endpoints.runLogs,
@@ -130,20 +131,31 @@ export function addExec(define: Define, server: ServerContext): void {
     summary: 'Returns lines of the output of a run with `logLimit` so far, until a minute after its end.',
     body: shape(described(logLinesOptions)),
     errors: ['RUN_NOT_FOUND'],
-    handle: async ({ params, body }) => runs.log(params.runId).getLogLines(body),
+    handle: async ({ params, body, signal }) => runs.log(params.runId).getLogLines({ ...body, signal }),
   })
   define({
     ...endpoints.runWaiting,
-    summary: 'Finds out whether a program of a run waits for input.',
+    summary: 'Finds out whether a program of a run waits for input, until a minute after its end.',
     errors: ['RUN_NOT_FOUND'],
-    handle: async ({ params }) => ({ waiting: await runs.get(params.runId).stream.waiting() }),
+    async handle({ params: { runId } }) {
+      if (runs.exit(runId) !== undefined) return { waiting: null }
+      return { waiting: await runs.target(runId).target.waiting() }
+    },
   })
   define({
     ...endpoints.runWaitFor,
-    summary: 'Waits for the first of several things: the end of a run, input, a line, no output, or a time.',
+    summary:
+      'Waits for the first of several things: the end of a run, input, a line, no output, or a time. Until a minute after its end.',
     body: shape(described(waitForOptions)),
     errors: ['RUN_NOT_FOUND'],
-    handle: async ({ params, body, signal }) => runs.log(params.runId).waitFor({ ...body, signal }),
+    async handle({ params: { runId }, body, signal }): Promise<WaitEnd> {
+      const options = { ...body, signal }
+      planWaitFor(options)
+      const exit = runs.exit(runId)
+      if (exit === undefined) return runs.target(runId).target.waitFor(options)
+      // A line of the log may have come first.
+      return runs.hasLog(runId) ? runs.log(runId).waitFor(options) : { by: 'exit', exit }
+    },
   })
   define({
     ...endpoints.abortRun,
@@ -154,14 +166,14 @@ export function addExec(define: Define, server: ServerContext): void {
 }
 
 /** The process that a command has become because of `detachAfter`. */
-async function detached(
+function detached(
   { processes }: ServerContext,
   { process }: Pick<ExecResult<Encoding>, 'process'>,
-): Promise<NamedProcess | undefined> {
-  return process && processes.show(await processes.find(process.id))
+): NamedProcess | undefined {
+  return process && processes.show(processBackend(process))
 }
 
-async function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): Promise<ServerEvent> {
+function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): ServerEvent {
   switch (event.type) {
     case 'start':
       return { data: event }
@@ -169,7 +181,7 @@ async function encodeEvent(server: ServerContext, event: ExecEvent<Encoding>): P
     case 'stderr':
       return { data: { ...event, data: encodeData(event.data) } }
     case 'complete': {
-      const process = await detached(server, event.result)
+      const process = detached(server, event.result)
       const shown = process && encodeReply(endpoints.getProcess.reply, process)
       return { data: { ...event, result: encodeReply(execResult, event.result), process: shown } }
     }

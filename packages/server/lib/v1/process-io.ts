@@ -51,7 +51,8 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
       'Returns lines of the output of a process so far: by their numbers, or those that match an expression.',
     body: shape(described(logLinesOptions)),
     errors: ['PROCESS_NOT_FOUND'],
-    handle: async ({ params, body }) => (await processes.find(params.processId)).logLines(planLogLines(body)),
+    handle: async ({ params, body, signal }) =>
+      (await processes.find(params.processId)).logLines(planLogLines({ ...body, signal })),
   })
   define({
     method: 'GET',
