@@ -24,6 +24,14 @@ export function planWait(options: unknown, call: 'wait' | 'waitForInput'): WaitL
 /** What to wait for, and for how long. */
 export type WaitForPlan = CompleteValues<typeof waitForOptions>
 
+/** What `waitForInput` waits for, in its errors. */
+export const INPUT_AWAITED = 'one of its programs waited for input'
+
+/** The wait of `waitForInput`, as one for the first of several things. */
+export function planInput(limits: WaitLimits): WaitForPlan {
+  return { ...limits, input: true, log: undefined, fromLine: 1, idle: undefined }
+}
+
 /** Checks the options of `waitFor`. Throws OptionError. */
 export function planWaitFor(options: unknown): WaitForPlan {
   return readWithDefaults(waitForOptions, options, 'waitFor')

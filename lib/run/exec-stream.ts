@@ -24,7 +24,7 @@ import type {
 import type { ExecRequest } from '../requests/exec.js'
 import { planLogLines, planLogs } from '../requests/logs.js'
 import { planSource } from '../requests/source.js'
-import { planWait, planWaitFor, type WaitForPlan } from '../requests/waits.js'
+import { INPUT_AWAITED, planInput, planWait, planWaitFor, type WaitForPlan } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import { killSignal } from '../schema/signals.js'
@@ -116,13 +116,11 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {
     const limits = planWait(options, 'waitForInput')
-    const plan = { ...limits, input: true, log: undefined, fromLine: 1, idle: undefined }
-    const { by, input } = await calledBy(this.waitForInput, this.#waitFor(plan))
+    const { by, input } = await calledBy(this.waitForInput, this.#waitFor(planInput(limits)))
     if (input !== undefined) return input
-    const awaited = 'one of its programs waited for input'
     throw by === 'exit'
-      ? engineError('PROCESS_EXITED_BEFORE_READY', `the command ended before ${awaited}`)
-      : engineError('PROCESS_READY_TIMEOUT', `${limits.timeout} ms passed before ${awaited}`)
+      ? engineError('PROCESS_EXITED_BEFORE_READY', `the command ended before ${INPUT_AWAITED}`)
+      : engineError('PROCESS_READY_TIMEOUT', `${limits.timeout} ms passed before ${INPUT_AWAITED}`)
   }
 
   async waitFor(options?: WaitForOptions): Promise<WaitEnd> {
