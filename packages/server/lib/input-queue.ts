@@ -6,11 +6,11 @@
  */
 
 interface Piece {
-  data: Uint8Array | string
+  data: Uint8Array
   taken: () => void
 }
 
-export class InputQueue implements AsyncIterableIterator<Uint8Array | string, undefined> {
+export class InputQueue implements AsyncIterableIterator<Uint8Array, undefined> {
   readonly #pieces: Piece[] = []
   #ended = false
   #wake = () => {};
@@ -20,7 +20,7 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
   }
 
   /** Resolves when the reader took it, or takes no more. */
-  push(data: Uint8Array | string): Promise<void> {
+  push(data: Uint8Array): Promise<void> {
     if (this.#ended || data.length === 0) return Promise.resolve()
     return new Promise((taken) => {
       this.#pieces.push({ data, taken })
@@ -34,7 +34,7 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
     this.#wake()
   }
 
-  async next(): Promise<IteratorResult<Uint8Array | string, undefined>> {
+  async next(): Promise<IteratorResult<Uint8Array, undefined>> {
     for (;;) {
       const piece = this.#pieces.shift()
       if (piece !== undefined) {
@@ -49,7 +49,7 @@ export class InputQueue implements AsyncIterableIterator<Uint8Array | string, un
   }
 
   /** The reader has ended. */
-  async return(): Promise<IteratorResult<Uint8Array | string, undefined>> {
+  async return(): Promise<IteratorResult<Uint8Array, undefined>> {
     this.end()
     for (const { taken } of this.#pieces.splice(0)) taken()
     return { done: true, value: undefined }
