@@ -250,6 +250,22 @@ export interface FilesystemRules {
   hide?: string[]
   /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
   protect?: string[]
+  /**
+   * Directories that programs see at another place, and can write. What the machine has at that place is invisible. The
+   * other lists name the machine's own files, and hold wherever a mount shows them. Without mount namespaces, the first
+   * call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A session has the mounts of its sandbox. Default: [].
+   */
+  mounts?: FilesystemMount[]
+}
+/** A directory that programs see at another place. */
+export interface FilesystemMount {
+  /** The absolute path of an existing directory of the machine, without symlinks. */
+  source: string
+  /**
+   * The absolute path where programs see it, like '/home/user'. It need not exist. It must not be '/', inside /proc, /dev
+   * or /sys, or inside another target.
+   */
+  target: string
 }
 /**
  * Rules for everything that runs in a session: commands, background processes, services and terminals, also after an

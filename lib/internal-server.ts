@@ -14,7 +14,7 @@ export { ownOnly, owns } from './base/own.js'
 export { checkpointOptions } from './calls/checkpoint.js'
 export { execOptions, execResult } from './calls/exec.js'
 export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from './calls/files.js'
-export { filesystemOptions, isolationOptions, networkOptions } from './calls/isolation.js'
+export { filesystemOptions, isolationOptions, mountOptions, networkOptions } from './calls/isolation.js'
 export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
 export { logEvent, logLinesOptions } from './calls/logs.js'
 export {

@@ -80,8 +80,8 @@ ${maps.join('')}])
 
 /** A table, and the tables of the objects in it. */
 function nested(table) {
-  const inner = ({ schema: { options, anyOf = [] } }) =>
-    tables.has(options) ? nested(options) : anyOf.flatMap(inner)
+  const inner = ({ schema: { options, anyOf = [], items } }) =>
+    tables.has(options) ? nested(options) : [...anyOf, ...(items ? [items] : [])].flatMap(inner)
   return [table, ...sendable(table).flatMap(([, { json }]) => inner(json))]
 }
 

@@ -3,7 +3,7 @@
 use crate::types::{NativeIsolation, NativeTiers};
 use nacre_core::isolation::{Isolation, Tiers};
 use nacre_core::sandbox::Sandbox;
-use nacre_protocol::confinement::{Filesystem, Network, Rules};
+use nacre_protocol::confinement::{Filesystem, Mount, Network, Rules};
 use std::path::PathBuf;
 
 /// Converts rules from JavaScript.
@@ -15,6 +15,11 @@ pub fn rules(given: NativeIsolation) -> Isolation {
             write: paths(given.write),
             protect: paths(given.protect),
             hide: paths(given.hide),
+            mounts: given
+                .mounts
+                .into_iter()
+                .map(|mount| Mount { source: mount.source.into(), target: mount.target.into() })
+                .collect(),
         },
         network: match given.network.as_str() {
             "closed" => Network::Closed,

@@ -38,7 +38,12 @@ const rules = (tier: Tier) => ({
 
 /** Makes attempts in a process of the tier's user. */
 const run = (tier: Tier, list: Attempt[], isolation: object | undefined, by: string) =>
-  programs.run<Record<string, Outcome>>(tier, 'runner.mjs', { attempts: list, isolation, by })
+  programs.run<Record<string, Outcome>>(tier, 'runner.mjs', {
+    attempts: list,
+    isolation,
+    by,
+    hasMounts: tier.hasMounts,
+  })
 
 describe('break-outs', () => {
   it('are at least a hundred', () => {

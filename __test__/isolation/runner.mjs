@@ -1,6 +1,6 @@
 /**
  * Makes break-out attempts, each in a sandbox of its own, and prints what became of them as JSON. Runs as the user and on
- * the runtime of a test: `runner.mjs MODULE`, with the task as JSON on standard input: { attempts, isolation, by }. They
+ * the runtime of a test: `runner.mjs MODULE`, with the task as JSON on standard input: { attempts, isolation, by, hasMounts }. They
  * run in sessions, or, with `by: 'job'`, as durable jobs.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -9,7 +9,7 @@ import os from 'node:os'
 import path from 'node:path'
 
 const { Sandbox } = await import(process.argv[2])
-const { attempts, isolation, by } = JSON.parse(fs.readFileSync(0, 'utf8'))
+const { attempts, isolation, by, hasMounts } = JSON.parse(fs.readFileSync(0, 'utf8'))
 
 // Not below /tmp, where a session may have a directory of its own and see nothing of this.
 const base = fs.mkdtempSync('/var/tmp/nacre-breakout-')
@@ -39,9 +39,9 @@ const TEMPORARY = path.join(os.tmpdir(), `nacre-breakout-${process.pid}-tmp`)
 
 /** A fresh place with everything that an attempt is about. */
 function layOut() {
-  for (const name of ['work', 'outside', 'hidden', 'home'])
+  for (const name of ['work', 'outside', 'hidden', 'home', 'covered'])
     fs.rmSync(at(name), { recursive: true, force: true })
-  for (const name of ['work/.git/hooks', 'outside/empty', 'hidden', 'home']) {
+  for (const name of ['work/.git/hooks', 'outside/empty', 'work/place', 'hidden', 'home', 'covered']) {
     fs.mkdirSync(at(name), { recursive: true })
   }
   fs.linkSync(at('socket'), at('work/host.socket'))
@@ -49,6 +49,8 @@ function layOut() {
   fs.writeFileSync(at('work/.git/config'), 'config')
   fs.writeFileSync(at('outside/canary'), 'canary')
   fs.writeFileSync(at('hidden/key'), 'ESCAPED')
+  fs.writeFileSync(at('covered/key'), 'ESCAPED')
+  fs.writeFileSync(at('work/place/key'), 'own')
   for (const directory of [at('jobs/other'), TEMPORARY]) {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
     fs.writeFileSync(path.join(directory, 'file'), 'ESCAPED')
@@ -58,7 +60,7 @@ function layOut() {
 /** All that must not change. */
 const snapshot = () =>
   JSON.stringify(
-    ['outside', 'hidden', 'home', 'work/.git'].map(
+    ['outside', 'hidden', 'home', 'covered', 'work/.git'].map(
       (name) =>
         fs.statSync(at(name), { throwIfNoEntry: false })?.isDirectory() &&
         fs
@@ -76,6 +78,8 @@ const snapshot = () =>
 const env = {
   OUT: at('outside'),
   SECRET: at('hidden/key'),
+  COVERED: at('covered'),
+  PLACE: at('work/place'),
   FAKE_HOME: at('home'),
   VICTIM: String(victim.pid),
   HOST: String(process.pid),
@@ -114,7 +118,11 @@ for (const { name, command } of attempts) {
   const before = snapshot()
   const rules = isolation && {
     ...isolation,
-    filesystem: { ...isolation.filesystem, hide: [...(isolation.filesystem.hide ?? []), at('hidden')] },
+    filesystem: {
+      ...isolation.filesystem,
+      hide: [...(isolation.filesystem.hide ?? []), at('hidden')],
+      mounts: hasMounts ? [{ source: at('work/place'), target: at('covered') }] : [],
+    },
   }
   const sandbox = new Sandbox({ cwd: at('work'), env, isolation: rules, jobsRoot: at('jobs') })
   try {

@@ -16,7 +16,7 @@ describe('isolation', () => {
   it('completes rules with their defaults', () => {
     const { hide } = complete({}).filesystem
     expect(hide).toEqual(expect.arrayContaining(['~/.ssh', '/etc/shadow']))
-    const defaults = { read: 'all', write: ['.'], hide, protect: [] }
+    const defaults = { read: 'all', write: ['.'], hide, protect: [], mounts: [] }
     const open = { filesystem: defaults, network: 'host', processes: 'host', bestEffort: false }
     expect(complete({})).toEqual(open)
     expect(complete({ filesystem: {} })).toEqual(open)
@@ -50,6 +50,7 @@ describe('isolation', () => {
     expect(read({ network: { allow: [] } }).network).toEqual({ allow: [] })
   })
 
+  const mount = (source: string, target = '/b') => ({ source, target })
   const many = (count: number) => Array(count).fill('/a')
   const bad: Array<[value: unknown, message: RegExp]> = [
     ['Workspace', /^isolation must be rules or one of 'workspace', .*, not "Workspace"/],
@@ -68,6 +69,17 @@ describe('isolation', () => {
     [{ filesystem: { protect: [5] } }, /^isolation\.filesystem\.protect\[0\] must be a path, not 5/],
     [{ filesystem: { hide: many(201) } }, /^isolation\.filesystem\.hide must have at most 200 paths/],
     [{ filesystem: { hide: ['a'.repeat(4096)] } }, /^isolation\.filesystem\.hide\[0\] must be at most 4095/],
+    [{ filesystem: { mounts: {} } }, /^isolation\.filesystem\.mounts must be a list of mounts like/],
+    [{ filesystem: { mounts: ['/a'] } }, /^isolation\.filesystem\.mounts\[0\] must be an object, not "\/a"/],
+    [{ filesystem: { mounts: [{ source: '/a' }] } }, /mounts\[0\] must have both source and target/],
+    [{ filesystem: { mounts: [{ from: '/a' }] } }, /mounts\[0\] has no option "from"/],
+    [{ filesystem: { mounts: [mount('a')] } }, /mounts\[0\]\.source must be an absolute path, not "a"/],
+    [{ filesystem: { mounts: [mount('~/a')] } }, /mounts\[0\]\.source must be an absolute path/],
+    [{ filesystem: { mounts: [mount('/a', './b')] } }, /mounts\[0\]\.target must be an absolute path/],
+    [{ filesystem: { mounts: [mount('/a', '')] } }, /mounts\[0\]\.target must be a path/],
+    [{ filesystem: { mounts: [mount('/a\0')] } }, /mounts\[0\]\.source must be a path/],
+    [{ filesystem: { mounts: [mount(`/${'a'.repeat(4095)}`)] } }, /mounts\[0\]\.source must be at most 4095/],
+    [{ filesystem: { mounts: Array(33).fill(mount('/a')) } }, /mounts must have at most 32 mounts/],
     [{ network: 'open' }, /^isolation\.network must be 'host', 'none' or \{ allow \}, not "open"/],
     [{ network: {} }, /^isolation\.network\.allow is required/],
     [{ network: { allow: 'a:1' } }, /^isolation\.network\.allow must be a list/],

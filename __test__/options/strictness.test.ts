@@ -9,6 +9,7 @@ const open: NativeIsolation = {
   write: [],
   hide: [],
   protect: [],
+  mounts: [],
   network: 'open',
   allow: [],
   ownProcesses: false,

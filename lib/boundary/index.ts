@@ -40,6 +40,7 @@ export type {
   NativeCapabilities,
   NativeConfig,
   NativeIsolation,
+  NativeMount,
   NativeSandbox,
   NativeSession,
   NativeUser,

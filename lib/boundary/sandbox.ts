@@ -191,6 +191,12 @@ export interface NativeSession {
   isolation?: NativeIsolation
 }
 
+/** A directory that appears at another place. Both paths are absolute, without links. */
+export interface NativeMount {
+  source: string
+  target: string
+}
+
 /** Rules with absolute paths, without links. */
 export interface NativeIsolation {
   /** Absent: everything. */
@@ -198,6 +204,7 @@ export interface NativeIsolation {
   write: string[]
   hide: string[]
   protect: string[]
+  mounts: NativeMount[]
   network: 'open' | 'closed' | 'proxy'
   /** Hosts with ports, for the `proxy` network mode. */
   allow: string[]

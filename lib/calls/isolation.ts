@@ -4,6 +4,7 @@ import { OptionError } from '../base/errors.js'
 import { either, list, mapped, object, oneOf, quoted, text } from '../schema/constructors.js'
 import { type GivenRules, PRESETS } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
+import { quote } from '../schema/read.js'
 import { list as listField, reply, text as textField, wordOf } from '../schema/reply.js'
 import { flag } from '../schema/values.js'
 
@@ -26,6 +27,23 @@ export interface FilesystemRules {
   hide?: string[]
   /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
   protect?: string[]
+  /**
+   * Directories that programs see at another place, and can write. What the machine has at that place is invisible. The
+   * other lists name the machine's own files, and hold wherever a mount shows them. Without mount namespaces, the first
+   * call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A session has the mounts of its sandbox. Default: [].
+   */
+  mounts?: FilesystemMount[]
+}
+
+/** A directory that programs see at another place. */
+export interface FilesystemMount {
+  /** The absolute path of an existing directory of the machine, without symlinks. */
+  source: string
+  /**
+   * The absolute path where programs see it, like '/home/user'. It need not exist. It must not be '/', inside /proc, /dev
+   * or /sys, or inside another target.
+   */
+  target: string
 }
 
 /** Keeps all paths, with links and homes resolved, below the supervisor's limit of 16 MiB. */
@@ -54,11 +72,26 @@ const readable = either(
   `'all', or at most ${MAX_ITEMS} paths`,
 )
 
+const place = mapped(path, (path, name) => {
+  if (path.startsWith('/')) return path
+  throw new OptionError('INVALID_OPTION', `${name} must be an absolute path, not ${quote(path)}`)
+})
+
+export const mountOptions = table<FilesystemMount>()({ source: place, target: place })
+
+/** Each mount takes some system calls at the start of each session. */
+const MAX_MOUNTS = 32
+
 export const filesystemOptions = table<FilesystemRules>()({
   read: { ...readable, default: 'all' },
   write: paths,
   hide: paths,
   protect: paths,
+  mounts: list(object(mountOptions, ['source', 'target']), MAX_MOUNTS, {
+    rule: 'must be a list of mounts like { source, target }',
+    excess: `must have at most ${MAX_MOUNTS} mounts`,
+    bounds: `at most ${MAX_MOUNTS} like { source, target }`,
+  }),
 })
 
 /**

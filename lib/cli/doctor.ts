@@ -86,7 +86,8 @@ const NAMESPACES = `Run as root with CAP_SYS_ADMIN, or allow unprivileged user n
 function files({ isolation }: Capabilities): Finding {
   return tier('file isolation', isolation.filesystem, {
     namespace: 'mount namespaces',
-    landlock: 'Landlock alone: `protect` and `hide` work only outside writable directories',
+    landlock:
+      'Landlock alone: `protect` and `hide` work only outside writable directories, and `mounts` not at all',
     none: 'none',
   })
 }

@@ -106,12 +106,12 @@ export function object<T extends OptionTable, R extends keyof T & string = never
   }
 }
 
-/** A list of at most `most` texts. `excess` is the rule that a longer list breaks, if it is another one. */
-export function list<T extends string>(
-  item: Kind<T>,
+/** A list of at most `most` items. `excess` is the rule that a longer list breaks, if it is another one. */
+export function list<In, T>(
+  item: Kind<In, T>,
   most: number,
   { rule, bounds, excess }: { rule: string; bounds: string; excess?: string },
-): Kind<T[]> {
+): Kind<In[], T[]> {
   return {
     read(value, name) {
       if (!Array.isArray(value)) throw refusal(name, rule, value)
@@ -121,7 +121,7 @@ export function list<T extends string>(
           : new OptionError('INVALID_OPTION', `${name} ${excess}`)
       return value.map((one, index) => item.read(one, `${name}[${index}]`))
     },
-    json: { schema: { items: { schema: { type: 'string' } } } },
+    ...(item.json !== undefined && { json: { schema: { items: { schema: item.json.schema } } } }),
     bounds,
   }
 }

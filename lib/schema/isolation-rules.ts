@@ -12,6 +12,12 @@ export interface CheckedFilesystem {
   write: string[]
   hide: string[]
   protect: string[]
+  mounts: CheckedMount[]
+}
+
+export interface CheckedMount {
+  source: string
+  target: string
 }
 
 export interface CheckedIsolation {
@@ -34,7 +40,7 @@ export function completeRules({ preset, filesystem, ...rules }: GivenRules): Che
 
 function defaultRules(): CheckedIsolation {
   return {
-    filesystem: { read: 'all', write: ['.'], hide: [...SECRETS], protect: [] },
+    filesystem: { read: 'all', write: ['.'], hide: [...SECRETS], protect: [], mounts: [] },
     network: 'host',
     processes: 'host',
     bestEffort: false,

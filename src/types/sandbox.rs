@@ -69,6 +69,15 @@ pub struct NativeSession {
     pub isolation: Option<NativeIsolation>,
 }
 
+/// A directory that appears at another place. Both paths are absolute, without links.
+#[napi(object)]
+pub struct NativeMount {
+    /// The machine's directory.
+    pub source: String,
+    /// Where programs see it.
+    pub target: String,
+}
+
 /// Rules with absolute paths, without links.
 #[napi(object)]
 pub struct NativeIsolation {
@@ -80,6 +89,8 @@ pub struct NativeIsolation {
     pub hide: Vec<String>,
     /// Trees that are never writable.
     pub protect: Vec<String>,
+    /// Directories that appear at another place.
+    pub mounts: Vec<NativeMount>,
     /// `open`, `closed` or `proxy`.
     pub network: String,
     /// Hosts with ports, for `proxy`.

@@ -1,7 +1,43 @@
 /** Attempts to read and write files outside. */
 import { type Attempt, number, write } from './attempt.js'
 
+/** Attempts at what the machine has where a mount covers it. Each prints ESCAPED, or changes it. */
+const covered: Attempt[] = [
+  ['reads a file below a mount', 'cat "$COVERED/key"'],
+  ['reads a file below a mount by a link', 'ln -s "$COVERED/key" see && cat see'],
+  ['reads a file below a mount by a hard link', 'ln "$COVERED/key" hard && cat hard'],
+  ['reads a file below a mount by /proc/self/root', 'cat "/proc/self/root$COVERED/key"'],
+  ['reads a file below a mount by dots', 'cat "$COVERED/../covered/key"'],
+  [
+    'reads a file below a mount by the link of a mount',
+    'ln -s "$COVERED/key" "$COVERED/see"; cat "$COVERED/see"',
+  ],
+  ['reads a file below a mount from inside', 'cd "$COVERED" && cat "../covered/key"'],
+  ['copies what is below a mount', 'cp -r "$COVERED" got && cat got/*'],
+  ['moves what is below a mount', 'mv "$COVERED" got && cat got/*'],
+  ['removes a mount', 'umount -l "$COVERED" 2>/dev/null; cat "$COVERED/key"'],
+  ['writes below a mount', 'echo x > "$COVERED/new"'],
+  ['writes a file below a mount', 'echo x >> "$COVERED/key"'],
+  ['removes a file below a mount', 'rm "$COVERED/key"'],
+  ['changes the mode below a mount', 'chmod 600 "$COVERED/key"'],
+  ['makes a directory below a mount', 'mkdir -p "$COVERED/a/b"'],
+].map(([name = '', command = '']) => ({ name, command, works: true, needs: 'mounts' }))
+
 export const files: Attempt[] = [
+  ...covered,
+  {
+    name: 'moves its directory out of a mount and leaves by dots',
+    command:
+      'mkdir -p "$COVERED/d/e" && cd "$COVERED/d/e" && mv "$PLACE/d" "$PLACE/../d" && cat ../../../covered/key',
+    works: false,
+    needs: 'mounts',
+  },
+  {
+    name: 'copies the tree below a mount with open_tree',
+    command: `perl -e '$r = syscall(${number('open_tree')}, -100, $ENV{COVERED}, 1); print "ESCAPED" if $r >= 0'`,
+    works: false,
+    needs: 'mounts',
+  },
   write('writes a file outside', 'echo x > "$OUT/new"'),
   write('appends to a file outside', 'echo x >> "$OUT/canary"'),
   write('truncates a file outside', ': > "$OUT/canary"'),

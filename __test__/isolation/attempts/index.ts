@@ -2,7 +2,8 @@
  * Attempts to break out of a session, each a command that prints ESCAPED when it succeeds.
  *
  * Variables name the targets: OUT, a directory outside with the file `canary`; SECRET, a hidden file; VICTIM, a process of
- * the same user with ESCAPED in its environment; JOBS, the directory of durable jobs; TEMPORARY, the directory for temporary
+ * the same user with ESCAPED in its environment; COVERED, a directory that a mount covers, whose file `key` holds ESCAPED;
+ * PLACE, the source of that mount; JOBS, the directory of durable jobs; TEMPORARY, the directory for temporary
  * files of another session; HOST, this process; PORT and UDP, servers that answer ESCAPED; SOCKET and
  * ABSTRACT, Unix sockets that do; SHM, a System V segment that holds ESCAPED.
  */

@@ -162,8 +162,9 @@ pub fn tiers(offer: &Offer) -> Tiers {
 }
 
 /// The features that Landlock lacks without a mount namespace.
-const LANDLOCK_ALONE: [&str; 5] = [
+const LANDLOCK_ALONE: [&str; 6] = [
     "isolation.filesystem.protect and .hide work outside writable directories only",
+    "isolation.filesystem.mounts cannot be used",
     "isolation.filesystem: programs see names, sizes and times of files that they may not read, and the owner of a file may change its mode and times",
     "isolation.filesystem: programs cannot list '/' and other directories above hidden ones, have no /dev/shm, and open no terminal but their own by /dev/tty",
     "isolation.processes: programs have no System V or POSIX shared memory, semaphores and message queues",

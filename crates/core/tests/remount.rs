@@ -10,7 +10,7 @@ use nacre_core::files::{Change, Seen, Watcher};
 use nacre_core::process::Reason;
 use nacre_core::sandbox::{NewSession, Pause, WhenBusy};
 use nacre_core::session::{Handle, Isolate, Isolated};
-use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Namespaces, Workspace};
+use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Mount, Namespaces, Workspace};
 use place::{KILL, Kind, Place, is_pending, is_running, request, run, spawn_session, start, until, wait};
 use rustix::fs::inotify;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
@@ -196,6 +196,30 @@ fn the_rules_inside_the_workspace_hold_over_each_mount() {
                 assert_eq!(mounts.len(), 1, "{mounts:?}");
             }
         }
+    }
+}
+
+#[test]
+fn a_mount_of_the_workspace_shows_each_new_mount() {
+    let target = Path::new("/home/nacre-missing/user");
+    for (is_isolated, part) in [(false, ""), (true, ""), (true, "sub")] {
+        let place = Place::with_files(Kind { is_isolated, ..Kind::default() }, |real| {
+            fs::create_dir_all(real.join("sub/kept")).unwrap();
+            let mounts = vec![Mount { source: real.join(part), target: target.into() }];
+            Some(Filesystem { mounts, protect: vec![real.join("sub/kept")], ..Filesystem::default() })
+        });
+        let kept = target.join(if part.is_empty() { "sub/kept" } else { "kept" });
+        let (target, kept) = (target.display(), kept.display());
+        place.exec(&format!("cd {target}; x=1"));
+        for number in 0..3 {
+            place.exec(&format!("echo {number} > file{number}"));
+            let probe = format!("cat {target}/file*; echo > {kept}/new; ls {kept}; /bin/pwd; echo $x");
+            let before = place.exec(&probe);
+            assert!(before.ends_with(&format!("{number}\n{target}\n1")), "{before}");
+            place.remount();
+            assert_eq!(place.exec(&probe), before);
+        }
+        assert_eq!(place.real(&format!("{part}/file0")), None, "only the layer has changed");
     }
 }
 
@@ -432,6 +456,9 @@ fn inside(mount: &OwnedFd, path: &str) -> PathBuf {
     format!("/proc/self/fd/{}/{path}", mount.as_raw_fd()).into()
 }
 
+/// Where a mount of the session below shows its workspace.
+const SHOWN: &str = "/home/nacre-missing/shown";
+
 /// A session whose workspace is one of these mounts, for each start another.
 struct Own {
     session: Handle,
@@ -457,7 +484,8 @@ impl Own {
             let landlock = Landlock { filesystem: true, tcp: false, signals: false, abstract_sockets: false };
             confinement.landlock = (nacre_isolation::landlock::version() > 0).then_some(landlock);
             let (write, protect) = (vec![place.clone()], vec![place.join("deep")]);
-            confinement.filesystem = Some(Filesystem { write, protect, ..Filesystem::default() });
+            let shown = vec![Mount { source: place.clone(), target: SHOWN.into() }];
+            confinement.filesystem = Some(Filesystem { write, protect, mounts: shown, ..Filesystem::default() });
             confinement.restricts = true;
             confinement.workspace = Some(Workspace { path: place.clone(), store: "/proc/nothing".into() });
             let mount = Some(mounts.lock().unwrap().remove(0));
@@ -496,7 +524,11 @@ fn the_old_file_system_is_released_and_nothing_is_left() {
     assert_eq!(own.exec("cat deep/name; cd deep; sleep 0"), "first");
     own.remount(memory("second")).unwrap();
     assert_eq!(own.exec("cat deep/name; echo $x; echo new > new; cat new"), "second1\nnew");
-    assert!(own.exec("echo new > deep/name").contains("Read-only file system"));
+    let shown = own.exec(&format!("cd {SHOWN}; cat new deep/name; echo shown > new; cat new"));
+    assert_eq!(shown, "new\nsecondshown");
+    for file in ["deep/name", &format!("{SHOWN}/deep/name")] {
+        assert!(own.exec(&format!("echo new > {file}")).contains("Read-only file system"), "{file}");
+    }
     until("the first file system is released", || {
         let mut space = [std::mem::MaybeUninit::uninit(); 256];
         let event = inotify::Reader::new(&watch, &mut space).next().map(|event| event.events());

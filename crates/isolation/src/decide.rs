@@ -56,6 +56,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     });
     let has_network = namespaces.is_some_and(|namespaces| namespaces.network);
     let has_processes = namespaces.is_some_and(|namespaces| namespaces.processes);
+    check_mounts(&rules.filesystem, offer, &places.shell)?;
     let mut filesystem = Some(rules.filesystem.clone());
     if namespaces.is_none() {
         filesystem = by_landlock(rules, offer)?;
@@ -95,7 +96,8 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     // A directory that the rules name, or one above it, must be visible.
     let named = |root: &PathBuf| {
         let Filesystem { read, write, .. } = &rules.filesystem;
-        read.iter().flatten().chain(write).chain([&places.cwd]).any(|path| path.starts_with(root))
+        let mut named = read.iter().flatten().chain(write).chain([&places.cwd]);
+        named.any(|path| path.starts_with(root) && !rules.filesystem.covers(path))
     };
     let private = places.private.into_iter().filter(|root| !named(root)).collect();
     let temporary = if namespaces.is_some() { PathBuf::from(PRIVATE_TMP) } else { places.temporary };
@@ -122,6 +124,23 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         shell: places.shell,
         proxy_port: None,
     })
+}
+
+/// Refuses mounts that cannot be made. They are never dropped: programs would use the machine's own directories at the
+/// targets instead.
+fn check_mounts(filesystem: &Filesystem, offer: &Offer, shell: &Path) -> Result<(), Unsupported> {
+    let refuse = |reason: String| Err(Unsupported { rule: "isolation.filesystem.mounts", reason });
+    match &offer.mounts {
+        Err(_) if filesystem.mounts.is_empty() => Ok(()),
+        Err(reason) => refuse(format!(
+            "mount namespaces are missing: {reason}. Allow unprivileged user namespaces, run as root with CAP_SYS_ADMIN, or \
+             omit the mounts"
+        )),
+        Ok(()) if filesystem.covers(shell) => {
+            refuse(format!("a target covers the shell, {}. Choose another target or shell", shell.display()))
+        }
+        Ok(()) => Ok(()),
+    }
 }
 
 /// The rules for files that Landlock enforces alone. It grants rights to whole trees and cannot revoke any below.

@@ -1,4 +1,5 @@
 use super::*;
+use nacre_protocol::confinement::Mount;
 
 fn offer(namespaces: bool, landlock: i32) -> Offer {
     let made = |made: bool| if made { Ok(()) } else { Err("Operation not permitted".to_string()) };
@@ -97,4 +98,30 @@ fn landlock_alone_does_not_open_what_lies_in_a_closed_tree() {
     rules.filesystem.protect = vec!["/p".into()];
     let found = decide(&rules, &offer(false, 7), places()).unwrap();
     assert_eq!(found.filesystem.unwrap().write, [PathBuf::from("/v")]);
+}
+
+#[test]
+fn mounts_are_never_dropped_and_do_not_cover_the_shell() {
+    let mount = |target: &str| Mount { source: "/srv/own".into(), target: target.into() };
+    let mut rules = Rules { best_effort: true, ..strict() };
+    rules.filesystem.mounts = vec![mount("/home/user")];
+    assert_eq!(decide(&rules, &offer(true, 7), places()).unwrap().filesystem.unwrap().mounts, [mount("/home/user")]);
+    let refused = decide(&rules, &offer(false, 7), places()).unwrap_err().to_string();
+    for part in ["isolation.filesystem.mounts cannot", "Operation not permitted", "user namespaces", "omit the mounts"]
+    {
+        assert!(refused.contains(part), "{refused}");
+    }
+    rules.filesystem.mounts = vec![mount("/bin")];
+    let refused = decide(&rules, &offer(true, 7), places()).unwrap_err().to_string();
+    assert!(refused.contains("covers the shell, /bin/bash. Choose another"), "{refused}");
+}
+
+#[test]
+fn a_rule_about_what_a_mount_covers_does_not_make_the_engines_directories_visible() {
+    let mut rules = strict();
+    rules.filesystem.write.push("/state/sub".into());
+    assert_eq!(decide(&rules, &offer(true, 7), places()).unwrap().private, [PathBuf::from("/w/jobs")]);
+    rules.filesystem.mounts = vec![Mount { source: "/srv/own".into(), target: "/state".into() }];
+    let private = decide(&rules, &offer(true, 7), places()).unwrap().private;
+    assert_eq!(private, [PathBuf::from("/state"), PathBuf::from("/w/jobs")]);
 }

@@ -6,7 +6,7 @@ use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, CompatLevel, Compatible, NetPort, PathBeneath, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, RulesetStatus, Scope,
 };
-use nacre_protocol::confinement::Confinement;
+use nacre_protocol::confinement::{Confinement, Mount};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
@@ -83,7 +83,10 @@ fn files(
         created = allow(created, &path, read)?;
     }
     for path in rules.write.iter().chain([&confinement.temporary]) {
-        created = allow(created, lasting(confinement, path), all)?;
+        created = allow(created, lasting(confinement, path, path), all)?;
+    }
+    for Mount { source, target } in &rules.mounts {
+        created = allow(created, lasting(confinement, source, target), all)?;
     }
     if let Some(own) = own {
         created = created.add_rule(PathBeneath::new(own, read))?;
@@ -101,11 +104,13 @@ fn files(
     allow_device(created, "ptmx", device)
 }
 
-/// The path for the rule about a tree. A rule belongs to a file, and a workspace may get another mount, with other files. So
-/// it is about the directory that contains the workspace: there, the view keeps everything else from being written to.
-fn lasting<'a>(confinement: &'a Confinement, path: &'a Path) -> &'a Path {
+/// The path for the rule about a tree that is seen at `place`. A rule belongs to a file, and a workspace may get another mount,
+/// with other files. So it is about the directory that contains the mount: there, the view keeps everything else from being
+/// written to.
+fn lasting<'a>(confinement: &'a Confinement, path: &Path, place: &'a Path) -> &'a Path {
     let workspace = confinement.workspace.as_ref().filter(|workspace| path.starts_with(&workspace.path));
-    workspace.and_then(|workspace| workspace.path.parent()).unwrap_or(path)
+    let mounted = workspace.map(|workspace| if path == place { workspace.path.as_path() } else { place });
+    mounted.and_then(Path::parent).unwrap_or(place)
 }
 
 /// Adds a rule for a device, which may be a link on the machine.

@@ -12,7 +12,7 @@ use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Where the new root is assembled. It exists everywhere, and no source lies in it, since all sources are already
@@ -94,13 +94,13 @@ pub(crate) fn attach(tree: &OwnedFd, target: &Path) -> io::Result<()> {
 
 /// Everything taken from the machine, opened before the first mount covers it.
 struct Sources {
-    trees: Vec<Option<OwnedFd>>,
+    trees: Vec<Option<Source>>,
     devices: Vec<(&'static str, OwnedFd)>,
     only: Vec<(PathBuf, Source)>,
 }
 
 fn hides_file(step: &Step) -> bool {
-    matches!(step, Step::Hide(path) if path.symlink_metadata().is_ok_and(|entry| !entry.is_dir()))
+    matches!(step, Step::Hide(path, _) if path.symlink_metadata().is_ok_and(|entry| !entry.is_dir()))
 }
 
 /// Creates empty, unattached files that nothing can write to. Their file system lives as long as they do.
@@ -127,12 +127,28 @@ enum Source {
     Link(PathBuf),
 }
 
+impl Source {
+    fn of(path: &Path) -> io::Result<Self> {
+        match std::fs::read_link(path) {
+            Ok(link) => Ok(Self::Link(link)),
+            Err(_) => clone_tree(path).map(Self::Tree).map_err(at(path, "open")),
+        }
+    }
+}
+
 impl Sources {
     fn open(view: &View) -> io::Result<Self> {
         let mut empty = empty_files(view.steps.iter().filter(|step| hides_file(step)).count())?;
         let tree = |step: &Step| match step {
-            Step::Bind(path, _) | Step::Show(path, _) => clone_tree(path).map(Some).map_err(at(path, "open")),
-            _ if hides_file(step) => Ok(empty.pop()),
+            Step::Bind(path, _) | Step::Show(path, ..) => {
+                clone_tree(path).map(|tree| Some(Source::Tree(tree))).map_err(at(path, "open"))
+            }
+            Step::Keep(path) => match Source::of(path) {
+                // It has been deleted meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+                source => source.map(Some),
+            },
+            _ if hides_file(step) => Ok(empty.pop().map(Source::Tree)),
             _ => Ok(None),
         };
         let devices =
@@ -140,11 +156,7 @@ impl Sources {
         let mut only = Vec::new();
         let own = [PathBuf::from("/proc")];
         for path in view.only.iter().flatten().chain(view.only.iter().flat_map(|_| &own)) {
-            let source = match std::fs::read_link(path) {
-                Ok(link) => Source::Link(link),
-                Err(_) => Source::Tree(clone_tree(path).map_err(at(path, "open"))?),
-            };
-            only.push((path.clone(), source));
+            only.push((path.clone(), Source::of(path)?));
         }
         Ok(Self { trees: view.steps.iter().map(tree).collect::<io::Result<_>>()?, devices: devices.collect(), only })
     }
@@ -178,11 +190,17 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
     } else if view.access == Access::Read {
         read_only(libc::AT_FDCWD, &CString::from(c"/"), RECURSIVE).map_err(at(root, "protect"))?;
     }
-    for (step, tree) in view.steps.iter().zip(&sources.trees) {
+    for (step, source) in view.steps.iter().zip(&sources.trees) {
         uncover(root, step.place())?;
-        take(step, tree.as_ref(), &sources.devices, root)?;
+        take(step, source.as_ref(), &sources.devices, root)?;
     }
-    make_directory(&inside(root, &confinement.cwd));
+    for step in view.steps.iter().filter(|step| matches!(step, Step::Frame(_))) {
+        read_only(libc::AT_FDCWD, &c_path(&inside(root, step.place()))?, 0).map_err(at(step.place(), "protect"))?;
+    }
+    // What a mount shows is the caller's, and gets no directories.
+    if !confinement.filesystem.as_ref().is_some_and(|rules| rules.covers(&confinement.cwd)) {
+        make_directory(&inside(root, &confinement.cwd));
+    }
     if view.only.is_some() {
         read_only(libc::AT_FDCWD, &c_path(root)?, 0).map_err(at(root, "protect"))?;
         change_root(root)?;
@@ -199,15 +217,21 @@ fn uncover(place: &Path, device: Device) -> io::Result<()> {
     Ok(())
 }
 
-fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: &Path) -> io::Result<()> {
+fn take(step: &Step, source: Option<&Source>, devices: &[(&str, OwnedFd)], root: &Path) -> io::Result<()> {
     let inside = |path: &Path| inside(root, path);
+    let tree = source.and_then(|source| if let Source::Tree(tree) = source { Some(tree) } else { None });
     match step {
         Step::Scratch(path) => {
             make_directory(&inside(path));
             tmpfs(&inside(path), "mode=1777").map_err(at(path, "mount a private"))
         }
         Step::Bind(path, access) => bind(tree, &inside(path), *access).map_err(at(path, "mount")),
-        Step::Show(_, place) => bind(tree, &inside(place), Access::Read).map_err(at(place, "mount")),
+        Step::Show(_, place, access) => bind(tree, &inside(place), *access).map_err(at(place, "mount")),
+        Step::Frame(path) => {
+            make_directory(&inside(path));
+            frame(&inside(path)).map_err(at(path, "mount a private"))
+        }
+        Step::Keep(path) => source.map_or(Ok(()), |source| bind_into_root(root, path, source)),
         Step::Devices => make_devices(&inside(Path::new("/dev")), devices).map_err(at(Path::new("/dev"), "make")),
         Step::Processes => {
             let target = inside(Path::new("/proc"));
@@ -217,7 +241,7 @@ fn take(step: &Step, tree: Option<&OwnedFd>, devices: &[(&str, OwnedFd)], root: 
                 .map_err(io::Error::from)
                 .map_err(at(Path::new("/proc"), "mount"))
         }
-        Step::Hide(path) => hide(&inside(path), tree).map_err(at(path, "hide")),
+        Step::Hide(_, path) => hide(&inside(path), tree).map_err(at(path, "hide")),
     }
 }
 
@@ -251,6 +275,17 @@ pub(crate) fn inside(root: &Path, path: &Path) -> PathBuf {
 fn tmpfs(path: &Path, options: &str) -> io::Result<()> {
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
     Ok(mount(Some("tmpfs"), path, Some("tmpfs"), flags, Some(options))?)
+}
+
+/// Covers a directory by an empty one, which does not open what is kept in it to other users. In a user namespace, the owner
+/// may have no number. Then there is only one user, who could open everything before.
+fn frame(path: &Path) -> io::Result<()> {
+    let found = path.metadata()?;
+    let permissions = format!("mode={:o},uid={},gid={}", found.mode() & 0o777, found.uid(), found.gid());
+    match tmpfs(path, &permissions) {
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => tmpfs(path, "mode=755"),
+        outcome => outcome,
+    }
 }
 
 /// Creates a mount point, which does not exist yet in a private directory. Elsewhere this has no effect, since

@@ -1,6 +1,6 @@
 //! The session's view of the file system, as a list of mounts. Pure, except for checking which files exist.
 
-use nacre_protocol::confinement::{Confinement, PRIVATE_TMP};
+use nacre_protocol::confinement::{Confinement, Mount, PRIVATE_TMP};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -70,17 +70,22 @@ pub enum Step {
     Devices,
     /// The `/proc` of the pid namespace.
     Processes,
-    /// Hide the path: mount an empty directory, or an empty file.
-    Hide(PathBuf),
-    /// Bind a tree of the machine read-only at another place, which is created.
-    Show(PathBuf, PathBuf),
+    /// Hide what the machine has at the first path where the second shows it: mount an empty directory, or an empty file.
+    Hide(PathBuf, PathBuf),
+    /// Bind a tree of the machine at another place, which is created.
+    Show(PathBuf, PathBuf, Access),
+    /// An empty directory for mount points, with the permissions of the machine's. Read-only in the end.
+    Frame(PathBuf),
+    /// The machine's own entry of a frame, read-only: a tree, a file or a symlink.
+    Keep(PathBuf),
 }
 
 impl Step {
     /// What it covers.
     pub fn place(&self) -> &Path {
         match self {
-            Self::Scratch(path) | Self::Bind(path, _) | Self::Hide(path) | Self::Show(_, path) => path,
+            Self::Scratch(path) | Self::Bind(path, _) | Self::Hide(_, path) | Self::Show(_, path, _) => path,
+            Self::Frame(path) | Self::Keep(path) => path,
             Self::Devices => Path::new("/dev"),
             Self::Processes => Path::new("/proc"),
         }
@@ -100,10 +105,11 @@ pub struct View {
 
 /// The view of a confinement. The paths of its rules have no links: the host resolved them before anything ran.
 pub fn view(confinement: &Confinement) -> View {
-    let store = confinement.workspace.iter().map(|workspace| Step::Hide(workspace.store.clone()));
+    let hidden = |path: PathBuf| Step::Hide(path.clone(), path);
+    let stores = confinement.workspace.iter().map(|workspace| workspace.store.clone());
     let Some(rules) = &confinement.filesystem else {
         let own_proc = confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
-        let steps = own_proc.then_some(Step::Processes).into_iter().chain(store).collect();
+        let steps = own_proc.then_some(Step::Processes).into_iter().chain(stores.map(hidden)).collect();
         return View { only: None, access: Access::Write, steps };
     };
     let mut steps = Vec::new();
@@ -125,7 +131,8 @@ pub fn view(confinement: &Confinement) -> View {
         steps.push(Step::Scratch(scratch.to_path_buf()));
         let named = existing(rules.read.as_deref().unwrap_or_default());
         let own = rules.read.is_none().then(|| confinement.cwd.clone()).into_iter().chain([confinement.shell.clone()]);
-        let below = named.into_iter().chain(own).filter(|path| path.starts_with(scratch) && path != scratch);
+        let is_below = |path: &PathBuf| path.starts_with(scratch) && path != scratch && !rules.covers(path);
+        let below = named.into_iter().chain(own).filter(is_below);
         steps.extend(below.map(|path| Step::Bind(path, Access::Read)));
     }
     steps.push(Step::Devices);
@@ -136,7 +143,7 @@ pub fn view(confinement: &Confinement) -> View {
     let mounted = write.iter().filter(|path| path.as_path() != root);
     steps.extend(mounted.map(|path| Step::Bind(path.clone(), Access::Write)));
     steps.extend(shut.into_iter().map(|path| Step::Bind(path, Access::Read)));
-    let (mut between, protected) = protections(&write, protect);
+    let (mut between, protected) = protections(&write, protect.clone());
     let is_hidden = |path: &Path| rules.hide.iter().any(|hidden| path.starts_with(hidden));
     let mut private = existing(&confinement.private);
     private.retain(|path| !is_hidden(path));
@@ -144,20 +151,81 @@ pub fn view(confinement: &Confinement) -> View {
     steps.extend(between.into_iter().map(|path| Step::Bind(path, Access::Write)));
     steps.extend(protected.into_iter().map(|path| Step::Bind(path, Access::Read)));
     let is_private = |path: &Path| path == scratch && steps.contains(&Step::Scratch(scratch.to_path_buf()));
-    let hide: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
-    steps.extend(hide.into_iter().map(Step::Hide));
-    let contains_own = |root: &Path| confinement.own.as_ref().is_some_and(|(_, place)| place.starts_with(root));
-    let private = private.into_iter();
-    steps.extend(private.map(|path| if contains_own(&path) { Step::Scratch(path) } else { Step::Hide(path) }));
-    steps.extend(store.filter(|step| !steps.contains(step)).collect::<Vec<_>>());
-    let own = confinement.own.iter().filter(|(_, place)| !is_hidden(place));
-    steps.extend(own.map(|(tree, place)| Step::Show(tree.clone(), place.clone())));
-    let only = rules.read.as_ref().filter(|_| access == Access::Read).map(|paths| {
+    let mut closed: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
+    closed.extend(private.into_iter().chain(stores));
+    let own = confinement.own.iter().filter(|(_, place)| !is_hidden(place) && !rules.covers(place));
+    let own: Vec<Step> = own.map(|(tree, place)| Step::Show(tree.clone(), place.clone(), Access::Read)).collect();
+    for path in closed.iter().filter(|path| !rules.covers(path)).cloned() {
+        let step = if own.iter().any(|step| step.place().starts_with(&path)) {
+            Step::Scratch(path)
+        } else if rules.mounts.iter().any(|mount| mount.target.starts_with(&path)) {
+            Step::Frame(path)
+        } else {
+            hidden(path)
+        };
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    let mut only: Option<Vec<PathBuf>> = rules.read.as_ref().filter(|_| access == Access::Read).map(|paths| {
         let own = [confinement.shell.clone()];
         let listed = existing(paths).into_iter().chain(own).filter(|path| !path.starts_with(scratch));
         essentials().into_iter().chain(listed).collect()
     });
+    let frames = frames(&rules.mounts, &write, &steps, &mut only);
+    steps.splice(0..0, frames);
+    steps.extend(rules.mounts.iter().flat_map(|mount| shown_by(mount, &protect, &closed)));
+    steps.extend(own);
     View { only, access, steps }
+}
+
+/// The steps of a mount. The rules for parts of its source hold where they are shown, too.
+fn shown_by(mount: &Mount, protect: &[PathBuf], closed: &[PathBuf]) -> Vec<Step> {
+    let Mount { source, target } = mount;
+    if protect.iter().any(|root| source.starts_with(root)) {
+        return vec![Step::Show(source.clone(), target.clone(), Access::Read)];
+    }
+    let show = |path: PathBuf, access: Access| Some(Step::Show(path.clone(), mount.shows(&path)?, access));
+    let parts = protect.iter().filter(|path| path.starts_with(source)).cloned().collect();
+    let (between, protected) = protections(std::slice::from_ref(source), parts);
+    let whole = [Step::Show(source.clone(), target.clone(), Access::Write)];
+    let between = between.into_iter().filter_map(|path| show(path, Access::Write));
+    let protected = protected.into_iter().filter_map(|path| show(path, Access::Read));
+    let hidden = closed.iter().filter_map(|path| Some(Step::Hide(path.clone(), mount.shows(path)?)));
+    whole.into_iter().chain(between).chain(protected).chain(hidden).collect()
+}
+
+/// The private directories in which the missing targets of mounts are created, with everything that the machine has there. If
+/// that is the root, `only` becomes its entries.
+fn frames(mounts: &[Mount], write: &[PathBuf], steps: &[Step], only: &mut Option<Vec<PathBuf>>) -> Vec<Step> {
+    let exists = |path: &Path| path.symlink_metadata().is_ok();
+    let entries = |path: &Path| -> Vec<PathBuf> {
+        let found = std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        found.collect::<BTreeSet<_>>().into_iter().collect()
+    };
+    let is_private = |path: &Path| {
+        steps.iter().any(|step| matches!(step, Step::Scratch(root) | Step::Frame(root) if path.starts_with(root)))
+    };
+    let mut found = BTreeSet::new();
+    for target in mounts.iter().map(|mount| &mount.target).filter(|target| !exists(target)) {
+        let Some(base) = target.ancestors().find(|path| exists(path)) else { continue };
+        let is_writable = write.iter().any(|root| base.starts_with(root));
+        let is_seen = only.as_ref().is_none_or(|listed| listed.iter().any(|root| base.starts_with(root)));
+        if is_seen && !is_writable && !is_private(target) {
+            found.insert(base.to_path_buf());
+        }
+    }
+    // It cannot be covered, so the view starts from an empty one.
+    let root = Path::new("/");
+    if found.remove(root) {
+        only.get_or_insert_default().retain(|path| path != root);
+        only.iter_mut().for_each(|listed| listed.extend(entries(root)));
+    }
+    let frame = |path: PathBuf| {
+        let kept = entries(&path).into_iter().map(Step::Keep);
+        [Step::Frame(path)].into_iter().chain(kept).collect::<Vec<_>>()
+    };
+    found.into_iter().flat_map(frame).collect()
 }
 
 /// The mounts for protected or hidden trees below writable trees; everything else is read-only anyway. First come all

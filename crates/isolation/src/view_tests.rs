@@ -22,6 +22,7 @@ fn writable_trees_come_after_the_private_directories_and_hidden_ones_last() {
         write: vec![root.clone()],
         protect: vec![hooks.clone()],
         hide: vec![secret.clone(), root.join("missing")],
+        mounts: Vec::new(),
     };
     let found = view(&confined(filesystem, true));
     let expected = [
@@ -31,7 +32,7 @@ fn writable_trees_come_after_the_private_directories_and_hidden_ones_last() {
         Step::Bind(root.clone(), Access::Write),
         Step::Bind(root.join(".git"), Access::Write),
         Step::Bind(hooks, Access::Read),
-        Step::Hide(secret),
+        Step::Hide(secret.clone(), secret),
     ];
     assert_eq!((found.only, found.steps), (None, expected.to_vec()));
 }
@@ -77,7 +78,7 @@ fn no_mount_covers_a_protected_tree() {
         std::fs::create_dir_all(path).unwrap();
     }
     let protect = vec![inner, hooks.clone(), config.clone()];
-    let filesystem = Filesystem { read: None, write: vec![root.clone()], protect, hide: Vec::new() };
+    let filesystem = Filesystem { write: vec![root.clone()], protect, ..Filesystem::default() };
     let binds: Vec<Step> =
         view(&confined(filesystem, false)).steps.into_iter().filter(|step| matches!(step, Step::Bind(..))).collect();
     let expected = [
@@ -87,4 +88,88 @@ fn no_mount_covers_a_protected_tree() {
         Step::Bind(hooks, Access::Read),
     ];
     assert!(binds.ends_with(&expected), "{binds:?}");
+}
+
+fn mount(source: &Path, target: &Path) -> Mount {
+    Mount { source: source.into(), target: target.into() }
+}
+
+/// A directory with a source, what else a test names, and rules that mount the source at `target` in it.
+fn mounted(target: &str, others: &[&str], rules: impl FnOnce(&Path) -> Filesystem) -> (tempfile::TempDir, View) {
+    let kept = tempfile::tempdir_in("/var/tmp").unwrap();
+    for name in others.iter().chain(&["source"]) {
+        std::fs::create_dir_all(kept.path().join(name)).unwrap();
+    }
+    let mounts = vec![mount(&kept.path().join("source"), &kept.path().join(target))];
+    let found = view(&confined(Filesystem { mounts, ..rules(kept.path()) }, false));
+    (kept, found)
+}
+
+#[test]
+fn rules_for_parts_of_a_source_follow_it_to_its_target() {
+    let others = ["target", "source/git/hooks", "source/secret"];
+    let (kept, found) = mounted("target", &others, |root| Filesystem {
+        protect: vec![root.join("source/git/hooks")],
+        hide: vec![root.join("source/secret")],
+        ..Filesystem::default()
+    });
+    let [source, target] = ["source", "target"].map(|name| kept.path().join(name));
+    let expected = [
+        Step::Hide(source.join("secret"), source.join("secret")),
+        Step::Show(source.clone(), target.clone(), Access::Write),
+        Step::Show(source.join("git"), target.join("git"), Access::Write),
+        Step::Show(source.join("git/hooks"), target.join("git/hooks"), Access::Read),
+        Step::Hide(source.join("secret"), target.join("secret")),
+    ];
+    assert!(found.steps.ends_with(&expected), "{:?}", found.steps);
+    let (kept, found) =
+        mounted("target", &["target"], |root| Filesystem { protect: vec![root.into()], ..Filesystem::default() });
+    let [source, target] = ["source", "target"].map(|name| kept.path().join(name));
+    assert_eq!(found.steps.last(), Some(&Step::Show(source, target, Access::Read)));
+}
+
+#[test]
+fn a_rule_about_what_a_mount_covers_does_not_apply_to_what_it_shows() {
+    let (_kept, found) = mounted("target", &["target/secret"], |root| Filesystem {
+        hide: vec![root.join("target/secret")],
+        write: vec![root.join("target")],
+        ..Filesystem::default()
+    });
+    assert!(matches!(found.steps.last(), Some(Step::Show(..))), "{:?}", found.steps);
+    assert!(!found.steps.iter().any(|step| matches!(step, Step::Hide(..))), "{:?}", found.steps);
+}
+
+#[test]
+fn a_missing_target_is_made_in_a_private_directory_with_all_that_the_machine_has_there() {
+    let (kept, found) = mounted("homes/a/b", &["homes/z", "homes/y"], |_| Filesystem::default());
+    let homes = kept.path().join("homes");
+    let expected = [Step::Frame(homes.clone()), Step::Keep(homes.join("y")), Step::Keep(homes.join("z"))];
+    assert!(found.steps.starts_with(&expected), "{:?}", found.steps);
+    assert_eq!(found.only, None);
+}
+
+#[test]
+fn no_private_directory_is_made_where_the_target_can_be_made_or_is_writable() {
+    let hides = |root: &Path| Filesystem { hide: vec![root.join("homes")], ..Filesystem::default() };
+    let (kept, found) = mounted("homes/a", &["homes"], hides);
+    let frames =
+        |view: &View| view.steps.iter().filter(|step| matches!(step, Step::Frame(_))).cloned().collect::<Vec<_>>();
+    assert_eq!(frames(&found), [Step::Frame(kept.path().join("homes"))], "the hidden directory itself");
+    let lists = |_: &Path| Filesystem { read: Some(vec![]), ..Filesystem::default() };
+    assert_eq!(frames(&mounted("homes/a", &["homes"], lists).1), []);
+    let writes = |root: &Path| Filesystem { write: vec![root.into()], ..Filesystem::default() };
+    assert_eq!(frames(&mounted("homes/a", &["homes"], writes).1), []);
+    assert_eq!(frames(&mounted("homes", &["homes"], |_| Filesystem::default()).1), []);
+}
+
+#[test]
+fn for_a_missing_target_below_the_root_the_view_starts_from_an_empty_root() {
+    let mounts = vec![mount(Path::new("/var/tmp"), Path::new("/nacre-missing/a"))];
+    let found = view(&confined(Filesystem { mounts: mounts.clone(), ..Filesystem::default() }, false));
+    let only = found.only.unwrap();
+    assert!(["/etc", "/usr", "/var"].iter().all(|path| only.contains(&PathBuf::from(path))), "{only:?}");
+    assert!(!found.steps.iter().any(|step| matches!(step, Step::Frame(_))));
+    let all = Filesystem { read: Some(vec!["/".into()]), mounts, ..Filesystem::default() };
+    let only = view(&confined(all, false)).only.unwrap();
+    assert!(only.contains(&PathBuf::from("/etc")) && !only.contains(&PathBuf::from("/")), "{only:?}");
 }

@@ -1,7 +1,7 @@
 //! The rules for a session or a job, and how they are enforced on this machine: the decision, ready to be applied.
 
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Which files programs may read and write. Later lists override earlier ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +14,33 @@ pub struct Filesystem {
     pub protect: Vec<PathBuf>,
     /// Trees that appear empty or missing.
     pub hide: Vec<PathBuf>,
+    /// Directories that appear at another place. They are writable. The other lists are about the machine's own files,
+    /// wherever a mount shows them.
+    pub mounts: Vec<Mount>,
+}
+
+/// A directory that appears at another place.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mount {
+    /// The machine's directory.
+    pub source: PathBuf,
+    /// Where programs see it. What the machine has there is invisible.
+    pub target: PathBuf,
+}
+
+impl Mount {
+    /// Where it shows a path of the machine: a part of its source, not the source itself.
+    pub fn shows(&self, path: &Path) -> Option<PathBuf> {
+        let part = path.strip_prefix(&self.source).ok().filter(|part| !part.as_os_str().is_empty());
+        part.map(|part| self.target.join(part))
+    }
+}
+
+impl Filesystem {
+    /// True for a path at or below the target of a mount.
+    pub fn covers(&self, path: &Path) -> bool {
+        self.mounts.iter().any(|mount| path.starts_with(&mount.target))
+    }
 }
 
 /// Which hosts programs may reach.

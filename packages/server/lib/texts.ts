@@ -11,6 +11,7 @@ import {
   killOptions,
   limitOptions,
   logLinesOptions,
+  mountOptions,
   networkOptions,
   type OptionTable,
   portOptions,
@@ -160,6 +161,16 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       hide: 'Directory trees that appear empty or missing, even within `read` and `write`. Default: well-known secrets, like ~/.ssh. A list replaces them.',
       protect:
         'Directory trees that are never writable, even within `write`. They must exist there. Default: [].',
+      mounts:
+        "Directories that programs see at another place, and can write. What the machine has at that place is invisible. The other lists name the machine's own files, and hold wherever a mount shows them. Without mount namespaces, the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A session has the mounts of its sandbox. Default: [].",
+    },
+  ],
+  [
+    mountOptions,
+    {
+      source: 'The absolute path of an existing directory of the machine, without symlinks.',
+      target:
+        "The absolute path where programs see it, like '/home/user'. It need not exist. It must not be '/', inside /proc, /dev or /sys, or inside another target.",
     },
   ],
   [networkOptions, { allow: 'Hosts and ports that the proxy lets through.' }],

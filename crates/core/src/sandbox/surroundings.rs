@@ -93,12 +93,19 @@ impl Deciding {
     /// # Errors
     /// `CWD_NOT_FOUND`: what does not exist cannot be mounted, so no program could report it.
     fn places(&self) -> Result<Places, Error> {
-        let cwd = self.cwd.canonicalize().or_else(|error| match error.raw_os_error() {
-            Some(errno @ (libc::ENOENT | libc::ENOTDIR)) => Err(Error::cwd(&self.cwd, errno)),
-            _ => Ok(PathBuf::new()),
-        })?;
+        let rules = self.isolation.as_ref().map(|isolation| &isolation.rules.filesystem);
+        // Only the view has what a mount shows, and its programs control that: the machine's path is not looked at.
+        let covers = |path: &PathBuf| rules.is_some_and(|rules| rules.covers(path));
+        let covered = [self.cwd.clone(), real(&self.cwd)].into_iter().find(covers);
+        let cwd = match &covered {
+            Some(_) => PathBuf::new(),
+            None => self.cwd.canonicalize().or_else(|error| match error.raw_os_error() {
+                Some(errno @ (libc::ENOENT | libc::ENOTDIR)) => Err(Error::cwd(&self.cwd, errno)),
+                _ => Ok(PathBuf::new()),
+            })?,
+        };
         Ok(Places {
-            cwd: self.cwd.clone(),
+            cwd: covered.unwrap_or_else(|| self.cwd.clone()),
             shell: self.shell.canonicalize().unwrap_or_else(|_| self.shell.clone()),
             temporary: self.temporary.clone(),
             private: self.private_directories(&cwd),
@@ -115,6 +122,14 @@ impl Deciding {
             .filter(|path| !cwd.starts_with(path))
             .collect()
     }
+}
+
+/// The path with the links of the part that exists.
+fn real(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
+        (Some(parent), Some(name)) => real(parent).join(name),
+        _ => path.to_path_buf(),
+    })
 }
 
 impl Sandbox {

@@ -1,8 +1,7 @@
 //! Decides which addresses a confined program may connect to.
 
 use crate::view::SHARED_MEMORY;
-use nacre_protocol::confinement::Confinement;
-use nacre_protocol::confinement::Network;
+use nacre_protocol::confinement::{Confinement, Mount, Network};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
@@ -77,6 +76,11 @@ pub fn is_own(place: &Path, confinement: &Confinement) -> bool {
         return true;
     }
     let Some(rules) = &confinement.filesystem else { return is_below(&confinement.temporary) };
+    let shown =
+        rules.mounts.iter().find_map(|Mount { source, target }| Some(source.join(place.strip_prefix(target).ok()?)));
+    if let Some(shown) = shown {
+        return !rules.protect.iter().any(|root| shown.starts_with(root));
+    }
     if rules.hide.iter().chain(&rules.protect).any(|root| *root != confinement.temporary && is_below(root)) {
         return false;
     }

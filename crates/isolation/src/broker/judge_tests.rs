@@ -85,3 +85,18 @@ fn what_is_bound_into_the_private_directory_is_not_the_sessions_own() {
     confinement.filesystem.as_mut().unwrap().protect.push("/tmp/project/b".into());
     assert!(!is_own(Path::new("/tmp/project/b/a.sock"), &confinement));
 }
+
+#[test]
+fn what_a_mount_shows_is_the_sessions_own_unless_it_is_protected() {
+    let mut confinement = confinement(Network::Open, true);
+    let rules = confinement.filesystem.as_mut().unwrap();
+    rules.mounts.push(Mount { source: "/srv/own".into(), target: "/home/user".into() });
+    // The directory of all sources is hidden, and so is what the machine has at the target.
+    rules.hide = vec!["/srv".into(), "/home/user/a".into()];
+    rules.protect = vec!["/srv/own/kept".into()];
+    for (place, own) in
+        [("/home/user/a", true), ("/home/user/kept/a", false), ("/home/b", false), ("/srv/own/a", false)]
+    {
+        assert_eq!(is_own(Path::new(place), &confinement), own, "{place}");
+    }
+}

@@ -8,6 +8,8 @@ import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import type { CheckedIsolation } from '../../../schema/isolation-rules.js'
+import { planMounts } from './mounts.js'
+import { isWithin } from './within.js'
 
 const NETWORKS = { host: 'open', none: 'closed' } as const
 
@@ -18,17 +20,21 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
     return withoutDots(path.isAbsolute(expanded) ? expanded : `${cwd}/${expanded}`)
   }
   const absolute = from(homes[0] ?? '/')
-  const { read, write, hide, protect } = rules.filesystem
+  const { read, write, hide, protect, mounts } = rules.filesystem
   const network = rules.network
+  const writable = write.map((file, index) =>
+    existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
+  )
   return {
     read: read === 'all' ? undefined : read.map(absolute).map(followed),
-    write: write.map((file, index) => writable(absolute(file), cwd, `isolation.filesystem.write[${index}]`)),
+    write: writable,
     hide: [...new Set(hide.flatMap((file) => homes.map((home) => destination(from(home)(file)))))],
     protect: protect
       .map(absolute)
       .map((file, index) =>
         protectable(file, write.map(absolute), rules.bestEffort, `isolation.filesystem.protect[${index}]`),
       ),
+    mounts: planMounts(mounts, writable),
     network: typeof network === 'string' ? NETWORKS[network] : 'proxy',
     allow: typeof network === 'string' ? [] : network.allow,
     ownProcesses: rules.processes === 'own',
@@ -77,7 +83,7 @@ function linkTarget(file: string): string | undefined {
 }
 
 /** Accepts a missing path only for the sandbox's own directory, which the first call reports. */
-function writable(file: string, cwd: string, name: string): string {
+function existing(file: string, cwd: string, name: string): string {
   if (file !== cwd && !fs.existsSync(file)) {
     throw new OptionError('INVALID_OPTION', `${name} must exist: there is no '${file}'`)
   }
@@ -93,9 +99,4 @@ function protectable(file: string, write: string[], bestEffort: boolean, name: s
     )
   }
   return followed(file)
-}
-
-/** True for `root` and everything below it. */
-export function isWithin(file: string, root: string): boolean {
-  return file === root || root === '/' || file.startsWith(`${root}/`)
 }

@@ -14,6 +14,7 @@ import type { ExecDefaults } from './defaults.js'
 import { completeEnv } from './environment.js'
 import { homes } from './homes.js'
 import { planIsolation } from './isolation.js'
+import { requireMounts } from './mounts.js'
 import { inherit, stricter } from './strictness.js'
 import { planWorkspace } from './workspace.js'
 
@@ -101,10 +102,13 @@ export function planSession(
 }
 
 /** The rules of a session: as given, and otherwise its sandbox's. */
-function planSessionIsolation(given: GivenRules, { cwd, homes, isolation }: SessionBase): NativeIsolation {
+function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: SessionBase): NativeIsolation {
+  const mounts = isolation?.mounts ?? []
+  requireMounts(all.filesystem?.mounts, mounts)
+  const given = { ...all, filesystem: { ...all.filesystem, mounts: [] } }
   if (isolation === undefined) return planIsolation(completeRules(given), cwd, homes())
   const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
-  return stricter(inherit(given, planIsolation(rules, cwd, homes()), isolation), isolation)
+  return { ...stricter(inherit(given, planIsolation(rules, cwd, homes()), isolation), isolation), mounts }
 }
 
 /**

@@ -2,7 +2,7 @@
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import type { GivenRules } from '../../../schema/isolation-rules.js'
-import { isWithin } from './isolation.js'
+import { isWithin } from './within.js'
 
 /**
  * The planned rules of a session, with the sandbox's in place of those that it does not give. A preset gives all rules,
