@@ -113,6 +113,9 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * Keeps a log of a stream from its beginning, as of a process: its last bytes, 0 to Number.MAX_SAFE_INTEGER. It can be
    * read with `getLogs` and `getLogLines`, while the command runs and after it has ended. Output beyond the newest 512 KiB
    * is on disk. Only for streams. Default: no log.
+   *
+   * nacre forgets the log with the stream, or once 1000 later streams with a log have ended, or 100 with more than 64 MiB of
+   * logs; `getLogs` then rejects with PROCESS_NOT_FOUND.
    */
   logLimit?: number
   /** Whether a failed command rejects with COMMAND_FAILED. Default: false. */
