@@ -1,5 +1,6 @@
 /** The log of a stream is the same here and over HTTP. */
-import { describe, expect } from 'vitest'
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants.js'
 import { all } from '../helpers/stream.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -82,4 +83,26 @@ describe('the log of a stream', () => {
     expect(errors).toMatchObject(errors.map(() => ({ name: 'OptionError', code: 'INVALID_OPTION' })))
     await Promise.all([stream.result, logged.result])
   })
+})
+
+describe('the logs of ended streams', () => {
+  it('are as many as those of ended processes, whoever keeps the streams', () =>
+    withSandbox(async ({ sandbox }) => {
+      const waiting = sandbox.execStream('echo waits; read line', { input: 'pipe', logLimit: 100 })
+      await waiting.waitFor({ log: 'waits' })
+      const session = await sandbox.createSession()
+      const streams = []
+      for (let index = 0; index <= 1001; index++) {
+        const stream = session.execStream(`echo ${index}`, { logLimit: 100 })
+        streams.push(stream)
+        await stream.result
+      }
+      for (const index of [1, 1000]) expect((await streams[index]?.getLogs())?.stdout).toBe(`${index}\n`)
+      expect(await rejectionOf(Promise.resolve(streams[0]?.getLogs()))).toMatchObject({
+        code: 'PROCESS_NOT_FOUND',
+      })
+      expect((await waiting.getLogs()).stdout).toBe('waits\n')
+      await waiting.write('x\n')
+      await waiting.result
+    }))
 })

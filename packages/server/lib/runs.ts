@@ -37,7 +37,7 @@ interface Target {
 /** How long runs that have ended are kept, and how many of them. */
 const KEPT_MS = 60_000
 const MOST_ENDED = 10_000
-const MOST_LOGS = 100
+const MOST_LOGS = 1000
 
 export class Runs {
   readonly #runs = new Map<string, RemoteRun>()

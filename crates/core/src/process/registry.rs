@@ -2,7 +2,7 @@
 
 use super::{Process, Reason};
 use crate::error::{Code, Error};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -19,8 +19,8 @@ const ALWAYS_KEPT: usize = 100;
 #[derive(Default)]
 pub struct Registry {
     all: Mutex<VecDeque<Arc<Process>>>,
-    /// The commands that are no processes, by their numbers.
-    commands: Mutex<HashMap<u64, Arc<Process>>>,
+    /// The commands that are no processes, by their numbers: those that run, and ended ones with a log.
+    commands: Mutex<BTreeMap<u64, Arc<Process>>>,
     /// The sandbox was destroyed.
     over: AtomicBool,
 }
@@ -41,9 +41,14 @@ impl Registry {
         Ok(())
     }
 
-    /// Adds a command, which is not listed.
+    /// Adds a command, which is not listed. Forgets the oldest logs of ended ones, of which callers may keep any number.
     pub fn add_command(&self, command: Arc<Process>) {
-        self.commands().insert(command.number, command);
+        let mut commands = self.commands();
+        if command.keeps_log {
+            let mut kept = kept(commands.values().rev(), |_| true);
+            commands.retain(|_, _| kept.pop().unwrap_or(true));
+        }
+        commands.insert(command.number, command);
     }
 
     /// Forgets a command.
@@ -108,7 +113,7 @@ impl Registry {
         self.commands().clear();
     }
 
-    fn commands(&self) -> MutexGuard<'_, HashMap<u64, Arc<Process>>> {
+    fn commands(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Process>>> {
         self.commands.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -119,19 +124,21 @@ impl Registry {
 
 /// Forgets ended processes with `auto_cleanup`: those that are too old, and those beyond the newest.
 fn tidy(all: &mut VecDeque<Arc<Process>>, now: SystemTime) {
+    // A process that ended after `now` has no age yet.
+    let mut kept = kept(all.iter().rev(), |at| now.duration_since(at).map_or(true, |age| age < KEPT));
+    all.retain(|_| kept.pop().unwrap_or(true));
+}
+
+/// Which to keep, from the newest to the oldest: all that run, and the newest ended ones that are young by their end.
+/// `retain` iterates the other way, and takes the decisions from the end.
+fn kept<'a>(newest_first: impl Iterator<Item = &'a Arc<Process>>, is_young: impl Fn(SystemTime) -> bool) -> Vec<bool> {
     let (mut count, mut bytes) = (0, 0);
-    // From the newest to the oldest. `retain` iterates the other way, and takes the decisions from the end.
-    let mut kept: Vec<bool> = all
-        .iter()
-        .rev()
+    newest_first
         .map(|process| {
             let Some((_, at)) = process.life().end.filter(|_| process.auto_cleanup) else { return true };
             count += 1;
             bytes += process.log.kept();
-            // A process that ended after `now` has no age yet.
-            let is_young = now.duration_since(at).map_or(true, |age| age < KEPT);
-            is_young && count <= MOST_KEPT && (bytes <= MOST_KEPT_BYTES || count <= ALWAYS_KEPT)
+            is_young(at) && count <= MOST_KEPT && (bytes <= MOST_KEPT_BYTES || count <= ALWAYS_KEPT)
         })
-        .collect();
-    all.retain(|_| kept.pop().unwrap_or(true));
+        .collect()
 }
