@@ -16,7 +16,7 @@ const LAYERS = [
   ['boundary', '^lib/boundary/'],
   ['addon', '^lib/addon/'],
   ['backends', '^lib/backends/'],
-  ['entry points', '^lib/(container|otel)/|^lib/[^/]+[.]ts$'],
+  ['entry points', '^lib/(container|engine|otel)/|^lib/[^/]+[.]ts$'],
   ['command line', '^lib/cli/'],
 ]
 
@@ -67,7 +67,7 @@ export default {
     {
       name: 'what runs commands has modules of Node from lib/base/builtin.ts only',
       severity: 'error',
-      from: { path: [...LAYERS.slice(0, -2).map(([, path]) => path), '^lib/container/'] },
+      from: { path: [...LAYERS.slice(0, -2).map(([, path]) => path), '^lib/(container|engine)/'] },
       to: { dependencyTypes: ['core'], dependencyTypesNot: ['type-only'] },
     },
     ...layers,

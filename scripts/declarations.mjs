@@ -19,7 +19,7 @@ const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
 /** Each file: its source, and the module where it finds the types of `nacre`; `index.d.ts` has them itself. */
 const FILES = [
-  ...['index', 'client', 'container', 'otel'].map((name) => ({
+  ...['index', 'client', 'container', 'engine', 'otel'].map((name) => ({
     file: `${name}.d.ts`,
     source: `lib/calls/${name}.ts`,
     nacre: name === 'index' ? undefined : './index.js',

@@ -66,6 +66,7 @@ function nameModules() {
     index: 'nacre',
     client: 'nacre/client',
     container: 'nacre/container',
+    engine: 'nacre/engine',
     otel: 'nacre/otel',
     'packages/fleet': '@nacre/fleet',
     'packages/queue': '@nacre/queue',

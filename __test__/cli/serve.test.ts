@@ -97,6 +97,14 @@ describe('nacre serve', () => {
       [['serve', '--port', 'x'], 2, 'whole number'],
       [['serve', '--undo-steps', '5'], 2, '--undo-steps needs --copy-on-write'],
       [['serve', '--copy-on-write', '--undo-steps', '101'], 2, 'undoSteps'],
+      [['serve', '--stdio', '--host', '::1'], 2, '--stdio and --host exclude each other'],
+      [
+        ['serve', '--stdio', '--port', '0', '--token-file', 'x'],
+        2,
+        '--stdio and --port and --token-file exclude',
+      ],
+      [['serve', '--stdio', '--allow-origin', 'http://a'], 2, '--stdio and --allow-origin exclude'],
+      [['serve', '--stdio', '--sandboxd'], 2, '--stdio and --sandboxd exclude'],
       [['serve', '--port', String(port)], 1, `--port ${port} cannot be used on 127.0.0.1`],
     ]
     for (const [args, code, text] of cases) {

@@ -24,6 +24,7 @@ export function navigation(api) {
         ...page('Isolation', 'isolation'),
         ...page('Files', 'files'),
         ...page('HTTP', 'guide/http'),
+        ...page('Over any program', 'any-pipe'),
         ...page('Container', 'guide/container'),
         ...page('Command line', 'guide/command-line'),
         ...page('Deployment', 'deploy'),

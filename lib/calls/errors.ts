@@ -5,7 +5,7 @@ import type { ExecResult } from './exec.js'
 
 /**
  * Codes of {@link SandboxError}. CONNECTION_FAILED, REQUEST_REFUSED, SANDBOX_LOST and SANDBOX_NOT_READY come from
- * `nacre/client` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
+ * `nacre/client`, `nacre/engine` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
  */
 export type SandboxErrorCode =
   | 'CHECKPOINT_NOT_FOUND'
@@ -67,13 +67,17 @@ export type OptionErrorCode =
  * The details of SANDBOX_LOST. All shells, variables and files of the sandbox that are not on a volume are lost, too.
  */
 export interface LostSandbox {
-  /** The id of the sandbox in its fleet, or the URL of the server for a client without a fleet. */
+  /**
+   * The id of the sandbox in its fleet, or for a client without a fleet: the URL of the server, or the command line that
+   * leads to it.
+   */
   sandbox: string
   /**
    * `deleted`: the sandbox or its claim was deleted. `expired`: it was unused for its time to live. `stopped`: it has
-   * no running pod. `replaced`: another or a restarted server responds in its place.
+   * no running pod. `replaced`: another or a restarted server responds in its place. `disconnected`: the program that
+   * leads to the server has ended, and the sandbox with it.
    */
-  reason: 'deleted' | 'expired' | 'stopped' | 'replaced'
+  reason: 'deleted' | 'expired' | 'stopped' | 'replaced' | 'disconnected'
   /** Ids of the processes that this client started. Some may have ended before. */
   processes: string[]
   /** Ids of the sessions that this client created. */

@@ -35,6 +35,7 @@ const CAUSES: Record<LostSandbox['reason'], string> = {
   expired: 'it was not used for its time to live',
   stopped: 'its pod has ended',
   replaced: 'its server has been replaced or restarted',
+  disconnected: 'the program that leads to it has ended',
 }
 
 export class HttpBackend implements Backend {

@@ -3,6 +3,7 @@
  * connection buffers.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { constants, type Http2ServerResponse } from 'node:http2'
 
 const CONTENT = /^\/v1\/(sessions\/[^/?]+\/files\/content|uploads\/[^/?]+)(\?|$)/
 
@@ -25,8 +26,10 @@ async function* nothing(): AsyncGenerator<Uint8Array> {}
 
 /** Breaks the connection of a response that is incomplete. False without a connection. */
 export function cut(env: unknown): boolean {
-  const { outgoing } = (env ?? {}) as { outgoing?: ServerResponse }
-  outgoing?.destroy()
+  const { outgoing } = (env ?? {}) as { outgoing?: ServerResponse | Http2ServerResponse }
+  // On HTTP/2, a stream that is only destroyed looks like the end of the response.
+  if (outgoing !== undefined && 'stream' in outgoing) outgoing.stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  else outgoing?.destroy()
   return outgoing !== undefined
 }
 

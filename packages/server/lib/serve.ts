@@ -20,6 +20,7 @@ import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js
 import { openSandboxd, type Sandboxd } from './sandboxd.js'
 import { buildServer } from './server.js'
 import { openWebSockets, wantsWebSocket } from './upgrade.js'
+import { within } from './within.js'
 
 /** The interval between checks of the connections' time limits, in ms. */
 const MOST_CHECK_INTERVAL_MS = 1000
@@ -208,19 +209,4 @@ function onSignals(
   return () => {
     for (const remove of handlers) remove()
   }
-}
-
-/** True when the promise is fulfilled in time. */
-async function within(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(false), milliseconds)
-  })
-  const done = promise.then(
-    () => true,
-    () => false,
-  )
-  const isInTime = await Promise.race([done, late])
-  clearTimeout(timer)
-  return isInTime
 }

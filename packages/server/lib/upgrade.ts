@@ -1,5 +1,5 @@
 /**
- * WebSockets on the listener of node:http.
+ * WebSockets on the listener of node:http, and on streams of HTTP/2.
  *
  * A request for a WebSocket passes through `fetch` like any other, with the same checks, counts and log. A route accepts
  * it by calling `accept` of its bindings; any other response is written unchanged.
@@ -7,9 +7,10 @@
 
 import type { Server as HttpServer, IncomingMessage } from 'node:http'
 import { STATUS_CODES } from 'node:http'
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'node:http2'
 import type { Duplex } from 'node:stream'
 import { Readable } from 'node:stream'
-import { type ServerOptions, type WebSocket, WebSocketServer } from 'ws'
+import { type ServerOptions, WebSocket, WebSocketServer } from 'ws'
 import type { Server } from './public.js'
 
 /** Most bytes of one message from a client. */
@@ -26,7 +27,7 @@ export type Accepted = (socket: WebSocket) => void
 
 /** The bindings that `fetch` receives with a request for a WebSocket. */
 export interface UpgradeBindings {
-  incoming: IncomingMessage
+  incoming: IncomingMessage | Http2ServerRequest
   /** `failed` is called instead when the WebSocket cannot be opened. */
   accept: (accepted: Accepted, failed: () => void) => void
   isAccepted: boolean
@@ -74,48 +75,109 @@ async function answer(
   connection: Duplex,
   head: Buffer,
 ): Promise<void> {
+  const request = requestOf(incoming, incoming.headers.host, incoming.method)
+  if (request === undefined) {
+    write(connection, new Response(null, { status: 400 }))
+    return
+  }
+  const { response, accepted, failed } = await ask(fetch, incoming, connection, request)
+  if (connection.destroyed) {
+    failed()
+    return
+  }
+  if (accepted === undefined) {
+    write(connection, response)
+    return
+  }
+  let isOpen = false
+  sockets.handleUpgrade(incoming, connection, head, (socket) => {
+    isOpen = true
+    accepted(socket)
+  })
+  // A bad handshake has been answered with an error.
+  if (!isOpen) failed()
+}
+
+/** What a route does with a request for a WebSocket. */
+interface Answer {
+  response: Response
+  /** Set when the route accepts it. */
+  accepted: Accepted | undefined
+  failed: () => void
+}
+
+/** Passes a request for a WebSocket on. It is aborted when the connection closes. */
+async function ask(
+  fetch: Server['fetch'],
+  incoming: UpgradeBindings['incoming'],
+  connection: Duplex,
+  { url, method, headers }: Pick<Request, 'url' | 'method' | 'headers'>,
+): Promise<Answer> {
   const gone = new AbortController()
   const leave = () => gone.abort()
   connection.on('error', leave)
   connection.on('close', leave)
-  let accepted: Accepted | undefined
-  let fail = () => {}
+  const answer: Pick<Answer, 'accepted' | 'failed'> = { accepted: undefined, failed() {} }
   const bindings: UpgradeBindings = {
     incoming,
     isAccepted: false,
-    accept(open, failed) {
-      accepted = open
-      fail = failed
+    accept(accepted, failed) {
+      Object.assign(answer, { accepted, failed })
       bindings.isAccepted = true
     },
   }
-  const request = requestOf(incoming, gone.signal)
-  const response = request && (await fetch(request, bindings))
-  if (connection.destroyed) {
-    fail()
-    return
-  }
-  if (accepted === undefined) {
-    write(connection, response ?? new Response(null, { status: 400 }))
-    return
-  }
-  let isOpen = false
-  const open = accepted
-  sockets.handleUpgrade(incoming, connection, head, (socket) => {
-    isOpen = true
-    open(socket)
-  })
-  // A bad handshake has been answered with an error.
-  if (!isOpen) fail()
+  const response = await fetch(new Request(url, { method, headers, signal: gone.signal }), bindings)
+  return { response, ...answer }
 }
 
-function requestOf(incoming: IncomingMessage, signal: AbortSignal): Request | undefined {
-  const url = `http://${incoming.headers.host ?? 'localhost'}${incoming.url}`
-  if (!incoming.url?.startsWith('/') || !URL.canParse(url)) return undefined
+/** The method of ws that its types do not have: opens a WebSocket on a stream. */
+interface Settable {
+  setSocket(connection: Duplex, head: Buffer, options: { maxPayload: number }): void
+}
+
+/** Opens a WebSocket on a stream of HTTP/2, by its method CONNECT (RFC 8441). */
+export async function openStreamSocket(
+  fetch: Server['fetch'],
+  incoming: Http2ServerRequest,
+  outgoing: Http2ServerResponse,
+): Promise<void> {
+  const { stream } = outgoing
+  const { ':protocol': protocol, 'sec-websocket-protocol': offered = '' } = incoming.headers
+  const request = protocol === 'websocket' && requestOf(incoming, 'localhost', 'GET')
+  if (!request) {
+    outgoing.writeHead(501).end()
+    return
+  }
+  try {
+    const { response, accepted, failed } = await ask(fetch, incoming, stream, request)
+    if (stream.destroyed) failed()
+    else if (accepted === undefined) {
+      outgoing.writeHead(response.status, Object.fromEntries(response.headers))
+      outgoing.end(await response.text())
+    } else {
+      const isOurs = String(offered).split(/,\s*/).includes(SUBPROTOCOL)
+      stream.respond({ ':status': 200, ...(isOurs && { 'sec-websocket-protocol': SUBPROTOCOL }) })
+      const socket = new WebSocket(null as never, undefined, { closeTimeout: CLOSE_TIMEOUT_MS } as object)
+      ;(socket as unknown as Settable).setSocket(stream, Buffer.alloc(0), { maxPayload: MOST_MESSAGE_BYTES })
+      accepted(socket)
+    }
+  } catch {
+    stream.close(constants.NGHTTP2_INTERNAL_ERROR)
+  }
+}
+
+function requestOf(
+  { url: path = '', headers: given }: UpgradeBindings['incoming'],
+  host = 'localhost',
+  method = 'GET',
+): Pick<Request, 'url' | 'method' | 'headers'> | undefined {
+  const url = `http://${host}${path}`
+  if (!path.startsWith('/') || !URL.canParse(url)) return undefined
   const headers = new Headers()
-  for (const [name, value] of Object.entries(incoming.headers))
-    if (value !== undefined) headers.set(name, Array.isArray(value) ? value.join(', ') : value)
-  return new Request(url, { method: incoming.method ?? 'GET', headers, signal })
+  for (const [name, value] of Object.entries(given))
+    if (value !== undefined && !name.startsWith(':'))
+      headers.set(name, Array.isArray(value) ? value.join(', ') : value)
+  return { url, method, headers }
 }
 
 /** Writes a response, and closes the connection behind it. */

@@ -17,6 +17,7 @@ import {
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 
 interface Options {
+  stdio?: boolean
   host?: string
   port?: number
   tokenFile?: string
@@ -39,6 +40,10 @@ export function addServe(program: Command): void {
     .command('serve')
     .description(
       'serve a sandbox over HTTP; SIGTERM and SIGINT end the server and every process in the sandbox',
+    )
+    .option(
+      '--stdio',
+      'serve the program that starts it over standard input and output, without a port; see connectProgram of nacre/engine',
     )
     .option('--port <number>', 'the port to listen on; 0 selects a free port (default: 4747)', wholeNumber)
     .option(
@@ -95,6 +100,7 @@ export function addServe(program: Command): void {
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
     ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
+    ['nacre serve --stdio', 'is started by connectProgram, directly or through ssh'],
     ['nacre serve --host 0.0.0.0 --token-file token', 'accepts other machines that send the token'],
   ])
 }
@@ -108,11 +114,13 @@ async function run({
   allowOrigin,
   ...options
 }: Options): Promise<void> {
-  const { host, port, tokenFile } = options
+  const { stdio, host, port, tokenFile } = options
+  if (stdio) refuseAddress({ allowOrigin, ...options })
   const sandboxd = sandboxdOptions(options)
-  const [{ Sandbox }, { serve }, { isLoopback }] = await Promise.all([
+  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }] = await Promise.all([
     import('nacre'),
     import('../index.js'),
+    import('../stdio.js'),
     import('../guard.js'),
   ])
   if (host !== undefined && !isLoopback(host) && tokenFile === undefined)
@@ -124,6 +132,8 @@ async function run({
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation, workspace, logger: stderrLogger })
   try {
     await checkSandbox(sandbox)
+    // Its requests are not logged: the client shows what is printed there.
+    if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
     const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
     const serving = await serve(sandbox, settings)
     console.log(`nacre listens on ${serving.url}`)
@@ -132,6 +142,27 @@ async function run({
     await sandbox.destroy()
     throw error
   }
+}
+
+/** The options that `--stdio` excludes: those of listeners, and of who may call them. */
+const OF_LISTENERS = {
+  host: '--host',
+  port: '--port',
+  tokenFile: '--token-file',
+  allowOrigin: '--allow-origin',
+  sandboxd: '--sandboxd',
+} as const
+
+function refuseAddress(options: Pick<Options, keyof typeof OF_LISTENERS>): void {
+  const given = (Object.keys(OF_LISTENERS) as (keyof typeof OF_LISTENERS)[]).filter(
+    (name) => options[name] !== undefined,
+  )
+  if (given.length === 0) return
+  const flags = given.map((name) => OF_LISTENERS[name]).join(' and ')
+  throw new OptionError(
+    'INVALID_OPTION',
+    `--stdio and ${flags} exclude each other: with --stdio nothing listens, and only the program that starts it can call`,
+  )
 }
 
 /** `--copy-on-write`, with the name of the workspace or without one. */

@@ -1,0 +1,4 @@
+/** What `nacre/engine` exports. The public types are in lib/calls/engine.ts. */
+
+export { OptionError, SandboxError } from '../base/errors.js'
+export { connectProgram } from './connect.js'

@@ -1,0 +1,162 @@
+/** The program that leads to a server: its pipes, its end, and what it has printed, for messages. */
+import type { ChildProcessWithoutNullStreams } from 'node:child_process'
+import { childProcess } from '../base/builtin.js'
+import { SandboxError } from '../base/errors.js'
+import { report } from '../base/report.js'
+import type { Logger } from '../calls/index.js'
+import type { EnvLists } from '../schema/env.js'
+
+/** Characters of an output that a message shows. */
+const MOST_SHOWN = 2000
+/** Milliseconds that the outputs of an ended program may stay open: another program may have them. */
+const LAST_WORDS_MS = 500
+/** Milliseconds that a program has to end after its input was closed. */
+const END_MS = 5000
+
+export interface ProgramPlan {
+  argv: string[]
+  /** The command line, for messages. */
+  name: string
+  cwd: string | undefined
+  env: EnvLists | undefined
+  onStderr: ((text: string) => void) | undefined
+  logger: Logger | undefined
+}
+
+export class Program {
+  readonly name: string
+  /** Resolves when it has ended. There may be last words. */
+  readonly exited: Promise<void>
+  /** Resolves when it has ended and its outputs are closed. */
+  readonly ended: Promise<void>
+  /** Why it could not be started. */
+  failure: SandboxError | undefined
+  readonly #child: ChildProcessWithoutNullStreams
+  #stderr = ''
+  #end = 'runs'
+  #hasExited = false
+  #hasEnded = false
+
+  constructor({ argv: [file = '', ...args], name, cwd, env, onStderr, logger }: ProgramPlan) {
+    this.name = name
+    this.#child = childProcess().spawn(file, args, {
+      cwd,
+      env: merged(env),
+      // Its own process group: Ctrl-C is for this program, and must not cut the connection. Windows would open a console.
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    })
+    const { stdin, stdout, stderr } = this.#child
+    stderr.setEncoding('utf8').on('data', (text: string) => {
+      this.#stderr = (this.#stderr + text).slice(-MOST_SHOWN)
+      try {
+        onStderr?.(text)
+      } catch (error) {
+        report(logger, 'error', `onStderr failed: ${error}`)
+      }
+    })
+    for (const stream of [stdin, stdout, stderr]) stream.on('error', () => {})
+    this.exited = new Promise((resolve) => {
+      this.#child.once('exit', (code, signal) => {
+        this.#end = signal === null ? `ended with exit code ${code}` : `was ended by ${signal}`
+        // What is pending waits for its last words.
+        this.hold(true)
+        this.#hasExited = true
+        // If another program has the pipes, it must see the end, too.
+        stdin.destroy()
+        setTimeout(() => {
+          stdout.destroy()
+          stderr.destroy()
+        }, LAST_WORDS_MS)
+        resolve()
+      })
+    })
+    this.ended = new Promise<void>((resolve) => {
+      this.#child.once('error', (error: NodeJS.ErrnoException) => {
+        if (this.#child.pid !== undefined) return
+        this.failure = spawnError(name, error)
+        resolve()
+      })
+      // Not `exit`: the last words may still be on their way.
+      this.#child.once('close', () => resolve())
+    }).then(() => {
+      this.#hasEnded = true
+    })
+  }
+
+  get stdin(): ChildProcessWithoutNullStreams['stdin'] {
+    return this.#child.stdin
+  }
+
+  get stdout(): ChildProcessWithoutNullStreams['stdout'] {
+    return this.#child.stdout
+  }
+
+  /** Its exit code, once it has ended by itself. */
+  get exitCode(): number | null {
+    return this.#child.exitCode
+  }
+
+  /** How it ended. */
+  get end(): string {
+    return this.#end
+  }
+
+  /** The last that it has printed on standard error. */
+  get lastWords(): string {
+    return this.#stderr.trim()
+  }
+
+  /** Whether it keeps this process alive. */
+  hold(isHeld: boolean): void {
+    if (this.#hasExited) return
+    const { stdin, stdout, stderr } = this.#child
+    for (const handle of [this.#child, stdin, stdout, stderr] as Array<{ ref?(): void; unref?(): void }>) {
+      if (isHeld) handle.ref?.()
+      else handle.unref?.()
+    }
+  }
+
+  /** Closes its input and waits for its end. Kills it when that takes too long. */
+  async close(milliseconds = END_MS): Promise<void> {
+    if (this.#hasEnded) return
+    this.hold(true)
+    this.stdin.end()
+    const timer = setTimeout(() => this.#kill(), milliseconds)
+    await this.ended
+    clearTimeout(timer)
+  }
+
+  /** Kills its whole process group: a shell may wait for what it has started. */
+  #kill(): void {
+    const { pid, exitCode, signalCode } = this.#child
+    if (pid === undefined || exitCode !== null || signalCode !== null) return
+    try {
+      process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
+    } catch {
+      // It has just ended.
+    }
+  }
+}
+
+/** The environment of this process with changes. */
+function merged(env: EnvLists | undefined): NodeJS.ProcessEnv {
+  const all = { ...process.env }
+  for (const [at, name] of (env?.names ?? []).entries()) {
+    const value = env?.values[at] ?? null
+    if (value === null) delete all[name]
+    else all[name] = value
+  }
+  return all
+}
+
+function spawnError(name: string, cause: NodeJS.ErrnoException): SandboxError {
+  const remedy = cause.code === 'ENOENT' ? ': check that it is installed and on PATH, and cwd' : ''
+  return new SandboxError(
+    'SPAWN_FAILED',
+    `${name} cannot be started (${cause.code ?? cause.message})${remedy}`,
+    {
+      cause,
+    },
+  )
+}

@@ -1,0 +1,67 @@
+/**
+ * The server on standard input and output, as HTTP/2: `nacre serve --stdio`. Its one client is the program that has started
+ * it, so there is no address, no port and no token.
+ *
+ * The end of the input ends the server and the sandbox. So nothing is left when the client, or a program between the two,
+ * ends in whatever way.
+ */
+import { createServer, type ServerHttp2Session } from 'node:http2'
+import { getRequestListener } from '@hono/node-server'
+import type { Logger, Sandbox } from 'nacre'
+import { OptionError, report } from 'nacre/internal'
+import { backendOf, duplexOf, ping } from 'nacre/internal/server'
+import { planServer } from './plan.js'
+import { buildServer } from './server.js'
+import { openStreamSocket } from './upgrade.js'
+import { within } from './within.js'
+
+/** Bytes that the client may send ahead on one stream, and on all of them. Small replies wait behind them. */
+const STREAM_WINDOW = 2 * 1024 * 1024
+const WINDOW = 4 * 1024 * 1024
+/** Megabytes that the connection may hold before it refuses streams: many can be full at once. */
+const MOST_MEMORY_MB = 512
+
+/** Milliseconds that the sandbox has to end. */
+const END_MS = 10_000
+
+/** Serves until the client has ended, or until a signal. Resolves with whether the sandbox has ended in time. */
+export async function serveStdio(sandbox: Sandbox, logger: Logger): Promise<boolean> {
+  const { stdin, stdout } = process
+  if (stdin.isTTY || stdout.isTTY)
+    throw new OptionError(
+      'INVALID_OPTION',
+      '--stdio is for the program that starts it, not for a terminal: use connectProgram of nacre/engine, with ssh -T, ' +
+        'and docker exec -i or kubectl exec -i without -t',
+    )
+  // Anything else on standard output would break the protocol.
+  console.log = console.info = console.debug = console.error
+  const server = buildServer(backendOf(sandbox), planServer({ authenticated: true, logger }))
+  const listener = createServer({
+    maxSessionMemory: MOST_MEMORY_MB,
+    settings: { enableConnectProtocol: true, initialWindowSize: STREAM_WINDOW },
+  })
+  const fetch: typeof server.fetch = async (request, env) => {
+    const response = await server.fetch(request, env)
+    // HTTP/2 has no such header: node:http2 would throw.
+    response.headers.delete('upgrade')
+    return response
+  }
+  const answer = getRequestListener(fetch, { hostname: 'localhost', overrideGlobalObjects: false })
+  listener.on('request', answer)
+  listener.on('connect', (incoming, outgoing) => openStreamSocket(fetch, incoming, outgoing))
+  const ended = new Promise<void>((resolve) => {
+    listener.on('session', (session: ServerHttp2Session) => {
+      // Bun 1.4 stops reading a connection whose window was set.
+      if (process.versions.bun === undefined) session.setLocalWindowSize(WINDOW)
+      session.on('error', (error) => report(logger, 'error', `the connection failed: ${error.message}`))
+      session.on('close', resolve)
+      ping(session)
+    })
+    for (const pipe of [stdin, stdout]) pipe.on('error', () => resolve()).on('close', resolve)
+    stdin.on('end', resolve)
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => resolve())
+  })
+  listener.emit('connection', duplexOf(stdin, stdout))
+  await ended
+  return within(END_MS, sandbox.destroy())
+}
