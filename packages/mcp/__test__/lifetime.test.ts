@@ -1,6 +1,6 @@
 /** Nothing of a server is left, however it or its client ends. `withBase` checks that. */
 import { execFileSync } from 'node:child_process'
-import { closeSync, openSync, writeSync } from 'node:fs'
+import { closeSync, openSync, readdirSync, writeSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
@@ -36,6 +36,12 @@ describe('nothing is left over stdio', () => {
       server.child.stdin?.end()
       expect(await server.ended).toBe(0)
       expect(proc.runs(words)).toBe(false)
+      // Nor a file.
+      expect(
+        readdirSync(base.env.TMPDIR ?? '', { recursive: true }).filter((name) =>
+          /nacre-mcp/.test(String(name)),
+        ),
+      ).toEqual([])
     }))
 
   it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('after %s', (signal) =>
@@ -77,14 +83,18 @@ describe('nothing is left over stdio', () => {
       await untilGone(words)
     }))
 
-  it('after kill -9 of a wrapper, while the client holds the input', () =>
+  const run = `'${process.execPath}' '${MAIN}'; true`
+  it.each([
+    ['the wrapper', run],
+    ['a wrapper that runs it in a shell, like npx', `sh -c "${run}"; true`],
+  ])('after kill -9 of %s, while the client holds the input', (_, script) =>
     withBase(async (base) => {
       const pipe = path.join(base.directory, 'pipe')
       execFileSync('mkfifo', [pipe])
       // Node closes the input of a program that it has started when that ends, so this is another pipe.
       const held = openSync(pipe, 'r+')
       try {
-        const wrapper = start(base, ['-c', `'${process.execPath}' '${MAIN}'; true`], ['bash'], held)
+        const wrapper = start(base, ['-c', script], ['bash'], held)
         const words = await runForever(wrapper, '', (text) => writeSync(held, text))
         wrapper.child.kill('SIGKILL')
         await untilGone(words)
@@ -92,7 +102,8 @@ describe('nothing is left over stdio', () => {
       } finally {
         closeSync(held)
       }
-    }))
+    }),
+  )
 })
 
 describe.each(ERAS)('nothing is left over HTTP, for clients of %s,', (era) => {

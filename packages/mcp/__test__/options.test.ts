@@ -9,6 +9,7 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
     [['--nothing'], /unknown option '--nothing'[\s\S]*--help/],
     [['words'], /too many arguments/],
     [['--cwd', '/does/not/exist'], /--cwd .*existing directory/],
+    [['--cwd', '/'], /in the directory \/, .*: give --cwd/],
     [['--write', '/does/not/exist'], /--write .*existing directory/],
     [['--write', '/tmp', '--isolation', 'none'], /--write needs isolation/],
     [['--port', 'x'], /--port .*whole number/],
@@ -23,7 +24,7 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
     [['--port', '0', '--tools', 'bash'], /--tools must have sessions over HTTP/],
     [['--port', '0', '--workspace', 'copy-on-write'], /--workspace is for one client: leave out --port/],
     [['--tools', 'bash,sh'], /--tools must be a list of bash, wait/],
-    [['--workspace', 'direct'], /--workspace must be copy-on-write/],
+    [['--workspace', 'direct'], /--workspace .*Allowed choices are copy-on-write/],
     [['--allow-commit'], /--allow-commit needs --workspace copy-on-write/],
     [['--env', 'A=b'], /--env must have names of variables/],
     [['--redact-file', 'short'], /line 1 of --redact-file must have at least 4 characters/],
@@ -86,9 +87,13 @@ it('--help and --version print and end', () =>
 it('nacre mcp is the same', () =>
   withBase(async (base) => {
     const nacre = path.join(MAIN, '../../../../dist/cli/main.js')
-    const printed = start(base, ['mcp', '--print-config', 'cursor', '--cwd', '/'], [process.execPath, nacre])
+    const printed = start(
+      base,
+      ['mcp', '--print-config', 'cursor', '--cwd', '/usr'],
+      [process.execPath, nacre],
+    )
     expect(await printed.ended).toBe(0)
-    expect(JSON.parse(printed.stdout()).mcpServers.nacre.args).toEqual(['-y', '@nacre/mcp', '--cwd', '/'])
+    expect(JSON.parse(printed.stdout()).mcpServers.nacre.args).toEqual(['-y', '@nacre/mcp', '--cwd', '/usr'])
     const server = start(base, ['mcp'], [process.execPath, nacre])
     server.child.stdin?.end()
     expect(await server.ended).toBe(0)

@@ -31,9 +31,10 @@ export function defineServer(command: Command): Command {
     )
     .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']).default('workspace+network'))
     .option('--write <directories...>', 'more directories that commands may write', directories)
-    .option(
-      '--workspace <mode>',
-      'copy-on-write: commands change files in a private layer, which the tool workspace shows',
+    .addOption(
+      command
+        .createOption('--workspace <mode>', 'change files in a private layer, which the tool workspace shows')
+        .choices(['copy-on-write']),
     )
     .option('--allow-commit', 'let the tool workspace make changes real')
     .option('--env <names...>', 'variables to pass although their names look like secrets')

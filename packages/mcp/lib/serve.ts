@@ -17,13 +17,14 @@ const REMEDIES: [SandboxErrorCode, string][] = [
 /** Serves until the client has gone or a signal comes. Then ends everything but jobs. */
 export async function serve(settings: Settings): Promise<void> {
   const { http, workspaceId } = settings
+  const { stop, stopped } = untilStopped()
   const cache = await mkdtemp(path.join(os.tmpdir(), 'nacre-mcp-'))
   try {
     await using sandbox = new Sandbox(sandboxOptions(settings, cache))
     await using tools = createTools(sandbox, settings.tools)
-    const { stop, stopped, ignore } = untilStopped()
-    await check(sandbox)
     const notes = instructions(settings)
+    // The libraries of the protocol load while the first shell starts.
+    await Promise.all([http === undefined ? import('./stdio.js') : import('./http.js'), check(sandbox)])
     const close =
       http === undefined
         ? (await import('./stdio.js')).serveStdio(tools, notes, stop)
@@ -32,8 +33,6 @@ export async function serve(settings: Settings): Promise<void> {
     await tools.close()
     await close()
     if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
-    await sandbox.destroy()
-    ignore()
   } finally {
     await rm(cache, { recursive: true, force: true })
   }
@@ -46,12 +45,12 @@ function untilStopped() {
     stop = resolve
   })
   let isAsked = false
-  const ignore = onSignals(() => {
+  onSignals(() => {
     if (isAsked) process.exit(1)
     isAsked = true
     stop()
   })
-  return { stop, stopped, ignore }
+  return { stop, stopped }
 }
 
 function sandboxOptions({ sandbox, isolation }: Settings, cache: string) {

@@ -61,7 +61,6 @@ export function readSettings(flags: Flags): Settings {
   const { isolation: preset, write = [], env = [], workspace, allowCommit, tokenFile, redactFile } = flags
   const { timeout, yieldAfter, maxWait, maxTokens, maxSessions, maxRuns } = flags
   const http = httpOf(flags)
-  if (workspace !== undefined && workspace !== 'copy-on-write') refuse('--workspace must be copy-on-write')
   if (workspace === undefined && allowCommit) refuse('--allow-commit needs --workspace copy-on-write')
   if (workspace !== undefined && http !== undefined)
     refuse(
@@ -72,6 +71,9 @@ export function readSettings(flags: Flags): Settings {
   for (const name of env) if (!/^[A-Za-z_]\w*$/.test(name)) refuse('--env must have names of variables')
   const tools = toolsOf(flags, http !== undefined)
   const cwd = path.resolve(flags.cwd ?? '.')
+  // Some clients start their servers there.
+  if (cwd === '/' && preset.startsWith('workspace'))
+    refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
   const hidden = [tokenFile, redactFile].flatMap((file) => (file === undefined ? [] : [path.resolve(file)]))
   const isolation =
     preset === 'none'

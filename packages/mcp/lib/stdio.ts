@@ -1,4 +1,5 @@
 /** The server over stdio: one client, and the server ends with it. */
+import { readFileSync } from 'node:fs'
 import { StdioServerTransport, serveStdio as serveEras } from '@modelcontextprotocol/server/stdio'
 import type { Tools } from '@nacre/tools'
 import { stderrLogger } from 'nacre/internal/cli'
@@ -19,12 +20,26 @@ export function serveStdio(tools: Tools, instructions: string[], onEnd: () => vo
   if (process.stdin.isTTY)
     console.error('nacre-mcp waits for an MCP client on its standard input; see nacre-mcp --help')
   // If a wrapper like npx is killed, the client still holds the other end of the input.
-  const parent = process.ppid
+  const first = starter()
   const looking = setInterval(() => {
-    if (process.ppid !== parent) onEnd()
+    if (starter() !== first) onEnd()
   }, LOOK_INTERVAL)
   return async () => {
     clearInterval(looking)
     await handle.close()
+  }
+}
+
+/** The process that has started this one. It may have put a shell between, as npx does: `sh -c nacre-mcp`. */
+function starter(): number {
+  const parent = process.ppid
+  try {
+    const words = readFileSync(`/proc/${parent}/cmdline`, 'latin1')
+    if (!/^(?:\S*\/)?(?:ba|da|a|z)?sh\0-c\0/.test(words)) return parent
+    const stat = readFileSync(`/proc/${parent}/stat`, 'latin1')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    // It has just ended.
+    return process.ppid
   }
 }
