@@ -39,8 +39,8 @@ export interface Checkpoint {
   id: string
   /** Its label. */
   name: string | null
-  /** When it was made, as an ISO 8601 string. */
-  createdAt: string
+  /** When it was made. */
+  createdAt: Date
   /** The ids of the sessions at that moment, sorted. The default session is among them once it has been used. */
   sessions: string[]
 }
@@ -217,18 +217,23 @@ export type AddonErrorCode =
  * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
  * and the fix; `cause` is the error of the loader.
  */
-export interface AddonError extends Error {
-  name: 'AddonError'
-  code: AddonErrorCode
+export declare class AddonError extends Error {
+  constructor(code: AddonErrorCode, message: string, cause?: unknown)
+  readonly name: 'AddonError'
+  readonly code: AddonErrorCode
 }
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
-export interface AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
-  name: 'AbortError'
-  code: 'ABORT_ERR'
+export declare class AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
+  /** `error instanceof AbortError` gives the types of a call with default options. */
+  static [Symbol.hasInstance](value: unknown): value is AbortError
+  /** The reason of the signal becomes `cause`. */
+  constructor(reason: unknown, result?: ExecResult<E, L>)
+  readonly name: 'AbortError'
+  readonly code: 'ABORT_ERR'
   /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
-  shortMessage: string
+  readonly shortMessage: string
   /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */
-  result?: ExecResult<E, L>
+  readonly result?: ExecResult<E, L>
 }
 
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
@@ -323,7 +328,7 @@ export interface FileInfo {
   size: number
   /** Permission bits, like 0o644. */
   mode: number
-  modified: Date
+  modifiedAt: Date
   /** The target of a symlink. In the result of {@link Files.stat}, only if the path itself is a symlink. */
   target?: string
 }
@@ -454,7 +459,7 @@ export interface JobHandle {
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
   /** null if the job's record has no date. */
-  createdAt: Date | null
+  startedAt: Date | null
   /** null for a job that nacre did not start. */
   command: string | null
   status: JobStatus
@@ -625,6 +630,8 @@ export interface Jobs {
    */
   prune(options?: JobPruneOptions): Promise<string[]>
 }
+/** {@link Jobs} that may be those of a server: without `root`. Over HTTP, `follow` continues after a restart of the server. */
+export type RemoteJobs = Omit<Jobs, 'root'>
 
 /** Options of {@link Process.wait}. */
 export interface WaitOptions {
@@ -662,7 +669,7 @@ export interface WaitEnd {
 /** Options of {@link Process.waitForLog}. */
 export interface WaitForLogOptions extends WaitOptions {
   /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
-  since?: number
+  cursor?: number
 }
 /** The line that ended a wait. */
 export interface LogMatch {
@@ -741,7 +748,7 @@ export interface ServiceOptions extends ProcessOptions {
 }
 /** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
-  endTime: Date
+  endedAt: Date
   /** The last lines of the log. The log itself is dropped when the next process starts. */
   logTail: string
 }
@@ -749,7 +756,7 @@ export interface ServiceFailure extends ProcessExit {
 export interface ServiceHealth {
   /** Whether the health check passes. With a log check, whether the process is running. */
   healthy: boolean
-  status: ProcessStatus
+  state: ProcessState
   /** Number of restarts. */
   restarts: number
   /** null without a failure. */
@@ -757,7 +764,7 @@ export interface ServiceHealth {
 }
 /**
  * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
- * permanently. `status` is 'starting' until the process is ready, and before a restart.
+ * permanently. `state` is 'starting' until the process is ready, and before a restart.
  */
 export interface Service extends Process {
   readonly restarts: number
@@ -838,7 +845,9 @@ export interface Session {
    * Rejects with OptionError or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /** Deletes this session. Has no effect if it is already deleted. */
+  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
+  delete(): Promise<void>
+  /** The same as `delete`. Has no effect if it is already deleted. */
   [Symbol.asyncDispose](): Promise<void>
 }
 
@@ -1166,15 +1175,8 @@ export interface Capabilities {
   /** Sentences about missing features and their replacements. */
   notes: string[]
 }
-/**
- * A set of bash sessions and everything that they start.
- *
- * A pending call keeps the event loop alive; an idle sandbox does not. When this process ends, for whatever reason,
- * everything that the sandbox started is killed, except durable jobs.
- */
-export declare class Sandbox {
-  /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
-  constructor(options?: SandboxOptions)
+/** What a {@link Sandbox} and a `SandboxClient` have in common. */
+export interface AnySandbox extends AsyncDisposable {
   /**
    * Runs a command in a session's shell. Resolves when the command has ended, whatever its exit code.
    *
@@ -1233,7 +1235,7 @@ export declare class Sandbox {
   /** Kills all processes, including those that are starting. Resolves with their number when all have ended. */
   killAllProcesses(): Promise<number>
   /** Forgets ended processes and their logs. Resolves with their number. */
-  cleanupCompletedProcesses(): Promise<number>
+  forgetEndedProcesses(): Promise<number>
   /** Returns the output of a process so far. Rejects with PROCESS_NOT_FOUND. */
   getProcessLogs<E extends Encoding = 'utf8'>(id: string, options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -1321,12 +1323,12 @@ export declare class Sandbox {
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */
-  readonly jobs: Jobs
+  readonly jobs: RemoteJobs
   /**
-   * Returns the features of the machine. The first call starts a shell as sessions do, and blocks until it is ready, at
-   * most one second. Throws SANDBOX_DESTROYED.
+   * Returns the features of the machine: of the server's for a `SandboxClient`. The first call starts a shell as sessions do,
+   * and takes until it is ready, at most one second. Rejects with SANDBOX_DESTROYED.
    */
-  capabilities(): Capabilities
+  capabilities(): Promise<Capabilities>
   /**
    * Kills everything that the sandbox started, except durable jobs. Resolves when all of it has ended. Idempotent.
    * Pending and later calls reject with SANDBOX_DESTROYED.
@@ -1334,6 +1336,19 @@ export declare class Sandbox {
   destroy(): Promise<void>
   /** The same as {@link Sandbox.destroy}, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
+}
+/**
+ * A set of bash sessions and everything that they start.
+ *
+ * A pending call keeps the event loop alive; an idle sandbox does not. When this process ends, for whatever reason,
+ * everything that the sandbox started is killed, except durable jobs.
+ */
+export declare class Sandbox {
+  /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
+  constructor(options?: SandboxOptions)
+}
+export interface Sandbox extends AnySandbox {
+  readonly jobs: Jobs
 }
 
 /** Options of {@link Session.startProcess}. */
@@ -1375,7 +1390,7 @@ export interface SessionProcessOptions {
    * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
    * a clean-up. Default: true.
    *
-   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
+   * {@link Sandbox.forgetEndedProcesses} cleans up.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */
@@ -1437,10 +1452,10 @@ export interface ProcessOptions extends SessionProcessOptions {
   sessionId?: string
 }
 /**
- * The status of a process. `starting` occurs only for services. `completed` means exit code 0, `killed` a requested
- * end, and `failed` any other end. `error` means that the process was lost because its supervisor died.
+ * The state of a process. `starting` occurs only for services. `killed` means a requested end, `crashed` that the process was
+ * lost because its supervisor died, and `exited` any other end: `exitCode`, `signal` and `reason` say which.
  */
-export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
+export type ProcessState = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
 /**
  * Why a process ended: by itself ('exit'), by a signal from outside ('signal'), or by a timeout, its memory limit
  * ('oom') or a kill.
@@ -1451,7 +1466,7 @@ export interface ProcessExit {
   /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null if the process was lost and its status is 'error'. */
+  /** null if the process was lost and its state is 'crashed'. */
   reason: ExitReason | null
 }
 /** Options of {@link Process.kill}. */
@@ -1501,17 +1516,17 @@ export interface ProcessInfo {
   /** The command. An argument list is quoted as for a shell. */
   readonly command: string
   readonly sessionId: string
-  /** The current status. */
-  readonly status: ProcessStatus
-  readonly startTime: Date
+  /** The current state. */
+  readonly state: ProcessState
+  readonly startedAt: Date
   /** null while it runs. */
-  readonly endTime: Date | null
+  readonly endedAt: Date | null
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its status is 'error'. */
+  /** null while the process runs, and if it was lost and its state is 'crashed'. */
   readonly reason: ExitReason | null
 }
 /**
@@ -1528,9 +1543,8 @@ export interface Process extends ProcessInfo {
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
   /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
   wait(options?: WaitOptions): Promise<ProcessExit>
-  /** The same as `wait`, with only a timeout in milliseconds. */
-  waitForExit(timeout?: number): Promise<ProcessExit>
-  getStatus(): Promise<ProcessStatus>
+  /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
+  refresh(): Promise<ProcessInfo>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -1567,7 +1581,7 @@ export interface Process extends ProcessInfo {
    */
   write(data: string | Uint8Array): Promise<void>
   /** Closes standard input. Has no effect if it is already closed. */
-  closeStdin(): Promise<void>
+  closeInput(): Promise<void>
   /**
    * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
    * false if the process has ended.
@@ -1610,7 +1624,7 @@ export interface Process extends ProcessInfo {
 }
 /** Selects processes that match all members. */
 export interface ProcessFilter {
-  status?: ProcessStatus | readonly ProcessStatus[]
+  state?: ProcessState | readonly ProcessState[]
   sessionId?: string
 }
 
@@ -1621,17 +1635,17 @@ export interface LogOutput<E extends Encoding = 'utf8'> {
    * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
    */
   data: Output<E>
-  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
+  /** The `cursor` from which to continue. Counts the bytes of the whole log, both streams together. */
   cursor: number
-  /** When it arrived, as ISO 8601, accurate to 10 ms. */
-  timestamp: string
+  /** When it arrived, to 10 ms. */
+  time: Date
   /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
   missing?: number
 }
 /** The end of a process, after all of its output. */
 export interface LogExit extends ProcessExit {
   type: 'exit'
-  timestamp: string
+  time: Date
   missing?: number
 }
 /** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
@@ -1706,7 +1720,7 @@ export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOption
    * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
    * Default: 0.
    */
-  since?: number
+  cursor?: number
   /**
    * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
    */
@@ -1850,10 +1864,10 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   cwd: string
   /** Milliseconds that the command ran, by a monotonic clock. */
   duration: number
-  /** When it started, as ISO 8601. */
-  timestamp: string
+  /** When it started. */
+  startedAt: Date
   timedOut: boolean
-  isCanceled: boolean
+  cancelled: boolean
   /**
    * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
    * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
@@ -1899,10 +1913,10 @@ export interface LostState {
 }
 /**
  * The events of a command, in order: `start`, output, and finally one `complete` or `error`. A command that could not
- * start has only `error`. `timestamp` is the time of the event, as ISO 8601.
+ * start has only `error`. `time` is when it happened.
  */
 export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = {
-  timestamp: string
+  time: Date
 } & (
   | {
       type: 'start'
@@ -1963,7 +1977,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
    * call with SIGKILL skips the rest of the delay.
    *
-   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `isCanceled`. A queued command
+   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `cancelled`. A queued command
    * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
    */
   kill(signal?: Signal): Promise<boolean>
@@ -1976,14 +1990,14 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   write(data: string | Uint8Array): Promise<void>
   /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
-  closeStdin(): Promise<void>
+  closeInput(): Promise<void>
   /**
    * Makes the running command a background process of its session, which is free at once for the next command. Resolves
    * with the process, also when it has just ended. A second call resolves with the same process.
    *
    * - **The process** has the output of the command from the beginning, as far as `logLimit`, or without it `maxBuffer`,
    *   has kept it, and its exit code. `kill` kills the command and everything it started. `input` of the command goes on;
-   *   with `input: 'pipe'`, the process has `write` and `closeStdin` for the same input. It ends with its session, like
+   *   with `input: 'pipe'`, the process has `write` and `closeInput` for the same input. It ends with its session, like
    *   every process.
    * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
    *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.

@@ -36,7 +36,7 @@ describe('a limit that cannot be enforced', () => {
 
   it('is named together with the reason', () =>
     withSandbox(async ({ sandbox }) => {
-      const { controllers } = sandbox.capabilities()
+      const { controllers } = await sandbox.capabilities()
       for (const [name, controller] of [
         ['memory', 'memory'],
         ['cpus', 'cpu'],

@@ -24,7 +24,7 @@ function native(changes: Partial<NativeResult> = {}): NativeResult {
     duration: 12.5,
     startedAt: Date.UTC(2026, 0, 2, 3, 4, 5, 6),
     timedOut: false,
-    isCanceled: false,
+    cancelled: false,
     droppedStdout: 0,
     droppedStderr: 0,
     sessionRestarted: false,
@@ -51,9 +51,9 @@ describe('the result', () => {
       sessionId: 'default',
       cwd: '/app',
       duration: 12.5,
-      timestamp: '2026-01-02T03:04:05.006Z',
+      startedAt: new Date('2026-01-02T03:04:05.006Z'),
       timedOut: false,
-      isCanceled: false,
+      cancelled: false,
       truncated: null,
       truncatedAt: null,
       sessionRestarted: false,
@@ -141,7 +141,7 @@ describe('the precedence of errors', () => {
   const signal = AbortSignal.abort('enough')
   const error = { code: 'SESSION_TERMINATED', message: 'the shell was killed' }
   const thrown = { value: new OptionError('INVALID_OPTION', 'bad chunk') }
-  const everything = { timedOut: true, isCanceled: true, exitCode: 1 }
+  const everything = { timedOut: true, cancelled: true, exitCode: 1 }
 
   it('puts an error of the engine first', async () => {
     const rejection = await rejectionOf(concluded(everything, { check: true, signal }, { error, thrown }))
@@ -165,7 +165,7 @@ describe('the precedence of errors', () => {
     const controller = new AbortController()
     controller.abort('enough')
     const options = { check: true, signal: controller.signal }
-    const rejection = await rejectionOf(concluded({ isCanceled: true, stdout: 'x' }, options))
+    const rejection = await rejectionOf(concluded({ cancelled: true, stdout: 'x' }, options))
     expect(rejection).toMatchObject({ name: 'AbortError', code: 'ABORT_ERR', cause: 'enough' })
     expect((rejection as SandboxError).result?.stdout).toBe('x')
   })

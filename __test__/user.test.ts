@@ -64,7 +64,7 @@ if (isRoot) {
       const [nap, terminal] = [proc.uniqueSleep(), proc.uniqueSleep()]
       const piped = await sandbox.startProcess('id -u; cat; echo end', { input: 'pipe' })
       await piped.write('typed\n')
-      await piped.closeStdin()
+      await piped.closeInput()
       await piped.wait()
       expect((await piped.getLogs()).stdout).toBe('65534\ntyped\nend\n')
       await sandbox.startProcess(nap)
@@ -131,9 +131,9 @@ if (isRoot) {
         })
         for (const begin of ['capabilities', 'exec'] as const) {
           const sandbox = new Sandbox({ user: nobody, cwd: '/', stateDir: directory, env: { PATH: bin } })
-          if (begin === 'capabilities') sandbox.capabilities()
+          if (begin === 'capabilities') await sandbox.capabilities()
           await sandbox.exec('true').catch(() => {})
-          sandbox.capabilities()
+          await sandbox.capabilities()
           await sandbox.destroy()
         }
         expect([...new Set(readFileSync(log, 'utf8').trim().split('\n'))]).toEqual(['65534'])

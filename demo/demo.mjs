@@ -45,7 +45,7 @@ async function main() {
     env: { GIT_CONFIG_GLOBAL: '/dev/null', NODE_OPTIONS: undefined },
   })
   try {
-    const { shellVersion, cgroup } = sandbox.capabilities()
+    const { shellVersion, cgroup } = await sandbox.capabilities()
     const held = cgroup === 'v2' ? 'held in control groups' : 'followed by the subreaper'
     console.log(`nacre with bash ${shellVersion}; processes are ${held}.`)
     for (const chapter of [realWork, survival, oneCommand, sideBySide, times, farewell]) {

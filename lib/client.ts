@@ -1,4 +1,4 @@
 /** What `nacre/client` exports. The public types are in `lib/calls`. */
 
 export { SandboxClient } from './backends/http/client.js'
-export { OptionError, SandboxError } from './base/errors.js'
+export { AbortError, OptionError, SandboxError } from './base/errors.js'

@@ -1,4 +1,4 @@
 /** What `nacre` exports. The public types are in `lib/calls`. */
 
 export { Sandbox } from './backends/native/sandbox.js'
-export { OptionError, SandboxError } from './base/errors.js'
+export { AbortError, AddonError, OptionError, SandboxError } from './base/errors.js'

@@ -17,14 +17,7 @@ export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from 
 export { filesystemOptions, isolationOptions, networkOptions } from './calls/isolation.js'
 export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
 export { logEvent, logLinesOptions } from './calls/logs.js'
-export {
-  killOptions,
-  PROCESS_STATUSES,
-  processOptions,
-  processStatus,
-  terminal,
-  terminalOptions,
-} from './calls/process.js'
+export { killOptions, processOptions, terminal, terminalOptions } from './calls/process.js'
 export { limitOptions, setEnvVarsOptions } from './calls/sandbox.js'
 export { serviceOptions } from './calls/service.js'
 export { historyOptions, sessionOptions } from './calls/session.js'
@@ -94,6 +87,7 @@ export {
   type ReplyValue,
   reply,
   text,
+  wordOf,
   yes,
 } from './schema/reply.js'
 export { killSignal } from './schema/signals.js'

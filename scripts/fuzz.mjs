@@ -43,7 +43,7 @@ const modes = values.mode === undefined ? Object.keys(MODES) : [values.mode]
 
 console.log(`seed ${seed}`)
 await warmUp()
-const offered = hasWorkspaces() ? KINDS : KINDS.filter((kind) => kind !== 'workspace')
+const offered = (await hasWorkspaces()) ? KINDS : KINDS.filter((kind) => kind !== 'workspace')
 const kinds = offered.filter((kind) => kind === (values.kind ?? kind))
 if (kinds.length === 0) usage('this machine has no copy-on-write workspaces')
 let done = 0

@@ -20,7 +20,7 @@ import { carries, entries, entriesOfGroup, numbers, read } from './fuzz/world.mj
 
 process.env.NACRE_NATIVE ??= 'debug'
 const { Sandbox } = await import('nacre')
-const { createSandboxJobs } = await import('@nacre/remote-jobs')
+const { createRemoteJobs } = await import('@nacre/remote-jobs')
 
 const FILE = fileURLToPath(import.meta.url)
 
@@ -160,7 +160,7 @@ function openJobs(kind, base) {
       })
       child.on('close', (exitCode) => resolve({ exitCode, result }))
     })
-  return createSandboxJobs({ process: { executeCommand } }, { jobsRoot, maxPollInterval: 200 })
+  return createRemoteJobs({ process: { executeCommand } }, { jobsRoot, maxPollInterval: 200 })
 }
 
 /** One of the programs: calls at random, until it is killed. */

@@ -28,7 +28,9 @@ await main(() => {
   ].map(({ name, file }) => ({ name, file: path.join(root, 'target', 'packages', file) }))
   const missing = packages.filter(({ file }) => !existsSync(file)).map(({ name }) => name)
   if (missing.length > 0) {
-    throw new Problem(`${missing.join(', ')} is not built: run \`npm run build:packages -- all\`.`)
+    throw new Problem(
+      `These packages are not built: ${missing.join(', ')}. Run \`npm run build:packages -- all\`.`,
+    )
   }
   const isDryRun = process.argv.includes('--dry-run')
   for (const { name, file } of packages) {

@@ -125,7 +125,7 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         duration: outcome.duration.as_secs_f64() * 1000.0,
         started_at: since_epoch.as_secs_f64() * 1000.0,
         timed_out: outcome.timed_out.then_some(true),
-        is_canceled: outcome.canceled.then_some(true),
+        cancelled: outcome.cancelled.then_some(true),
         output_limited: outcome.output_limited.then_some(true),
         dropped_stdout: (outcome.dropped.0 > 0).then_some(outcome.dropped.0 as f64),
         dropped_stderr: (outcome.dropped.1 > 0).then_some(outcome.dropped.1 as f64),

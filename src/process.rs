@@ -89,12 +89,11 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
     let life = process.life();
     let birth = life.birth?;
     let exit = life.end.map(|(exit, _)| exit);
-    let status = match exit.map(|exit| (exit.reason, exit.code)) {
+    let state = match exit.map(|exit| exit.reason) {
         None => "running",
-        Some((Reason::Lost, _)) => "error",
-        Some((Reason::Killed, _)) => "killed",
-        Some((Reason::Exit, Some(0))) => "completed",
-        Some(_) => "failed",
+        Some(Reason::Lost) => "crashed",
+        Some(Reason::Killed) => "killed",
+        Some(_) => "exited",
     };
     let reason = exit.and_then(|exit| match exit.reason {
         Reason::Exit => Some("exit"),
@@ -110,7 +109,7 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
         session_id: process.session.id().into(),
         pid: birth.pid.raw(),
         command: process.command.clone(),
-        status: status.into(),
+        state: state.into(),
         started_at: since_epoch(birth.at),
         ended_at: life.end.map(|(_, at)| since_epoch(at)),
         last_output_at: process.log.last_ms().map(|time| time as f64),

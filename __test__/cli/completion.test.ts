@@ -112,7 +112,7 @@ describe('in zsh, nacre completion', () => {
     writeFileSync(stubbed, `${ZSH_STUBS}\n${scripts.zsh}`)
     const specs = inBash(stubbed, '_nacre_job_logs')
     expect(specs).toContain('(-f --follow)--follow[continue until the job ends, and exit with its code]')
-    expect(specs).toContain('--since=[skip this many bytes]:value: ')
+    expect(specs).toContain('--cursor=[skip this many bytes]:value: ')
     expect(specs.find((spec) => spec.startsWith('--root='))).toMatch(/:value:_files -\/$/)
     expect(inBash(stubbed, '_nacre_exec').at(-1)).toBe('*::command:_normal')
     expect(inBash(stubbed, '_nacre_completion').at(-1)).toBe('*:shell:(bash zsh fish)')
@@ -139,7 +139,7 @@ describe('in fish, nacre completion', () => {
     const words = inBash(lines, ':')
     const logs = '-c|nacre|-n|__nacre_at "nacre job logs"'
     expect(words).toContain(`${logs}|-s|f|-l|follow|-d|continue until the job ends, and exit with its code`)
-    expect(words).toContain(`${logs}|-l|since|-r|-f|-d|skip this many bytes`)
+    expect(words).toContain(`${logs}|-l|cursor|-r|-f|-d|skip this many bytes`)
     expect(words).toContain('-c|nacre|-n|__nacre_at "nacre job"|-f|-a|ls|-d|list jobs')
     expect(words).toContain('-c|nacre|-n|__nacre_at "nacre completion"|-f|-a|bash zsh fish')
   })

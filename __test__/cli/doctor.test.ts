@@ -15,7 +15,7 @@ const doctor = (args: string[], env: NodeJS.ProcessEnv = {}) =>
 async function here(): Promise<Capabilities> {
   const sandbox = new Sandbox()
   try {
-    return sandbox.capabilities()
+    return await sandbox.capabilities()
   } finally {
     await sandbox.destroy()
   }

@@ -19,7 +19,7 @@ it('a job is started, listed, followed, waited for and removed', () =>
     const list = await job('ls')
     expect(list.stdout).toMatch(new RegExp(`^${id}  \\S+  (running|exited 4)  a name\n$`))
     expect(await job('logs', '-f', id)).toEqual({ code: 4, stdout: 'one\nerr\nx two\n/usr\n', stderr: '' })
-    expect(await job('logs', '--since', '8', id)).toMatchObject({ code: 0, stdout: 'x two\n/usr\n' })
+    expect(await job('logs', '--cursor', '8', id)).toMatchObject({ code: 0, stdout: 'x two\n/usr\n' })
     expect(await job('wait', id)).toEqual({ code: 4, stdout: '', stderr: '' })
     expect(await job('status', id)).toEqual({ code: 0, stdout: 'exited 4\n', stderr: '' })
     expect(await job('rm', id)).toEqual({ code: 0, stdout: '', stderr: '' })

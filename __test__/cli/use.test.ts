@@ -55,7 +55,7 @@ describe('refused with exit code 2:', () => {
     [['job'], /Usage: nacre job/],
     [['completion', 'tcsh'], /Allowed choices are bash, zsh, fish/],
     [['job', 'logs'], /missing required argument 'id'/],
-    [['job', 'logs', '--since', '-1', 'x'], /--since.*number of bytes/],
+    [['job', 'logs', '--cursor', '-1', 'x'], /--cursor.*number of bytes/],
     [['job', 'status', '../x'], /<id> must be 1 to 128 characters/],
     [['job', 'status', 'a', 'b'], /too many arguments/],
     [['job', 'start', '--timeout', '600h', 'true'], /--timeout must be/],

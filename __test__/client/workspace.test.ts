@@ -203,12 +203,22 @@ describe('undo', () => {
 
 describe('a raw request', () => {
   it('that runs or waits during a rollback has status 410, and its number keeps the reply', () =>
-    withWorkspace(async ({ post, call, client, url }) => {
+    withWorkspace(async ({ post, call, client, url, directory }) => {
       const { id } = await client.checkpoint()
       const { callerId } = (await post('/v1/callers', { keep: 60_000 })).body
       const numbered = () =>
-        call('POST', '/v1/exec', { command: 'sleep 1000' }, { 'x-nacre-call': `${callerId}/1` })
+        call(
+          'POST',
+          '/v1/exec',
+          { command: 'touch ../begun; sleep 1000' },
+          { 'x-nacre-call': `${callerId}/1` },
+        )
       const running = numbered()
+      // Requests on several connections arrive in any order.
+      await until(
+        () => existsSync(path.join(directory, '../begun')) || undefined,
+        () => 'the command has not begun',
+      )
       const waiting = post('/v1/exec', { command: 'true' })
       const other = post('/api/execute', { command: 'true' })
       await busy(url, 3)

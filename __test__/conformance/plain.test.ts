@@ -92,22 +92,22 @@ conforms(
   plain.slice(0, 1),
 )
 
-it('names as restored exactly what these tables show', () => {
+it('names as restored exactly what these tables show', async () => {
   const leave = enter(plain[0] ?? { name: '', env: {} })
   const sandbox = new Sandbox()
   leave()
-  const found = sandbox.capabilities()
+  const found = await sandbox.capabilities()
   expect(found.engine).toBe('plain')
   expect(found.restored.toSorted()).toEqual([...Object.keys(restored), 'status'].toSorted())
-  return sandbox.destroy()
+  await sandbox.destroy()
 })
 
-it('names more as restored where the builtin is used', () => {
+it('names more as restored where the builtin is used', async () => {
   const sandbox = new Sandbox()
-  const found = sandbox.capabilities()
+  const found = await sandbox.capabilities()
   expect(found.engine).toBe('builtin')
   expect(found.restored).toEqual(expect.arrayContaining([...Object.keys(restored), 'jobs', 'descriptors']))
-  return sandbox.destroy()
+  await sandbox.destroy()
 })
 
 conforms(

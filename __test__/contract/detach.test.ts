@@ -23,7 +23,7 @@ describe('ExecStream.detach', () => {
     await printed(events)
     const process = await stream.detach()
     expect(await stream.detach()).toBe(process)
-    expect(process).toMatchObject({ sessionId: 'default', status: 'running', exitCode: null, endTime: null })
+    expect(process).toMatchObject({ sessionId: 'default', state: 'running', exitCode: null, endedAt: null })
     expect(await sandbox.getProcess(process.id)).toMatchObject({ id: process.id, pid: process.pid })
     const next = await sandbox.exec('pwd; greet')
     expect(next).toMatchObject({ stdout: '/usr\nhello before\n', sessionRestarted: false })
@@ -52,9 +52,9 @@ describe('ExecStream.detach', () => {
     expect([await lives(stdout), await lives(own)]).toEqual([true, true])
     expect((await process.stats()).pids).toBeGreaterThan(1)
     expect(await process.kill('SIGHUP')).toBe(true)
-    expect(process).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGHUP' })
+    expect(process).toMatchObject({ state: 'killed', exitCode: null, signal: 'SIGHUP' })
     expect([await lives(stdout), await lives(own)]).toEqual([true, false])
-    expect(await stream.result).toMatchObject({ signal: 'SIGHUP', stdout: own, isCanceled: false })
+    expect(await stream.result).toMatchObject({ signal: 'SIGHUP', stdout: own, cancelled: false })
     await sandbox.exec(`kill ${stdout}`)
   })
 
@@ -87,7 +87,7 @@ describe('ExecStream.detach', () => {
       expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
     expect((await processes[0]?.getLogs())?.stdout).toMatch(/^begun\n1\n.*\n1000\n$/s)
     expect((await processes[1]?.getLogs({ encoding: 'buffer' }))?.stdout.length).toBe(20_000_000)
-    expect(await left.result).toMatchObject({ exitCode: 3, timedOut: false, isCanceled: false })
+    expect(await left.result).toMatchObject({ exitCode: 3, timedOut: false, cancelled: false })
   })
 
   itHolds('lets the caller kill the command with the stream', async ({ sandbox }) => {
@@ -96,7 +96,7 @@ describe('ExecStream.detach', () => {
     await printed(events)
     const process = await stream.detach()
     expect(await stream.kill()).toBe(true)
-    expect(await stream.result).toMatchObject({ signal: 'SIGTERM', isCanceled: true })
+    expect(await stream.result).toMatchObject({ signal: 'SIGTERM', cancelled: true })
     expect(await process.wait()).toMatchObject({ signal: 'SIGTERM', reason: 'killed' })
   })
 
@@ -146,11 +146,11 @@ describe('exec with detachAfter', () => {
       onComplete: (value) => completed.push(value),
     })
     expect(result).toMatchObject({ success: false, exitCode: null, signal: null, cwd: '/usr' })
-    expect(result).toMatchObject({ stdout: ['out'], stderr: ['err'], timedOut: false, isCanceled: false })
+    expect(result).toMatchObject({ stdout: ['out'], stderr: ['err'], timedOut: false, cancelled: false })
     expect(result.all).toHaveLength(2)
     expect(completed).toEqual([result])
     const { process } = result
-    expect(process).toMatchObject({ sessionId: 'default', status: 'running', exitCode: null })
+    expect(process).toMatchObject({ sessionId: 'default', state: 'running', exitCode: null })
     expect((await sandbox.exec('echo $PWD $name')).stdout).toBe('/usr before\n')
     await sandbox.exec('touch $OLDPWD/go')
     expect(await process?.wait()).toEqual({ exitCode: 7, signal: null, reason: 'exit' })
@@ -221,7 +221,7 @@ describe('exec with detachAfter', () => {
     await stream.write('one ')
     await process?.write('two ')
     await stream.write('three')
-    await stream.closeStdin()
+    await stream.closeInput()
     expect(await process?.wait()).toMatchObject({ exitCode: 0 })
     expect((await process?.getLogs())?.stdout).toBe('out\none two three')
     expect(await rejectionOf(stream.write('more'))).toMatchObject({ code: 'INPUT_CLOSED' })
@@ -238,7 +238,7 @@ describe('exec with detachAfter', () => {
       await sandbox.files.write(`${directory}/go`, '')
       expect(await input).toMatchObject({ program: 'cat' })
       expect(await stream.waiting()).toMatchObject({ program: 'cat' })
-      await stream.closeStdin()
+      await stream.closeInput()
       const exit = { exitCode: 7, signal: null, reason: 'exit' }
       expect(await stream.waitFor()).toEqual({ by: 'exit', exit })
       expect(await stream.waiting()).toBeNull()
@@ -256,7 +256,7 @@ describe('exec with detachAfter', () => {
       await printed(events)
       await pause(17 + (round % 7))
       const process = await stream.detach()
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
       await process.kill()
       const result = await stream.result
       if (result.process !== undefined) expect(result.process).toBe(process)
@@ -273,7 +273,7 @@ describe('exec with detachAfter', () => {
     )
     expect(await stream.waitFor({ timeout: 30 })).toEqual({ by: 'timeout' })
     await stream.write('more')
-    await stream.closeStdin()
+    await stream.closeInput()
     expect(await stream.waitFor()).toMatchObject({ by: 'exit', exit: { exitCode: 5 } })
     const { process } = await stream.result
     expect(await process?.wait()).toMatchObject({ exitCode: 5 })
@@ -286,7 +286,7 @@ describe('exec with detachAfter', () => {
       maxBuffer: 1000,
     })
     await until(
-      async () => (await sandbox.cleanupCompletedProcesses()) || undefined,
+      async () => (await sandbox.forgetEndedProcesses()) || undefined,
       () => 'the process does not end',
     )
     expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: null })

@@ -24,7 +24,7 @@ export interface Outcome {
   exitCode: number
   command: string
   duration: number
-  timestamp: string
+  startedAt: Date
 }
 
 export type StreamEvent =
@@ -111,7 +111,10 @@ function ofContainer(session: Session): Commands {
     ...(timeout !== undefined && { timeoutMs: timeout }),
   })
   return {
-    exec: (command, options) => session.exec(command, translated(options)),
+    async exec(command, options) {
+      const { timestamp, ...result } = await session.exec(command, translated(options))
+      return { ...result, startedAt: new Date(timestamp) }
+    },
     execStream(command, options) {
       const commandId = `stream-${++streams}`
       const events = session.execStream(command, { ...translated(options), commandId })

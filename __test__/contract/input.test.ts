@@ -18,7 +18,7 @@ describe("execStream with input: 'pipe'", () => {
     await stream.write('é')
     await stream.write('')
     await stream.write('rest')
-    await stream.closeStdin()
+    await stream.closeInput()
     expect((await lines.next()).value).toBe('érest')
     expect(await stream.result).toMatchObject({ exitCode: 0, stdout: 'one two\nérest' })
     expect((await sandbox.exec('echo "$PWD $both"')).stdout).toBe('/usr one two\n')
@@ -30,7 +30,7 @@ describe("execStream with input: 'pipe'", () => {
     const data = Buffer.alloc(3_000_000, 'data of a writer that must wait\n')
     let written = 0
     const writes = [data, Buffer.from('end')].map((piece) => stream.write(piece).then(() => written++))
-    const closed = stream.closeStdin()
+    const closed = stream.closeInput()
     await using other = await sandbox.createSession()
     expect((await other.exec('echo other')).stdout).toBe('other\n')
     expect(written).toBe(0)
@@ -49,7 +49,7 @@ describe("execStream with input: 'pipe'", () => {
     await first.write('one\n')
     expect((await first.result).stdout).toBe('first one\n')
     expect((await second.result).stdout).toBe('second two\n')
-    expect(await killed.result).toMatchObject({ stdout: '', isCanceled: true })
+    expect(await killed.result).toMatchObject({ stdout: '', cancelled: true })
     await Promise.all(written)
   })
 
@@ -60,7 +60,7 @@ describe("execStream with input: 'pipe'", () => {
     await stream.kill()
     await write
     expect(await rejectionOf(stream.write('more'))).toMatchObject({ code: 'INPUT_CLOSED' })
-    await stream.closeStdin()
+    await stream.closeInput()
     expect((await sandbox.exec('cat')).stdout).toBe('')
   })
 
@@ -73,7 +73,7 @@ describe("execStream with input: 'pipe'", () => {
     await process.write('two\n')
     await stream.write('three\n')
     await process.write('four\n')
-    await process.closeStdin()
+    await process.closeInput()
     await first
     expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
     expect((await process.getLogs()).stdout).toBe('begun\none\ntwo\nthree\nfour\n')
@@ -87,10 +87,10 @@ describe("execStream with input: 'pipe'", () => {
     const events = stream[Symbol.asyncIterator]()
     for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
     const process = await stream.detach()
-    await stream.closeStdin()
+    await stream.closeInput()
     for (const error of await rejectionsOf([process.write('more'), stream.write('more')]))
       expect(error).toMatchObject({ code: 'INPUT_CLOSED' })
-    await process.closeStdin()
+    await process.closeInput()
     await sandbox.exec('touch go')
     expect((await stream.result).stdout).toBe('begun\n')
   })
@@ -109,7 +109,7 @@ describe("execStream with input: 'pipe'", () => {
       message: expect.stringContaining(`${method} needs a ${what} that was started with input: 'pipe'`),
     })
     expect(await rejectionOf(stream.write('data'))).toMatchObject(rule('write', 'command'))
-    expect(await rejectionOf(stream.closeStdin())).toMatchObject(rule('closeStdin', 'command'))
+    expect(await rejectionOf(stream.closeInput())).toMatchObject(rule('closeInput', 'command'))
     const process = await stream.detach()
     expect(await rejectionOf(process.write('data'))).toMatchObject(rule('write', 'process'))
     await sandbox.exec('touch go')
@@ -117,7 +117,7 @@ describe("execStream with input: 'pipe'", () => {
     const tagged = sandbox.$.with(open)`cat`
     expect(await rejectionOf(tagged.write(1 as never))).toMatchObject({ code: 'INVALID_OPTION' })
     await tagged.write('tagged')
-    await tagged.closeStdin()
+    await tagged.closeInput()
     expect((await tagged).stdout).toBe('tagged')
   })
 })

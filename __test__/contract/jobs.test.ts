@@ -95,7 +95,7 @@ describe('jobs', () => {
     expect((await jobs.read(job)).status).toMatchObject(unknown)
     const [info] = await jobs.list()
     expect(info).toMatchObject({ command: 'sleep 60', status: unknown })
-    expect(info?.createdAt).toBeInstanceOf(Date)
+    expect(info?.startedAt).toBeInstanceOf(Date)
     await jobs.cancel(job, { graceMs: 100 })
     const status = await jobs.wait(job)
     expect(status).toMatchObject({ state: 'exited', exitCode: null, signal: 'SIGTERM', reason: 'cancelled' })

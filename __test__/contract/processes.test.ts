@@ -32,10 +32,10 @@ describe('processes', () => {
     const process = await sandbox.startProcess('echo $X; pwd; exit 3', { processId: 'one', env: { Y: 'y' } })
     expect(process).toMatchObject({ id: 'one', sessionId: 'default', command: 'echo $X; pwd; exit 3' })
     expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
-    expect(process).toMatchObject({ status: 'failed', exitCode: 3, reason: 'exit' })
-    expect(process.endTime).toBeInstanceOf(Date)
+    expect(process).toMatchObject({ state: 'exited', exitCode: 3, reason: 'exit' })
+    expect(process.endedAt).toBeInstanceOf(Date)
     expect(await process.getLogs()).toEqual({ stdout: '5\n/tmp\n', stderr: '' })
-    expect(await process.waitForExit(5000)).toMatchObject({ exitCode: 3 })
+    expect(await process.wait({ timeout: 5000 })).toMatchObject({ exitCode: 3 })
     expect((await sandbox.startProcess('pwd', { cwd: directory })).id).toMatch(/^proc-/)
     expect(await rejectionOf(sandbox.startProcess('true', { processId: 'one' }))).toMatchObject({
       code: 'PROCESS_ALREADY_EXISTS',
@@ -44,16 +44,16 @@ describe('processes', () => {
 
   itHolds('have null for unknown properties', async ({ sandbox }) => {
     const process = await sandbox.startProcess('sleep 60')
-    const unknown = { exitCode: null, signal: null, reason: null, endTime: null }
+    const unknown = { exitCode: null, signal: null, reason: null, endedAt: null }
     expect(process.toJSON()).toMatchObject(unknown)
-    expect((await sandbox.getProcess(process.id))?.toJSON()).toMatchObject({ status: 'running', ...unknown })
+    expect((await sandbox.getProcess(process.id))?.toJSON()).toMatchObject({ state: 'running', ...unknown })
     await process.kill()
-    expect(process.toJSON()).toMatchObject({ endTime: expect.any(Date), reason: 'killed', exitCode: null })
+    expect(process.toJSON()).toMatchObject({ endedAt: expect.any(Date), reason: 'killed', exitCode: null })
     const service = await sandbox.startService('echo up; sleep 60', { healthCheck: { log: 'up' } })
     expect(service.lastFailure).toBeNull()
     expect(await service.getHealth()).toEqual({
       healthy: true,
-      status: 'running',
+      state: 'running',
       restarts: 0,
       lastFailure: null,
     })
@@ -66,18 +66,18 @@ describe('processes', () => {
       processId: 'two',
       forceKillAfterDelay: 50,
     })
-    expect((await sandbox.listProcesses({ status: 'running' })).map(({ id }) => id)).toEqual(['one', 'two'])
+    expect((await sandbox.listProcesses({ state: 'running' })).map(({ id }) => id)).toEqual(['one', 'two'])
     expect(await sandbox.listProcesses({ sessionId: 'other' })).toEqual([])
     expect((await sandbox.getProcess('one'))?.pid).toBe(one.pid)
     expect(await sandbox.getProcess('none')).toBeNull()
     expect(await sandbox.killProcess('one', 'SIGINT')).toBe(true)
     expect(await sandbox.killProcess('one')).toBe(false)
-    expect(await one.getStatus()).toBe('killed')
+    expect(await one.refresh()).toMatchObject({ id: one.id, state: 'killed' })
     expect(one.signal).toBe('SIGINT')
     await (await sandbox.getProcess('two'))?.waitForLog('on')
     expect(await sandbox.killAllProcesses()).toBe(1)
     expect(await sandbox.getProcess('two')).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
-    expect(await sandbox.cleanupCompletedProcesses()).toBe(2)
+    expect(await sandbox.forgetEndedProcesses()).toBe(2)
     for (const error of await rejectionsOf([sandbox.killProcess('one'), sandbox.getProcessLogs('one')]))
       expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
     expect(await rejectionOf(sandbox.killProcess('../x'))).toMatchObject({ code: 'INVALID_ID' })
@@ -87,17 +87,17 @@ describe('processes', () => {
     const options = { processId: 'mine', input: 'pipe' } as const
     const old = await sandbox.startProcess('echo old', options)
     await old.wait()
-    expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
+    expect(await sandbox.forgetEndedProcesses()).toBe(1)
     const other = await sandbox.startProcess('cat; echo over', options)
     expect(await rejectionOf(old.write('x\n'))).toMatchObject({ code: 'INPUT_CLOSED' })
     const calls = [old.getLogs(), old.waitForLog('over'), old.stats(), all(old.output())]
     for (const error of await Promise.all(calls.map(rejectionOf)))
       expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
     expect(await old.kill()).toBe(false)
-    await old.closeStdin()
+    await old.closeInput()
     expect(await old.wait()).toMatchObject({ exitCode: 0 })
     await other.write('y\n')
-    await other.closeStdin()
+    await other.closeInput()
     expect(await other.wait()).toMatchObject({ exitCode: 0 })
     expect((await other.getLogs()).stdout).toBe('y\nover\n')
   })
@@ -106,7 +106,7 @@ describe('processes', () => {
     const process = await sandbox.startProcess('cat; echo end', { input: 'pipe' })
     await process.write('a\n')
     await process.write(new Uint8Array([0, 255, 10]))
-    await process.closeStdin()
+    await process.closeInput()
     await process.wait()
     const { stdout } = await process.getLogs({ encoding: 'buffer' })
     expect(Array.from(stdout)).toEqual([97, 10, 0, 255, 10, 101, 110, 100, 10])
@@ -127,7 +127,7 @@ describe('processes', () => {
     expect(text(events)).toBe('line 1 ä\nline 2 ä\nline 3 ä\n')
     expect(events.at(-1)).toMatchObject({ type: 'exit', exitCode: 3, signal: null, reason: 'exit' })
     const cursor = events[0] && 'cursor' in events[0] ? events[0].cursor : 0
-    expect(text(await all(sandbox.streamProcessLogs(process.id, { since: cursor })))).toBe(
+    expect(text(await all(sandbox.streamProcessLogs(process.id, { cursor: cursor })))).toBe(
       text(events.slice(1)),
     )
     expect(text(await all(process.output({ follow: false })))).toBe(text(events))
@@ -142,7 +142,7 @@ describe('processes', () => {
     const next = left.next()
     await left.return?.()
     expect(await next).toEqual({ done: true, value: undefined })
-    expect(await quiet.getStatus()).toBe('running')
+    expect((await quiet.refresh()).state).toBe('running')
   })
 
   itHolds('are waited for', async ({ sandbox }) => {
@@ -158,7 +158,7 @@ describe('processes', () => {
     controller.abort('enough')
     expect(await waiting).toMatchObject({ name: 'AbortError', cause: 'enough' })
     const early = rejectionOf(process.waitForLog('never'))
-    await process.closeStdin()
+    await process.closeInput()
     expect(await early).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'port 8080\n' })
     expect(await rejectionOf(process.waitForLog('a\nb'))).toMatchObject({ code: 'INVALID_OPTION' })
   })
@@ -207,7 +207,7 @@ describe('processes', () => {
     const exit = await (await sandbox.getProcess('one'))?.wait()
     await (await sandbox.getProcess(killed.id))?.kill()
     await (await sandbox.getProcess(service.id))?.kill()
-    expect(await sandbox.cleanupCompletedProcesses()).toBe(3)
+    expect(await sandbox.forgetEndedProcesses()).toBe(3)
     await using next = await sandbox.createSession()
     const other = await next.startProcess('sleep 60', { processId: 'one' })
     expect(await ended.wait()).toEqual(exit)
@@ -216,7 +216,7 @@ describe('processes', () => {
     expect(await killed.kill()).toBe(false)
     expect(await service.wait()).toMatchObject({ reason: 'killed' })
     expect(await service.kill()).toBe(false)
-    expect(ended).toMatchObject({ status: 'failed', exitCode: 3 })
+    expect(ended).toMatchObject({ state: 'exited', exitCode: 3 })
     expect(await sandbox.listProcesses()).toHaveLength(1)
     expect(await other.kill()).toBe(true)
   })
@@ -242,7 +242,7 @@ describe('processes', () => {
       () => calls.includes('stdout ä') || undefined,
       () => JSON.stringify(calls),
     )
-    await process.closeStdin()
+    await process.closeInput()
     await ended()
     const text = (prefix: string) =>
       calls
@@ -318,7 +318,7 @@ describe('processes', () => {
       onStart: () => controller.abort('enough'),
     })
     expect(await rejectionOf(start)).toMatchObject({ name: 'AbortError', cause: 'enough' })
-    expect(await sandbox.getProcess('one')).toMatchObject({ status: 'killed' })
+    expect(await sandbox.getProcess('one')).toMatchObject({ state: 'killed' })
   })
 
   itHolds('leave no listener on a signal, also when a log is never read', async ({ sandbox }) => {
@@ -385,7 +385,7 @@ describe('processes', () => {
 
 describe('a bad call', () => {
   itHolds('is reported before the process is looked up', async ({ sandbox }) => {
-    expect(await sandbox.listProcesses({ status: [] })).toEqual([])
+    expect(await sandbox.listProcesses({ state: [] })).toEqual([])
     const calls = [
       sandbox.killProcess('none', 'FOO' as never),
       sandbox.killProcess('none', 'SIGTERM', { bogus: 1 } as never),
@@ -401,13 +401,13 @@ describe('services', () => {
       processId: 'web',
       healthCheck: { port, path: '/', interval: 20 },
     })
-    expect(await service.getHealth()).toMatchObject({ healthy: true, status: 'running', restarts: 0 })
+    expect(await service.getHealth()).toMatchObject({ healthy: true, state: 'running', restarts: 0 })
     const { pid } = service
     await service.restart()
     expect(service.pid).not.toBe(pid)
     expect(service.restarts + (await service.getHealth()).restarts).toBeGreaterThan(0)
     await service.kill()
-    expect(await service.getStatus()).toBe('killed')
+    expect((await service.refresh()).state).toBe('killed')
     const failing = sandbox.startService('echo no; exit 3', { healthCheck: { log: /ready/ } })
     expect(await rejectionOf(failing)).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'no\n' })
     const ready = await sandbox.startService('echo ready now; sleep 60', { healthCheck: { log: /rea.y/ } })
@@ -461,7 +461,7 @@ describe('services', () => {
     await called('exit SIGTERM')
     expect(calls).toEqual(['exit SIGTERM'])
     await until(
-      async () => (await service.getStatus()) === 'killed' || undefined,
+      async () => (await service.refresh()).state === 'killed' || undefined,
       () => 'the service goes on',
     )
     expect(pids.size).toBe(4)
@@ -478,7 +478,7 @@ describe('services', () => {
     abort.abort()
     expect(await start).toMatchObject({ code: 'ABORT_ERR' })
     await until(
-      async () => (await sandbox.listProcesses({ status: 'running' })).length === 0 || undefined,
+      async () => (await sandbox.listProcesses({ state: 'running' })).length === 0 || undefined,
       () => 'it runs on',
     )
   })

@@ -51,7 +51,7 @@ describe('execStream', () => {
     const events = stream[Symbol.asyncIterator]()
     for (let event = await events.next(); event.value?.type !== 'stdout'; ) event = await events.next()
     expect(await stream.kill('SIGINT')).toBe(true)
-    expect(await stream.result).toMatchObject({ signal: 'SIGINT', isCanceled: true, stdout: 'x\n' })
+    expect(await stream.result).toMatchObject({ signal: 'SIGINT', cancelled: true, stdout: 'x\n' })
     expect(await stream.kill()).toBe(true)
     const ended = sandbox.execStream('echo x')
     await ended.result
@@ -75,7 +75,7 @@ describe('execStream', () => {
           stdout: '',
           stderr: '',
           all: '',
-          isCanceled: true,
+          cancelled: true,
         },
         ...{ command: 'touch ran', sessionId: 'default', timedOut: false, duration: 0 },
       })
@@ -83,7 +83,7 @@ describe('execStream', () => {
       expect(await checked.kill()).toBe(true)
       expect(await rejectionOf(checked.result)).toMatchObject({
         ...{ code: 'COMMAND_FAILED', message: '`touch ran` was killed before it started, after 0 ms' },
-        result: { isCanceled: true },
+        result: { cancelled: true },
       })
       await left[Symbol.asyncDispose]()
       writeFileSync(path.join(directory, 'go'), '')

@@ -65,7 +65,7 @@ describe('a process', () => {
       async () => (await running.waiting()) === null || undefined,
       () => 'it does not go on',
     )
-    expect(running.status).toBe('running')
+    expect(running.state).toBe('running')
     expect(await rejectionOf(running.waitForInput({ timeout: 1 }))).toMatchObject({
       code: 'PROCESS_READY_TIMEOUT',
     })

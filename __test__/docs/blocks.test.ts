@@ -58,13 +58,13 @@ import * as remote from '@nacre/remote-jobs'
 import * as models from '@nacre/tools'
 declare global {
   const { Sandbox }: typeof nacre
-  const { createSandboxJobs }: typeof remote
+  const { createRemoteJobs }: typeof remote
   const { SandboxFleet }: typeof fleets
   const { createTools, toAnthropic }: typeof models
   const tools: models.Tools
   const sandbox: nacre.Sandbox
   const fleet: fleets.SandboxFleet
-  const hosted: Parameters<typeof remote.createSandboxJobs>[0]
+  const hosted: Parameters<typeof remote.createRemoteJobs>[0]
   const daytona: { create(): Promise<typeof hosted> }
   const [url, token, ref, target]: string[]
   const paths: string[]

@@ -31,7 +31,7 @@ describe('the agent-tools example', () => {
   })
 
   it('starts a server in the state of the session and shows its log', () => {
-    expect(resultOf('start_server')).toBe('web listens on port 8080, status running\n')
+    expect(resultOf('start_server')).toBe('web listens on port 8080, running\n')
     expect(resultOf('server_log')).toBe('GET /health\n')
     expect(resultOf('stop_server')).toBe('web stopped\n')
   })

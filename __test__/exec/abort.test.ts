@@ -35,7 +35,7 @@ describe('an abort', () => {
       controller.abort(reason)
       const rejection = await run
       expect(rejection).toMatchObject({ name: 'AbortError', code: 'ABORT_ERR', cause: reason })
-      expect(rejection).toMatchObject({ result: { stdout: 'before\n', isCanceled: true, success: false } })
+      expect(rejection).toMatchObject({ result: { stdout: 'before\n', cancelled: true, success: false } })
       expect(existsSync(path.join(directory, 'after'))).toBe(false)
     }))
 

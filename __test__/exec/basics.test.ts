@@ -19,14 +19,14 @@ describe('exec', () => {
         sessionId: 'default',
         cwd: directory,
         timedOut: false,
-        isCanceled: false,
+        cancelled: false,
         truncated: null,
         truncatedAt: null,
         sessionRestarted: false,
         denials: [],
       })
       expect(result.duration).toBeGreaterThanOrEqual(0)
-      expect(Math.abs(Date.now() - Date.parse(result.timestamp))).toBeLessThan(60_000)
+      expect(Math.abs(Date.now() - result.startedAt.getTime())).toBeLessThan(60_000)
     }))
 
   it('keeps directory, variables and functions from command to command', () =>

@@ -16,7 +16,7 @@ describe('a timeout', () => {
       }
       const rejection = await inTime(300, run, ({ result }) => result?.stdout === 'before\n')
       expect(rejection).toMatchObject({ name: 'SandboxError', code: 'COMMAND_TIMEOUT' })
-      expect(rejection).toMatchObject({ result: { stdout: 'before\n', timedOut: true, isCanceled: false } })
+      expect(rejection).toMatchObject({ result: { stdout: 'before\n', timedOut: true, cancelled: false } })
     }))
 
   it('keeps the session, with the state of that moment', () =>

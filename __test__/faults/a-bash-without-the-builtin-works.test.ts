@@ -200,7 +200,7 @@ describe('a bash that cannot load builtins', () => {
     const process = await sandbox.startProcess('f')
     await process.wait()
     expect((await process.getLogs()).stdout).toBe('f\n')
-    const found = sandbox.capabilities()
+    const found = await sandbox.capabilities()
     expect(found.engine).toBe('plain')
     expect(found.restored).not.toContain('jobs')
     expect(found.notes.join('\n')).toMatch(/bash 5\.\S+ cannot load the builtin/)
@@ -216,7 +216,7 @@ describe('a bash that cannot load builtins', () => {
 
   it('is used plainly when the capabilities were asked first', async () => {
     const test = async ({ sandbox }: Workplace) => {
-      expect(sandbox.capabilities().engine).toBe('plain')
+      expect((await sandbox.capabilities()).engine).toBe('plain')
       await worksPlainly(sandbox)
     }
     await withSandbox(test, { options: { shell } })
@@ -227,9 +227,9 @@ describe('a bash that cannot load builtins', () => {
     writeFileSync(killed, `#!/bin/sh\n[ -e ${mark} ] || { >${mark}; kill -TERM $$; }\nexec /bin/bash "$@"\n`)
     chmodSync(killed, 0o755)
     const test = async ({ sandbox }: Workplace) => {
-      expect(sandbox.capabilities()).toMatchObject({ engine: 'builtin', shellVersion: null })
+      expect(await sandbox.capabilities()).toMatchObject({ engine: 'builtin', shellVersion: null })
       expect(existsSync(mark)).toBe(true)
-      expect(sandbox.capabilities()).toMatchObject({
+      expect(await sandbox.capabilities()).toMatchObject({
         engine: 'builtin',
         shellVersion: expect.stringMatching(/^\d/),
       })

@@ -15,7 +15,7 @@ describe('a process whose log finds no room on the disk', () => {
         const process = await sandbox.startProcess(
           'head -c 20000000 /dev/zero; echo full; while [ ! -e ${directory}/go ]; do sleep 0.01; done; ' +
           'head -c 2000000 /dev/zero; echo end', { logLimit: 100000000 })
-        await process.waitForLog('full', { since: 19000000 })
+        await process.waitForLog('full', { cursor: 19000000 })
         const lost = (await process.getLogs({ encoding: 'buffer' })).truncated
         print(String(lost > 10000000 && lost < 20000000))
         await sandbox.exec('mount -o remount,size=64m none ${directory}; touch ${directory}/go')

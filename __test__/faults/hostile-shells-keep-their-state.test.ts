@@ -43,7 +43,7 @@ itInEveryMode(
       const process = await sandbox.startProcess('sleep 60', { pty: { cols: 80, rows: 24 } })
       expect(await process.kill(round % 2 === 0 ? 'SIGKILL' : 'SIGTERM')).toBe(true)
     }
-    await sandbox.cleanupCompletedProcesses()
+    await sandbox.forgetEndedProcesses()
   },
 )
 

@@ -17,7 +17,7 @@ const state = "x=1; a=(p 'q r'); f() { echo f; }; set -o pipefail; trap 'echo u'
 const look = 'echo $x "${a[1]}"; f; set -o | grep pipefail | cut -f2; kill -USR1 $$; pwd'
 const seen = '1 q r\nf\non\nu\n/usr\n'
 
-const { isolation, cgroup } = new Sandbox().capabilities()
+const { isolation, cgroup } = await new Sandbox().capabilities()
 const hasPidNamespaces = isolation.processes === 'namespace'
 
 itInEveryMode('a shell killed while idle comes back with its state', async (place) => {
@@ -56,7 +56,8 @@ itInEveryMode(
     const { sandbox } = place
     const nap = proc.uniqueSleep()
     // Without a control group a process that has made a session of its own is out of reach once its supervisor is dead.
-    const leaves = sandbox.capabilities().cgroup === 'v2' && process.env.NACRE_CONTAINMENT === undefined
+    const leaves =
+      (await sandbox.capabilities()).cgroup === 'v2' && process.env.NACRE_CONTAINMENT === undefined
     await sandbox.exec(leaves ? `${nap} & setsid ${nap} &` : `${nap} &`)
     const { shell, supervisor } = await prepare(place, state)
     killAtOnce(supervisor, shell)
@@ -124,7 +125,7 @@ itInEveryMode('a stopped standby is continued when a process is forked from it',
   const command = sandbox.exec(`: >${directory}/begun; until [ -e ${directory}/end ]; do sleep 0.01; done`)
   await made(directory, 'begun')
   const found = await sandbox.startProcess('echo "$x"')
-  expect(await found.waitForExit()).toMatchObject({ exitCode: 0 })
+  expect(await found.wait()).toMatchObject({ exitCode: 0 })
   await sandbox.files.write(`${directory}/end`, '')
   await command
 })
@@ -144,7 +145,7 @@ itInEveryMode('a stopped standby is continued, although commands end in the mean
     () => has || undefined,
     () => 'the process does not start',
   )
-  expect(await (await started).waitForExit()).toMatchObject({ exitCode: 0 })
+  expect(await (await started).wait()).toMatchObject({ exitCode: 0 })
 })
 
 itInEveryMode(
@@ -155,7 +156,7 @@ itInEveryMode(
     const { stdout } = await sandbox.exec('x=2; echo $$')
     process.kill(Number(stdout), 'SIGSTOP')
     const found = await sandbox.startProcess('exit $x')
-    expect(await found.waitForExit()).toMatchObject({ exitCode: 2 })
+    expect(await found.wait()).toMatchObject({ exitCode: 2 })
   },
 )
 
@@ -241,7 +242,7 @@ itInEveryMode('a standby that is stopped while it receives a request is continue
   process.kill(standby, 'SIGSTOP')
   const found = await sandbox.startProcess('exit $x')
   await load.kill()
-  expect(await found.waitForExit()).toMatchObject({ exitCode: 1 })
+  expect(await found.wait()).toMatchObject({ exitCode: 1 })
   await sandbox.files.write(`${directory}/end`, '')
   await command
 })
@@ -272,7 +273,7 @@ it('processes of a session whose shell cannot be started again have ended', () =
         () => '',
       ),
     )
-    await process.waitForExit()
+    await process.wait()
     expect(proc.runs(nap)).toBe(false)
     copyFileSync('/bin/bash', bash)
   }))
@@ -298,7 +299,7 @@ it('processes of a session whose shells die as they start end with the next star
     rmSync(bash)
     copyFileSync('/bin/bash', bash)
     await sandbox.exec('true')
-    await process.waitForExit(10_000)
+    await process.wait({ timeout: 10_000 })
     expect(proc.runs(nap)).toBe(false)
   }))
 

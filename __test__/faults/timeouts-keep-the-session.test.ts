@@ -88,7 +88,7 @@ for (const mode of modes) {
           const rejection = await inTime(80, hang, () => existsSync(begun))
           expect(rejection).toMatchObject({
             code: 'COMMAND_TIMEOUT',
-            result: { stdout: out, timedOut: true, isCanceled: false, success: false, exitCode: null },
+            result: { stdout: out, timedOut: true, cancelled: false, success: false, exitCode: null },
           })
           expect(proc.runs(nap)).toBe(false)
           expect(proc.runs(job)).toBe(true)

@@ -151,7 +151,7 @@ const program = (stateDir: string) => `
       await run('head -c 3M /dev/zero | wc -c'),
       await Promise.all([1, 2, 3].map(async (n) => (await (await sandbox.createSession()).exec('echo ' + n)).stdout)),
     ]
-    const capabilities = sandbox.capabilities()
+    const capabilities = await sandbox.capabilities()
     await sandbox.destroy()
     print('RESULT ' + JSON.stringify({ capabilities, steps }))
   }

@@ -85,11 +85,11 @@ itHolds('stat follows symlinks and is null when there is nothing', async ({ sand
     type: 'file',
     size: 4,
     mode: 0o640,
-    modified: expect.any(Date),
+    modifiedAt: expect.any(Date),
   })
   // Runtimes round differently.
   const { mtimeMs } = statSync(path.join(directory, 'file'))
-  expect(Math.abs((found?.modified.getTime() ?? 0) - mtimeMs)).toBeLessThanOrEqual(1)
+  expect(Math.abs((found?.modifiedAt.getTime() ?? 0) - mtimeMs)).toBeLessThanOrEqual(1)
   expect(await sandbox.files.stat('link')).toMatchObject({ path: 'link', type: 'file', target: 'file' })
   expect(await sandbox.files.stat('fifo')).toMatchObject({ type: 'other' })
   expect(await sandbox.files.stat('/')).toMatchObject({ path: '/', name: '/', type: 'directory' })

@@ -27,7 +27,7 @@ const odd = (directory: string, name: string) => Buffer.from(`${directory}/${nam
 itHolds('a file is written with its parents and read back', async ({ sandbox, directory }) => {
   const written = await sandbox.files.write('a/b/c.txt', 'héllo\n')
   expect(written).toMatchObject({ path: 'a/b/c.txt', name: 'c.txt', type: 'file', size: 7 })
-  expect(written.modified).toBeInstanceOf(Date)
+  expect(written.modifiedAt).toBeInstanceOf(Date)
   expect(readFileSync(path.join(directory, 'a/b/c.txt'), 'utf8')).toBe('héllo\n')
   expect(await sandbox.files.read('a/b/c.txt')).toBe('héllo\n')
   expect(Buffer.from(await sandbox.files.read('a/b/c.txt', { encoding: 'buffer' }))).toEqual(

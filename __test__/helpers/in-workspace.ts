@@ -6,7 +6,7 @@ type Act = (workplace: Workplace) => void | Promise<void>
 
 export const copyOnWrite: SandboxOptions = { workspace: 'copy-on-write' }
 
-export const hasGroups = new Sandbox().capabilities().cgroup === 'v2'
+export const hasGroups = (await new Sandbox().capabilities()).cgroup === 'v2'
 
 /** Makes bodies for `it`: each gets a sandbox with a workspace over a directory that `prepare` has filled. */
 export function inWorkspaceOver(prepare: Act, defaults: SandboxOptions = copyOnWrite) {

@@ -294,7 +294,7 @@ describe('isolation', () => {
 
   it('reports what enforces it', () =>
     withSandbox(async ({ sandbox }) => {
-      const { filesystem, network, processes, notes } = sandbox.capabilities().isolation
+      const { filesystem, network, processes, notes } = (await sandbox.capabilities()).isolation
       expect(['namespace', 'landlock', 'none']).toContain(filesystem)
       expect(['namespace', 'landlock+seccomp', 'seccomp', 'none']).toContain(network)
       expect(['namespace', 'landlock', 'none']).toContain(processes)

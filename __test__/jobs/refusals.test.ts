@@ -124,7 +124,7 @@ it('limits that need a controller are enforced or refused, never ignored', () =>
     const open = await jobs.start({ command: 'ulimit -n', limits: { openFiles: 50 } })
     await jobs.wait(open)
     expect((await jobs.read(open)).raw).toBe('50\n')
-    if (sandbox.capabilities().controllers.includes('memory')) return
+    if ((await sandbox.capabilities()).controllers.includes('memory')) return
     const error = await rejectionOf(jobs.start({ command: 'true', limits: { memory: 1e9 } }))
     expect(error).toMatchObject({ code: 'LIMIT_UNSUPPORTED' })
     expect(error.message).toContain('memory')

@@ -5,7 +5,7 @@ import { refusalOf } from '../helpers/thrown.js'
 describe('planLogStream', () => {
   it('follows the whole log as text by default', () => {
     expect(planLogStream(undefined, 'output')).toEqual({
-      since: 0,
+      cursor: 0,
       follow: true,
       signal: undefined,
       encoding: 'utf8',
@@ -14,8 +14,8 @@ describe('planLogStream', () => {
 
   it('refuses other things by name', () => {
     for (const [options, mentions] of [
-      [{ since: 1.5 }, 'since must be'],
-      [{ since: -1 }, 'since must be'],
+      [{ cursor: 1.5 }, 'cursor must be'],
+      [{ cursor: -1 }, 'cursor must be'],
       [{ follow: 1 }, 'follow must be'],
       [{ encoding: 'latin1' }, 'encoding must be'],
       [{ signal: 'SIGTERM' }, 'AbortSignal'],
@@ -44,20 +44,18 @@ describe('readKill', () => {
 })
 
 describe('planFilter', () => {
-  it('takes one status or several', () => {
+  it('takes one state or several', () => {
     expect(planFilter(undefined)).toEqual({})
-    expect(planFilter({ status: 'running' }).status).toEqual(new Set(['running']))
-    expect(planFilter({ status: ['failed', 'killed'], sessionId: 'a' })).toEqual({
-      status: new Set(['failed', 'killed']),
+    expect(planFilter({ state: 'running' }).state).toEqual(new Set(['running']))
+    expect(planFilter({ state: ['exited', 'killed'], sessionId: 'a' })).toEqual({
+      state: new Set(['exited', 'killed']),
       sessionId: 'a',
     })
   })
 
   it('refuses other things by name', () => {
-    expect(refusalOf(() => planFilter({ status: 'ended' })).message).toContain(
-      'status must be one of starting',
-    )
-    expect(refusalOf(() => planFilter({ status: ['running', 5] })).message).toContain('not 5')
+    expect(refusalOf(() => planFilter({ state: 'ended' })).message).toContain('state must be one of starting')
+    expect(refusalOf(() => planFilter({ state: ['running', 5] })).message).toContain('not 5')
     expect(refusalOf(() => planFilter({ id: 'x' })).message).toContain('no option "id"')
   })
 })

@@ -30,7 +30,7 @@ const pollution = {
   limits: { pids: 1 },
   autoCleanup: true,
   pty: true,
-  since: '3',
+  cursor: '3',
   json: true,
   bounds: { maxBuffer: 3 },
 }

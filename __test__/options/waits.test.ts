@@ -1,18 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { planWait, planWaitForExit, planWaitForLog, planWaitForPort } from '../../lib/requests/waits.js'
+import { planWait, planWaitForLog, planWaitForPort } from '../../lib/requests/waits.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('planWait', () => {
   it('waits forever by default', () => {
     expect(planWait(undefined, 'wait')).toEqual({ timeout: 0, signal: undefined })
-    expect(planWaitForExit(undefined)).toEqual({ timeout: 0, signal: undefined })
-    expect(planWaitForExit(5)).toEqual({ timeout: 5, signal: undefined })
   })
 
   it('refuses other things by name', () => {
     expect(refusalOf(() => planWait({ timeout: '5s' }, 'wait')).message).toContain('timeout must be')
     expect(refusalOf(() => planWait(5, 'wait')).message).toContain('options of wait')
-    expect(refusalOf(() => planWaitForExit({ timeout: 5 })).message).toContain('timeout must be')
   })
 })
 
@@ -38,7 +35,7 @@ describe('planWaitForLog', () => {
   }
 
   it('refuses other options by name', () => {
-    expect(refusalOf(() => planWaitForLog('x', { since: -1 })).message).toContain('since must be')
+    expect(refusalOf(() => planWaitForLog('x', { cursor: -1 })).message).toContain('cursor must be')
     expect(refusalOf(() => planWaitForLog('x', { interval: 5 })).message).toContain('no option "interval"')
   })
 })

@@ -288,17 +288,17 @@ describe.each([
 describe('@nacre/remote-jobs', () => {
   const PROGRAM = `
     import { execFile } from 'node:child_process'
-    import { createSandboxJobs } from '@nacre/remote-jobs'
+    import { createRemoteJobs } from '@nacre/remote-jobs'
     import { OptionError } from 'nacre'
     const executeCommand = (command) =>
       new Promise((done) => execFile('sh', ['-c', command], (error, result) => done({ exitCode: error?.code ?? 0, result })))
-    const jobs = createSandboxJobs({ process: { executeCommand } }, { jobsRoot: process.env.TMPDIR + '/remote' })
+    const jobs = createRemoteJobs({ process: { executeCommand } }, { jobsRoot: process.env.TMPDIR + '/remote' })
     const { jobId } = await jobs.start({ command: 'echo there; exit 4' })
     const { exitCode } = await jobs.wait(jobId)
     const { raw } = await jobs.read(jobId)
     await jobs.remove(jobId)
     let refusal
-    try { createSandboxJobs({}) } catch (error) { refusal = error }
+    try { createRemoteJobs({}) } catch (error) { refusal = error }
     console.log(JSON.stringify({ exitCode, raw, isRefused: refusal instanceof OptionError }))
   `
 

@@ -22,7 +22,7 @@ describe('callbacks', () => {
         'echo one; read -r _; echo two >&2; read -r _; echo three; exit 3',
         {
           input: 'pipe',
-          onStart: ({ pid, status }) => seen.push(`start ${pid > 1} ${status}`),
+          onStart: ({ pid, state: status }) => seen.push(`start ${pid > 1} ${status}`),
           onOutput: (stream, data) => seen.push(`${stream} ${data.trim()}`),
           onExit: (exitCode, signal) => seen.push(`exit ${exitCode} ${signal}`),
           onError: () => seen.push('error'),
@@ -91,7 +91,7 @@ describe('callbacks', () => {
       }
       expect(await rejectionOf(sandbox.startProcess('sleep 60', options))).toBe(error)
       expect(errors).toEqual([error])
-      expect((await sandbox.listProcesses()).map(({ status }) => status)).toEqual(['killed'])
+      expect((await sandbox.listProcesses()).map(({ state: status }) => status)).toEqual(['killed'])
     }))
 
   it('that throw in onOutput or onExit tell onError, and the process runs on', () =>
@@ -110,7 +110,7 @@ describe('callbacks', () => {
         onError: (error) => errors.push((error as Error).message),
       })
       await reported(errors, 'thrown in onOutput')
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
       await process.write('go\n')
       await reported(errors, 'thrown in onExit')
       expect([calls, errors]).toEqual([1, ['thrown in onOutput', 'thrown in onExit 4']])
@@ -153,7 +153,7 @@ describe('callbacks', () => {
       })
       kill(Number(stdout))
       await process.wait()
-      expect(process.status).toBe('error')
+      expect(process.state).toBe('crashed')
       await reported(errors, "process 'one' was lost")
     }))
 

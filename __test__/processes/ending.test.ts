@@ -6,20 +6,19 @@ import { rejectionOf } from '../helpers/thrown.js'
 import { blockUntil, until } from '../helpers/until.js'
 
 describe('the end of a process', () => {
-  const cases: Array<[string, string, object]> = [
-    ['exit 0', 'completed', { exitCode: 0, signal: null, reason: 'exit' }],
-    ['exit 3', 'failed', { exitCode: 3, signal: null, reason: 'exit' }],
-    ['kill -SEGV $BASHPID', 'failed', { exitCode: null, signal: 'SIGSEGV', reason: 'signal' }],
+  const cases: Array<[string, object]> = [
+    ['exit 0', { exitCode: 0, signal: null, reason: 'exit' }],
+    ['exit 3', { exitCode: 3, signal: null, reason: 'exit' }],
+    ['kill -SEGV $BASHPID', { exitCode: null, signal: 'SIGSEGV', reason: 'signal' }],
   ]
-  for (const [command, status, exit] of cases) {
+  for (const [command, exit] of cases) {
     it(`is known: ${command}`, () =>
       withSandbox(async ({ sandbox }) => {
         const process = await sandbox.startProcess(command)
         expect(await process.wait()).toEqual(exit)
-        expect(process.toJSON()).toMatchObject({ status, ...exit })
-        expect(process.endTime?.getTime()).toBeGreaterThanOrEqual(process.startTime.getTime())
+        expect(process.toJSON()).toMatchObject({ state: 'exited', ...exit })
+        expect(process.endedAt?.getTime()).toBeGreaterThanOrEqual(process.startedAt.getTime())
         expect(await process.wait()).toEqual(exit)
-        expect(await process.waitForExit(1)).toEqual(exit)
       }))
   }
 
@@ -28,10 +27,10 @@ describe('the end of a process', () => {
       const process = await sandbox.startProcess('exit 3')
       const other = await sandbox.startProcess('sleep 60')
       await process.wait()
-      expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
-      expect(await sandbox.cleanupCompletedProcesses()).toBe(0)
+      expect(await sandbox.forgetEndedProcesses()).toBe(1)
+      expect(await sandbox.forgetEndedProcesses()).toBe(0)
       expect(await process.wait()).toMatchObject({ exitCode: 3 })
-      expect([process.status, await process.kill()]).toEqual(['failed', false])
+      expect([process.state, await process.kill()]).toEqual(['exited', false])
       expect(await sandbox.getProcess(process.id)).toBe(null)
       expect(await sandbox.listProcesses()).toEqual([other])
       const refused = [process.getLogs(), process.stats(), sandbox.killProcess(process.id)].map(rejectionOf)
@@ -53,7 +52,7 @@ describe('the end of a process', () => {
     process.kill(supervisor, 'SIGCONT')
     expect(await answer).toBe(false)
     expect(await ended.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
-    expect(ended.status).toBe('failed')
+    expect(ended.state).toBe('exited')
   })
 
   it('is no error of kill, if the process was forgotten before its end was reported', () =>
@@ -62,11 +61,11 @@ describe('the end of a process', () => {
       blockUntil(() => !isAlive(process.pid))
       // On a busy machine, the engine may not know of the end yet.
       await until(
-        async () => (await sandbox.cleanupCompletedProcesses()) > 0 || undefined,
+        async () => (await sandbox.forgetEndedProcesses()) > 0 || undefined,
         () => 'it is not forgotten',
       )
       expect(await process.kill()).toBe(false)
-      expect(process.status).toBe('failed')
+      expect(process.state).toBe('exited')
     }))
 
   it('is reported as the end of the sandbox by calls that destroy overtakes', () =>
@@ -88,7 +87,7 @@ describe('the end of a process', () => {
         const waiting = process.wait()
         await sandbox.destroy()
         expect(await waiting).toMatchObject({ exitCode: null, reason: 'killed' })
-        expect(process.status).toBe('killed')
+        expect(process.state).toBe('killed')
         expect(await process.kill()).toBe(false)
         await process[Symbol.asyncDispose]()
         expect(await rejectionOf(process.getLogs())).toMatchObject({ code: 'SANDBOX_DESTROYED' })
@@ -107,13 +106,10 @@ describe('wait', () => {
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('echo said; sleep 60')
       await process.waitForLog('said')
-      for (const error of await Promise.all(
-        [process.wait({ timeout: 20 }), process.waitForExit(20)].map(rejectionOf),
-      )) {
-        expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT', logTail: 'said\n' })
-        expect(error.message).toContain('20 ms passed before it ended')
-      }
-      expect(process.status).toBe('running')
+      const error = await rejectionOf(process.wait({ timeout: 20 }))
+      expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT', logTail: 'said\n' })
+      expect(error.message).toContain('20 ms passed before it ended')
+      expect(process.state).toBe('running')
     }))
 
   it('is given up by an abort, and the process runs on', () =>
@@ -130,7 +126,7 @@ describe('wait', () => {
       })
       const refused = rejectionOf(process.wait({ signal: AbortSignal.abort() }))
       expect(await refused).toMatchObject({ code: 'ABORT_ERR' })
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
     }))
 })
 
@@ -145,7 +141,7 @@ describe('kill', () => {
       expect(await process.kill()).toBe(true)
       expect(sleeps.filter(runs)).toEqual([])
       expect(process.toJSON()).toMatchObject({
-        status: 'killed',
+        state: 'killed',
         exitCode: null,
         signal: 'SIGTERM',
         reason: 'killed',
@@ -180,7 +176,7 @@ describe('kill', () => {
       expect((await given.getLogs()).stdout).toMatch(/^up\n(USR1\n)+$/)
       expect((await own.getLogs()).stdout).toMatch(/^up\n(INT\n)+$/)
       expect((await byId.getLogs()).stdout).toMatch(/^up\n(INT\n)+$/)
-      expect(given.toJSON()).toMatchObject({ status: 'killed', exitCode: 7, reason: 'killed' })
+      expect(given.toJSON()).toMatchObject({ state: 'killed', exitCode: 7, reason: 'killed' })
     }))
 
   const trap = "trap 'echo caught; kill $! 2>/dev/null; exit 7' INT;"
@@ -205,7 +201,7 @@ describe('kill', () => {
             expect(await process.kill('SIGINT')).toBe(true)
             expect((await process.getLogs()).stdout).toMatch(/^(up\s+)?caught\s*$/)
             expect(process.toJSON()).toMatchObject({
-              status: 'killed',
+              state: 'killed',
               exitCode: 7,
               signal: null,
               reason: 'killed',
@@ -254,7 +250,7 @@ describe('kill', () => {
       )) {
         expect(error).toMatchObject({ code: 'INVALID_OPTION' })
       }
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
     }))
 })
 
@@ -266,7 +262,7 @@ describe('killAllProcesses', () => {
       const running = [await sandbox.startProcess('sleep 60'), await session.startProcess('sleep 60')]
       const starting = sandbox.startProcess('sleep 60')
       expect(await sandbox.killAllProcesses()).toBe(3)
-      for (const process of [...running, await starting]) expect(process.status).toBe('killed')
+      for (const process of [...running, await starting]) expect(process.state).toBe('killed')
       expect(await sandbox.killAllProcesses()).toBe(0)
     }))
 
@@ -296,7 +292,7 @@ describe('killAllProcesses', () => {
   it('has nothing to do before anything was started', () =>
     withSandbox(async ({ sandbox }) => {
       expect(await sandbox.killAllProcesses()).toBe(0)
-      expect(await sandbox.cleanupCompletedProcesses()).toBe(0)
+      expect(await sandbox.forgetEndedProcesses()).toBe(0)
       expect(await sandbox.listProcesses()).toEqual([])
       expect(await sandbox.getProcess('x')).toBe(null)
     }))
@@ -308,7 +304,7 @@ describe('await using', () => {
       const words = uniqueSleep()
       {
         await using process = await sandbox.startProcess(words)
-        expect(process.status).toBe('running')
+        expect(process.state).toBe('running')
       }
       expect(runs(words)).toBe(false)
     }))

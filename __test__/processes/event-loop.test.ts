@@ -14,7 +14,7 @@ describe('the host', () => {
     const program = `
       const process = await sandbox.startProcess('sleep 60', { onOutput() {}, onExit() {} })
       await process.getLogs()
-      print(process.status)`
+      print(process.state)`
     expect(await outputOf(program)).toBe('running\n')
   })
 

@@ -26,8 +26,8 @@ describe('the input of a process', () => {
     await process.write('one\n')
     await process.waitForLog('got one')
     await process.write(Buffer.from('two\n'))
-    await process.closeStdin()
-    await process.closeStdin()
+    await process.closeInput()
+    await process.closeInput()
     expect(await outputOf(process)).toBe('got one\ngot two\nend\n')
   })
 
@@ -47,25 +47,25 @@ describe('the input of a process', () => {
       expect(written).toBeLessThan(10)
       await sandbox.exec('touch go')
       await writing
-      await process.closeStdin()
+      await process.closeInput()
       expect((await outputOf(process)).trim()).toBe('500000')
     }))
 
   it('rejects writes after its end', () =>
     withSandbox(async ({ sandbox }) => {
       const closed = await sandbox.startProcess('sleep 60', { input: 'pipe' })
-      await closed.closeStdin()
+      await closed.closeInput()
       expect(await rejectionOf(closed.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
       const ended = await sandbox.startProcess('true', { input: 'pipe' })
       await ended.wait()
       expect(await rejectionOf(ended.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
-      await ended.closeStdin()
+      await ended.closeInput()
     }))
 
   it("can be written to only with input: 'pipe', and takes text and bytes only", () =>
     withSandbox(async ({ sandbox }) => {
       const without = await sandbox.startProcess('sleep 60')
-      const refused = [without.write('x'), without.closeStdin()].map(rejectionOf)
+      const refused = [without.write('x'), without.closeInput()].map(rejectionOf)
       for (const error of await Promise.all(refused)) {
         expect(error).toMatchObject({ code: 'INVALID_OPTION', name: 'OptionError' })
         expect(error.message).toContain("needs a process that was started with input: 'pipe'")
@@ -106,7 +106,7 @@ describe('the input of a process', () => {
         () => closed || undefined,
         () => 'the source is still open',
       )
-      expect(process.status).toBe('completed')
+      expect(process.state).toBe('exited')
     }))
 })
 

@@ -15,11 +15,12 @@ describe('listProcesses', () => {
       await Promise.all([done.wait(), failed.wait()])
       const ids = async (filter?: object) => (await sandbox.listProcesses(filter)).map(({ id }) => id)
       expect(await ids()).toEqual([done.id, failed.id, running.id])
-      expect(await ids({ status: 'running' })).toEqual([running.id])
-      expect(await ids({ status: ['completed', 'failed'] })).toEqual([done.id, failed.id])
+      expect(await ids({ state: 'running' })).toEqual([running.id])
+      expect(await ids({ state: 'exited' })).toEqual([done.id, failed.id])
+      expect(await ids({ state: ['running', 'exited'] })).toEqual([done.id, failed.id, running.id])
       expect(await ids({ sessionId: 'other' })).toEqual([running.id])
-      expect(await ids({ sessionId: 'other', status: 'failed' })).toEqual([])
-      expect(await ids({ status: [] })).toEqual([])
+      expect(await ids({ sessionId: 'other', state: 'exited' })).toEqual([])
+      expect(await ids({ state: [] })).toEqual([])
     }))
 
   it('gives one object for one process, whichever call asks', () =>
@@ -33,11 +34,11 @@ describe('listProcesses', () => {
     withSandbox(async ({ sandbox, directory }) => {
       const start = sandbox.startProcess('echo out; : >ended; exit 3')
       blockUntil(() => existsSync(path.join(directory, 'ended')))
-      expect(await sandbox.cleanupCompletedProcesses()).toBe(0)
+      expect(await sandbox.forgetEndedProcesses()).toBe(0)
       const process = await start
       expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
       expect((await process.getLogs()).stdout).toBe('out\n')
-      expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
+      expect(await sandbox.forgetEndedProcesses()).toBe(1)
     }))
 
   it('loses a process with its session', () =>
@@ -46,7 +47,7 @@ describe('listProcesses', () => {
       const process = await session.startProcess('sleep 60')
       await sandbox.deleteSession(session.id)
       expect(await process.wait()).toMatchObject({ reason: 'killed' })
-      expect(process.status).toBe('killed')
+      expect(process.state).toBe('killed')
     }))
 })
 
@@ -71,7 +72,7 @@ describe('autoCleanup', () => {
       expect(known.length).toBeLessThanOrEqual(1001)
       expect(known).toContain(kept)
       expect(known).not.toContain(first)
-      expect([first.status, await sandbox.getProcess(first.id)]).toEqual(['completed', null])
+      expect([first.state, await sandbox.getProcess(first.id)]).toEqual(['exited', null])
     }))
 
   it('keeps fewer when their logs are large', () =>

@@ -22,6 +22,6 @@ describe('startProcess', () => {
         }
       }),
     )
-    await sandbox.cleanupCompletedProcesses()
+    await sandbox.forgetEndedProcesses()
   })
 })

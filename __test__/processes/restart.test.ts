@@ -8,7 +8,7 @@ const end = (state: Partial<NativeProcess>): NativeProcess => ({
   sessionId: 's',
   pid: 2,
   command: 'x',
-  status: 'failed',
+  state: 'exited',
   startedAt: 0,
   endedAt: 1000,
   ...state,
@@ -16,13 +16,13 @@ const end = (state: Partial<NativeProcess>): NativeProcess => ({
 
 describe('hasFailed', () => {
   const cases: Array<[Partial<NativeProcess>, boolean]> = [
-    [{ reason: 'exit', exitCode: 0, status: 'completed' }, false],
+    [{ reason: 'exit', exitCode: 0, state: 'exited' }, false],
     [{ reason: 'exit', exitCode: 1 }, true],
     [{ reason: 'signal', signal: 11 }, true],
     [{ reason: 'oom', signal: 9 }, true],
     [{ reason: 'timeout', signal: 15 }, false],
-    [{ reason: 'killed', signal: 15, status: 'killed' }, false],
-    [{ status: 'error' }, true],
+    [{ reason: 'killed', signal: 15, state: 'killed' }, false],
+    [{ state: 'crashed' }, true],
   ]
   for (const [state, failed] of cases) {
     it(`${JSON.stringify(state)}: ${failed}`, () => expect(hasFailed(end(state))).toBe(failed))

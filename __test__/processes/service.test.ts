@@ -22,18 +22,18 @@ describe('startService', () => {
         healthCheck: { port, path: '/' },
         processId: 'web',
       })
-      expect([service.id, service.status, service.restarts]).toEqual(['web', 'running', 0])
+      expect([service.id, service.state, service.restarts]).toEqual(['web', 'running', 0])
       expect(await sandbox.getProcess('web')).toBe(service)
       expect(await service.getHealth()).toEqual({
         healthy: true,
-        status: 'running',
+        state: 'running',
         restarts: 0,
         lastFailure: null,
       })
       await sandbox.exec('touch sick')
       expect(await service.getHealth()).toEqual({
         healthy: false,
-        status: 'running',
+        state: 'running',
         restarts: 0,
         lastFailure: null,
       })
@@ -42,7 +42,7 @@ describe('startService', () => {
       expect(await sandbox.killProcess('web')).toBe(true)
       expect(await service.getHealth()).toEqual({
         healthy: false,
-        status: 'killed',
+        state: 'killed',
         restarts: 0,
         lastFailure: null,
       })
@@ -151,7 +151,7 @@ describe('a service that fails', () => {
         onStart: ({ pid }) => starts.push(pid),
       })
       await until(
-        () => (service.restarts === 2 && service.status === 'running') || undefined,
+        () => (service.restarts === 2 && service.state === 'running') || undefined,
         () => `restarts: ${service.restarts}`,
       )
       expect([service.id, service.pid, new Set(starts).size]).toEqual(['weak', starts[2], 3])
@@ -176,7 +176,7 @@ describe('a service that fails', () => {
         () => never.lastFailure ?? undefined,
         () => 'the failure is not known',
       )
-      expect([never.status, succeeds.status, killed.status]).toEqual(['failed', 'completed', 'killed'])
+      expect([never.state, succeeds.state, killed.state]).toEqual(['exited', 'exited', 'killed'])
       expect([never.restarts, succeeds.restarts, killed.restarts]).toEqual([0, 0, 0])
       expect(never.lastFailure).toMatchObject({ exitCode: 7, logTail: 'ready\n' })
       expect((await never.getHealth()).healthy).toBe(false)
@@ -190,11 +190,11 @@ describe('a service that fails', () => {
         restartDelay: 60_000,
       })
       await until(
-        () => service.status === 'starting' || undefined,
-        () => service.status,
+        () => service.state === 'starting' || undefined,
+        () => service.state,
       )
       expect(await service.kill()).toBe(false)
-      expect([service.status, service.restarts]).toEqual(['failed', 0])
+      expect([service.state, service.restarts]).toEqual(['exited', 0])
     }))
 
   it('releases its signal when the sandbox is destroyed while it waits for its next start', () =>
@@ -208,8 +208,8 @@ describe('a service that fails', () => {
         signal,
       })
       await until(
-        () => service.status === 'starting' || undefined,
-        () => service.status,
+        () => service.state === 'starting' || undefined,
+        () => service.state,
       )
       await sandbox.destroy()
       expect(getEventListeners(signal, 'abort')).toEqual([])
@@ -236,8 +236,8 @@ describe('a service that fails', () => {
       controller.abort()
       await sandbox.deleteSession(session.id)
       await until(
-        () => (aborted.status === 'failed' && orphaned.status === 'failed') || undefined,
-        () => `${aborted.status} ${orphaned.status}`,
+        () => (aborted.state === 'exited' && orphaned.state === 'exited') || undefined,
+        () => `${aborted.state} ${orphaned.state}`,
       )
       expect([aborted.restarts, orphaned.restarts]).toEqual([0, 0])
     }))
@@ -250,10 +250,10 @@ describe('restart', () => {
       const { id, pid } = service
       await Promise.all([service.restart(), service.restart()])
       expect(service.pid).not.toBe(pid)
-      expect([service.id, service.status, service.restarts]).toEqual([id, 'running', 1])
+      expect([service.id, service.state, service.restarts]).toEqual([id, 'running', 1])
       await service.kill()
       await service.restart()
-      expect([service.status, service.restarts]).toEqual(['running', 2])
+      expect([service.state, service.restarts]).toEqual(['running', 2])
       expect(await sandbox.listProcesses()).toEqual([service])
       expect(await sandbox.killAllProcesses()).toBe(1)
     }))
@@ -265,7 +265,7 @@ describe('restart', () => {
       })
       await sandbox.exec('touch bad')
       expect(await rejectionOf(service.restart())).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY' })
-      expect([service.status, service.exitCode]).toEqual(['failed', 3])
+      expect([service.state, service.exitCode]).toEqual(['exited', 3])
       await sandbox.exec('rm bad')
       await service.restart()
       expect((await service.getHealth()).healthy).toBe(true)

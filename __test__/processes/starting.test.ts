@@ -62,15 +62,15 @@ describe('startProcess', () => {
       expect(process.id).toMatch(/^proc-[0-9a-f]{10}$/)
       expect(process.pid).toBeGreaterThan(1)
       expect([process.command, process.sessionId]).toEqual(['sleep 60', 'default'])
-      expect([process.status, await process.getStatus()]).toEqual(['running', 'running'])
-      expect([process.exitCode, process.signal, process.reason, process.endTime]).toEqual([
+      expect([process.state, (await process.refresh()).state]).toEqual(['running', 'running'])
+      expect([process.exitCode, process.signal, process.reason, process.endedAt]).toEqual([
         null,
         null,
         null,
         null,
       ])
-      expect(Math.abs(process.startTime.getTime() - before)).toBeLessThan(5000)
-      expect(JSON.parse(JSON.stringify(process))).toMatchObject({ id: process.id, status: 'running' })
+      expect(Math.abs(process.startedAt.getTime() - before)).toBeLessThan(5000)
+      expect(JSON.parse(JSON.stringify(process))).toMatchObject({ id: process.id, state: 'running' })
     }))
 
   it('does not wait for a command that runs, and starts from the state before it', () =>
@@ -118,9 +118,9 @@ describe('startProcess', () => {
       expect(await again()).toMatchObject({ code: 'PROCESS_ALREADY_EXISTS', name: 'SandboxError' })
       await process.kill()
       expect(await again()).toMatchObject({ code: 'PROCESS_ALREADY_EXISTS' })
-      expect(await sandbox.cleanupCompletedProcesses()).toBe(1)
+      expect(await sandbox.forgetEndedProcesses()).toBe(1)
       const second = await sandbox.startProcess('sleep 60', { processId: 'one' })
-      expect([process.status, second.status]).toEqual(['killed', 'running'])
+      expect([process.state, second.state]).toEqual(['killed', 'running'])
     }))
 
   it('refuses a directory that is not there, and nothing runs', () =>
@@ -136,7 +136,7 @@ describe('startProcess', () => {
       const process = await sandbox.startProcess(['no-such-program'])
       expect((await process.wait()).exitCode).toBe(127)
       expect((await process.getLogs()).stderr).toContain('no-such-program')
-      expect(process.status).toBe('failed')
+      expect(process.state).toBe('exited')
     }))
 })
 
@@ -180,7 +180,7 @@ describe('an AbortSignal', () => {
       const start = sandbox.startProcess('sleep 60', { signal: controller.signal })
       controller.abort()
       expect(await rejectionOf(start)).toMatchObject({ code: 'ABORT_ERR' })
-      expect((await sandbox.listProcesses({ status: 'running' })).length).toBe(0)
+      expect((await sandbox.listProcesses({ state: 'running' })).length).toBe(0)
     }))
 
   it('kills the process later, and does nothing after its end', () =>
@@ -192,7 +192,7 @@ describe('an AbortSignal', () => {
       const process = await sandbox.startProcess('sleep 60', options)
       controller.abort()
       expect(await process.wait()).toEqual({ exitCode: null, signal: 'SIGTERM', reason: 'killed' })
-      expect([quick.status, process.status]).toEqual(['completed', 'killed'])
+      expect([quick.state, process.state]).toEqual(['exited', 'killed'])
     }))
 })
 
@@ -201,8 +201,8 @@ describe('a timeout', () => {
     withSandbox(async ({ sandbox }) => {
       const process = await sandbox.startProcess('setsid sleep 60 & sleep 60', { timeout: 100 })
       expect(await process.wait()).toMatchObject({ exitCode: null, reason: 'timeout' })
-      expect(process.status).toBe('failed')
-      expect((process.endTime?.getTime() ?? 0) - process.startTime.getTime()).toBeGreaterThanOrEqual(95)
+      expect(process.state).toBe('exited')
+      expect((process.endedAt?.getTime() ?? 0) - process.startedAt.getTime()).toBeGreaterThanOrEqual(95)
     }))
 
   it('kills a process that ignores signals after the delay', () =>
@@ -230,7 +230,7 @@ describe('limits of this side', () => {
       expect(new Set(processes.map(({ id }) => id)).size).toBe(100)
       expect(await sandbox.killAllProcesses()).toBe(100)
       await until(
-        () => processes.every(({ status }) => status === 'killed') || undefined,
+        () => processes.every(({ state: status }) => status === 'killed') || undefined,
         () => 'not all are killed',
       )
     }))

@@ -29,7 +29,7 @@ itInEveryMode("a terminal has the session's whole state and its own size", async
   )
   const process = await sandbox.startProcess('f; pwd; echo $E; ll; stty size; nope; exit 4', { pty })
   expect(await printed(process)).toBe('f 5 2 3\n/usr\ne\nl\n40 100\nbash: line 1: nope: command not found\n')
-  expect(process).toMatchObject({ status: 'failed', exitCode: 4, signal: null, reason: 'exit' })
+  expect(process).toMatchObject({ state: 'exited', exitCode: 4, signal: null, reason: 'exit' })
   expect((await sandbox.exec('echo $x; pwd')).stdout).toBe('5\n/usr\n')
 })
 
@@ -38,7 +38,7 @@ itInEveryMode('typed text is echoed and read, and Ctrl-D is end of file', async 
   await process.write('typed\n')
   await process.waitForLog('<typed>')
   await process.write('to cat\n')
-  await process.closeStdin()
+  await process.closeInput()
   expect(await printed(process)).toBe('typed\n<typed>\nto cat\nto cat\nend\n')
 })
 
@@ -68,7 +68,7 @@ itInEveryMode('a kill ends everything in the terminal', async ({ sandbox }) => {
   await proc.untilRuns(inside)
   await proc.untilRuns(outside)
   expect(await process.kill()).toBe(true)
-  expect(process).toMatchObject({ status: 'killed', exitCode: null, signal: 'SIGTERM' })
+  expect(process).toMatchObject({ state: 'killed', exitCode: null, signal: 'SIGTERM' })
   expect(proc.runs(inside) || proc.runs(outside)).toBe(false)
 })
 

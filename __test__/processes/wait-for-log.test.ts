@@ -11,7 +11,7 @@ describe('waitForLog', () => {
       expect(await process.waitForLog('first')).toEqual({ line: 'a first line' })
       expect(await process.waitForLog('ready')).toEqual({ line: 'server is ready now' })
       expect(await process.waitForLog('first')).toEqual({ line: 'a first line' })
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
     }))
 
   it('returns the match of a regular expression', () =>
@@ -59,7 +59,7 @@ describe('waitForLog', () => {
       const process = await sandbox.startProcess('cat', { input: 'pipe' })
       await process.write('same 1\n')
       expect((await process.waitForLog('same')).line).toBe('same 1')
-      const second = process.waitForLog('same', { since: 7 })
+      const second = process.waitForLog('same', { cursor: 7 })
       await process.write('same 2\n')
       expect((await second).line).toBe('same 2')
     }))
@@ -88,7 +88,7 @@ describe('waitForLog', () => {
       const error = await rejectionOf(process.waitForLog(/ready/, { timeout: 30 }))
       expect(error).toMatchObject({ code: 'PROCESS_READY_TIMEOUT', logTail: 'hello\n' })
       expect(error.message).toContain('30 ms passed before a line of its log had /ready/')
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
     }))
 
   it('is given up by an abort', () =>

@@ -15,7 +15,14 @@ const tables = Object.entries<{ reply: unknown }>({ ...endpoints, fileEvent: { r
 )
 
 /** What every result has. */
-const rest = { stdout: '', stderr: '', truncated: null, truncatedAt: null, denials: [] }
+const rest = {
+  stdout: '',
+  stderr: '',
+  truncated: null,
+  truncatedAt: null,
+  denials: [],
+  startedAt: '2026-01-02T03:04:05.678Z',
+}
 
 /** Random JSON of a member; undefined where it is absent. */
 function jsonOf(field: AnyField, random: Random, encoding: Encoding): unknown {
@@ -70,11 +77,11 @@ describe.each(['utf8', 'buffer'] as const)('with the encoding %s', (encoding) =>
 
   it('an event of a log is the same after a round trip', () => {
     const data = encoding === 'utf8' ? 'é\n' : new Uint8Array([0xff])
-    const timestamp = new Date().toISOString()
+    const time = new Date()
     const exit = { exitCode: null, signal: 'SIGTERM', reason: 'killed' } as const
     for (const event of [
-      { type: 'stderr', data, cursor: 3, timestamp, missing: 7 } as const,
-      { type: 'exit', ...exit, timestamp } as const,
+      { type: 'stderr', data, cursor: 3, time, missing: 7 } as const,
+      { type: 'exit', ...exit, time } as const,
     ])
       expect(logEvent.decode(JSON.parse(JSON.stringify(logEvent.encode(event, toBase64))), encoding)).toEqual(
         event,
@@ -91,9 +98,9 @@ describe('a reply', () => {
 
   it('has values of the public types', () => {
     const file = { path: 'a', name: 'a', type: 'file', size: 1, mode: 420, pathBase64: '/w==' }
-    expect(fileInfo.decode({ ...file, modified: '2026-01-02T03:04:05.678Z' })).toMatchObject({
+    expect(fileInfo.decode({ ...file, modifiedAt: '2026-01-02T03:04:05.678Z' })).toMatchObject({
       pathBytes: fromBase64('/w=='),
-      modified: new Date('2026-01-02T03:04:05.678Z'),
+      modifiedAt: new Date('2026-01-02T03:04:05.678Z'),
     })
   })
 
@@ -103,9 +110,9 @@ describe('a reply', () => {
     expect(jobStatus.decode(state)).toStrictEqual({ ...state, ...known })
     expect(jobStatus.encode({ ...state, ...known }, toBase64)).toEqual(state)
     const process = endpoints.getProcess.reply.decode({ id: 'web' })
-    expect(process).toMatchObject({ id: 'web', endTime: null, reason: null })
-    const [job] = endpoints.listJobs.reply.decode({ jobs: [{ createdAt: '', status: state }] }).jobs
-    expect(job).toMatchObject({ createdAt: null, command: null })
+    expect(process).toMatchObject({ id: 'web', endedAt: null, reason: null })
+    const [job] = endpoints.listJobs.reply.decode({ jobs: [{ startedAt: '', status: state }] }).jobs
+    expect(job).toMatchObject({ startedAt: null, command: null })
   })
 
   it('has all output in one only if both streams have some, and does not compute it otherwise', () => {

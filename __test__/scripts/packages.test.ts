@@ -79,7 +79,7 @@ it('publish.mjs runs without an installation, as in the release', () => {
       cwd: clone,
       encoding: 'utf8',
     })
-    expect(stderr).toContain('@nacre/tools is not built: run `npm run build:packages -- all`.')
+    expect(stderr).toMatch(/not built: .*@nacre\/server, .*\. Run `npm run build:packages -- all`/)
   } finally {
     rmSync(clone, { recursive: true })
   }

@@ -17,7 +17,7 @@ itInEveryMode('kill ends the whole tree, and the stream with complete', async ({
   expect(proc.runs(job)).toBe(true)
   const events = await reading
   expect(shapeOf(events)).toBe('start complete')
-  expect(events.at(-1)).toMatchObject({ exitCode: null, signal: 'SIGTERM', result: { isCanceled: true } })
+  expect(events.at(-1)).toMatchObject({ exitCode: null, signal: 'SIGTERM', result: { cancelled: true } })
   expect((await sandbox.exec('echo $x; ls')).stdout).toBe('2\nbegun\n')
 })
 
@@ -50,7 +50,7 @@ describe('kill', () => {
       const stream = sandbox.execStream('exit 3')
       const result = await stream.result
       expect(await stream.kill()).toBe(false)
-      expect(result).toMatchObject({ exitCode: 3, isCanceled: false })
+      expect(result).toMatchObject({ exitCode: 3, cancelled: false })
       expect(await stream.result).toBe(result)
     }))
 
@@ -84,7 +84,7 @@ describe('kill', () => {
       const events = await all(second)
       expect(shapeOf(events)).toBe('complete')
       const now = Date.now()
-      expect(now - Date.parse((await second.result).timestamp)).toBeLessThan(10_000)
+      expect(now - (await second.result).startedAt.getTime()).toBeLessThan(10_000)
       await first.kill()
       expect((await sandbox.exec('ls')).stdout).toBe('begun\n')
     }))
@@ -119,6 +119,6 @@ describe('kill', () => {
       const killed = stream.kill()
       controller.abort()
       expect(await killed).toBe(true)
-      expect(await stream.result).toMatchObject({ signal: 'SIGTERM', isCanceled: true })
+      expect(await stream.result).toMatchObject({ signal: 'SIGTERM', cancelled: true })
     }))
 })

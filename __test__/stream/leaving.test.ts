@@ -28,7 +28,7 @@ itInEveryMode('break ends the command and all it started before the loop is left
   expect(proc.runs(job)).toBe(true)
   expect(await stream.result).toMatchObject({
     success: false,
-    isCanceled: true,
+    cancelled: true,
     signal: 'SIGTERM',
     exitCode: null,
   })
@@ -79,7 +79,7 @@ describe('leaving', () => {
       await made(directory, 'begun')
       await second[Symbol.asyncDispose]()
       expect(await second.result).toMatchObject({
-        isCanceled: true,
+        cancelled: true,
         exitCode: null,
         signal: null,
         duration: 0,

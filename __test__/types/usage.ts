@@ -1,5 +1,5 @@
 /** Compiled, never run: what the public types allow and refuse, and what they infer. */
-import { createSandboxJobs } from '@nacre/remote-jobs'
+import { createRemoteJobs } from '@nacre/remote-jobs'
 import {
   type AbortError,
   type ExecEvent,
@@ -12,7 +12,7 @@ import {
   OptionError,
   type Process,
   type ProcessExit,
-  type ProcessStatus,
+  type ProcessState,
   Sandbox,
   SandboxError,
   type Service,
@@ -142,23 +142,23 @@ export async function processes(sandbox: Sandbox, session: Session) {
     onOutput: (stream, data) => same<typeof stream | typeof data, string>(),
     onExit: (exitCode, signal) => same<typeof exitCode | typeof signal, number | NodeJS.Signals | null>(),
   })
-  same<typeof process.status, ProcessStatus>()
-  same<typeof process.endTime, Date | null>()
+  same<typeof process.state, ProcessState>()
+  same<typeof process.endedAt, Date | null>()
   same<Awaited<ReturnType<typeof process.wait>>, ProcessExit>()
-  const { line, match } = await process.waitForLog(/x/, { timeout: 5, since: 3 })
+  const { line, match } = await process.waitForLog(/x/, { timeout: 5, cursor: 3 })
   same<typeof line | NonNullable<typeof match>[0], string>()
   await process.waitForPort(80, { mode: 'http', path: '/', status: { min: 200 }, interval: 5 })
   await process.write(new Uint8Array())
   same<Awaited<ReturnType<typeof process.kill>>, boolean>()
   await sandbox.killProcess('web', 'SIGINT', { forceKillAfterDelay: 0 })
   await session.startProcess(['sleep', '5'])
-  for (const { id } of await sandbox.listProcesses({ status: ['running'] })) same<typeof id, string>()
+  for (const { id } of await sandbox.listProcesses({ state: ['running'] })) same<typeof id, string>()
   // @ts-expect-error: a session's startProcess has its session
   await session.startProcess('x', { sessionId: 'a' })
   // @ts-expect-error: an option of exec only
   await sandbox.startProcess('x', { check: true })
   // @ts-expect-error: not a status
-  await sandbox.listProcesses({ status: 'ended' })
+  await sandbox.listProcesses({ state: 'ended' })
   // @ts-expect-error: a pid does not change
   process.pid = 5
 }
@@ -170,7 +170,7 @@ export async function logs(sandbox: Sandbox, process: Process) {
     else same<typeof event.data, string>()
   }
   for await (const event of sandbox.streamProcessLogs('web', {
-    since: 5,
+    cursor: 5,
     follow: false,
     encoding: 'buffer',
   })) {
@@ -209,16 +209,16 @@ export async function remoteJobs(daytona: {
     ): Promise<{ exitCode: number; result: string; artifacts?: object }>
   }
 }) {
-  const jobs = createSandboxJobs(daytona, { jobsRoot: '/jobs', env: { A: undefined }, maxPollInterval: 500 })
+  const jobs = createRemoteJobs(daytona, { jobsRoot: '/jobs', env: { A: undefined }, maxPollInterval: 500 })
   same<typeof jobs, Jobs>()
   const job = await jobs.start({ command: ['make', 'all'], timeoutSeconds: 5 })
   same<typeof job, JobHandle>()
   const { raw } = await jobs.read(job, 5, { encoding: 'buffer' })
   same<typeof raw, Uint8Array>()
   // @ts-expect-error: it cannot run anything
-  createSandboxJobs({ process: {} })
+  createRemoteJobs({ process: {} })
   // @ts-expect-error: an unknown option
-  createSandboxJobs(daytona, { root: '/jobs' })
+  createRemoteJobs(daytona, { root: '/jobs' })
 }
 
 export async function lifetimes() {

@@ -18,7 +18,7 @@ const PATIENCE_MS = 5000
 export async function measure(variant, { quick }) {
   if (variant === 'without') process.env.NACRE_CONTAINMENT = 'subreaper'
   const sandbox = new Sandbox()
-  if (variant !== 'without' && sandbox.capabilities().cgroup !== 'v2') return null
+  if (variant !== 'without' && (await sandbox.capabilities()).cgroup !== 'v2') return null
   await sandbox.exec('true')
   const samples = []
   let survivors = 0

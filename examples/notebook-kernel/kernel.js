@@ -48,7 +48,7 @@ export class Kernel {
   }
 }
 
-function statusOf({ exitCode, signal, isCanceled }) {
-  if (isCanceled) return 'interrupted'
+function statusOf({ exitCode, signal, cancelled }) {
+  if (cancelled) return 'interrupted'
   return exitCode === 0 ? 'ok' : (signal ?? `exit code ${exitCode}`)
 }

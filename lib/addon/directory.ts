@@ -2,9 +2,10 @@
  * A directory with the two files of the native part: the addon, and the supervisor beside it.
  */
 import { fs, path } from '../base/builtin.js'
+import { AddonError } from '../base/errors.js'
 import type { NativeAddon } from '../boundary/index.js'
 import { examine } from './examine.js'
-import { AddonError, loadFailure, notExecutable } from './failure.js'
+import { loadFailure, notExecutable } from './failure.js'
 import type { Machine } from './machine.js'
 
 const { accessSync, constants, existsSync, statSync } = fs

@@ -1,27 +1,13 @@
 /**
  * Why the native addon cannot be used: a code, and one sentence with the cause and the remedy.
  */
-import type { AddonErrorCode, AddonError as PublicAddonError } from '../calls/index.js'
+import { AddonError } from '../base/errors.js'
 import type { Built } from './examine.js'
 import type { Machine } from './machine.js'
 import { type Platform, VERSION } from './platforms.js'
 
 /** The oldest supported Node.js, as in package.json. */
 const LEAST_NODE = [20, 19] as const
-
-export class AddonError extends Error implements PublicAddonError {
-  static {
-    Object.defineProperty(AddonError.prototype, 'name', { value: 'AddonError' })
-  }
-
-  declare readonly name: 'AddonError'
-  readonly code: AddonErrorCode
-
-  constructor(code: AddonErrorCode, message: string, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause })
-    this.code = code
-  }
-}
 
 /** Why this machine can have no nacre, whatever is installed. */
 export function machineFailure({ platform, node }: Machine): AddonError | undefined {

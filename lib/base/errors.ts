@@ -6,10 +6,12 @@
  */
 
 import type {
+  AddonErrorCode,
   Encoding,
   ExecResult,
   LostSandbox,
   OptionErrorCode,
+  AbortError as PublicAbortError,
   SandboxError as PublicSandboxError,
   SandboxErrorCode,
 } from '../calls/index.js'
@@ -123,18 +125,40 @@ export class OptionError extends TypeError {
   }
 }
 
+/** The native addon could not be loaded. `cause` is the error of the loader. */
+export class AddonError extends Error {
+  static {
+    Object.defineProperty(AddonError.prototype, 'name', { value: 'AddonError' })
+  }
+
+  declare readonly name: 'AddonError'
+  readonly code: AddonErrorCode
+
+  constructor(code: AddonErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause })
+    this.code = code
+  }
+}
+
 /** The rejection after an abort: `cause` is the signal's reason, `result` is set if the command had started. */
 export class AbortError extends Error {
   static {
     Object.defineProperty(AbortError.prototype, 'name', { value: 'AbortError' })
   }
 
+  declare static readonly [Symbol.hasInstance]: (value: unknown) => value is PublicAbortError
+  declare readonly name: 'AbortError'
   readonly code = 'ABORT_ERR'
-  declare readonly result?: ExecResult<Encoding>
+  // biome-ignore lint/suspicious/noExplicitAny: the options of the call decide about its type.
+  declare readonly result?: any
   readonly shortMessage: string
 
   /** `text` is the whole message, or the name of the aborted call. */
-  constructor(reason: unknown, result?: ExecResult<Encoding>, text: FailureText | string = 'the command') {
+  constructor(
+    reason: unknown,
+    result?: ExecResult<Encoding, boolean>,
+    text: FailureText | string = 'the command',
+  ) {
     const { message, shortMessage } =
       typeof text === 'string'
         ? { message: `${text} was aborted`, shortMessage: `${text} was aborted` }

@@ -48,7 +48,7 @@ export interface NativeResult {
   startedAt: number
   // Absent when false or 0.
   timedOut?: boolean
-  isCanceled?: boolean
+  cancelled?: boolean
   outputLimited?: boolean
   droppedStdout?: number
   droppedStderr?: number

@@ -54,7 +54,7 @@ export interface NativeProcess extends NativeProcessRef {
   sessionId: string
   pid: number
   command: string
-  status: 'running' | 'completed' | 'failed' | 'killed' | 'error'
+  state: 'running' | 'exited' | 'killed' | 'crashed'
   /** Milliseconds since the epoch. */
   startedAt: number
   endedAt?: number

@@ -3,7 +3,7 @@
 import { oneOf } from '../schema/constructors.js'
 import { table } from '../schema/kind.js'
 import { displayName } from '../schema/names.js'
-import { list, orNull, reply, text } from '../schema/reply.js'
+import { date, list, orNull, reply, text } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 
 /** Options of {@link Sandbox.checkpoint}. */
@@ -42,14 +42,14 @@ export interface Checkpoint {
   id: string
   /** Its label. */
   name: string | null
-  /** When it was made, as an ISO 8601 string. */
-  createdAt: string
+  /** When it was made. */
+  createdAt: Date
   /** The ids of the sessions at that moment, sorted. The default session is among them once it has been used. */
   sessions: string[]
 }
 
 export const checkpoint = reply<Checkpoint>(
-  { id: text, name: orNull(text), createdAt: text, sessions: list(text) },
+  { id: text, name: orNull(text), createdAt: date, sessions: list(text) },
   'Checkpoint',
 )
 

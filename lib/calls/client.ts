@@ -1,7 +1,7 @@
 /**
- * The methods of {@link Sandbox} over HTTP, for any runtime with `fetch`: Node, Bun, Deno, workers, browsers.
+ * The methods of {@link AnySandbox} over HTTP, for any runtime with `fetch`: Node, Bun, Deno, workers, browsers.
  *
- * The client checks options like {@link Sandbox} before it sends anything, and reports the server's errors with the
+ * The client checks options like a local sandbox before it sends anything, and reports the server's errors with the
  * same classes and codes. Every call can also reject with CONNECTION_FAILED (the server cannot be reached, or the
  * connection broke, which kills the command of an `exec`) and REQUEST_REFUSED (a wrong token, too many requests).
  *
@@ -15,9 +15,9 @@ import { headers, serverUrl, token, tokenHeader } from '../schema/http.js'
 import { table } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'
 import { callback, flag, logger } from '../schema/values.js'
-import type { Capabilities, Jobs, Logger, Process, Sandbox, Service } from './index.js'
+import type { AnySandbox, Logger, Process, Service } from './index.js'
 
-export type { OptionError, SandboxError } from './index.js'
+export type { AbortError, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link SandboxClient}. */
 export interface ClientOptions {
@@ -71,15 +71,12 @@ export const clientOptions = table<ClientOptions>()({
   logger,
 })
 
-/** Durable jobs of the server: {@link Jobs} without `root`. `follow` continues after a restart of the server. */
-export type RemoteJobs = Omit<Jobs, 'root'>
-
 /**
  * A sandbox on a server. The server kills the command of an `exec` or `execStream` when its AbortSignal is aborted, and
  * when this program or the connection ends. Processes, sessions and jobs continue.
  *
  * Properties of a {@link Process} or a {@link Service} reflect the last known state: from its start or lookup, or from
- * `getStatus`, `getHealth`, `wait` and `kill`. Its output survives broken connections, without a gap or a duplicate.
+ * `refresh`, `getHealth`, `wait` and `kill`. Its output survives broken connections, without a gap or a duplicate.
  * Callbacks and the signal of a service apply to its restarts too. Its callbacks begin when it is ready, and exceptions
  * of `onStart` after a restart go to `onError`. Input above 1 MiB reaches only the first process of a service.
  *
@@ -92,10 +89,9 @@ export type RemoteJobs = Omit<Jobs, 'root'>
  * `destroy` kills the processes and deletes the sessions that this object started, and ends its requests. It affects
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.
  */
-export interface SandboxClient extends Omit<Sandbox, 'capabilities' | 'jobs'> {
-  readonly jobs: RemoteJobs
-  /** The capabilities of the server's machine. */
-  capabilities(): Promise<Capabilities>
+export interface SandboxClient extends AnySandbox {
+  /** Ends the requests of this object, and leaves everything on the server as it is: processes, sessions and jobs. */
+  close(): Promise<void>
 }
 
 export declare const SandboxClient: {

@@ -145,17 +145,22 @@ export type AddonErrorCode =
  * The native addon could not be loaded: every call that needs it rejects with this error. The message names the cause
  * and the fix; `cause` is the error of the loader.
  */
-export interface AddonError extends Error {
-  name: 'AddonError'
-  code: AddonErrorCode
+export declare class AddonError extends Error {
+  constructor(code: AddonErrorCode, message: string, cause?: unknown)
+  readonly name: 'AddonError'
+  readonly code: AddonErrorCode
 }
 
 /** The rejection after an abort; `cause` is the reason of the AbortSignal. */
-export interface AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
-  name: 'AbortError'
-  code: 'ABORT_ERR'
+export declare class AbortError<E extends Encoding = 'utf8', L extends boolean = false> extends Error {
+  /** `error instanceof AbortError` gives the types of a call with default options. */
+  static [Symbol.hasInstance](value: unknown): value is AbortError
+  /** The reason of the signal becomes `cause`. */
+  constructor(reason: unknown, result?: ExecResult<E, L>)
+  readonly name: 'AbortError'
+  readonly code: 'ABORT_ERR'
   /** One sentence. If the command had started, `message` adds the last lines of its stderr. */
-  shortMessage: string
+  readonly shortMessage: string
   /** The result so far, if the command had started. The type parameters are those of {@link SandboxError}. */
-  result?: ExecResult<E, L>
+  readonly result?: ExecResult<E, L>
 }

@@ -8,6 +8,7 @@ import { bytes, milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { directory } from '../schema/paths.js'
 import {
   boolean,
+  date,
   decodeOutput,
   list,
   number,
@@ -205,10 +206,10 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   cwd: string
   /** Milliseconds that the command ran, by a monotonic clock. */
   duration: number
-  /** When it started, as ISO 8601. */
-  timestamp: string
+  /** When it started. */
+  startedAt: Date
   timedOut: boolean
-  isCanceled: boolean
+  cancelled: boolean
   /**
    * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
    * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
@@ -251,9 +252,9 @@ export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
     sessionId: text,
     cwd: text,
     duration: number,
-    timestamp: text,
+    startedAt: date,
     timedOut: boolean,
-    isCanceled: boolean,
+    cancelled: boolean,
     truncated: { ...perStream, description: 'Number of bytes missing in each stream.' },
     truncatedAt: { ...perStream, description: 'Number of bytes before the gap in each stream.' },
     sessionRestarted: boolean,
@@ -290,9 +291,9 @@ export interface LostState {
 
 /**
  * The events of a command, in order: `start`, output, and finally one `complete` or `error`. A command that could not
- * start has only `error`. `timestamp` is the time of the event, as ISO 8601.
+ * start has only `error`. `time` is when it happened.
  */
-export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = { timestamp: string } & (
+export type ExecEvent<E extends Encoding = 'utf8', L extends boolean = false> = { time: Date } & (
   | {
       type: 'start'
       command: string
@@ -354,7 +355,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * `forceKillAfterDelay`. Resolves when all have ended, with true if a kill or an abort ended the command. A later
    * call with SIGKILL skips the rest of the delay.
    *
-   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `isCanceled`. A queued command
+   * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `cancelled`. A queued command
    * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
    */
   kill(signal?: Signal): Promise<boolean>
@@ -367,14 +368,14 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    */
   write(data: string | Uint8Array): Promise<void>
   /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
-  closeStdin(): Promise<void>
+  closeInput(): Promise<void>
   /**
    * Makes the running command a background process of its session, which is free at once for the next command. Resolves
    * with the process, also when it has just ended. A second call resolves with the same process.
    *
    * - **The process** has the output of the command from the beginning, as far as `logLimit`, or without it `maxBuffer`,
    *   has kept it, and its exit code. `kill` kills the command and everything it started. `input` of the command goes on;
-   *   with `input: 'pipe'`, the process has `write` and `closeStdin` for the same input. It ends with its session, like
+   *   with `input: 'pipe'`, the process has `write` and `closeInput` for the same input. It ends with its session, like
    *   every process.
    * - **The session** has the state before the command: what the command changes (directory, variables, functions) is
    *   lost. Background jobs of earlier commands go on, but the new shell does not list them in `jobs`.

@@ -25,7 +25,7 @@ export interface FileInfo {
   size: number
   /** Permission bits, like 0o644. */
   mode: number
-  modified: Date
+  modifiedAt: Date
   /** The target of a symlink. In the result of {@link Files.stat}, only if the path itself is a symlink. */
   target?: string
 }
@@ -39,7 +39,7 @@ export const fileInfo = reply<FileInfo>(
     mode: number,
     target: optional(text),
     pathBytes: { ...optional(bytesField), name: 'pathBase64' },
-    modified: date,
+    modifiedAt: date,
   },
   'File',
 )

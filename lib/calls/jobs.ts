@@ -68,7 +68,7 @@ export const jobHandle = reply<JobHandle>(
 /** A job in a list. */
 export interface JobInfo extends JobHandle {
   /** null if the job's record has no date. */
-  createdAt: Date | null
+  startedAt: Date | null
   /** null for a job that nacre did not start. */
   command: string | null
   status: JobStatus
@@ -118,7 +118,7 @@ export const jobStatus = reply<JobStatus>(
 
 export const jobInfo = reply<JobInfo>({
   ...jobHandle.fields,
-  createdAt: {
+  startedAt: {
     ...date,
     description: 'ISO 8601; empty if the record of the job has no date.',
     encode: (time) => time?.toISOString() ?? '',
@@ -325,3 +325,6 @@ export interface Jobs {
    */
   prune(options?: JobPruneOptions): Promise<string[]>
 }
+
+/** {@link Jobs} that may be those of a server: without `root`. Over HTTP, `follow` continues after a restart of the server. */
+export type RemoteJobs = Omit<Jobs, 'root'>

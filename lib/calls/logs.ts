@@ -30,10 +30,10 @@ export interface LogOutput<E extends Encoding = 'utf8'> {
    * Output, never empty. Characters of text are never split: a character that arrives in two chunks is in the second.
    */
   data: Output<E>
-  /** The `since` from which to continue. Counts the bytes of the whole log, both streams together. */
+  /** The `cursor` from which to continue. Counts the bytes of the whole log, both streams together. */
   cursor: number
-  /** When it arrived, as ISO 8601, accurate to 10 ms. */
-  timestamp: string
+  /** When it arrived, to 10 ms. */
+  time: Date
   /** Number of bytes missing just before this event, because of `logLimit` or a full disk. */
   missing?: number
 }
@@ -41,19 +41,19 @@ export interface LogOutput<E extends Encoding = 'utf8'> {
 /** The end of a process, after all of its output. */
 export interface LogExit extends ProcessExit {
   type: 'exit'
-  timestamp: string
+  time: Date
   missing?: number
 }
 
 /** The events of {@link Process.output} and {@link Sandbox.streamProcessLogs}. */
 export type LogEvent<E extends Encoding = 'utf8'> = LogOutput<E> | LogExit
 
-/** The end of a process is sent as it is. */
+/** Times are sent as ISO 8601. */
 export const logEvent: Pick<Reply<LogEvent<Encoding>>, 'encode' | 'decode'> = {
   encode: (event, toBase64) =>
     event.type === 'exit' ? event : { ...event, data: encodeOutput(event.data, toBase64) },
   decode(json, encoding = 'utf8') {
-    const event = json as LogEvent
+    const event = { ...(json as LogEvent), time: new Date((json as { time: string }).time) }
     return event.type === 'exit' ? event : { ...event, data: decodeOutput(event.data, encoding) }
   },
 }
@@ -177,7 +177,7 @@ export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOption
    * Byte offset at which to start: the `cursor` of an event, or any number. An offset beyond the end starts at the end.
    * Default: 0.
    */
-  since?: number
+  cursor?: number
   /**
    * Whether to continue until the process ends. With false, the iteration ends with the output so far. Default: true.
    */
@@ -188,7 +188,7 @@ export interface LogStreamOptions<E extends Encoding = 'utf8'> extends LogOption
 
 export const logStreamOptions = table<LogStreamOptions<Encoding>>()({
   ...logOptions,
-  since: { ...bytes, default: 0 },
+  cursor: { ...bytes, default: 0 },
   follow: { ...flag, default: true },
   signal: abortSignal,
 })

@@ -88,7 +88,7 @@ export interface SessionProcessOptions {
    * processes have ended since, or 100 with more than 64 MiB of logs. With false, they stay until
    * a clean-up. Default: true.
    *
-   * {@link Sandbox.cleanupCompletedProcesses} cleans up.
+   * {@link Sandbox.forgetEndedProcesses} cleans up.
    */
   autoCleanup?: boolean
   /** Limits of the process and its descendants. Default: only the sandbox's. */
@@ -193,15 +193,15 @@ export const processOptions = table<ProcessOptions>()({
 })
 
 /**
- * The status of a process. `starting` occurs only for services. `completed` means exit code 0, `killed` a requested
- * end, and `failed` any other end. `error` means that the process was lost because its supervisor died.
+ * The state of a process. `starting` occurs only for services. `killed` means a requested end, `crashed` that the process was
+ * lost because its supervisor died, and `exited` any other end: `exitCode`, `signal` and `reason` say which.
  */
-export type ProcessStatus = 'starting' | 'running' | 'completed' | 'failed' | 'killed' | 'error'
+export type ProcessState = 'starting' | 'running' | 'exited' | 'killed' | 'crashed'
 
-export const PROCESS_STATUSES = ['starting', 'running', 'completed', 'failed', 'killed', 'error'] as const
+export const PROCESS_STATES = ['starting', 'running', 'exited', 'killed', 'crashed'] as const
 
-export const processStatus: Field<ProcessStatus> = {
-  schema: { name: 'ProcessStatus', type: 'string', enum: PROCESS_STATUSES },
+export const processState: Field<ProcessState> = {
+  schema: { name: 'ProcessState', type: 'string', enum: PROCESS_STATES },
 }
 
 /**
@@ -217,7 +217,7 @@ export interface ProcessExit {
   /** null if a signal ended the process. */
   exitCode: number | null
   signal: SignalName | null
-  /** null if the process was lost and its status is 'error'. */
+  /** null if the process was lost and its state is 'crashed'. */
   reason: ExitReason | null
 }
 
@@ -297,17 +297,17 @@ export interface ProcessInfo {
   /** The command. An argument list is quoted as for a shell. */
   readonly command: string
   readonly sessionId: string
-  /** The current status. */
-  readonly status: ProcessStatus
-  readonly startTime: Date
+  /** The current state. */
+  readonly state: ProcessState
+  readonly startedAt: Date
   /** null while it runs. */
-  readonly endTime: Date | null
+  readonly endedAt: Date | null
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
-  /** null while the process runs, and if it was lost and its status is 'error'. */
+  /** null while the process runs, and if it was lost and its state is 'crashed'. */
   readonly reason: ExitReason | null
 }
 
@@ -316,11 +316,11 @@ export const processInfo = reply<ProcessInfo>({
   pid: number,
   command: text,
   sessionId: text,
-  status: processStatus,
-  startTime: date,
+  state: processState,
+  startedAt: date,
   exitCode: orNull(number),
   signal: orNull(signalName),
-  endTime: unlessNull(date),
+  endedAt: unlessNull(date),
   lastOutputAt: unlessNull(date),
   reason: unlessNull(exitReason),
 })
@@ -339,9 +339,8 @@ export interface Process extends ProcessInfo {
   kill(signal?: Signal, options?: KillOptions): Promise<boolean>
   /** Waits until the process ends. Rejects with PROCESS_READY_TIMEOUT or AbortError. */
   wait(options?: WaitOptions): Promise<ProcessExit>
-  /** The same as `wait`, with only a timeout in milliseconds. */
-  waitForExit(timeout?: number): Promise<ProcessExit>
-  getStatus(): Promise<ProcessStatus>
+  /** Looks again, and returns the process as plain data. Only over HTTP the properties may be older than that. */
+  refresh(): Promise<ProcessInfo>
   /** The output so far. */
   getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>>
   /**
@@ -378,7 +377,7 @@ export interface Process extends ProcessInfo {
    */
   write(data: string | Uint8Array): Promise<void>
   /** Closes standard input. Has no effect if it is already closed. */
-  closeStdin(): Promise<void>
+  closeInput(): Promise<void>
   /**
    * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
    * false if the process has ended.
@@ -422,6 +421,6 @@ export interface Process extends ProcessInfo {
 
 /** Selects processes that match all members. */
 export interface ProcessFilter {
-  status?: ProcessStatus | readonly ProcessStatus[]
+  state?: ProcessState | readonly ProcessState[]
   sessionId?: string
 }

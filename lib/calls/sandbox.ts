@@ -15,7 +15,7 @@ import type { OptionError } from './errors.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
 import type { Files } from './files.js'
 import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
-import type { Jobs } from './jobs.js'
+import type { Jobs, RemoteJobs } from './jobs.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Service, ServiceOptions } from './service.js'
@@ -219,16 +219,8 @@ export const capabilities = reply<Capabilities>({
   notes: list(textField),
 })
 
-/**
- * A set of bash sessions and everything that they start.
- *
- * A pending call keeps the event loop alive; an idle sandbox does not. When this process ends, for whatever reason,
- * everything that the sandbox started is killed, except durable jobs.
- */
-export declare class Sandbox {
-  /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
-  constructor(options?: SandboxOptions)
-
+/** What a {@link Sandbox} and a `SandboxClient` have in common. */
+export interface AnySandbox extends AsyncDisposable {
   /**
    * Runs a command in a session's shell. Resolves when the command has ended, whatever its exit code.
    *
@@ -296,7 +288,7 @@ export declare class Sandbox {
   killAllProcesses(): Promise<number>
 
   /** Forgets ended processes and their logs. Resolves with their number. */
-  cleanupCompletedProcesses(): Promise<number>
+  forgetEndedProcesses(): Promise<number>
 
   /** Returns the output of a process so far. Rejects with PROCESS_NOT_FOUND. */
   getProcessLogs<E extends Encoding = 'utf8'>(id: string, options?: LogOptions<E>): Promise<ProcessLogs<E>>
@@ -399,13 +391,13 @@ export declare class Sandbox {
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */
-  readonly jobs: Jobs
+  readonly jobs: RemoteJobs
 
   /**
-   * Returns the features of the machine. The first call starts a shell as sessions do, and blocks until it is ready, at
-   * most one second. Throws SANDBOX_DESTROYED.
+   * Returns the features of the machine: of the server's for a `SandboxClient`. The first call starts a shell as sessions do,
+   * and takes until it is ready, at most one second. Rejects with SANDBOX_DESTROYED.
    */
-  capabilities(): Capabilities
+  capabilities(): Promise<Capabilities>
 
   /**
    * Kills everything that the sandbox started, except durable jobs. Resolves when all of it has ended. Idempotent.
@@ -415,6 +407,21 @@ export declare class Sandbox {
 
   /** The same as {@link Sandbox.destroy}, for `await using`. */
   [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * A set of bash sessions and everything that they start.
+ *
+ * A pending call keeps the event loop alive; an idle sandbox does not. When this process ends, for whatever reason,
+ * everything that the sandbox started is killed, except durable jobs.
+ */
+export declare class Sandbox {
+  /** Starts nothing: the first call starts the engine. Throws {@link OptionError}. */
+  constructor(options?: SandboxOptions)
+}
+
+export interface Sandbox extends AnySandbox {
+  readonly jobs: Jobs
 }
 
 type SetEnvVarsOptions = NonNullable<Parameters<Sandbox['setEnvVars']>[1]>

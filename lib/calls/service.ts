@@ -10,10 +10,10 @@ import {
   type Process,
   type ProcessExit,
   type ProcessOptions,
-  type ProcessStatus,
+  type ProcessState,
   processExit,
   processOptions,
-  processStatus,
+  processState,
 } from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { PortOptions } from './waits.js'
@@ -68,7 +68,7 @@ export const serviceOptions = table<Omit<ServiceOptions, 'healthCheck'>>()({
 
 /** A failure of a service's process. */
 export interface ServiceFailure extends ProcessExit {
-  endTime: Date
+  endedAt: Date
   /** The last lines of the log. The log itself is dropped when the next process starts. */
   logTail: string
 }
@@ -77,7 +77,7 @@ export interface ServiceFailure extends ProcessExit {
 export interface ServiceHealth {
   /** Whether the health check passes. With a log check, whether the process is running. */
   healthy: boolean
-  status: ProcessStatus
+  state: ProcessState
   /** Number of restarts. */
   restarts: number
   /** null without a failure. */
@@ -86,14 +86,14 @@ export interface ServiceHealth {
 
 export const serviceHealth = reply<ServiceHealth>({
   healthy: boolean,
-  status: processStatus,
+  state: processState,
   restarts: number,
-  lastFailure: unlessNull(reply<ServiceFailure>({ ...processExit.fields, endTime: date, logTail: text })),
+  lastFailure: unlessNull(reply<ServiceFailure>({ ...processExit.fields, endedAt: date, logTail: text })),
 })
 
 /**
  * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
- * permanently. `status` is 'starting' until the process is ready, and before a restart.
+ * permanently. `state` is 'starting' until the process is ready, and before a restart.
  */
 export interface Service extends Process {
   readonly restarts: number

@@ -112,6 +112,8 @@ export interface Session {
    * Rejects with OptionError or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /** Deletes this session. Has no effect if it is already deleted. */
+  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
+  delete(): Promise<void>
+  /** The same as `delete`. Has no effect if it is already deleted. */
   [Symbol.asyncDispose](): Promise<void>
 }

@@ -84,12 +84,12 @@ export const waitEnd = reply<WaitEnd>({
 /** Options of {@link Process.waitForLog}. */
 export interface WaitForLogOptions extends WaitOptions {
   /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
-  since?: number
+  cursor?: number
 }
 
 export const waitForLogOptions = table<WaitForLogOptions>()({
   ...waitOptions,
-  since: { ...bytes, default: 0 },
+  cursor: { ...bytes, default: 0 },
 })
 
 /** The line that ended a wait. */

@@ -24,7 +24,7 @@ export function addDoctor(program: Command, finish: Finish): void {
     .action(async ({ json = false }: { json?: boolean }) => {
       const { Sandbox } = await import('../backends/native/sandbox.js')
       await using sandbox = new Sandbox()
-      const capabilities = sandbox.capabilities()
+      const capabilities = await sandbox.capabilities()
       const findings = examine(capabilities)
       if (json) await printJson({ findings, capabilities })
       else await write(process.stdout, report(findings))

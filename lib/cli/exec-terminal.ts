@@ -45,7 +45,7 @@ function connect(process: Process): () => void {
     stdin.pause()
     process.write(data).then(() => stdin.resume(), ignore)
   }
-  const end = () => void process.closeStdin().catch(ignore)
+  const end = () => void process.closeInput().catch(ignore)
   const resize = () => {
     const { cols, rows } = size()
     process.resize(cols, rows).catch(ignore)

@@ -21,8 +21,8 @@ export function startEvent({ command, timestamp }: Subject, pid?: number): ExecE
   return { type: 'start', timestamp, command, ...(pid !== undefined && { pid }) }
 }
 
-export function outputEvent({ type, timestamp, data }: LogOutput<Encoding>): ExecEvent {
-  return { type, timestamp, data: String(data) }
+export function outputEvent({ type, time, data }: LogOutput<Encoding>): ExecEvent {
+  return { type, timestamp: time.toISOString(), data: String(data) }
 }
 
 /** 128 plus the number of SIGTERM. */

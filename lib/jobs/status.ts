@@ -31,7 +31,7 @@ export function publicInfo(native: JobRecord): JobInfo {
   if (status === undefined) throw new Error('the engine listed a job without its status')
   return {
     ...publicHandle(native),
-    createdAt: dateOf(createdAt),
+    startedAt: dateOf(createdAt),
     command: command ?? null,
     status: publicStatus(status),
   }

@@ -2,9 +2,9 @@
  * Checks the options for reading logs, listing processes and killing them.
  */
 
-import type { Encoding, ProcessStatus } from '../calls/index.js'
+import type { Encoding, ProcessState } from '../calls/index.js'
 import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
-import { killOptions, PROCESS_STATUSES } from '../calls/process.js'
+import { killOptions, PROCESS_STATES } from '../calls/process.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
@@ -46,21 +46,21 @@ export function readKill(signal: unknown, options: unknown, owner: string): Kill
   return { signal: number, forceKillAfterDelay }
 }
 
-const status = oneOf(PROCESS_STATUSES, `must be one of ${PROCESS_STATUSES.join(', ')}, or a list of them`)
+const state = oneOf(PROCESS_STATES, `must be one of ${PROCESS_STATES.join(', ')}, or a list of them`)
 
 /** Which processes to list. */
 export interface ProcessFilter {
-  status?: Set<ProcessStatus>
+  state?: Set<ProcessState>
   sessionId?: string
 }
 
 /** Checks the filter of `listProcesses`. Throws OptionError. */
 export function planFilter(filter: unknown): ProcessFilter {
-  return readOptions({ status: statuses, sessionId: identifier }, filter, 'listProcesses')
+  return readOptions({ state: states, sessionId: identifier }, filter, 'listProcesses')
 }
 
-/** One status or a list of them. */
-function statuses(value: unknown, name: string): Set<ProcessStatus> {
+/** One state or a list of them. */
+function states(value: unknown, name: string): Set<ProcessState> {
   const list: unknown[] = Array.isArray(value) ? Array.from(value) : [value]
-  return new Set(list.map((item) => status.read(item, name)))
+  return new Set(list.map((item) => state.read(item, name)))
 }

@@ -13,7 +13,6 @@ import {
 } from '../calls/waits.js'
 import { portNumber } from '../schema/http.js'
 import type { CompleteValues } from '../schema/kind.js'
-import { milliseconds } from '../schema/numbers.js'
 import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../schema/read.js'
 
 /** Checks the options of a wait without others. Throws OptionError. */
@@ -35,14 +34,6 @@ export function planInput(limits: WaitLimits): WaitForPlan {
 /** Checks the options of `waitFor`. Throws OptionError. */
 export function planWaitFor(options: unknown): WaitForPlan {
   return readWithDefaults(waitForOptions, options, 'waitFor')
-}
-
-/** Checks the argument of `waitForExit`. Throws OptionError. */
-export function planWaitForExit(timeout: unknown): WaitLimits {
-  return {
-    timeout: timeout === undefined ? 0 : readArgument(milliseconds.read, timeout, 'timeout'),
-    signal: undefined,
-  }
 }
 
 /** What a line of a log must contain. */

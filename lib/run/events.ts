@@ -35,45 +35,45 @@ export class EventTranslator implements Translator<Event> {
   }
 
   translate(item: Item): Event[] {
-    const timestamp = new Date(item.time).toISOString()
+    const time = new Date(item.time)
     switch (item.type) {
       case 'start':
-        return [this.#start(item.pid, timestamp)]
+        return [this.#start(item.pid, time)]
       case 'output':
-        return this.#output(item, timestamp)
+        return this.#output(item, time)
       case 'end':
-        return [...this.#cutCharacters(timestamp), last(item, timestamp)]
+        return [...this.#cutCharacters(time), last(item, time)]
     }
   }
 
-  #start(pid: number, timestamp: string): Event {
+  #start(pid: number, time: Date): Event {
     const { shown, sessionId } = this.#plan
-    return { type: 'start', timestamp, command: shown, pid, sessionId }
+    return { type: 'start', time, command: shown, pid, sessionId }
   }
 
   /** Returns the output event. Bytes of an incomplete character wait for the rest, and so does the cursor. */
-  #output({ stream, data, end }: Piece, timestamp: string): Event[] {
+  #output({ stream, data, end }: Piece, time: Date): Event[] {
     const decoder = this.#decoders.get(stream)
-    if (decoder === undefined) return [output(stream, timestamp, data, end)]
+    if (decoder === undefined) return [output(stream, time, data, end)]
     const text = decoder.write(data)
-    return text === '' ? [] : [output(stream, timestamp, text, decoder.position)]
+    return text === '' ? [] : [output(stream, time, text, decoder.position)]
   }
 
   /** The remains of a stream that ended within a character. */
-  #cutCharacters(timestamp: string): Event[] {
+  #cutCharacters(time: Date): Event[] {
     return Array.from(this.#decoders).flatMap(([stream, decoder]) => {
       const text = decoder.end()
-      return text === '' ? [] : [output(stream, timestamp, text, decoder.position)]
+      return text === '' ? [] : [output(stream, time, text, decoder.position)]
     })
   }
 }
 
-function output(stream: number, timestamp: string, data: string | Uint8Array, cursor: number): Event {
-  return { type: stream === STDERR ? 'stderr' : 'stdout', timestamp, data, cursor }
+function output(stream: number, time: Date, data: string | Uint8Array, cursor: number): Event {
+  return { type: stream === STDERR ? 'stderr' : 'stdout', time, data, cursor }
 }
 
-function last(outcome: Outcome, timestamp: string): Event {
-  if (outcome.result === undefined) return { type: 'error', timestamp, error: outcome.error as SandboxError }
+function last(outcome: Outcome, time: Date): Event {
+  if (outcome.result === undefined) return { type: 'error', time, error: outcome.error as SandboxError }
   const { exitCode, signal } = outcome.result
-  return { type: 'complete', timestamp, exitCode, signal, result: outcome.result }
+  return { type: 'complete', time, exitCode, signal, result: outcome.result }
 }

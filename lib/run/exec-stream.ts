@@ -89,8 +89,8 @@ export class ExecStream implements PublicExecStream<Encoding> {
     await this.#withPipe('write').write(bytes)
   }
 
-  async closeStdin(): Promise<void> {
-    await this.#withPipe('closeStdin').closeInput()
+  async closeInput(): Promise<void> {
+    await this.#withPipe('closeInput').closeInput()
   }
 
   async detach(): Promise<Process> {
@@ -218,8 +218,8 @@ export function resultOf(error: unknown): Result | undefined {
 
 /** How a command has ended that is not a process. */
 export function exitOf(result: Result | undefined): ProcessExit {
-  const { exitCode = null, signal = null, timedOut, isCanceled } = result ?? {}
-  if (timedOut || isCanceled) return { exitCode, signal, reason: timedOut ? 'timeout' : 'killed' }
+  const { exitCode = null, signal = null, timedOut, cancelled } = result ?? {}
+  if (timedOut || cancelled) return { exitCode, signal, reason: timedOut ? 'timeout' : 'killed' }
   if (signal !== null) return { exitCode, signal, reason: 'signal' }
   return { exitCode, signal, reason: exitCode === null ? null : 'exit' }
 }

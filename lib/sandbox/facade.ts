@@ -6,6 +6,8 @@
 import { calledBy } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
 import type {
+  AnySandbox,
+  Capabilities,
   Checkpoint,
   CheckpointOptions,
   Command,
@@ -70,7 +72,7 @@ function methods(): (keyof SandboxFacade)[] {
   return names.filter((name) => name !== 'constructor' && name !== 'destroy') as (keyof SandboxFacade)[]
 }
 
-export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities' | 'jobs'> {
+export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
   readonly files: Files
   readonly workspace: Workspace
   readonly #backend: Backend
@@ -81,6 +83,10 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     backends.set(this, backend)
     this.files = new Files(backend.files(DEFAULT_SESSION))
     this.workspace = new Workspace(backend.workspace)
+  }
+
+  async capabilities(): Promise<Capabilities> {
+    return this.#backend.capabilities()
   }
 
   async startService(command: Command, options: ServiceOptions): Promise<Service> {
@@ -109,7 +115,7 @@ export class SandboxFacade extends Runner implements Omit<Sandbox, 'capabilities
     return this.#backend.killAllProcesses()
   }
 
-  async cleanupCompletedProcesses(): Promise<number> {
+  async forgetEndedProcesses(): Promise<number> {
     return this.#backend.cleanUpProcesses()
   }
 

@@ -16,8 +16,8 @@ import type {
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
+  ProcessState,
   ProcessStats,
-  ProcessStatus,
   ProcessWaiting,
   Process as PublicProcess,
   Service as PublicService,
@@ -32,7 +32,7 @@ import type {
 } from '../calls/index.js'
 import { terminal } from '../calls/process.js'
 import { planLogLines, planLogStream, planLogs, readKill } from '../requests/logs.js'
-import { planWait, planWaitFor, planWaitForExit, planWaitForLog, planWaitForPort } from '../requests/waits.js'
+import { planWait, planWaitFor, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import type { ProcessBackend, ServiceBackend } from './backend.js'
@@ -63,7 +63,7 @@ export async function write(process: ProcessBackend, data: unknown): Promise<voi
 
 /** Closes the standard input of a process. */
 export async function closeInput(process: ProcessBackend): Promise<void> {
-  requireOption(process.hasPipe, 'closeStdin', "input: 'pipe'")
+  requireOption(process.hasPipe, 'closeInput', "input: 'pipe'")
   await process.closeInput()
 }
 
@@ -106,16 +106,16 @@ export class Process implements PublicProcess {
     return this.#backend.info.sessionId
   }
 
-  get status(): ProcessStatus {
-    return this.#backend.info.status
+  get state(): ProcessState {
+    return this.#backend.info.state
   }
 
-  get startTime(): Date {
-    return this.#backend.info.startTime
+  get startedAt(): Date {
+    return this.#backend.info.startedAt
   }
 
-  get endTime(): Date | null {
-    return this.#backend.info.endTime
+  get endedAt(): Date | null {
+    return this.#backend.info.endedAt
   }
 
   get lastOutputAt(): Date | null {
@@ -142,13 +142,9 @@ export class Process implements PublicProcess {
     return calledBy(this.wait, this.#backend.wait(planWait(options, 'wait')))
   }
 
-  async waitForExit(timeout?: number): Promise<ProcessExit> {
-    return calledBy(this.waitForExit, this.#backend.wait(planWaitForExit(timeout)))
-  }
-
-  async getStatus(): Promise<ProcessStatus> {
+  async refresh(): Promise<ProcessInfo> {
     await this.#backend.refresh()
-    return this.status
+    return this.toJSON()
   }
 
   async getLogs<E extends Encoding = 'utf8'>(options?: LogOptions<E>): Promise<ProcessLogs<E>> {
@@ -188,7 +184,7 @@ export class Process implements PublicProcess {
     await calledBy(this.write, write(this.#backend, data))
   }
 
-  async closeStdin(): Promise<void> {
+  async closeInput(): Promise<void> {
     await closeInput(this.#backend)
   }
 

@@ -31,9 +31,13 @@ export class Session extends Runner implements PublicSession {
     return this.#backend.history(this.id, limit)
   }
 
+  async delete(): Promise<void> {
+    await this.#backend.deleteSession(this.id)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     try {
-      await this.#backend.deleteSession(this.id)
+      await this.delete()
     } catch (error) {
       if (!isCode(error, 'SESSION_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
     }

@@ -107,7 +107,7 @@ export interface FleetSandbox extends AsyncDisposable {
   /** Details of the loss, if the sandbox is lost; otherwise null. */
   readonly lost: LostSandbox | null
   /** Ends the sandbox and everything in it. Also resolves if it no longer exists. */
-  delete(): Promise<void>
+  destroy(): Promise<void>
 }
 /** Sandboxes on many machines. */
 export interface SandboxFleet extends AsyncDisposable {

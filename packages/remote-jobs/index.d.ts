@@ -10,7 +10,7 @@
 import type { EnvChanges, Jobs, OptionError, Sandbox } from 'nacre'
 
 /** The interface that a remote sandbox must offer for jobs. It matches `sandbox.process` of the Daytona SDK. */
-export interface JobsBackend {
+export interface CommandBackend {
   readonly process: {
     /**
      * Runs a command line on Linux and resolves with its output when it has ended. Any shell can run it, or a program
@@ -27,8 +27,8 @@ export interface JobsBackend {
     }>
   }
 }
-/** Options of {@link createSandboxJobs}. Paths are absolute paths on the remote machine. */
-export interface SandboxJobsOptions {
+/** Options of {@link createRemoteJobs}. Paths are absolute paths on the remote machine. */
+export interface RemoteJobsOptions {
   /** Directory of the jobs. The first call creates it with mode 0700. Default: '/tmp/sandbox-jobs'. */
   jobsRoot?: string
   /**
@@ -58,11 +58,11 @@ export interface SandboxJobsOptions {
  * malformed reply rejects with ENGINE_ERROR.
  *
  * ```js
- * const jobs = createSandboxJobs(await daytona.create())
+ * const jobs = createRemoteJobs(await daytona.create())
  * const { jobId } = await jobs.start({ command: 'make all', timeout: 3_600_000 })
  * for await (const { raw } of jobs.follow(jobId)) process.stdout.write(raw)
  * ```
  *
  * Does no I/O. Throws {@link OptionError}.
  */
-export declare function createSandboxJobs(backend: JobsBackend, options?: SandboxJobsOptions): Jobs
+export declare function createRemoteJobs(backend: CommandBackend, options?: RemoteJobsOptions): Jobs

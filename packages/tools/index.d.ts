@@ -7,8 +7,7 @@
  * @packageDocumentation
  */
 
-import type { OptionError, Sandbox } from 'nacre'
-import { SandboxClient } from 'nacre/client'
+import type { AnySandbox, OptionError } from 'nacre'
 
 /** The names of the tools. */
 export type ToolName =
@@ -160,7 +159,7 @@ export interface RunInfo {
  *
  * Does no I/O: the first call opens a session. Throws {@link OptionError}.
  */
-export declare function createTools(sandbox: Sandbox | SandboxClient, options?: ToolOptions): Tools
+export declare function createTools(sandbox: AnySandbox, options?: ToolOptions): Tools
 /** A tool for the tool runner of the Anthropic SDK. */
 export interface AnthropicTool {
   type: 'custom'

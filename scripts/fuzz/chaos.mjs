@@ -423,11 +423,11 @@ class World {
       if (!command.err.startsWith(err)) return `wrong stderr: ${err.slice(0, 300)}`
     }
     command.never =
-      abort.when === 'before' || (result?.isCanceled && result.exitCode === null && result.signal === null)
+      abort.when === 'before' || (result?.cancelled && result.exitCode === null && result.signal === null)
     if (abort.when === 'before' && error === undefined) return 'it was aborted before'
     if (error !== undefined) return undefined
     if (result.timedOut) return 'a timeout is no error'
-    if (result.isCanceled) return command.cancelled ? undefined : 'not cancelled'
+    if (result.cancelled) return command.cancelled ? undefined : 'not cancelled'
     command.complete = true
     if (dies === 'shell')
       return result.signal === 'SIGKILL' && result.sessionRestarted ? undefined : 'not killed'
@@ -542,7 +542,7 @@ class World {
       if (random.chance(0.5)) await sleep(random.below(20))
       if (half < data.length) writes.push(handle.write(data.slice(half)))
       await this.call(`write ${id}`, Promise.all(writes), checks)
-      await this.call(`closeStdin ${id}`, handle.closeStdin(), checks)
+      await this.call(`closeInput ${id}`, handle.closeInput(), checks)
     }
     if (kind === 'terminal') {
       await this.call(`waitForLog ${id}`, handle.waitForLog('ready'), checks)
@@ -638,7 +638,7 @@ class World {
         handle.resize(100, 30),
         model.kind === 'terminal' ? check() : () => undefined,
       )
-    if (kind === 'status') return this.call(`status ${id}`, handle.getStatus(), check())
+    if (kind === 'status') return this.call(`status ${id}`, handle.refresh(), check())
     if (kind === 'waitForLog')
       return this.after(
         abort,
@@ -679,13 +679,13 @@ class World {
       listProcesses: 2,
       getProcess: 2,
       listSessions: 2,
-      cleanupCompletedProcesses: 3,
+      forgetEndedProcesses: 3,
       killAllProcesses: 1,
       history: 1,
       killProcess: 1,
     })
     const some = random.pick(this.processes)
-    if (kind === 'cleanupCompletedProcesses') this.cleaned = true
+    if (kind === 'forgetEndedProcesses') this.cleaned = true
     if (kind === 'killAllProcesses') for (const model of this.processes) model.killed = true
     if (kind === 'killProcess' && some) some.killed = true
     const calls = {
@@ -762,18 +762,18 @@ function checkEvents(events, command) {
   const text = (type) => events.map((event) => (event.type === type ? event.data : '')).join('')
   if (!`${command.out}${command.err}`.startsWith(text('stdout')) || !command.err.startsWith(text('stderr')))
     return 'wrong bytes'
-  const whole = last.type === 'complete' && command.code !== undefined && !last.result.isCanceled
+  const whole = last.type === 'complete' && command.code !== undefined && !last.result.cancelled
   return whole && text('stdout') !== command.out ? 'incomplete output' : undefined
 }
 
 function describe({ value, error }) {
   if (error !== undefined) return `${error.code ?? error.stack}: ${error.shortMessage ?? error.message}`
   if (value?.exitCode !== undefined && value.stdout !== undefined) {
-    const { exitCode, signal, isCanceled, sessionRestarted, stdout } = value
+    const { exitCode, signal, cancelled, sessionRestarted, stdout } = value
     return JSON.stringify({
       exitCode,
       signal,
-      isCanceled,
+      cancelled,
       sessionRestarted,
       stdout: String(stdout).slice(0, 40),
     })

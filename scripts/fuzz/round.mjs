@@ -28,8 +28,8 @@ export async function warmUp() {
 }
 
 /** Whether copy-on-write workspaces work on this machine. */
-export function hasWorkspaces() {
-  return new Sandbox().capabilities().workspace.copyOnWrite
+export async function hasWorkspaces() {
+  return (await new Sandbox().capabilities()).workspace.copyOnWrite
 }
 
 /** Runs a round. Returns the deviation, with the index of its operation, or undefined. */

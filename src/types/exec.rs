@@ -74,7 +74,7 @@ pub struct NativeResult {
     /// Whether the timeout killed it.
     pub timed_out: Option<bool>,
     /// Whether the caller cancelled it.
-    pub is_canceled: Option<bool>,
+    pub cancelled: Option<bool>,
     /// Whether it printed more than its limit.
     pub output_limited: Option<bool>,
     /// Bytes not kept.

@@ -106,7 +106,7 @@ pub struct NativeProcess {
     /// The command as displayed.
     pub command: String,
     /// `running`, `completed`, `failed`, `killed` or `error`.
-    pub status: String,
+    pub state: String,
     /// Milliseconds since the epoch.
     pub started_at: f64,
     /// Milliseconds since the epoch.

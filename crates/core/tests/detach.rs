@@ -126,7 +126,7 @@ fn the_session_goes_on_with_the_state_before_the_command() {
         assert_eq!(ended(&process).reason, Reason::Killed);
         until("its shell ends", || !is_running(shell));
         let outcome = wait(&running).unwrap();
-        assert_eq!((outcome.exit_code, outcome.signal, outcome.canceled), (None, Some(libc::SIGTERM), false));
+        assert_eq!((outcome.exit_code, outcome.signal, outcome.cancelled), (None, Some(libc::SIGTERM), false));
         assert_eq!((&outcome.stdout[..], &outcome.stderr[..]), (&b"out\n"[..], &b"err\n"[..]));
         assert_eq!(logged(&process, OutputStream::Stdout), "out\n");
         assert_eq!(place.exec("greet"), "hello before");
@@ -205,7 +205,7 @@ fn a_command_that_does_not_run_is_not_detached() {
     place.sandbox.interrupt("default", 0, None);
     refused("being killed");
     place.sandbox.interrupt("default", 0, Some(libc::SIGKILL));
-    assert!(wait(&killed).unwrap().canceled);
+    assert!(wait(&killed).unwrap().cancelled);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_caller_can_still_kill_the_command() {
     let process = detach(&place);
     place.sandbox.interrupt("default", 0, Some(libc::SIGINT));
     let outcome = wait(&running).unwrap();
-    assert_eq!((outcome.signal, outcome.canceled, &outcome.stdout[..]), (Some(libc::SIGINT), true, &b""[..]));
+    assert_eq!((outcome.signal, outcome.cancelled, &outcome.stdout[..]), (Some(libc::SIGINT), true, &b""[..]));
     assert_eq!(ended(&process).reason, Reason::Killed);
 }
 

@@ -55,7 +55,7 @@ function request(method, path, body) {
 }
 
 function connect() {
-  const url = `${api.replace('http', 'ws')}/v1/processes/${id}/terminal?since=${received}`
+  const url = `${api.replace('http', 'ws')}/v1/processes/${id}/terminal?cursor=${received}`
   // A page cannot set headers of a WebSocket, so the token is a subprotocol.
   socket = new WebSocket(url, ['nacre.terminal', `nacre.token.${encodeURIComponent(token)}`])
   socket.binaryType = 'arraybuffer'

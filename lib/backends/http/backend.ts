@@ -14,19 +14,19 @@ import type { Backend, FilesBackend, ProcessBackend } from '../../sandbox/backen
 import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
-import { Begun } from './begun.js'
 import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
 import { HttpFiles } from './files.js'
 import type { InputOrder } from './input-order.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
+import { Owned } from './owned.js'
 import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
 import { HttpProcess } from './process.js'
 import { RemoteRun, SILENT } from './remote-run.js'
 import type { Details } from './request.js'
 import { HttpService } from './service.js'
-import { Turns } from './session-order.js'
+import { SessionQueues } from './session-queues.js'
 import { HttpWorkspace } from './workspace.js'
 
 /** Why a sandbox is lost, for messages. */
@@ -45,18 +45,18 @@ export class HttpBackend implements Backend {
   readonly #connection: Connection
   readonly #name: string
   /** What this client has started there. */
-  readonly #begun: Begun
-  readonly #turns = new Turns()
+  readonly #owned: Owned
+  readonly #queues = new SessionQueues()
   #destroyed: Promise<void> | undefined
 
   constructor(plan: ClientPlan) {
     this.logger = plan.logger
     this.#name = plan.route.name
     this.#connection = new Connection(plan, (reason) => this.lossError(reason))
-    this.#begun = new Begun(this.#connection)
+    this.#owned = new Owned(this.#connection)
     this.jobs = new HttpJobs(this.#connection)
     this.workspace = new HttpWorkspace(this.#connection)
-    this.checkpoints = new HttpCheckpoints(this.#connection, this.#turns)
+    this.checkpoints = new HttpCheckpoints(this.#connection, this.#queues)
   }
 
   /** Sends one request, unless a callback, a signal or input needs the live run. */
@@ -70,14 +70,14 @@ export class HttpBackend implements Backend {
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    const turn = this.#turns.take(request.sessionId)
+    const slot = this.#queues.take(request.sessionId)
     const adopt = (process: endpoints.NamedProcess, input: InputOrder) => this.#adopt(process, input)
-    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, turn, adopt)
+    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, slot, adopt)
   }
 
   /** Keeps the process that a command has become. */
   #adopt(process: endpoints.NamedProcess, input?: InputOrder): HttpProcess {
-    return new HttpProcess(this.#connection, this.#begun.addProcess(process), false, input)
+    return new HttpProcess(this.#connection, this.#owned.addProcess(process), false, input)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -88,7 +88,7 @@ export class HttpBackend implements Backend {
     const { body, source } = planProcess(request)
     const launch = async () => {
       const call = this.#connection.call(endpoints.startProcess, { body })
-      const info = await this.#begun.starting(call.then((started) => this.#begun.addProcess(started)))
+      const info = await this.#owned.starting(call.then((started) => this.#owned.addProcess(started)))
       return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
     }
     return startProcess({ request, source, logger: this.logger, launch, introduce: processOf })
@@ -100,7 +100,7 @@ export class HttpBackend implements Backend {
     const launch = async () => {
       // The server kills a service whose client disconnects while it is being started.
       const asked = { body, signal, subject: 'the process' }
-      const info = this.#begun.addProcess(await this.#connection.call(endpoints.startService, asked))
+      const info = this.#owned.addProcess(await this.#connection.call(endpoints.startService, asked))
       return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
     const start = { request: process, source, logger: this.logger, launch, introduce: processOf }
@@ -113,9 +113,9 @@ export class HttpBackend implements Backend {
     return service
   }
 
-  async listProcesses({ status, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
-    if (status?.size === 0) return []
-    const query = { status: status && [...status].join(','), sessionId }
+  async listProcesses({ state, sessionId }: ProcessFilter): Promise<ProcessBackend[]> {
+    if (state?.size === 0) return []
+    const query = { state: state && [...state].join(','), sessionId }
     const { processes } = await this.#connection.call(endpoints.listProcesses, { query })
     return processes.map((info) => new HttpProcess(this.#connection, info))
   }
@@ -151,7 +151,7 @@ export class HttpBackend implements Backend {
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const body = encodeOptions(sessionOptions, values)
     const call = this.#connection.call(endpoints.createSession, { body })
-    const { id } = await this.#begun.starting(call.then((reply) => this.#begun.addSession(reply)))
+    const { id } = await this.#owned.starting(call.then((reply) => this.#owned.addSession(reply)))
     return id
   }
 
@@ -171,13 +171,13 @@ export class HttpBackend implements Backend {
   }
 
   async deleteSession(id: string): Promise<void> {
-    const turn = this.#turns.replace(id)
+    const slot = this.#queues.replace(id)
     try {
       await this.#connection.call(endpoints.deleteSession, { params: { sessionId: id } })
     } finally {
-      turn.end()
+      slot.end()
     }
-    this.#begun.sessions.delete(id)
+    this.#owned.sessions.delete(id)
   }
 
   async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
@@ -209,13 +209,13 @@ export class HttpBackend implements Backend {
         if (!isCode(error, ...codes)) throw error
       })
     try {
-      await this.#begun.settled()
-      const running = await this.#begun.runningProcesses()
+      await this.#owned.settled()
+      const running = await this.#owned.runningProcesses()
       await Promise.all([
         ...running.map((info) =>
           ignoring(new HttpProcess(this.#connection, info).kill(AS_STARTED), 'SANDBOX_DESTROYED'),
         ),
-        ...Array.from(this.#begun.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
+        ...Array.from(this.#owned.sessions, (id) => ignoring(this.deleteSession(id), 'SESSION_NOT_FOUND')),
       ])
     } finally {
       await this.#connection.close()
@@ -250,7 +250,7 @@ export class HttpBackend implements Backend {
   }
 
   #losses(sandbox: string, reason: LostSandbox['reason']): LostSandbox {
-    return { sandbox, reason, processes: this.#begun.processes, sessions: [...this.#begun.sessions] }
+    return { sandbox, reason, processes: this.#owned.processes, sessions: [...this.#owned.sessions] }
   }
 
   /** The error of calls after the loss. */
@@ -264,15 +264,15 @@ export class HttpBackend implements Backend {
   }
 
   async #inTurn<T>(sessionId: string, endpoint: endpoints.Endpoint<T>, details: Details): Promise<T> {
-    const turn = this.#turns.take(sessionId)
+    const slot = this.#queues.take(sessionId)
     try {
-      if (turn.begins !== undefined) await turn.begins
+      if (slot.begins !== undefined) await slot.begins
       return await this.#connection.call(endpoint, details)
     } catch (error) {
-      if (isCode(error, 'SESSION_DESTROYED', 'ROLLED_BACK')) turn.destroy(error)
+      if (isCode(error, 'SESSION_DESTROYED', 'ROLLED_BACK')) slot.destroy(error)
       throw error
     } finally {
-      turn.end()
+      slot.end()
     }
   }
 }

@@ -7,15 +7,15 @@ import * as endpoints from '../../protocol/endpoints.js'
 import type { CheckpointPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import type { Connection } from './connection.js'
-import type { Turns } from './session-order.js'
+import type { SessionQueues } from './session-queues.js'
 
 export class HttpCheckpoints implements CheckpointsBackend {
   readonly #connection: Connection
-  readonly #turns: Turns
+  readonly #queues: SessionQueues
 
-  constructor(connection: Connection, turns: Turns) {
+  constructor(connection: Connection, queues: SessionQueues) {
     this.#connection = connection
-    this.#turns = turns
+    this.#queues = queues
   }
 
   make(plan: CheckpointPlan): Promise<Checkpoint> {
@@ -42,13 +42,13 @@ export class HttpCheckpoints implements CheckpointsBackend {
   /** Rejects the commands that wait in this client, as the server rejects those that it has. */
   async rollBack(number: number): Promise<Rollback> {
     const done = await this.#connection.call(endpoints.rollBack, { params: { checkpointId: number } })
-    this.#turns.destroyAll(engineError('ROLLED_BACK', undefined))
+    this.#queues.destroyAll(engineError('ROLLED_BACK', undefined))
     return done
   }
 
   async undo(): Promise<Undo> {
     const done = await this.#connection.call(endpoints.undo)
-    this.#turns.destroyAll(engineError('ROLLED_BACK', undefined))
+    this.#queues.destroyAll(engineError('ROLLED_BACK', undefined))
     return done
   }
 }

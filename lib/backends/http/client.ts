@@ -1,6 +1,6 @@
 /** `SandboxClient`: the facade over a server. */
-import type { ClientOptions, SandboxClient as PublicSandboxClient, RemoteJobs } from '../../calls/client.js'
-import type { Capabilities } from '../../calls/index.js'
+import type { ClientOptions, SandboxClient as PublicSandboxClient } from '../../calls/client.js'
+import type { RemoteJobs } from '../../calls/index.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { Jobs } from '../../sandbox/jobs.js'
 import { HttpBackend } from './backend.js'
@@ -17,8 +17,8 @@ class BackendClient extends SandboxFacade implements PublicSandboxClient {
     this.jobs = new Jobs(backend.jobs)
   }
 
-  async capabilities(): Promise<Capabilities> {
-    return this.#backend.capabilities()
+  async close(): Promise<void> {
+    await this.#backend.leave()
   }
 }
 

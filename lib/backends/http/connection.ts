@@ -10,11 +10,11 @@ import { malformed } from '../../schema/reply.js'
 import { ByteBody } from './byte-body.js'
 import { CallLimits } from './call-limits.js'
 import { connectionError, isBusy, isOurs } from './failure.js'
-import { InstancePin } from './instance-pin.js'
+import { Generation } from './generation.js'
 import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
 import { PersistentCalls } from './persistent-calls.js'
-import { mayPass, repeated } from './repeat.js'
+import { isTransient, repeated } from './repeat.js'
 import { isFromServer, isOfEvents, readReply } from './reply.js'
 import { type Details, fetchOptions, queryOf, type Request, requestTo } from './request.js'
 import type { LossError, Route } from './route.js'
@@ -28,7 +28,7 @@ export class Connection {
   readonly #open = new Set<CallLimits>()
   readonly #sockets = new OpenSockets()
   readonly #route: Route
-  readonly #pin: InstancePin
+  readonly #generation: Generation
   readonly #persistent: PersistentCalls | undefined
   /** Calls with a number, which can be cancelled without breaking their connections. */
   readonly #numbered: PersistentCalls
@@ -40,7 +40,7 @@ export class Connection {
   constructor(plan: ClientPlan, lossError: LossError) {
     this.#plan = plan
     this.#route = plan.route
-    this.#pin = new InstancePin(plan.route)
+    this.#generation = new Generation(plan.route)
     this.#lossError = lossError
     this.#numbered = new PersistentCalls({
       reconnectTimeout: plan.resume ? plan.reconnectTimeout : 0,
@@ -64,7 +64,7 @@ export class Connection {
     await this.#withLimits({ path: '', signal, waits: true }, async (limits) => {
       await this.#persistent?.connect(limits.signal)
     })
-    return this.#pin.instance
+    return this.#generation.instance
   }
 
   /** The pending requests. */
@@ -106,7 +106,7 @@ export class Connection {
     this.check()
     const { url, headers } = await this.#route.target(new AbortController().signal)
     this.check()
-    const all = { ...this.#plan.headers, ...headers, ...this.#pin.headers }
+    const all = { ...this.#plan.headers, ...headers, ...this.#generation.headers }
     const socket = this.#route.socket(url + path + queryOf(query), all)
     if (socket === undefined) return undefined
     this.#route.used()
@@ -244,7 +244,7 @@ export class Connection {
       }
       const explain = async (error: unknown) => {
         const explained = this.#explain(error, request, limits)
-        return watchdog !== undefined && mayPass(explained) ? this.final(explained) : explained
+        return watchdog !== undefined && isTransient(explained) ? this.final(explained) : explained
       }
       return new ByteBody(response, stop, explain, () => {
         watchdog?.end()
@@ -264,7 +264,7 @@ export class Connection {
     try {
       const target = await limits.answer(Promise.resolve(this.#route.target(limits.signal)))
       if (!isFarewell) this.check()
-      const headers = { ...this.#plan.headers, ...target.headers, ...own, ...this.#pin.headers }
+      const headers = { ...this.#plan.headers, ...target.headers, ...own, ...this.#generation.headers }
       this.#route.used()
       const response = await limits.answer(
         this.#plan.fetch(
@@ -272,7 +272,7 @@ export class Connection {
           fetchOptions(request, headers, cut ?? limits.signal),
         ),
       )
-      if (!this.#pin.accepts(response)) this.lose('replaced')
+      if (!this.#generation.accepts(response)) this.lose('replaced')
       if (!isFarewell) this.check()
       if (isFromServer(response)) onOpen?.()
       return response

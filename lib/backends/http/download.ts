@@ -6,7 +6,7 @@ import type { ByteBody } from './byte-body.js'
 import type { Connection } from './connection.js'
 import { connectionError } from './failure.js'
 import { Reconnection } from './reconnection.js'
-import { mayPass } from './repeat.js'
+import { isTransient } from './repeat.js'
 import type { Request } from './request.js'
 
 export class Download {
@@ -100,7 +100,7 @@ export class Download {
   }
 
   #mayContinue(error: unknown): boolean {
-    return this.#connection.resumes && this.#version !== undefined && mayPass(error)
+    return this.#connection.resumes && this.#version !== undefined && isTransient(error)
   }
 
   /** Requests the rest. */

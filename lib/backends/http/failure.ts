@@ -111,7 +111,7 @@ function remedyOf(status: number): string {
 }
 
 /** Whether the same request may succeed a moment later: the server is unavailable, ends or is overloaded. */
-export function isPassing(error: unknown): boolean {
+export function isInterruption(error: unknown): boolean {
   if (error instanceof AbortError || isCode(error, 'CONNECTION_FAILED', 'SANDBOX_DESTROYED')) return true
   return isBusy(error)
 }

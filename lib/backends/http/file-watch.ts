@@ -10,7 +10,7 @@ import type { FileEvent } from '../../calls/index.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
 import { Reconnection } from './reconnection.js'
-import { mayPass } from './repeat.js'
+import { isTransient } from './repeat.js'
 import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
@@ -66,7 +66,7 @@ export class FileWatch extends Steps<FileEvent> {
       try {
         return await this.#read()
       } catch (error) {
-        if (!this.#connection.resumes || this.#stop.signal.aborted || !mayPass(error)) throw error
+        if (!this.#connection.resumes || this.#stop.signal.aborted || !isTransient(error)) throw error
         await reconnection.wait(error, this.#stop.signal)
         this.#first = this.#restart()
       }

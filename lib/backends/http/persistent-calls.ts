@@ -9,10 +9,10 @@ import { AbortError } from '../../base/errors.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import { MOST_KEEP_MS } from '../../protocol/keep.js'
 import type { CallLimits } from './call-limits.js'
-import { Caller, type Ticket } from './caller.js'
 import { connectionError, refusalCode } from './failure.js'
+import { type IdempotencyKey, IdempotentCaller } from './idempotent-caller.js'
 import { Persistence } from './persistence.js'
-import { mayPass } from './repeat.js'
+import { isTransient } from './repeat.js'
 import type { Details, Request } from './request.js'
 import type { ServerEvent } from './sse.js'
 
@@ -44,13 +44,13 @@ export interface Attempts {
 
 export class PersistentCalls {
   readonly #attempts: Attempts
-  readonly #caller: Caller
+  readonly #caller: IdempotentCaller
 
   constructor(attempts: Attempts) {
     const { sandbox } = attempts
     this.#attempts = attempts
     const keep = Math.min(attempts.reconnectTimeout + KEEP_MARGIN_MS, MOST_KEEP_MS)
-    this.#caller = new Caller(async () => {
+    this.#caller = new IdempotentCaller(async () => {
       const { callerId } = await attempts.once(endpoints.registerCaller, { body: { keep, sandbox } })
       return callerId
     })
@@ -75,12 +75,12 @@ export class PersistentCalls {
     const onOpen = () => persistence.contact()
     const { cancel, subject } = request
     const ignore = onAbort(cancel, () => {
-      if (call.ticket !== undefined) this.#cancel(call.ticket).catch(() => limits.stop())
+      if (call.key !== undefined) this.#cancel(call.key).catch(() => limits.stop())
     })
     try {
       for (;;) {
         try {
-          const isNew = call.ticket === undefined
+          const isNew = call.key === undefined
           const headers = await call.headers(request, cancel ?? limits.signal)
           if (isNew) refuseAborted(cancel)
           const reply = await attempt({ ...request, headers, onOpen })
@@ -153,35 +153,35 @@ export class PersistentCalls {
   /** Waits before the next attempt. Throws what ends the call. */
   async #wait(error: unknown, persistence: Persistence, stop: AbortSignal, isLast: boolean): Promise<void> {
     if (stop.aborted) this.#attempts.check()
-    if (stop.aborted || !mayPass(error)) throw error
+    if (stop.aborted || !isTransient(error)) throw error
     if (isLast || !(await persistence.next(stop))) throw await this.#attempts.final(error)
   }
 
   /** Acknowledges the reply, or cancels the call. */
-  #settle({ ticket, isAnswered }: Call): void {
-    if (ticket === undefined) return
-    if (isAnswered) this.#caller.received(ticket)
-    else this.#cancel(ticket).catch(() => {})
+  #settle({ key, isAnswered }: Call): void {
+    if (key === undefined) return
+    if (isAnswered) this.#caller.received(key)
+    else this.#cancel(key).catch(() => {})
   }
 
-  async #cancel({ callerId, number }: Ticket): Promise<void> {
+  async #cancel({ callerId, number }: IdempotencyKey): Promise<void> {
     const signal = AbortSignal.timeout(CANCEL_MS)
     await this.#attempts.once(endpoints.cancelCall, { params: { callerId, number }, signal })
   }
 }
 
-/** One call, whose requests all have the same ticket. */
+/** One call, whose requests all have the same key. */
 class Call {
-  readonly #caller: Caller
+  readonly #caller: IdempotentCaller
   readonly #isRead: boolean
-  /** Of this ticket. */
+  /** Of this key. */
   #requests = 0
   #isRenewed = false
-  ticket: Ticket | undefined
+  key: IdempotencyKey | undefined
   isAnswered = false
 
-  /** `isRead`: its requests need no ticket. */
-  constructor(caller: Caller, isRead: boolean) {
+  /** `isRead`: its requests need no key. */
+  constructor(caller: IdempotentCaller, isRead: boolean) {
     this.#caller = caller
     this.#isRead = isRead
   }
@@ -189,18 +189,18 @@ class Call {
   /** The headers of the next request. */
   async headers({ headers }: Request, stop: AbortSignal): Promise<Record<string, string>> {
     if (this.#isRead) return { ...headers }
-    if (this.ticket === undefined) {
-      this.ticket = await abortable(this.#caller.ticket(), stop)
+    if (this.key === undefined) {
+      this.key = await abortable(this.#caller.nextKey(), stop)
     }
     this.#requests++
-    return { ...headers, ...this.#caller.headers(this.ticket) }
+    return { ...headers, ...this.#caller.headers(this.key) }
   }
 
-  /** Whether the call can begin again as another caller's: the server has refused the only request of this ticket. */
+  /** Whether the call can begin again as another caller's: the server has refused the only request of this key. */
   mayRenew(error: unknown): boolean {
     if (refusalCode(error) !== 'CALLER_NOT_FOUND' || this.#requests !== 1 || this.#isRenewed) return false
-    this.#caller.forget(this.ticket?.callerId)
-    this.ticket = undefined
+    this.#caller.forget(this.key?.callerId)
+    this.key = undefined
     this.#requests = 0
     this.#isRenewed = true
     return true
@@ -219,7 +219,7 @@ function endOfServer({ path }: Request, cause?: unknown): Error {
 
 /** Whether an error is the reply of the server to the call. */
 function isAnswer(error: unknown): boolean {
-  return !mayPass(error) && (error as { code?: unknown } | null)?.code !== 'ABORT_ERR'
+  return !isTransient(error) && (error as { code?: unknown } | null)?.code !== 'ABORT_ERR'
 }
 
 /** An upload is repeated only when it writes the same again. */

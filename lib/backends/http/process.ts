@@ -95,8 +95,8 @@ export class HttpProcess implements ProcessBackend {
       this.#info = process
       return exit
     } catch (error) {
-      const { endTime, exitCode, signal, reason } = this.#info
-      if (endTime !== null && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
+      const { endedAt, exitCode, signal, reason } = this.#info
+      if (endedAt !== null && isCode(error, 'PROCESS_NOT_FOUND')) return { exitCode, signal, reason }
       throw error
     }
   }
@@ -123,17 +123,17 @@ export class HttpProcess implements ProcessBackend {
 
   /** `pid`: of the process whose output it is, where a service can have another one by then. */
   #output(
-    { since, follow, signal, encoding }: LogStreamPlan,
+    { cursor: start, follow, signal, encoding }: LogStreamPlan,
     pid?: number,
   ): ResumingStream<LogEvent<Encoding>> {
     return new ResumingStream<LogEvent<Encoding>>(this.#connection, {
-      cursor: since,
+      cursor: start,
       signal,
       subject: 'reading the log',
       request: (cursor) => ({
         method: 'GET',
         path: this.path('output'),
-        query: { since: cursor, follow, encoding, pid },
+        query: { cursor, follow, encoding, pid },
       }),
       value(data) {
         const event = logEvent.decode(data, encoding)
@@ -143,13 +143,13 @@ export class HttpProcess implements ProcessBackend {
   }
 
   watch(wantsOutput: boolean): AsyncIterable<LogEvent> {
-    const since = wantsOutput ? 0 : Number.MAX_SAFE_INTEGER
-    const plan = { since, follow: true, signal: undefined, encoding: 'utf8' } as const
+    const cursor = wantsOutput ? 0 : Number.MAX_SAFE_INTEGER
+    const plan = { cursor, follow: true, signal: undefined, encoding: 'utf8' } as const
     return this.#output(plan, this.#info.pid) as AsyncIterable<LogEvent>
   }
 
-  async waitForLog({ pattern, since, timeout, signal }: LogPlan): Promise<LogMatch> {
-    const body = { pattern: patternBody(pattern), since, timeout }
+  async waitForLog({ pattern, cursor, timeout, signal }: LogPlan): Promise<LogMatch> {
+    const body = { pattern: patternBody(pattern), cursor, timeout }
     const { line } = await this.#call(endpoints.waitForLog, { body, signal })
     return pattern.find(line) ?? { line }
   }

@@ -26,7 +26,7 @@ import { InputOrder } from './input-order.js'
 import { piecesOf, type Sendable, traceHeaders } from './plan.js'
 import type { HttpProcess } from './process.js'
 import type { Details } from './request.js'
-import type { Turn } from './session-order.js'
+import type { Slot } from './session-queues.js'
 import type { ServerEvent } from './sse.js'
 
 /** Pieces that may wait for the consumer. Beyond that the connection is not read, and at last the command blocks. */
@@ -46,7 +46,7 @@ export class RemoteRun implements StreamRun {
   readonly #request: ExecRequest
   readonly #sendable: Sendable
   readonly #observer: RunObserver
-  readonly #turn: Turn
+  readonly #slot: Slot
   readonly #adopt: (process: endpoints.NamedProcess, input: InputOrder) => HttpProcess
   readonly #input = new InputOrder()
   /** The process that the command has become. */
@@ -81,7 +81,7 @@ export class RemoteRun implements StreamRun {
     request: ExecRequest,
     sendable: Sendable,
     observer: RunObserver,
-    turn: Turn,
+    slot: Slot,
     adopt: (process: endpoints.NamedProcess, input: InputOrder) => HttpProcess,
   ) {
     this.#adopt = adopt
@@ -90,7 +90,7 @@ export class RemoteRun implements StreamRun {
     this.#credit = request.bounds?.window ?? WINDOW
     this.#sendable = sendable
     this.#observer = observer
-    this.#turn = turn
+    this.#slot = slot
     this.#id = new Promise((resolve, reject) => {
       this.#resolveId = resolve
       this.#rejectId = reject
@@ -124,9 +124,9 @@ export class RemoteRun implements StreamRun {
   /** Whether a run that has ended was ended early. */
   async #wasKilled(): Promise<boolean> {
     try {
-      return (await this.outcome).isCanceled
+      return (await this.outcome).cancelled
     } catch (error) {
-      return (error as { result?: Result }).result?.isCanceled ?? false
+      return (error as { result?: Result }).result?.cancelled ?? false
     }
   }
 
@@ -210,21 +210,21 @@ export class RemoteRun implements StreamRun {
         closeInput: () => void this.#give({ end: true }).catch((error) => this.#fail(error)),
         fail: (error) => this.#fail(error),
       })
-      if (this.#turn.begins !== undefined) {
-        await abortable(orAborted(this.#turn.begins, this.#dropped.signal), signal)
+      if (this.#slot.begins !== undefined) {
+        await abortable(orAborted(this.#slot.begins, this.#dropped.signal), signal)
         if (this.#dropped.signal.aborted) return this.#killedBefore()
       }
       this.#isSent = true
       return await this.#follow()
     } catch (error) {
-      if (isCode(error, 'SESSION_DESTROYED', 'ROLLED_BACK')) this.#turn.destroy(error)
+      if (isCode(error, 'SESSION_DESTROYED', 'ROLLED_BACK')) this.#slot.destroy(error)
       if (!this.#cut.signal.aborted) throw error
       if (this.#thrown !== undefined) throw this.#thrown.value
       throw signal?.aborted ? new AbortError(signal.reason) : error
     } finally {
       this.#isOver = true
       clearTimeout(this.#late)
-      this.#turn.end()
+      this.#slot.end()
       this.#release()
       if (!this.#isDetached) feed?.close()
       this.#rejectId(connectionError('the run is over'))
@@ -238,7 +238,7 @@ export class RemoteRun implements StreamRun {
     const result: Result = {
       ...{ success: false, exitCode: null, signal: null, stdout: none, stderr: none, all: none },
       ...{ command: shown, sessionId, cwd: values.cwd ?? '', duration: 0 },
-      ...{ timestamp: new Date().toISOString(), timedOut: false, isCanceled: true },
+      ...{ startedAt: new Date(), timedOut: false, cancelled: true },
       ...{ truncated: null, truncatedAt: null, sessionRestarted: false, denials: [] },
     }
     this.#notify(() => this.#observer.end())
@@ -275,7 +275,7 @@ export class RemoteRun implements StreamRun {
       case 'run':
         this.#isAnnounced = true
         this.#resolveId(data.runId)
-        this.#turn.end()
+        this.#slot.end()
         return undefined
       case 'start':
         this.#notify(() => this.#observer.start(data.pid))

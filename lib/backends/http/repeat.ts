@@ -19,7 +19,7 @@ function isRepeatable({ method, isIdempotent }: Request): boolean {
 }
 
 /** Whether the connection failed, or the server or a proxy before it cannot answer at the moment. */
-export function mayPass(error: unknown): boolean {
+export function isTransient(error: unknown): boolean {
   if (!isCode(error, 'CONNECTION_FAILED')) return isBusy(error)
   const { status } = (error.cause ?? {}) as { status?: unknown }
   return typeof status !== 'number' || UNAVAILABLE.has(status)
@@ -44,7 +44,8 @@ export async function repeated<T>(
     } catch (error) {
       if (failures > 0 && isDeleted(request, error)) return {} as T
       const wait = PAUSES_MS[failures]
-      if (wait === undefined || !limits.allows(wait) || !isRepeatable(request) || !mayPass(error)) throw error
+      if (wait === undefined || !limits.allows(wait) || !isRepeatable(request) || !isTransient(error))
+        throw error
       await pause(wait, limits.signal)
     }
   }

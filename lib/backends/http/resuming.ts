@@ -6,7 +6,7 @@ import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError } from '../../base/errors.js'
 import { Steps } from '../../base/steps.js'
 import type { Connection } from './connection.js'
-import { connectionError, errorOf, isEnvelope, isPassing } from './failure.js'
+import { connectionError, errorOf, isEnvelope, isInterruption } from './failure.js'
 import { Reconnection } from './reconnection.js'
 import type { Request } from './request.js'
 import type { ServerEvent } from './sse.js'
@@ -73,7 +73,7 @@ export class ResumingStream<T> extends Steps<T> {
         return await this.#read(onOpen)
       } catch (error) {
         this.#events = undefined
-        if (this.#stop.signal.aborted || !isPassing(error)) throw error
+        if (this.#stop.signal.aborted || !isInterruption(error)) throw error
         this.#connection.check()
         await reconnection.wait(error, this.#stop.signal)
       }

@@ -15,7 +15,7 @@ import { Bytes } from './collected.js'
 import type { Connection } from './connection.js'
 import { Download } from './download.js'
 import { Reconnection } from './reconnection.js'
-import { mayPass } from './repeat.js'
+import { isTransient } from './repeat.js'
 import type { Request } from './request.js'
 
 const WHOLE = { start: 0, end: Number.POSITIVE_INFINITY }
@@ -48,7 +48,7 @@ export class HttpWorkspace implements WorkspaceBackend {
       try {
         return await this.#patch(request)
       } catch (error) {
-        if (!this.#connection.resumes || !mayPass(error)) throw error
+        if (!this.#connection.resumes || !isTransient(error)) throw error
         await reconnection.wait(error, plan.signal ?? new AbortController().signal)
       }
     }

@@ -72,5 +72,5 @@ function first(points: NativePoint[] | undefined): Checkpoint {
 }
 
 function publicCheckpoint({ number, name, createdAt, sessions }: NativePoint): Checkpoint {
-  return { id: String(number), name: name ?? null, createdAt: new Date(createdAt).toISOString(), sessions }
+  return { id: String(number), name: name ?? null, createdAt: new Date(createdAt), sessions }
 }

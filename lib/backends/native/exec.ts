@@ -47,7 +47,7 @@ export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver, ad
       if (begun === undefined) return false
       begun.run.kill(signal)
       const { result } = await begun.run.ended
-      return result?.isCanceled ?? false
+      return result?.cancelled ?? false
     },
     async write(data) {
       if (begun === undefined) throw engineError('INPUT_CLOSED', 'the command could not be started')

@@ -8,7 +8,6 @@ import { defineLazily } from '../../base/lazy.js'
 import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
-import { isoTime } from '../../base/time.js'
 import type { NativeResult } from '../../boundary/index.js'
 import type { Encoding, ExecResult, Output } from '../../calls/index.js'
 import type { RunEnd } from './engine-run.js'
@@ -54,7 +53,7 @@ function chooseFailure(
       `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${by}`,
     )
   }
-  const isAborted = end.process === undefined ? result.isCanceled && !end.killed : plan.signal?.aborted
+  const isAborted = end.process === undefined ? result.cancelled && !end.killed : plan.signal?.aborted
   if (isAborted) {
     if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
     const text = failureText(result, 'was aborted')
@@ -64,9 +63,9 @@ function chooseFailure(
   return plan.check && !result.success ? fail('COMMAND_FAILED', describeEnding(result)) : undefined
 }
 
-function describeEnding({ signal, exitCode, isCanceled }: AnyResult): string {
+function describeEnding({ signal, exitCode, cancelled }: AnyResult): string {
   if (signal !== null) return `was ended by ${signal}`
-  return isCanceled ? 'was killed before it started,' : `ended with exit code ${exitCode}`
+  return cancelled ? 'was killed before it started,' : `ended with exit code ${exitCode}`
 }
 
 /** Whether the command ran. A command that was cancelled in the queue has no start time. */
@@ -84,9 +83,9 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
   const stderr = isUndecoded(native.stderr, encoding) ? await decodeKept(native.stderr, err) : native.stderr
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
-  const { timedOut = false, isCanceled = false, outputLimited = false, sessionRestarted = false } = native
+  const { timedOut = false, cancelled = false, outputLimited = false, sessionRestarted = false } = native
   const result: AnyResult = {
-    success: exitCode === 0 && !timedOut && !isCanceled && !outputLimited,
+    success: exitCode === 0 && !timedOut && !cancelled && !outputLimited,
     exitCode,
     signal: native.signal === undefined ? null : signalName(native.signal),
     stdout: strip(stdout),
@@ -95,9 +94,9 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
     sessionId,
     cwd: native.cwd,
     duration: native.duration,
-    timestamp: isoTime(native.startedAt || Date.now()),
+    startedAt: new Date(native.startedAt || Date.now()),
     timedOut,
-    isCanceled,
+    cancelled,
     ...truncation(out, err),
     sessionRestarted,
     ...(native.lostState && { lostState: native.lostState }),

@@ -1,6 +1,6 @@
 /** `Sandbox`: the facade on this process's engine. */
 
-import type { Capabilities, Sandbox as PublicSandbox, SandboxOptions } from '../../calls/index.js'
+import type { Sandbox as PublicSandbox, SandboxOptions } from '../../calls/index.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { RootedJobs } from '../../sandbox/jobs.js'
 import { NativeBackend } from './backend.js'
@@ -9,16 +9,10 @@ import { planSandbox, type SandboxPlan } from './plan/sandbox.js'
 /** A sandbox on an existing backend. */
 class BackendSandbox extends SandboxFacade implements PublicSandbox {
   readonly jobs: RootedJobs
-  readonly #backend: NativeBackend
 
   constructor(backend: NativeBackend, { config }: SandboxPlan) {
     super(backend)
-    this.#backend = backend
     this.jobs = new RootedJobs(backend.jobs, config.jobsRoot)
-  }
-
-  capabilities(): Capabilities {
-    return this.#backend.capabilities()
   }
 }
 

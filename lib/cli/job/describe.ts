@@ -13,11 +13,11 @@ type Colors = ReturnType<typeof colorsOf>
 const MOST_CHARACTERS = 60
 
 /** A job on a line of standard output: its id, its start, its state, and its name or command. */
-export function describeJob({ jobId, createdAt, status, processName, command }: JobInfo): string {
+export function describeJob({ jobId, startedAt, status, processName, command }: JobInfo): string {
   const colors = colorsOf(process.stdout)
   const text = processName ?? (command ?? '').replace(/\s+/g, ' ')
   const short = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
-  const start = colors.dim(createdAt?.toISOString() ?? '-')
+  const start = colors.dim(startedAt?.toISOString() ?? '-')
   return [jobId, start, describeStatus(status, colors), short].join('  ')
 }
 

@@ -13,7 +13,7 @@ import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
   follow?: boolean
-  since?: number
+  cursor?: number
 }
 
 export function addLogs(job: Command, finish: Finish): void {
@@ -21,15 +21,15 @@ export function addLogs(job: Command, finish: Finish): void {
     .description('print the output of a job')
     .argument('<id>')
     .option('-f, --follow', 'continue until the job ends, and exit with its code')
-    .option('--since <bytes>', 'skip this many bytes', byteOffset)
+    .option('--cursor <bytes>', 'skip this many bytes', byteOffset)
     .action(async (id: string, options: Options) => {
       finish(await useJobs(options, (jobs) => (options.follow ? follow : readAll)(jobs, id, options)))
     })
 }
 
-function follow(jobs: Jobs, id: string, { since, json }: Options): Promise<number> {
+function follow(jobs: Jobs, id: string, { cursor, json }: Options): Promise<number> {
   return followUntilSignal(id, async (signal) => {
-    for await (const piece of jobs.follow(id, since, { encoding: 'buffer', signal })) {
+    for await (const piece of jobs.follow(id, cursor, { encoding: 'buffer', signal })) {
       if (!(await show(piece, json))) return NOBODY_READS
     }
     return exitCodeOfJob(await jobs.status(id))
@@ -37,8 +37,8 @@ function follow(jobs: Jobs, id: string, { since, json }: Options): Promise<numbe
 }
 
 /** The output so far. */
-async function readAll(jobs: Jobs, id: string, { since = 0, json }: Options): Promise<number> {
-  for (let cursor = since; ; ) {
+async function readAll(jobs: Jobs, id: string, { cursor: start = 0, json }: Options): Promise<number> {
+  for (let cursor = start; ; ) {
     const piece = await jobs.read(id, cursor, { encoding: 'buffer' })
     if (piece.bytesFetched === 0) return 0
     if (!(await show(piece, json))) return NOBODY_READS

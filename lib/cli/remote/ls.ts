@@ -38,7 +38,7 @@ const LETTERS: Record<FileInfo['type'], string> = { file: '-', directory: 'd', s
 function longLine(file: FileInfo): string {
   const mode = (file.mode & 0o7777).toString(8).padStart(4, '0')
   const size = String(file.size).padStart(12)
-  return `${LETTERS[file.type]} ${mode} ${size} ${file.modified.toISOString()} ${shown(file)}`
+  return `${LETTERS[file.type]} ${mode} ${size} ${file.modifiedAt.toISOString()} ${shown(file)}`
 }
 
 /** One line whatever the name holds. */

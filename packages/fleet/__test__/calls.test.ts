@@ -5,8 +5,8 @@ import { SandboxClient } from 'nacre/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { until } from '../../../__test__/helpers/until.js'
-import { begun } from './cluster/begun.js'
 import { Cluster } from './cluster/cluster.js'
+import { begun } from './cluster/owned.js'
 import { PORT, TOKEN } from './cluster/pods.js'
 
 let cluster: Cluster

@@ -90,7 +90,7 @@ async function cycle(cluster: Cluster, fleet: SandboxFleet, random: Random, coun
     isLost = true
   }
   await ending
-  if (random.next() < 0.5) await sandbox.delete()
+  if (random.next() < 0.5) await sandbox.destroy()
   else await fleet.delete(sandbox.id)
   expect(cluster.claims()).not.toContain(sandbox.id)
   if (isLost) counts.lost++

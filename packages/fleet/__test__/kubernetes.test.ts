@@ -45,7 +45,7 @@ describe('create', () => {
       lifecycle: { shutdownPolicy: 'Delete' },
       additionalPodMetadata: { labels: { team: 'a' } },
     })
-    await sandbox.delete()
+    await sandbox.destroy()
     expect(cluster.claims()).toEqual([])
     expect(await rejectionOf(sandbox.client.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
   })
@@ -201,7 +201,7 @@ describe('get, list and delete', () => {
     const sandbox = await fleet.create()
     let deletions = 0
     cluster.api.fault = (method) => (method === 'DELETE' && deletions++ === 0 ? 'lose-reply' : undefined)
-    await sandbox.delete()
+    await sandbox.destroy()
     expect(deletions).toBe(2)
     expect(cluster.claims()).toEqual([])
   })

@@ -4,9 +4,9 @@ import type { SandboxClient } from 'nacre/client'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { until } from '../../../__test__/helpers/until.js'
-import { begun } from './cluster/begun.js'
 import { Cluster } from './cluster/cluster.js'
 import { CLAIMS } from './cluster/controller.js'
+import { begun } from './cluster/owned.js'
 
 let cluster: Cluster
 let fleet: SandboxFleet

@@ -120,7 +120,7 @@ describe('a job', () => {
       expect(job.result?.jobId).toMatch(/^again\.3\.[0-9a-f]{8}$/)
       for (const attempt of [1, 2, 3])
         expect((await outputOf(queue, 'again', { attempt })).toString()).toBe(`try ${attempt}\n`)
-      expect((job.finishedAt?.getTime() ?? 0) - job.createdAt.getTime()).toBeGreaterThanOrEqual(600)
+      expect((job.endedAt?.getTime() ?? 0) - job.createdAt.getTime()).toBeGreaterThanOrEqual(600)
       expect(readFileSync(`${base}/tries`, 'utf8')).toBe('x\nx\nx\n')
     }))
 

@@ -101,7 +101,7 @@ export class Attempt {
       } catch (error) {
         if (isCode(error, 'JOB_ALREADY_EXISTS')) {
           if (await this.#isOwn(await this.#repeat(() => jobs.attach(this.jobId)))) return undefined
-        } else if (!mayPass(error)) {
+        } else if (!isTransient(error)) {
           return this.#refused(error)
         }
         await pause(RETRY_MS, stop)
@@ -182,7 +182,7 @@ export class Attempt {
       try {
         return await call()
       } catch (error) {
-        if (!mayPass(error)) throw error
+        if (!isTransient(error)) throw error
         await pause(RETRY_MS, stop)
       }
     }
@@ -190,6 +190,6 @@ export class Attempt {
 }
 
 /** Whether the same call may succeed a moment later. */
-function mayPass(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   return isCode(error, 'CONNECTION_FAILED') || isBusy(error)
 }

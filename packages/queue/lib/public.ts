@@ -138,8 +138,8 @@ export interface QueueJob {
   failedReason: string | null
   createdAt: Date
   /** When the last attempt began. */
-  processedAt: Date | null
-  finishedAt: Date | null
+  startedAt: Date | null
+  endedAt: Date | null
 }
 
 /** Options of {@link JobQueue.wait}. */

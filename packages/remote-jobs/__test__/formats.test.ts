@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { createSandboxJobs } from '@nacre/remote-jobs'
+import { createRemoteJobs } from '@nacre/remote-jobs'
 import { type Jobs, Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
 import { closedGate, type JobPlace, UNKNOWN, untilPrinted, withJobs } from '../../../__test__/helpers/jobs.js'
@@ -17,7 +17,7 @@ function onOneRoot(test: (place: JobPlace & { remote: Jobs }) => Promise<void>):
   return withJobs(async (place) => {
     const [shell] = shells
     if (shell === undefined) throw new Error('no shell')
-    const remote = createSandboxJobs(standIn(shell, place.tag), { jobsRoot: place.root, cwd: '/tmp' })
+    const remote = createRemoteJobs(standIn(shell, place.tag), { jobsRoot: place.root, cwd: '/tmp' })
     await test({ ...place, remote })
     for (const name of proc.entries(place.root)) expect(name).not.toMatch(/^@(new|part|gone)/)
   })
@@ -77,7 +77,7 @@ it('each side ends a job of the other with a shorter grace time than that of its
     const { sandbox, root, tag } = place
     const patient = { forceKillAfterDelay: 2_000_000 }
     const native = new Sandbox({ jobsRoot: root, cwd: '/tmp', env: { NACRE_TEST_TAG: tag }, ...patient })
-    const remote = createSandboxJobs(standIn(shells[0] as (typeof shells)[0], tag), {
+    const remote = createRemoteJobs(standIn(shells[0] as (typeof shells)[0], tag), {
       jobsRoot: root,
       cwd: '/tmp',
       ...patient,

@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync } f
 import os from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createSandboxJobs, type JobsBackend, type SandboxJobsOptions } from '@nacre/remote-jobs'
+import { type CommandBackend, createRemoteJobs, type RemoteJobsOptions } from '@nacre/remote-jobs'
 import type { Jobs } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
@@ -22,11 +22,11 @@ export interface RemoteShell {
 
 export interface RemotePlace {
   jobs: Jobs
-  backend: JobsBackend
+  backend: CommandBackend
   root: string
   tag: string
   /** Other jobs in the same directory. */
-  again(options?: SandboxJobsOptions): Jobs
+  again(options?: RemoteJobsOptions): Jobs
   /** The running calls. */
   calls: Set<ChildProcess>
 }
@@ -109,15 +109,15 @@ let places = 0
 export async function withRemoteJobs(
   shell: RemoteShell,
   test: (place: RemotePlace) => Promise<void>,
-  options: SandboxJobsOptions = {},
+  options: RemoteJobsOptions = {},
 ): Promise<void> {
   const tag = `nacre-remote-${process.pid}-${++places}`
   const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
   const root = path.join(base, "jobs and 'more'")
   const calls = new Set<ChildProcess>()
   const backend = standIn(shell, tag, calls)
-  const again = (more: SandboxJobsOptions = {}) =>
-    createSandboxJobs(backend, { jobsRoot: root, cwd: '/tmp', maxPollInterval: 200, ...options, ...more })
+  const again = (more: RemoteJobsOptions = {}) =>
+    createRemoteJobs(backend, { jobsRoot: root, cwd: '/tmp', maxPollInterval: 200, ...options, ...more })
   const jobs = again()
   try {
     await test({ jobs, backend, root, tag, again, calls })
@@ -147,7 +147,7 @@ export function itRemotely(
   it(name, () => withRemoteJobs(shell, test), timeout)
 }
 
-export function standIn(shell: RemoteShell, tag: string, calls = new Set<ChildProcess>()): JobsBackend {
+export function standIn(shell: RemoteShell, tag: string, calls = new Set<ChildProcess>()): CommandBackend {
   return {
     process: {
       async executeCommand(command) {

@@ -1,6 +1,6 @@
 /** What remote jobs refuse, and backends that fail: clear errors, nothing runs, nothing is left. */
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
-import { createSandboxJobs, type JobsBackend } from '@nacre/remote-jobs'
+import { type CommandBackend, createRemoteJobs } from '@nacre/remote-jobs'
 import { type JobStartOptions, OptionError } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf, thrownBy } from '../../../__test__/helpers/thrown.js'
@@ -12,11 +12,11 @@ function withJobs(test: (place: RemotePlace) => Promise<void>): Promise<void> {
   return withRemoteJobs(shell, test)
 }
 
-const never: JobsBackend = {
+const never: CommandBackend = {
   process: { executeCommand: () => Promise.reject(new Error('this must not be called')) },
 }
 
-describe('createSandboxJobs refuses', () => {
+describe('createRemoteJobs refuses', () => {
   const bad: Array<[string, unknown, unknown, RegExp]> = [
     ['no backend', undefined, {}, /^backend must have the method process\.executeCommand/],
     ['a backend that can do nothing', { process: {} }, {}, /^backend must have/],
@@ -29,7 +29,7 @@ describe('createSandboxJobs refuses', () => {
   ]
   for (const [name, backend, options, message] of bad) {
     it(name, () => {
-      const error = thrownBy(() => createSandboxJobs(backend as never, options as never)) as OptionError
+      const error = thrownBy(() => createRemoteJobs(backend as never, options as never)) as OptionError
       expect(error).toBeInstanceOf(OptionError)
       expect(error.message).toMatch(message)
     })
@@ -47,7 +47,7 @@ describe('without asking the backend, start refuses', () => {
   ]
   for (const [name, options, code] of bad) {
     it(name, async () =>
-      expect(await rejectionOf(createSandboxJobs(never).start(options as JobStartOptions))).toMatchObject({
+      expect(await rejectionOf(createRemoteJobs(never).start(options as JobStartOptions))).toMatchObject({
         code,
       }),
     )
@@ -88,10 +88,10 @@ it('a root that cannot be created, or belongs to another user, is not used', () 
 
 describe('a backend', () => {
   it('that fails is an ENGINE_ERROR with its cause', async () => {
-    const error = await rejectionOf(createSandboxJobs(never).list())
+    const error = await rejectionOf(createRemoteJobs(never).list())
     expect(error).toMatchObject({ code: 'ENGINE_ERROR', cause: { message: 'this must not be called' } })
     const mute = { process: { executeCommand: async () => ({ exitCode: 1, result: 'sh: not found' }) } }
-    const reply = await rejectionOf(createSandboxJobs(mute).list())
+    const reply = await rejectionOf(createRemoteJobs(mute).list())
     expect(reply).toMatchObject({ code: 'ENGINE_ERROR' })
     expect(reply.message).toContain('sh: not found')
   })
@@ -99,7 +99,7 @@ describe('a backend', () => {
   it('may greet, end lines with CRLF, and print its times: only the text between the marks counts', () =>
     withJobs(async ({ backend, root }) => {
       const timeouts: unknown[] = []
-      const chatty: JobsBackend = {
+      const chatty: CommandBackend = {
         process: {
           async executeCommand(command, cwd, env, timeout) {
             expect([cwd, env]).toEqual([undefined, undefined])
@@ -109,7 +109,7 @@ describe('a backend', () => {
           },
         },
       }
-      const jobs = createSandboxJobs(chatty, { jobsRoot: root, callTimeout: 1500 })
+      const jobs = createRemoteJobs(chatty, { jobsRoot: root, callTimeout: 1500 })
       const job = await jobs.start({ command: 'echo hi' })
       await jobs.wait(job)
       expect((await jobs.read(job)).raw).toBe('hi\n')
@@ -119,7 +119,7 @@ describe('a backend', () => {
   it('is asked with plain words, whatever a job holds, and none is long', () =>
     withJobs(async ({ backend, root }) => {
       const seen: string[] = []
-      const watched: JobsBackend = {
+      const watched: CommandBackend = {
         process: {
           executeCommand(command) {
             seen.push(command)
@@ -127,7 +127,7 @@ describe('a backend', () => {
           },
         },
       }
-      const jobs = createSandboxJobs(watched, { jobsRoot: root })
+      const jobs = createRemoteJobs(watched, { jobsRoot: root })
       const job = await jobs.start({ command: `echo "it's"; : ${'é'.repeat(100_000)}`, env: { A: "'; x" } })
       await jobs.wait(job)
       expect((await jobs.read(job)).raw).toBe("it's\n")
@@ -147,7 +147,7 @@ it('the script is uploaded once, and again after it was removed', () =>
     let calls = 0
     if (shell === undefined) return
     const backend = standIn(shell, tag)
-    const counted = createSandboxJobs(
+    const counted = createRemoteJobs(
       {
         process: {
           executeCommand(command) {

@@ -1,3 +1,3 @@
 /** What `@nacre/remote-jobs` exports. The public types are in `public.ts`. */
 
-export { createSandboxJobs } from './jobs.js'
+export { createRemoteJobs } from './jobs.js'

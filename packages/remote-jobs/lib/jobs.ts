@@ -1,5 +1,5 @@
 /**
- * `createSandboxJobs`: durable jobs in a sandbox that can only run a command and return its output.
+ * `createRemoteJobs`: durable jobs in a sandbox that can only run a command and return its output.
  *
  * The same API and the same directories as `sandbox.jobs`, written by a supervisor that is a shell script. Nothing is kept
  * in memory and no connection is held: every method makes a few calls that read the job's directory.
@@ -28,14 +28,14 @@ import { type Facts, fromBase64, jobOf, readFacts, statusOf } from './facts.js'
 import { find, notFound } from './find.js'
 import { planRemoteJobs, type RemoteJobsPlan } from './plan.js'
 import { PollInterval } from './poll-interval.js'
-import type { JobsBackend as PublicJobsBackend, SandboxJobsOptions } from './public.js'
+import type { CommandBackend, RemoteJobsOptions } from './public.js'
 import { call, mark } from './remote-call.js'
 import { start } from './start.js'
 
 /** 4 MiB: the maximum size of a reply, which is transferred as text. */
 const MOST_READ_BYTES = 4 * 1024 * 1024
 
-export function createSandboxJobs(backend: PublicJobsBackend, options?: SandboxJobsOptions): PublicJobs {
+export function createRemoteJobs(backend: CommandBackend, options?: RemoteJobsOptions): PublicJobs {
   const plan = planRemoteJobs(backend, options)
   return new RootedJobs(new ScriptJobs(plan), plan.place.root)
 }
@@ -126,8 +126,8 @@ function known(facts: Facts): JobStatus {
   return publicStatus(status)
 }
 
-function time({ createdAt }: JobInfo): number {
-  return createdAt?.getTime() ?? 0
+function time({ startedAt }: JobInfo): number {
+  return startedAt?.getTime() ?? 0
 }
 
 function compare<T extends string | number>(left: T, right: T): number {

@@ -1,9 +1,9 @@
-/** The options of `createSandboxJobs`. Paths are those of the remote machine. */
+/** The options of `createRemoteJobs`. Paths are those of the remote machine. */
 
 import { type Call, env, milliseconds, positiveMilliseconds, remoteDirectory, table } from 'nacre/internal'
-import type { SandboxJobsOptions } from './public.js'
+import type { RemoteJobsOptions } from './public.js'
 
-export const remoteJobsOptions = table<SandboxJobsOptions>()({
+export const remoteJobsOptions = table<RemoteJobsOptions>()({
   jobsRoot: { ...remoteDirectory, default: '/tmp/sandbox-jobs' },
   cwd: remoteDirectory,
   env,
@@ -13,4 +13,4 @@ export const remoteJobsOptions = table<SandboxJobsOptions>()({
 })
 
 /** For the docs. */
-export const calls: readonly Call[] = [{ name: 'createSandboxJobs', table: remoteJobsOptions, local: true }]
+export const calls: readonly Call[] = [{ name: 'createRemoteJobs', table: remoteJobsOptions, local: true }]

@@ -1,14 +1,14 @@
 /**
- * The arguments of createSandboxJobs.
+ * The arguments of createRemoteJobs.
  */
 
 import { OptionError, readArgument, readWithDefaults } from 'nacre/internal'
 import { remoteJobsOptions } from './options.js'
-import type { JobsBackend } from './public.js'
+import type { CommandBackend } from './public.js'
 import type { RemotePlace } from './remote-call.js'
 import type { RemoteDefaults } from './request.js'
 
-/** Both arguments of createSandboxJobs, checked. */
+/** Both arguments of createRemoteJobs, checked. */
 export interface RemoteJobsPlan {
   place: RemotePlace
   defaults: RemoteDefaults
@@ -18,11 +18,11 @@ export interface RemoteJobsPlan {
 
 /** Checks the arguments. Throws OptionError. */
 export function planRemoteJobs(backend: unknown, options: unknown): RemoteJobsPlan {
-  const values = readWithDefaults(remoteJobsOptions, options, 'createSandboxJobs')
+  const values = readWithDefaults(remoteJobsOptions, options, 'createRemoteJobs')
   const { jobsRoot: root, cwd, env, forceKillAfterDelay: graceMs, callTimeout, maxPollInterval } = values
   return {
     place: {
-      backend: readArgument(jobsBackend, backend, 'backend'),
+      backend: readArgument(commandBackend, backend, 'backend'),
       root,
       callTimeout: Math.ceil(callTimeout / 1000),
     },
@@ -31,8 +31,8 @@ export function planRemoteJobs(backend: unknown, options: unknown): RemoteJobsPl
   }
 }
 
-function jobsBackend(value: unknown, name: string): JobsBackend {
-  const backend = value as Partial<JobsBackend> | null | undefined
-  if (typeof backend?.process?.executeCommand === 'function') return backend as JobsBackend
+function commandBackend(value: unknown, name: string): CommandBackend {
+  const backend = value as Partial<CommandBackend> | null | undefined
+  if (typeof backend?.process?.executeCommand === 'function') return backend as CommandBackend
   throw new OptionError('INVALID_OPTION', `${name} must have the method process.executeCommand`)
 }

@@ -6,12 +6,12 @@
  */
 
 import { engineError } from 'nacre/internal'
-import type { JobsBackend } from './public.js'
+import type { CommandBackend } from './public.js'
 import { refuseIfTold } from './refusals.js'
 import { SCRIPT, scriptName } from './script/script.js'
 
 export interface RemotePlace {
-  backend: JobsBackend
+  backend: CommandBackend
   /** The absolute directory of all jobs. */
   root: string
   /** Maximum seconds for a call. */

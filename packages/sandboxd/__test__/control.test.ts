@@ -48,7 +48,7 @@ describe('WriteStdin', () => {
       })()
       for (let start = 0; start < bytes.length; start += 1_000_003)
         await place.writeStdin(id, bytes.subarray(start, start + 1_000_003))
-      await place.closeStdin(id)
+      await place.closeInput(id)
       expect(await read).toBe(0)
       expect(length).toBe(bytes.length)
       expect(hash.digest('hex')).toBe(createHash('sha256').update(bytes).digest('hex'))
@@ -59,7 +59,7 @@ describe('WriteStdin', () => {
       const started = place.start({ command: ['cat'] })
       const id = await started.id()
       const lines = Array.from({ length: 300 }, (_, index) => `line ${index}\n`)
-      await Promise.all([...lines.map((line) => place.writeStdin(id, line)), place.closeStdin(id)])
+      await Promise.all([...lines.map((line) => place.writeStdin(id, line)), place.closeInput(id)])
       expect((await started.all()).stdout.toString()).toBe(lines.join(''))
     }))
 
@@ -95,8 +95,8 @@ describe('WriteStdin', () => {
       const id = await started.id()
       expect(await failed(place.call('WriteStdin', { process_id: id }))).toBe('INVALID_ARGUMENT')
       expect(await failed(place.writeStdin(id, ''))).toBe('OK')
-      await place.closeStdin(id)
-      expect(await failed(place.closeStdin(id))).toBe('OK')
+      await place.closeInput(id)
+      expect(await failed(place.closeInput(id))).toBe('OK')
       expect(await failed(place.writeStdin(id, 'x'))).toBe('FAILED_PRECONDITION')
       const large = place.writeStdin(id, Buffer.alloc(5_000_000))
       expect(await failed(large)).toBe('RESOURCE_EXHAUSTED')
@@ -117,7 +117,7 @@ describe('an unknown process, or one that has ended', () => {
       for (const number of [id, 0, -1, 424_242, 2_147_483_647]) {
         const calls = [
           place.writeStdin(number, 'x'),
-          place.closeStdin(number),
+          place.closeInput(number),
           signal(place, number, 15),
           resize(place, number, 80, 24),
         ]
@@ -164,7 +164,7 @@ describe('SendSignal', () => {
         await started.printed('caught')
       }
       await place.writeStdin(id, 'still here\n')
-      await place.closeStdin(id)
+      await place.closeInput(id)
       const { stdout, exitCode } = await started.all()
       expect([stdout.toString(), exitCode]).toEqual(['still here\nend\n', 0])
     }))
@@ -260,7 +260,7 @@ describe('a terminal', () => {
         // The terminal echoes the input, and cat the lines.
         while (!seen.endsWith(output.slice(0, output.indexOf('over')).replace('partpart', 'part')))
           seen += ((await started.next()).stdout ?? '').toString()
-        await place.closeStdin(id)
+        await place.closeInput(id)
         seen += await started.printed('over\r\n')
         expect(seen).toBe(output)
         // The second cat waits: it has not received an end of its own.
@@ -294,7 +294,7 @@ describe('a terminal', () => {
       await started.printed('over\r\n')
       await ended(place, /sleep 67/)
       // End of file, as Ctrl-D.
-      await place.closeStdin(id)
+      await place.closeInput(id)
       expect((await started.all()).exitCode).toBe(0)
     }))
 })

@@ -118,7 +118,7 @@ export class Place {
     return this.call('WriteStdin', { process_id, input: Buffer.from(input as string) })
   }
 
-  closeStdin(process_id: number): Promise<object> {
+  closeInput(process_id: number): Promise<object> {
     return this.call('WriteStdin', { process_id, eof: {} })
   }
 

@@ -42,7 +42,7 @@ async function entryOf(files: FilesBackend, info: FileInfo): Promise<Entry | und
     name: info.name,
     size: shown.size,
     type: shown.type === 'directory' ? 'directory' : 'file',
-    modified_at: dateOf(shown.modified),
+    modified_at: dateOf(shown.modifiedAt),
     mode: `0${(shown.mode & 0o777).toString(8).padStart(3, '0')}`,
   }
 }

@@ -31,7 +31,7 @@ export async function readFile(
   }
   const range = { header: incoming.headers.range, ifRange: incoming.headers['if-range']?.toString() }
   const reply = await fileReply(files, path, range, signal)
-  const headers = { ...reply.headers, 'last-modified': info.modified.toUTCString() }
+  const headers = { ...reply.headers, 'last-modified': info.modifiedAt.toUTCString() }
   return { bytes: { ...reply, headers } }
 }
 

@@ -63,7 +63,7 @@ describe('the end of a server', () => {
         .catch((error) => error)
       const log = dataOf(stream('GET', `/api/process/${process.id}/stream`)).catch(() => 'cut')
       await serving.close()
-      expect(await sandbox.listProcesses({ status: 'running' })).toEqual([])
+      expect(await sandbox.listProcesses({ state: 'running' })).toEqual([])
       expect(await run).toMatchObject({ name: 'AbortError' })
       expect(await plain).toBeInstanceOf(Error)
       await log

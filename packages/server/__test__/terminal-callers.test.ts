@@ -23,7 +23,7 @@ describe('callers of a terminal', () => {
         status: 400,
         body: { code: 'INVALID_OPTION' },
       })
-      expect((await refusal(port, `${at('one')}?since=x`)).body.code).toBe('INVALID_OPTION')
+      expect((await refusal(port, `${at('one')}?cursor=x`)).body.code).toBe('INVALID_OPTION')
       expect((await refusal(port, '/v1/nothing')).body.code).toBe('NOT_FOUND')
       const evil = { Origin: 'https://evil.example' }
       expect(await refusal(port, at('one'), evil)).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })

@@ -77,7 +77,7 @@ describe('a terminal over a WebSocket', () => {
       const whole = await attach(url, process.id)
       expect((await whole.closed).code).toBe(1000)
       expect(whole.text()).toBe('0123456789\n')
-      const rest = await attach(url, process.id, { query: '?since=4' })
+      const rest = await attach(url, process.id, { query: '?cursor=4' })
       await rest.closed
       expect(rest.text()).toBe('456789\n')
     }))
@@ -98,7 +98,7 @@ describe('a terminal over a WebSocket', () => {
         async () => (await active(url)) === 1 || undefined,
         () => 'a request goes on without its client',
       )
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
     }))
 
   it('reports how many bytes the log no longer has', () =>
@@ -132,6 +132,6 @@ describe('a message that is not understood', () => {
         expect(closed.code).toBe(code)
         expect(closed.reason).toContain(text)
       }
-      expect(process.status).toBe('running')
+      expect(process.state).toBe('running')
     }))
 })

@@ -8,7 +8,7 @@
 import { crypto } from 'nacre/internal'
 import { CALL_HEADER, RECEIVED_HEADER } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
-import { KeptCall } from './kept-call.js'
+import { IdempotentCall } from './idempotent-call.js'
 import { UsedNumbers } from './used-numbers.js'
 
 const MOST_CALLERS = 10_000
@@ -27,20 +27,20 @@ const MOST_KEPT_BYTES = 64 * 1024 * 1024
 /** The same for all callers. Beyond that, the replies of the least recently used ones are dropped. */
 const MOST_KEPT_BYTES_OF_ALL = 128 * 1024 * 1024
 
-interface Caller {
+interface IdempotentCaller {
   /** The sandbox of a fleet that the caller uses. */
   sandbox: string | undefined
   /** Milliseconds for which a call is kept without a connection. */
   keep: number
   used: UsedNumbers
-  calls: Map<number, KeptCall>
+  calls: Map<number, IdempotentCall>
   /** Bytes of its replies. */
   bytes: number
 }
 
 export class Callers {
   /** The least recently used one is first. */
-  readonly #callers = new Map<string, Caller>()
+  readonly #callers = new Map<string, IdempotentCaller>()
   readonly #closing: AbortSignal
   /** Bytes of the replies of all callers. */
   #bytes = 0
@@ -80,7 +80,7 @@ export class Callers {
   }
 
   /** The call that a request names; undefined when it names none. Throws a Refusal. */
-  callOf(headers: Headers, asked: Asked): KeptCall | undefined {
+  callOf(headers: Headers, asked: Asked): IdempotentCall | undefined {
     const name = headers.get(CALL_HEADER)
     if (name === null) return undefined
     const [, id = '', digits = ''] = /^([0-9a-f-]{36})\/([1-9]\d{0,14})$/.exec(name) ?? []
@@ -92,13 +92,13 @@ export class Callers {
     return this.#open(caller, Number(digits), digestOf(asked))
   }
 
-  #open(caller: Caller, number: number, digest: string): KeptCall {
+  #open(caller: IdempotentCaller, number: number, digest: string): IdempotentCall {
     const known = caller.calls.get(number)
     if (known?.digest === digest) return known
     if (known !== undefined) throw callMismatch()
     if (!caller.used.take(number))
       throw new Refusal('CALL_FORGOTTEN', 'the call has been performed, and its reply is no longer kept')
-    const call = new KeptCall(digest, {
+    const call = new IdempotentCall(digest, {
       keep: caller.keep,
       closing: this.#closing,
       forget() {
@@ -115,7 +115,7 @@ export class Callers {
     return call
   }
 
-  #trim(caller: Caller): void {
+  #trim(caller: IdempotentCaller): void {
     dropReplies(caller, () => caller.bytes <= MOST_KEPT_BYTES)
     const isWithin = () => this.#bytes <= MOST_KEPT_BYTES_OF_ALL
     for (const other of this.#callers.values()) {
@@ -124,7 +124,7 @@ export class Callers {
     }
   }
 
-  #find(id: string): Caller {
+  #find(id: string): IdempotentCaller {
     const caller = this.#callers.get(id)
     if (caller === undefined) throw new Refusal('CALLER_NOT_FOUND', 'there is no such caller')
     return caller
@@ -158,7 +158,7 @@ function digestOf({ method, url, body = null }: Asked): string {
 }
 
 /** Drops the replies that have arrived. */
-function acknowledge({ calls }: Caller, received: string | null): void {
+function acknowledge({ calls }: IdempotentCaller, received: string | null): void {
   for (const digits of received?.split(',') ?? []) {
     const number = Number(digits)
     calls.get(number)?.end('the reply has arrived')
@@ -167,7 +167,7 @@ function acknowledge({ calls }: Caller, received: string | null): void {
 }
 
 /** Drops the replies of a caller, the oldest first, until it is enough. */
-function dropReplies({ calls }: Caller, isEnough: () => boolean): void {
+function dropReplies({ calls }: IdempotentCaller, isEnough: () => boolean): void {
   for (const [number, call] of calls) {
     if (isEnough()) return
     if (call.bytes === 0) continue

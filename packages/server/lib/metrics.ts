@@ -20,7 +20,7 @@ interface Surroundings {
 }
 
 /** The outcome of a command. */
-export type Outcome = 'success' | 'failure' | 'timeout' | 'canceled' | 'detached' | 'error'
+export type Outcome = 'success' | 'failure' | 'timeout' | 'cancelled' | 'detached' | 'error'
 
 export class Metrics {
   readonly #commands = new Map<Outcome, number>()
@@ -94,7 +94,7 @@ export class Metrics {
       if (seconds <= bound) this.#buckets[index] = (this.#buckets[index] ?? 0) + 1
     this.#bytes += sizeOf(result)
     if (result.sessionRestarted) this.#restarts++
-    if (result.signal === 'SIGKILL' && (result.timedOut || result.isCanceled)) this.#escalations++
+    if (result.signal === 'SIGKILL' && (result.timedOut || result.cancelled)) this.#escalations++
   }
 
   /** Only a session that exists has results, so the id comes from the sandbox and not from a request. */
@@ -123,7 +123,7 @@ export class Metrics {
       this.#backend.listProcesses(planFilter(undefined)),
       this.#prune(),
     ])
-    const running = processes.filter(({ info: { status } }) => status === 'running' || status === 'starting')
+    const running = processes.filter(({ info: { state } }) => state === 'running' || state === 'starting')
     const histogram = BUCKETS.map(
       (bound, index) => `nacre_command_duration_seconds_bucket{le="${bound}"} ${this.#buckets[index]}`,
     )
@@ -169,10 +169,10 @@ export class Metrics {
 function outcomeOf(end: unknown): Outcome {
   if (end instanceof SandboxError)
     return end.code === 'COMMAND_TIMEOUT' ? 'timeout' : end.result ? 'failure' : 'error'
-  if (end instanceof Error) return end instanceof AbortError ? 'canceled' : 'error'
-  const { success, isCanceled, process } = end as ExecResult<Encoding>
+  if (end instanceof Error) return end instanceof AbortError ? 'cancelled' : 'error'
+  const { success, cancelled, process } = end as ExecResult<Encoding>
   if (process !== undefined) return 'detached'
-  if (isCanceled) return 'canceled'
+  if (cancelled) return 'cancelled'
   return success ? 'success' : 'failure'
 }
 

@@ -22,10 +22,10 @@ import {
   SHUTTING_DOWN,
 } from './failure.js'
 import { bodyOf, cut } from './file-bodies.js'
+import { keptAlive } from './keep-alive.js'
 import { firstOf } from './lifetime.js'
 import { jsonBody } from './media-type.js'
 import { cursorOf, type ParamsOf, paramsOf } from './parameters.js'
-import { patientResponse } from './patient.js'
 import { readJson, type Shape } from './request-json.js'
 import { sendLater } from './sent.js'
 import type { SocketSession } from './socket-session.js'
@@ -182,7 +182,7 @@ async function answer(
       .then((value) => replyOf(route.reply, value))
       .catch(refuse)
   const settled = kept === undefined ? perform() : kept.reply(perform).then(compared)
-  if (route.waits) return patientResponse(settled, server.heartbeat, end)
+  if (route.waits) return keptAlive(settled, server.heartbeat, end)
   return settled.finally(end)
 }
 
@@ -237,10 +237,9 @@ export function errorEvent(
 ): object {
   logFault(logger, 'a stream failed', error, gone)
   const sent = envelope(error, dialect, subject)
-  const { timestamp } = sent
   return dialect === 'v1'
-    ? { type: 'error', timestamp, error: sent }
-    : { type: 'error', error: sent.message, code: sent.code, timestamp, ...subject }
+    ? { type: 'error', time: sent.timestamp, error: sent }
+    : { type: 'error', error: sent.message, code: sent.code, timestamp: sent.timestamp, ...subject }
 }
 
 /** Logs an error that is the server's own fault. A failure because the client has disconnected is not. */

@@ -194,7 +194,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
     {
       timeout:
         'Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0.',
-      since: 'Byte offset in the log at which to start, as in `LogStreamOptions`. Default: 0.',
+      cursor: 'Byte offset in the log at which to start, as in `LogStreamOptions`. Default: 0.',
     },
   ],
   [

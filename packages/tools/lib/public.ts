@@ -3,8 +3,7 @@
  *
  * @packageDocumentation
  */
-import type { Sandbox } from 'nacre'
-import type { SandboxClient } from 'nacre/client'
+import type { AnySandbox } from 'nacre'
 
 /** The names of the tools. */
 export type ToolName =
@@ -167,7 +166,7 @@ export interface RunInfo {
  *
  * Does no I/O: the first call opens a session. Throws {@link OptionError}.
  */
-export declare function createTools(sandbox: Sandbox | SandboxClient, options?: ToolOptions): Tools
+export declare function createTools(sandbox: AnySandbox, options?: ToolOptions): Tools
 
 /** A tool for the tool runner of the Anthropic SDK. */
 export interface AnthropicTool {

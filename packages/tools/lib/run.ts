@@ -24,7 +24,7 @@ import type { Excerpt } from './shorten.js'
 export const LOG_LIMIT = 64 * 1024 * 1024
 
 /** What a command and a process have in common. */
-type Handle = Pick<Process, 'write' | 'closeStdin' | 'waitFor' | 'waiting' | 'getLogLines'> & {
+type Handle = Pick<Process, 'write' | 'closeInput' | 'waitFor' | 'waiting' | 'getLogLines'> & {
   kill(signal?: Signal): Promise<boolean>
 }
 
@@ -222,7 +222,7 @@ export class Run {
   }
 
   closeInput(): Promise<void> {
-    return this.#handle().closeStdin()
+    return this.#handle().closeInput()
   }
 
   /** Takes the output since the last time. */
@@ -248,7 +248,7 @@ export class Run {
     const feed = async () => {
       this.#screen ??= { screen: await Screen.open(), cursor: 0 }
       const state = this.#screen
-      for await (const event of process.output({ since: state.cursor, follow: false })) {
+      for await (const event of process.output({ cursor: state.cursor, follow: false })) {
         if (event.type === 'exit') continue
         state.cursor = event.cursor
         await state.screen.write(event.data)
@@ -314,8 +314,8 @@ export class Run {
     this.#add(decode(stdout.subarray(0, gap)))
     if (truncated !== null) this.#add(decode(stdout.subarray(gap)), truncated.stdout)
     this.#cursor = stdout.length + (truncated?.stdout ?? 0)
-    const { exitCode, signal, timedOut, isCanceled, duration, cwd, sessionRestarted, denials } = end
-    const reason = timedOut ? 'timeout' : isCanceled ? 'killed' : signal === null ? 'exit' : 'signal'
+    const { exitCode, signal, timedOut, cancelled, duration, cwd, sessionRestarted, denials } = end
+    const reason = timedOut ? 'timeout' : cancelled ? 'killed' : signal === null ? 'exit' : 'signal'
     const refused = [...new Set(denials.map(({ target }) => target))]
     return this.#finish({ exitCode, signal, reason, duration, cwd, wasRestarted: sessionRestarted, refused })
   }
@@ -346,7 +346,7 @@ export class Run {
     return this.#inTurn(async () => {
       const process = this.#process
       if (process === undefined) return
-      for await (const event of process.output({ since: this.#cursor, follow: false })) {
+      for await (const event of process.output({ cursor: this.#cursor, follow: false })) {
         if (event.type === 'exit') continue
         this.#cursor = event.cursor
         this.#add(event.data, event.missing)

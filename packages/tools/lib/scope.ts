@@ -1,11 +1,10 @@
 /** Sessions and what runs in them. */
-import type { Session } from 'nacre'
+import type { AnySandbox, Session } from 'nacre'
 import { crypto, isCode } from 'nacre/internal'
 import type { Options } from './options.js'
 import { Redactor } from './redact.js'
 import type { Style } from './reply.js'
 import { LOG_LIMIT, Run, type RunPlan } from './run.js'
-import type { AnySandbox } from './sandbox.js'
 import { ToolError } from './schema.js'
 import type { Service } from './service.js'
 

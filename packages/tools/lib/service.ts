@@ -1,8 +1,7 @@
 /** Services: servers that `service` starts and waits for. */
-import type { Service as EngineService, LogLine, Session } from 'nacre'
+import type { AnySandbox, Service as EngineService, LogLine, Session } from 'nacre'
 import { isCode } from 'nacre/internal'
 import { LOG_LIMIT } from './run.js'
-import type { AnySandbox } from './sandbox.js'
 import { ToolError } from './schema.js'
 
 export interface ServicePlan {
@@ -46,9 +45,7 @@ export class Service {
 
   get isOver(): boolean {
     if (this.failure !== undefined || this.#isKilled) return true
-    return (
-      this.#service !== undefined && this.#service.endTime !== null && this.#service.status !== 'starting'
-    )
+    return this.#service !== undefined && this.#service.endedAt !== null && this.#service.state !== 'starting'
   }
 
   get process(): EngineService | undefined {

@@ -1,4 +1,5 @@
 /** `createTools`. */
+import type { AnySandbox } from 'nacre'
 import { OptionError, SandboxError } from 'nacre'
 import { type Definition, definitions, INSTRUCTIONS, type Inputs } from './definitions.js'
 import { handlers } from './handlers.js'
@@ -13,7 +14,6 @@ import type {
   ToolReply,
 } from './public.js'
 import { failure } from './reply.js'
-import type { AnySandbox } from './sandbox.js'
 import { read, ToolError } from './schema.js'
 import { Host, Scope } from './scope.js'
 

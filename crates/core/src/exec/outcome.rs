@@ -28,7 +28,7 @@ pub struct Outcome {
     /// The timeout killed it.
     pub timed_out: bool,
     /// The caller cancelled it, before or while it ran.
-    pub canceled: bool,
+    pub cancelled: bool,
     /// It printed more than its limit.
     pub output_limited: bool,
     /// The shell died and was replaced.

@@ -239,8 +239,8 @@ impl Process {
         let outcome = result.as_ref().map_or_else(|error| error.outcome.as_deref(), Some);
         let exit = match outcome {
             None => Exit { code: None, signal: None, reason: Reason::Lost },
-            Some(Outcome { exit_code: code, signal, timed_out, canceled, output_limited, .. }) => {
-                let reason = match (timed_out, canceled | output_limited, signal) {
+            Some(Outcome { exit_code: code, signal, timed_out, cancelled, output_limited, .. }) => {
+                let reason = match (timed_out, cancelled | output_limited, signal) {
                     (true, ..) => Reason::Timeout,
                     (_, true, _) => Reason::Killed,
                     (_, _, Some(_)) => Reason::Signal,

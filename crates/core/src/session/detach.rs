@@ -62,7 +62,7 @@ struct Report {
     /// `$?`, and whether a kill has interrupted it, once the shell has reported that.
     end: OnceLock<(i32, bool)>,
     /// Its caller has cancelled it.
-    is_canceled: AtomicBool,
+    is_cancelled: AtomicBool,
 }
 
 impl Detached {
@@ -239,7 +239,7 @@ impl Session {
         let mut all = self.detached.0.iter();
         let Some((&key, command)) = all.find(|(_, command)| command.request == request) else { return };
         let policy = KillPolicy { signal: signal.unwrap_or(command.kill.signal), ..command.kill };
-        command.report.is_canceled.store(true, Ordering::Relaxed);
+        command.report.is_cancelled.store(true, Ordering::Relaxed);
         command.process.doom(Reason::Killed, policy.signal);
         self.kill_process(key, policy, oneshot::channel().0);
     }
@@ -271,7 +271,7 @@ async fn carry_on(
         }
         None => true,
     };
-    outcome.canceled = report.is_canceled.load(Ordering::Relaxed) && outcome.signal.is_some();
+    outcome.cancelled = report.is_cancelled.load(Ordering::Relaxed) && outcome.signal.is_some();
     request.sink.finished(if lost {
         let message = format!("the supervisor of process '{}' died; it was killed", process.id);
         Err(Error { outcome: Some(Box::new(outcome)), ..Error::new(Code::EngineError, message) })

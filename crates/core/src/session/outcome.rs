@@ -38,7 +38,7 @@ impl Session {
         };
         if let Some(kill) = kill {
             outcome.timed_out = kill.cause == Cause::Timeout;
-            outcome.canceled = kill.cause == Cause::Cancel;
+            outcome.cancelled = kill.cause == Cause::Cancel;
             // A command that ended by itself at the same moment keeps its status.
             if !matches!(end, End::Done { exited: false, .. }) {
                 let signal =
@@ -168,7 +168,7 @@ impl Session {
                 self.calls.answered(request.id);
                 request.sink.finished(match (answer, error) {
                     (Answer::Refused(Refusal::Cancelled), _) => {
-                        Ok(Outcome { canceled: true, cwd: self.cwd.clone(), ..Outcome::default() })
+                        Ok(Outcome { cancelled: true, cwd: self.cwd.clone(), ..Outcome::default() })
                     }
                     (_, error) => Err(error.unwrap_or_else(|| self.ended_error())),
                 });

@@ -12,7 +12,7 @@ export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: 
     type: kind,
     size,
     mode,
-    modified: new Date(Math.round(modified)),
+    modifiedAt: new Date(Math.round(modified)),
     ...(target !== undefined && { target }),
   }
 }

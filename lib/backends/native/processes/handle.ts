@@ -98,8 +98,8 @@ export class ProcessHandle {
   /** The last state of a process that the engine has forgotten: it was destroyed before the start was handled here. */
   #lost(): NativeProcess {
     const endedAt = Date.now()
-    if (this.#engine.isDestroyed) return { ...this.#state, status: 'killed', reason: 'killed', endedAt }
-    return { ...this.#state, status: 'error', endedAt }
+    if (this.#engine.isDestroyed) return { ...this.#state, state: 'killed', reason: 'killed', endedAt }
+    return { ...this.#state, state: 'crashed', endedAt }
   }
 
   #ask(): NativeProcess | null {
@@ -113,20 +113,20 @@ export class ProcessHandle {
 }
 
 /** Whether a state is the last one. */
-export function isOver(state: NativeProcess): boolean {
-  return state.status !== 'running'
+export function isOver({ state }: NativeProcess): boolean {
+  return state !== 'running'
 }
 
 /** The public form of a process. */
-export function infoOf(state: NativeProcess): ProcessInfo {
-  const { processId, pid, command, sessionId, status } = state
-  const { exitCode, signal, reason } = exitOf(state)
+export function infoOf(native: NativeProcess): ProcessInfo {
+  const { processId, pid, command, sessionId, state } = native
+  const { exitCode, signal, reason } = exitOf(native)
   const dateOf = (time: number | undefined) => (time === undefined ? null : new Date(time))
   return {
-    ...{ id: processId, pid, command, sessionId, status },
-    startTime: new Date(state.startedAt),
-    endTime: dateOf(state.endedAt),
-    lastOutputAt: dateOf(state.lastOutputAt),
+    ...{ id: processId, pid, command, sessionId, state },
+    startedAt: new Date(native.startedAt),
+    endedAt: dateOf(native.endedAt),
+    lastOutputAt: dateOf(native.lastOutputAt),
     ...{ exitCode, signal, reason },
   }
 }

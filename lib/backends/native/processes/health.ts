@@ -24,7 +24,7 @@ export async function waitUntilHealthy(
   if (healthCheck.kind === 'port') {
     await waitForPort(engine, handle, { ...healthCheck.probe, ...limits })
   } else if (healthCheck.kind === 'log') {
-    await waitForLog(engine, handle, { pattern: healthCheck.pattern, since: 0, ...limits })
+    await waitForLog(engine, handle, { pattern: healthCheck.pattern, cursor: 0, ...limits })
   } else {
     const awaited = `\`${healthCheck.shown}\` succeeded`
     await within(

@@ -7,7 +7,6 @@
  */
 import type { StringDecoder } from 'node:string_decoder'
 import { stringDecoder } from '../../../base/builtin.js'
-import { isoTime } from '../../../base/time.js'
 import type { NativeLog } from '../../../boundary/index.js'
 import type { Encoding, LogOutput } from '../../../calls/index.js'
 
@@ -80,9 +79,8 @@ export class LogDecoder {
   }
 
   #event(type: 'stdout' | 'stderr', data: string | Buffer, time: number): LogOutput<Encoding> {
-    const timestamp = isoTime(time)
     const missing = this.takeMissing()
-    return { type, data, cursor: this.#cursor, timestamp, ...(missing > 0 && { missing }) }
+    return { type, data, cursor: this.#cursor, time: new Date(time), ...(missing > 0 && { missing }) }
   }
 }
 

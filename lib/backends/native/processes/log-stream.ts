@@ -108,17 +108,17 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
   }
 
   async #open(): Promise<Reading> {
-    const { since, encoding, follow, signal } = this.#plan
+    const { cursor, encoding, follow, signal } = this.#plan
     const handle = this.#find()
-    const reader = new LogReader(this.#engine, handle.ref, since, 'awaited')
+    const reader = new LogReader(this.#engine, handle.ref, cursor, 'awaited')
     const abort = () => this.#fail(new AbortError(signal?.reason, undefined, 'reading the log'))
     const release = onAbort(signal, abort)
-    const reading = { handle, reader, decoder: new LogDecoder(encoding, since), until: Infinity, release }
+    const reading = { handle, reader, decoder: new LogDecoder(encoding, cursor), until: Infinity, release }
     this.#reading = reading
     if (signal?.aborted) abort()
-    if (since > 0 && encoding === 'utf8') {
-      const start = Math.max(0, since - LOOK_BACK_BYTES)
-      const before = await reader.peek(start, since - start)
+    if (cursor > 0 && encoding === 'utf8') {
+      const start = Math.max(0, cursor - LOOK_BACK_BYTES)
+      const before = await reader.peek(start, cursor - start)
       if (before !== undefined) reading.decoder.prime(before)
     }
     if (!follow) reading.until = await reader.end()
@@ -132,8 +132,7 @@ export class LogStream implements AsyncIterableIterator<Event, undefined> {
       const endedAt = end.endedAt ?? Date.now()
       events.push(...decoder.end(endedAt))
       const missing = decoder.takeMissing()
-      const timestamp = new Date(endedAt).toISOString()
-      events.push({ type: 'exit', ...exitOf(end), timestamp, ...(missing > 0 && { missing }) })
+      events.push({ type: 'exit', ...exitOf(end), time: new Date(endedAt), ...(missing > 0 && { missing }) })
     }
     this.#events = events
     if (log.ended || log.next >= until) this.#close()

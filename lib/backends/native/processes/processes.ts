@@ -78,12 +78,12 @@ export class Processes {
     return this.#settle<LocalService>(ready, Promise.race([launch, ready]))
   }
 
-  list({ status, sessionId }: ProcessFilter): ProcessBackend[] {
+  list({ state, sessionId }: ProcessFilter): ProcessBackend[] {
     const all = this.#engine.ask((native) => native.processes()) ?? []
     const shown = all.flatMap(({ processId }) => this.#known.get(processId) ?? [])
     return shown.filter(
       ({ info }) =>
-        (status === undefined || status.has(info.status)) &&
+        (state === undefined || state.has(info.state)) &&
         (sessionId === undefined || info.sessionId === sessionId),
     )
   }

@@ -11,8 +11,8 @@ const STABLE_MS = 60_000
 /**
  * Whether the end of a process is a failure. A kill, a timeout and the end of the session are requested, so not failures.
  */
-export function hasFailed({ status, reason, exitCode }: NativeProcess): boolean {
-  if (status === 'error') return true
+export function hasFailed({ state, reason, exitCode }: NativeProcess): boolean {
+  if (state === 'crashed') return true
   if (reason === 'exit') return exitCode !== 0
   return reason === 'signal' || reason === 'oom'
 }

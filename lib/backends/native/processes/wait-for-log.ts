@@ -36,12 +36,12 @@ export function waitForLog(engine: Engine, handle: ProcessHandle, plan: LogPlan)
 async function search(
   engine: Engine,
   handle: ProcessHandle,
-  { pattern, since }: LogPlan,
+  { pattern, cursor }: LogPlan,
   stop: AbortSignal,
 ): Promise<LogMatch | undefined> {
-  const reader = new LogReader(engine, handle.ref, since, 'awaited')
+  const reader = new LogReader(engine, handle.ref, cursor, 'awaited')
   stop.addEventListener('abort', () => reader.close(), { once: true })
-  const decoder = new LogDecoder('utf8', since)
+  const decoder = new LogDecoder('utf8', cursor)
   const streams = { stdout: new LineAssembler(), stderr: new LineAssembler() }
   const rests = () => [streams.stdout.rest, streams.stderr.rest].filter((rest) => rest !== '')
   let quiet = true

@@ -22,8 +22,7 @@ export async function* watch(
     }
   }
   const end = await handle.ended
-  const timestamp = new Date(end.endedAt ?? Date.now()).toISOString()
-  yield { type: 'exit', ...exitOf(end), timestamp }
+  yield { type: 'exit', ...exitOf(end), time: new Date(end.endedAt ?? Date.now()) }
   if (failure !== undefined) throw failure.error
   return undefined
 }

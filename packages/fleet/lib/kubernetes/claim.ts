@@ -150,7 +150,7 @@ export function hasStopped(claim: Claim): boolean {
 }
 
 /** Why a claim that had a pod has lost it; undefined while it has it. */
-export function lossOf(
+export function lossReason(
   claim: Claim | undefined,
   had: { uid: string | undefined; pod: Pod; expiresAt: number | undefined },
   now: number,

@@ -18,7 +18,7 @@ import {
   hasStopped,
   instanceOf,
   labelsOf,
-  lossOf,
+  lossReason,
   type Pod,
   readyPodOf,
   ttlOf,
@@ -123,13 +123,13 @@ export class KubernetesSandbox implements FleetSandbox {
     )
   }
 
-  async delete(): Promise<void> {
+  async destroy(): Promise<void> {
     await this.#cluster.api.delete(this.id, this.uid, undefined)
     await this.end(true)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.delete()
+    await this.destroy()
   }
 
   /** Ends the requests. `isDeleted`: the server ends, too. */
@@ -188,7 +188,7 @@ export class KubernetesSandbox implements FleetSandbox {
   #update(claim: Claim): LostSandbox['reason'] | undefined {
     if (claim.metadata.uid !== this.uid) return 'deleted'
     this.#claim = claim
-    if (this.#pod !== undefined) return lossOf(claim, this.#had(this.#pod), Date.now())
+    if (this.#pod !== undefined) return lossReason(claim, this.#had(this.#pod), Date.now())
     const pod = readyPodOf(claim)
     if (pod === undefined || (this.#cluster.needsAddress && pod.ips.length === 0))
       return hasStopped(claim) ? 'stopped' : undefined
@@ -219,7 +219,7 @@ export class KubernetesSandbox implements FleetSandbox {
     // A claim that has no pod yet has lost none.
     if (this.#pod === undefined && claim !== undefined && claim.metadata.uid === this.uid)
       return hasStopped(claim) ? 'stopped' : undefined
-    return lossOf(claim, had, Date.now())
+    return lossReason(claim, had, Date.now())
   }
 
   #lose(reason: LostSandbox['reason']): void {

@@ -18,7 +18,7 @@ import { exitCodeOfQueueJob } from './describe.js'
 
 interface Options extends QueueOptions {
   follow?: boolean
-  since?: number
+  cursor?: number
   attempt?: number
 }
 
@@ -27,7 +27,7 @@ export function addQueueLogs(group: Command, finish: Finish): void {
     .description('print the output of a job')
     .argument('<id>')
     .option('-f, --follow', 'continue until the job finishes, and exit with its code')
-    .option('--since <bytes>', 'skip this many bytes', byteOffset)
+    .option('--cursor <bytes>', 'skip this many bytes', byteOffset)
     .option('--attempt <number>', 'the number of the attempt (default: the latest)', whole)
     .action(async (id: string, options: Options) => {
       finish(await useQueue(options, (queue) => show(queue, id, options)))
@@ -35,9 +35,9 @@ export function addQueueLogs(group: Command, finish: Finish): void {
 }
 
 function show(queue: JobQueue, id: string, options: Options): Promise<number> {
-  const { follow = false, since, attempt, json } = options
+  const { follow = false, cursor, attempt, json } = options
   return followUntilSignal(id, async (signal) => {
-    const settings = { cursor: since, attempt, follow, encoding: 'buffer', signal } as const
+    const settings = { cursor, attempt, follow, encoding: 'buffer', signal } as const
     for await (const { raw, cursor, status } of queue.logs(id, settings)) {
       if (json) await printJson({ base64: Buffer.from(raw).toString('base64'), cursor, status })
       else if (!(await write(process.stdout, raw))) return NOBODY_READS

@@ -111,12 +111,12 @@ export function addExecute(define: Define, server: ServerContext): void {
     async handle({ body, signal }) {
       if (body.background) {
         const process = await start(body)
-        const { id: processId, pid, command, startTime } = process.info
-        const first = { type: 'start', command, pid, processId, timestamp: startTime.toISOString() }
+        const { id: processId, pid, command, startedAt } = process.info
+        const first = { type: 'start', command, pid, processId, timestamp: startedAt }
         const begun = performance.now()
         const translate = (event: LogEvent<Encoding>) =>
           event.type === 'exit'
-            ? [complete(event, { command, duration: performance.now() - begun, timestamp: event.timestamp })]
+            ? [complete(event, { command, duration: performance.now() - begun, startedAt })]
             : [outputEvent(event)]
         return events(process.output(planLogStream({ signal }, 'output')), translate, [{ data: first }])
       }
@@ -134,7 +134,7 @@ export function addExecute(define: Define, server: ServerContext): void {
 }
 
 function executed(result: ExecResult): Executed {
-  const { success, stdout, stderr, command, duration, timestamp: begun, sessionId } = result
+  const { success, stdout, stderr, command, duration, startedAt, sessionId } = result
   return {
     success,
     exitCode: exitCodeOf(result),
@@ -142,40 +142,40 @@ function executed(result: ExecResult): Executed {
     stderr,
     command,
     duration,
-    timestamp: begun,
+    timestamp: startedAt.toISOString(),
     sessionId,
   }
 }
 
 function translateEvent(server: ServerContext, event: ExecEvent, body: ExecuteBody): ServerEvent[] {
-  const { type, timestamp } = event
-  switch (type) {
+  const { time, ...rest } = event
+  switch (rest.type) {
     case 'start':
-      return [{ data: event }]
+      return [{ data: { ...rest, timestamp: time } }]
     case 'stdout':
     case 'stderr':
-      return [{ data: { type, data: event.data, timestamp } }]
+      return [{ data: { type: rest.type, data: rest.data, timestamp: time } }]
     case 'complete':
-      return [complete(event, event.result)]
+      return [complete(rest, rest.result)]
     case 'error':
-      return isLost(event.error, body)
-        ? lostEvents(body, timestamp)
-        : [{ data: errorEvent(server, event.error, 'container', { sessionId: body.sessionId ?? 'default' }) }]
+      return isLost(rest.error, body)
+        ? lostEvents(body, time)
+        : [{ data: errorEvent(server, rest.error, 'container', { sessionId: body.sessionId ?? 'default' }) }]
   }
 }
 
-function outputEvent({ type, data, timestamp }: LogEvent<Encoding> & { data: unknown }): ServerEvent {
-  return { data: { type, data, timestamp } }
+function outputEvent({ type, data, time }: LogEvent<Encoding> & { data: unknown }): ServerEvent {
+  return { data: { type, data, timestamp: time } }
 }
 
 /** The events had the output. */
 function complete(
   end: { exitCode: number | null; signal: string | null },
-  { command, duration, timestamp: begun }: Pick<ExecResult, 'command' | 'duration' | 'timestamp'>,
+  { command, duration, startedAt }: Pick<ExecResult, 'command' | 'duration' | 'startedAt'>,
 ): ServerEvent {
   const exitCode = exitCodeOf(end)
   const success = exitCode === 0
-  const result = { stdout: '', stderr: '', exitCode, success, command, duration, timestamp: begun }
+  const result = { stdout: '', stderr: '', exitCode, success, command, duration, timestamp: startedAt }
   return { data: { type: 'complete', exitCode, result, timestamp: now() } }
 }
 
@@ -184,11 +184,11 @@ function isLost(error: unknown, { cwd }: ExecuteBody): boolean {
   return cwd !== undefined && error instanceof SandboxError && error.code === 'CWD_NOT_FOUND'
 }
 
-function lostEvents(body: ExecuteBody, timestamp: string): ServerEvent[] {
+function lostEvents(body: ExecuteBody, time: Date): ServerEvent[] {
   const { command, stderr } = lost(body)
   return [
-    { data: { type: 'stderr', data: stderr, timestamp } },
-    complete({ exitCode: 1, signal: null }, { command, duration: 0, timestamp }),
+    { data: { type: 'stderr', data: stderr, timestamp: time } },
+    complete({ exitCode: 1, signal: null }, { command, duration: 0, startedAt: time }),
   ]
 }
 

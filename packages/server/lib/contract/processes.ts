@@ -1,16 +1,14 @@
 /**
  * Background processes, as clients of a sandbox container know them.
  */
-import type { ProcessLogs, ProcessStatus } from 'nacre'
+import type { ProcessLogs } from 'nacre'
 import { env, flag, type Kind, milliseconds, oneOf } from 'nacre/internal'
 import {
   identifier,
   list,
   number,
-  PROCESS_STATUSES,
   planFilter,
   planLogStream,
-  processStatus,
   readId,
   readKill,
   reply,
@@ -23,12 +21,14 @@ import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 import { events } from '../sse.js'
 import {
+  type ContainerStatus,
   containerProcess,
   done,
   exitCodeOf,
   givenVariables,
   now,
   requireProcess,
+  STATUSES,
   showProcess,
   startedReply,
   timestamp,
@@ -49,7 +49,7 @@ const startBody = shape(
   true,
 )
 
-const status: Kind<ProcessStatus> = { ...oneOf(PROCESS_STATUSES), json: { schema: processStatus.schema } }
+const status: Kind<ContainerStatus> = oneOf(STATUSES)
 
 const countReply = reply({ success: yes, cleanedCount: number, timestamp })
 
@@ -78,8 +78,8 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     query: shape({ status }, [], true),
     reply: reply({ success: yes, processes: list(containerProcess), timestamp }),
     async handle({ query: { status } }) {
-      const found = await backend.listProcesses(planFilter({ status }))
-      return done({ processes: found.map(showProcess) })
+      const shown = (await backend.listProcesses(planFilter({}))).map(showProcess)
+      return done({ processes: shown.filter((process) => status === undefined || process.status === status) })
     },
   })
   define({
@@ -143,28 +143,28 @@ export function addProcesses(define: Define, { backend, processes }: ServerConte
     errors: ['PROCESS_NOT_FOUND'],
     async handle({ params: { processId }, query: { cursor = 0 }, lastEventId, signal }) {
       const process = await requireProcess(backend, processId)
-      const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
-      let place = since
+      const from = lastEventId === undefined ? cursor : cursorOf(lastEventId)
+      let place = from
       const info = { type: 'process_info', ...showProcess(process), processId, timestamp: now() }
       return events(
-        process.output(planLogStream({ since, signal }, 'output')),
+        process.output(planLogStream({ cursor: from, signal }, 'output')),
         (event) => {
           if (event.type === 'exit')
             return [
               {
                 id: place,
-                data: { type: 'exit', processId, exitCode: exitCodeOf(event), timestamp: event.timestamp },
+                data: { type: 'exit', processId, exitCode: exitCodeOf(event), timestamp: event.time },
               },
             ]
           place = event.cursor
           return [
             {
               id: place,
-              data: { type: event.type, data: event.data, processId, timestamp: event.timestamp },
+              data: { type: event.type, data: event.data, processId, timestamp: event.time },
             },
           ]
         },
-        [{ id: since, data: info }],
+        [{ id: from, data: info }],
       )
     },
   })

@@ -9,13 +9,20 @@ import {
   number,
   optional,
   type ProcessBackend,
-  processStatus,
   readId,
   reply,
   text,
+  wordOf,
   yes,
 } from 'nacre/internal/server'
-export interface ContainerProcess extends Pick<ProcessInfo, 'id' | 'pid' | 'command' | 'status'> {
+
+/** The words of containers for the state of a process. */
+export const STATUSES = ['running', 'completed', 'failed', 'killed', 'error'] as const
+
+export type ContainerStatus = (typeof STATUSES)[number]
+
+export interface ContainerProcess extends Pick<ProcessInfo, 'id' | 'pid' | 'command'> {
+  status: ContainerStatus
   startTime: string
   endTime?: string
   exitCode?: number
@@ -26,7 +33,7 @@ export const containerProcess = reply<ContainerProcess>(
     id: text,
     pid: number,
     command: text,
-    status: processStatus,
+    status: wordOf(...STATUSES),
     startTime: text,
     endTime: optional(text),
     exitCode: optional(number),
@@ -59,14 +66,28 @@ export function exitCodeOf({ exitCode, signal }: { exitCode: number | null; sign
 }
 
 export function showProcess({ info }: ProcessBackend): ContainerProcess {
-  const { id, pid, command, status, startTime, endTime } = info
+  const { id, pid, command, startedAt, endedAt } = info
   return {
     id,
     pid,
     command,
-    status,
-    startTime: startTime.toISOString(),
-    ...(endTime && { endTime: endTime.toISOString(), exitCode: exitCodeOf(info) }),
+    status: statusOf(info),
+    startTime: startedAt.toISOString(),
+    ...(endedAt && { endTime: endedAt.toISOString(), exitCode: exitCodeOf(info) }),
+  }
+}
+
+function statusOf({ state, exitCode, reason }: ProcessInfo): ContainerStatus {
+  switch (state) {
+    case 'starting':
+    case 'running':
+      return 'running'
+    case 'killed':
+      return 'killed'
+    case 'exited':
+      return reason === 'exit' && exitCode === 0 ? 'completed' : 'failed'
+    case 'crashed':
+      return 'error'
   }
 }
 

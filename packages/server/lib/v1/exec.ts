@@ -85,7 +85,7 @@ export function addExec(define: Define, server: ServerContext): void {
         .command(run.stream.result)
         .catch(resultOf)
         .then((result) => runs.end(id, result, options.logLimit !== undefined))
-      const first = { type: 'run', runId: id, timestamp: new Date().toISOString() }
+      const first = { type: 'run', runId: id, time: new Date() }
       return events(output, (event) => [encodeEvent(server, event)], [{ data: first }])
     },
   })
@@ -99,7 +99,7 @@ export function addExec(define: Define, server: ServerContext): void {
       // After a disconnection, the command must not take a part of its input for all of it.
       await Promise.all([
         data !== undefined && inputs.take(() => target.write(data), signal),
-        end && inputs.take(() => target.closeStdin(), signal),
+        end && inputs.take(() => target.closeInput(), signal),
       ])
     },
   })

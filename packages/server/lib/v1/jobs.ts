@@ -78,9 +78,9 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     reply: 'events',
     async handle({ params: { jobId }, query: { cursor, ...rest }, lastEventId, signal }) {
       await jobs.status(jobId)
-      const since = lastEventId === undefined ? cursor : cursorOf(lastEventId)
+      const from = lastEventId === undefined ? cursor : cursorOf(lastEventId)
       const maxBytes = Math.min(rest.maxBytes ?? MOST_EVENT_BYTES, MOST_EVENT_BYTES)
-      const pieces = jobs.follow(jobId, readCursor(since), planJobFollow({ ...rest, maxBytes, signal }))
+      const pieces = jobs.follow(jobId, readCursor(from), planJobFollow({ ...rest, maxBytes, signal }))
       return events(
         pieces,
         (read) => [{ id: read.cursor, data: { type: 'output', ...encodeReply(jobRead, read) } }],

@@ -29,7 +29,7 @@ import { events } from '../sse.js'
 import { encodeReply } from '../wire.js'
 
 const outputQuery = shape({
-  since: queryNumber,
+  cursor: queryNumber,
   follow: queryFlag,
   pid: { ...queryNumber, description: 'Sends nothing if the service is now another process.' },
   encoding,
@@ -66,9 +66,9 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
       const process = await processes.find(processId)
       const current = process.info.pid
       const { pid = current, ...options } = query
-      const since = lastEventId === undefined ? query.since : cursorOf(lastEventId)
+      const cursor = lastEventId === undefined ? query.cursor : cursorOf(lastEventId)
       const output =
-        pid === current ? process.output(planLogStream({ ...options, since, signal }, 'output')) : nothing()
+        pid === current ? process.output(planLogStream({ ...options, cursor, signal }, 'output')) : nothing()
       return events(
         output,
         (event) => [

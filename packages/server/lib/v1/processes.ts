@@ -90,11 +90,11 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     ...endpoints.listProcesses,
     summary: 'Lists the processes.',
     query: shape({
-      status: { ...anyText, description: 'One status, or several separated by commas.' },
+      state: { ...anyText, description: 'One state, or several separated by commas.' },
       sessionId: identifier,
     }),
-    async handle({ query: { status, sessionId } }) {
-      const found = await backend.listProcesses(planFilter({ status: status?.split(','), sessionId }))
+    async handle({ query: { state, sessionId } }) {
+      const found = await backend.listProcesses(planFilter({ state: state?.split(','), sessionId }))
       return { processes: found.map((process) => processes.show(process)) }
     },
   })

@@ -38,7 +38,7 @@ const MOST_REASON_CHARACTERS = 120
 const message = shape({ resize: terminal }, ['resize'])
 
 const terminalQuery = shape({
-  since: queryNumber,
+  cursor: queryNumber,
   output: { ...queryFlag, description: 'Whether to send output. Default: true.' },
   acknowledge: { ...queryFlag, description: 'Whether to answer each input message.' },
 })
@@ -111,8 +111,8 @@ class Terminal {
 
   /** Sends the output. Resolves with the end of the process. */
   async #print(signal: AbortSignal): Promise<ProcessExit | undefined> {
-    const { since } = this.#query
-    const plan = planLogStream({ since, encoding: 'buffer', signal }, 'output')
+    const { cursor } = this.#query
+    const plan = planLogStream({ cursor, encoding: 'buffer', signal }, 'output')
     for await (const event of this.#process.output(plan)) {
       if (event.missing !== undefined) await this.#send(JSON.stringify({ missing: event.missing }))
       if (event.type === 'exit') return exitOf(event)

@@ -11,13 +11,13 @@ import { orAborted } from '../../base/abort.js'
 import { engineError, type SandboxError } from '../../base/errors.js'
 
 /** A call's place in the order. */
-export interface Turn {
+export interface Slot {
   /**
    * Resolves when it is this call's turn; undefined when there is nothing to wait for. Rejects with SESSION_DESTROYED when
    * the session is deleted first, and with ROLLED_BACK after a rollback.
    */
   begins: Promise<void> | undefined
-  /** Lets the next call be sent: the server has this one, or never will. May be called twice, and before the turn. */
+  /** Lets the next call be sent: the server has this one, or never will. May be called twice, and before the call has its turn. */
   end: () => void
   /** Rejects the calls that wait, with the code of this error: the session has been deleted, or the sandbox rolled back. */
   destroy: (reason: SandboxError) => void
@@ -29,11 +29,11 @@ interface Queue {
   destroyed: AbortController
 }
 
-export class Turns {
+export class SessionQueues {
   readonly #queues = new Map<string, Queue>()
 
-  /** The turn after all earlier ones of this session. */
-  take(sessionId: string): Turn {
+  /** The slot after all earlier ones of this session. */
+  take(sessionId: string): Slot {
     const queue = this.#queues.get(sessionId) ?? { last: undefined, destroyed: new AbortController() }
     this.#queues.set(sessionId, queue)
     const before = queue.last
@@ -49,8 +49,8 @@ export class Turns {
     return { begins: before && turnOf(before, queue.destroyed.signal), end, destroy }
   }
 
-  /** Rejects the calls that wait for this session. Later ones wait for the end of the returned turn. */
-  replace(sessionId: string): Turn {
+  /** Rejects the calls that wait for this session. Later ones wait for the end of the returned slot. */
+  replace(sessionId: string): Slot {
     const queue = this.#queues.get(sessionId)
     const deleted = () => engineError('SESSION_DESTROYED', `session '${sessionId}' was deleted`)
     if (queue !== undefined) this.#destroy(sessionId, queue, deleted())

@@ -10,18 +10,18 @@ import { CALL_HEADER, RECEIVED_HEADER } from '../../protocol/headers.js'
 const MOST_ACKNOWLEDGED = 64
 
 /** A call's place among those of its caller. */
-export interface Ticket {
+export interface IdempotencyKey {
   callerId: string
   number: number
 }
 
-export class Caller {
+export class IdempotentCaller {
   readonly #register: () => Promise<string>
   #id: Promise<string> | undefined
   /** The same, once it is known. */
   #known: string | undefined
   #number = 0
-  #received: Ticket[] = []
+  #received: IdempotencyKey[] = []
 
   /** `register` resolves with the id of a new caller. */
   constructor(register: () => Promise<string>) {
@@ -38,8 +38,8 @@ export class Caller {
     await this.#connected()
   }
 
-  /** A ticket for a new call. Rejects when the server cannot be reached; nothing has run then. */
-  async ticket(): Promise<Ticket> {
+  /** The key of a new call. Rejects when the server cannot be reached; nothing has run then. */
+  async nextKey(): Promise<IdempotencyKey> {
     return { callerId: await this.#connected(), number: ++this.#number }
   }
 
@@ -56,7 +56,7 @@ export class Caller {
     }
   }
 
-  /** The server has forgotten a caller: the next ticket is another one's. Of many calls, the first to notice forgets it. */
+  /** The server has forgotten a caller: the next key is another one's. Of many calls, the first to notice forgets it. */
   forget(callerId: string | undefined): void {
     if (callerId !== this.#known) return
     this.#id = undefined
@@ -64,16 +64,16 @@ export class Caller {
   }
 
   /** The headers of a request for a call. They acknowledge replies that have arrived. */
-  headers({ callerId, number }: Ticket): Record<string, string> {
-    const ours = this.#received.splice(0, MOST_ACKNOWLEDGED).filter((ticket) => ticket.callerId === callerId)
+  headers({ callerId, number }: IdempotencyKey): Record<string, string> {
+    const ours = this.#received.splice(0, MOST_ACKNOWLEDGED).filter((key) => key.callerId === callerId)
     return {
       [CALL_HEADER]: `${callerId}/${number}`,
-      ...(ours.length > 0 && { [RECEIVED_HEADER]: ours.map((ticket) => ticket.number).join(',') }),
+      ...(ours.length > 0 && { [RECEIVED_HEADER]: ours.map((key) => key.number).join(',') }),
     }
   }
 
   /** The reply to a call has arrived. */
-  received(ticket: Ticket): void {
-    this.#received.push(ticket)
+  received(key: IdempotencyKey): void {
+    this.#received.push(key)
   }
 }

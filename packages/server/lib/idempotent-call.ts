@@ -25,7 +25,7 @@ export interface CallOwner {
   resized: (change: number) => void
 }
 
-export class KeptCall {
+export class IdempotentCall {
   /** Of the request that has begun the call. */
   readonly digest: string
   readonly #abort = new AbortController()

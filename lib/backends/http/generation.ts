@@ -7,7 +7,7 @@
 import { INSTANCE_HEADER } from '../../protocol/headers.js'
 import type { Route } from './route.js'
 
-export class InstancePin {
+export class Generation {
   readonly #route: Pick<Route, 'isPinned' | 'instance'>
   #first: string | undefined
 

@@ -8,7 +8,7 @@
 const BLANK = new TextEncoder().encode(' ')
 
 /** `settled` always resolves. `onEnd` is called when the response is complete, or the client has disconnected. */
-export async function patientResponse(
+export async function keptAlive(
   settled: Promise<Response>,
   heartbeatMs: number,
   onEnd: () => void,

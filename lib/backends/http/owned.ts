@@ -10,7 +10,7 @@ import type { Connection } from './connection.js'
 /** A shorter list is not pruned. */
 const FEW = 256
 
-export class Begun {
+export class Owned {
   readonly sessions = new Set<string>()
   /** Pending requests that create something, which must not outlive the client. */
   readonly #starting = new Set<Promise<unknown>>()
@@ -73,7 +73,7 @@ export class Begun {
   /** The processes that this client has started and that still run. */
   async runningProcesses(): Promise<NamedProcess[]> {
     if (this.#processes.size === 0) return []
-    const query = { status: 'starting,running' }
+    const query = { state: 'starting,running' }
     const { processes } = await this.#connection.call(listProcesses, { query })
     return processes.filter(({ id, instance }) => this.#processes.get(id) === instance)
   }
