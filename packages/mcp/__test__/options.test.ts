@@ -45,6 +45,20 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
   )
 })
 
+describe('a machine that does not support an option is an error with a remedy:', () => {
+  it.each([
+    [[], { NACRE_ISOLATION: 'none' }, /cannot be enforced on this machine.*; with --isolation none/],
+    [['--workspace', 'copy-on-write', '--cwd', '/dev'], {}, /cannot be copy-on-write.*; without --workspace/],
+  ])('%j with %j', (words, env, message) =>
+    withBase(async (base) => {
+      const server = start({ ...base, env: { ...base.env, ...env } }, words)
+      expect(await server.ended).toBe(1)
+      expect(server.stderr()).toMatch(message)
+      expect(server.stdout()).toBe('')
+    }),
+  )
+})
+
 describe('--print-config', () => {
   const args = ['-y', '@nacre/mcp', '--isolation', 'workspace', '--max-wait=30s']
   const entry = { command: 'npx', args }
