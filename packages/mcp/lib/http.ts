@@ -80,7 +80,7 @@ async function listen(server: ReturnType<typeof createServer>, settings: HttpSet
   } catch (cause) {
     const { message } = cause as Error
     throw new Error(
-      `--port ${port} cannot be used on --host ${host}: ${message}; choose another, or --port 0`,
+      `--port ${port} cannot be used on --host ${host}: ${message}; choose another port, or 0 for a free one, or another host`,
       { cause },
     )
   }
