@@ -33,7 +33,7 @@ export { readCommand, showCommand } from './schema/command.js'
 export { object, oneOf, pattern, quoted } from './schema/constructors.js'
 export { type EnvLists, env } from './schema/env.js'
 export { headers, portNumber, serverUrl, token } from './schema/http.js'
-export type { Preset } from './schema/isolation-rules.js'
+export { type Preset, SECRETS } from './schema/isolation-rules.js'
 export { type CompleteValues, type Kind, type OptionValues, table } from './schema/kind.js'
 export {
   bytes,

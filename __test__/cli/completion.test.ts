@@ -48,7 +48,7 @@ function offers(...words: string[]): string[] {
 describe('in bash, nacre completion', () => {
   it('offers the verbs, those of a group, and their aliases', () => {
     expect(offers('')).toEqual(
-      'exec try workspace cp ls doctor completion job serve worker queue help'.split(' '),
+      'exec try workspace cp ls doctor completion job serve worker queue mcp help'.split(' '),
     )
     expect(offers('job', 'l')).toEqual(['ls', 'list', 'logs'])
     expect(offers('help', 'j')).toEqual(['job'])

@@ -362,6 +362,44 @@ describe('@nacre/tools', () => {
   )
 })
 
+describe('@nacre/mcp', () => {
+  const words = ['node_modules/nacre/dist/cli/main.js', 'mcp']
+
+  it('gives nacre its verb, and is named where it is not installed', async () => {
+    const { code, stderr } = await inProject('node', ...words).catch((error) => error)
+    expect([code, stderr]).toEqual([2, 'nacre: nacre mcp needs @nacre/mcp: npm install @nacre/mcp\n'])
+    putCompanion('mcp', ['@modelcontextprotocol', '@hono', 'hono', 'zod'])
+    expect((await inProject('node', ...words, '--help')).stdout).toContain('serve a shell to MCP clients')
+  })
+
+  it.each(['node', 'bun'])('runs a command for a client, on %s', async (runtime) => {
+    const server = spawn(path.join(base, 'bin', runtime), ['node_modules/@nacre/mcp/dist/main.js'], {
+      cwd: project,
+      env,
+    })
+    const clientInfo = { name: 'raw', version: '1' }
+    const messages = [
+      {
+        id: 1,
+        method: 'initialize',
+        params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo },
+      },
+      { method: 'notifications/initialized' },
+      { id: 2, method: 'tools/call', params: { name: 'bash', arguments: { command: 'echo there' } } },
+    ]
+    for (const message of messages) server.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
+    let output = ''
+    for await (const data of server.stdout) {
+      output += data
+      if (output.includes('"id":2')) break
+    }
+    expect(output).toContain('\\nthere')
+    const exited = once(server, 'exit')
+    server.stdin.end()
+    expect((await exited)[0]).toBe(0)
+  })
+})
+
 describe('@nacre/fleet', () => {
   beforeAll(() => putCompanion('fleet', ['@kubernetes', 'ws']))
 

@@ -20,6 +20,7 @@ export function navigation(api) {
         ...page('Jobs', 'guide/jobs'),
         ...page('Queues', 'queue'),
         ...page('Tools for models', 'tools'),
+        ...page('MCP server', 'mcp'),
         ...page('Copy-on-write workspace', 'workspace'),
         ...page('Isolation', 'isolation'),
         ...page('Files', 'files'),

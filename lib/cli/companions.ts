@@ -1,6 +1,6 @@
 /**
- * The verbs of companion packages: `nacre serve` of `@nacre/server`, `nacre worker` and `nacre queue` of `@nacre/queue`. A
- * program that has nacre without the package gets a sentence that says how to install it.
+ * The verbs of companion packages: `nacre serve` of `@nacre/server`, `nacre worker` and `nacre queue` of `@nacre/queue`, and
+ * `nacre mcp` of `@nacre/mcp`. A program that has nacre without the package gets a sentence that says how to install it.
  */
 import type { Command } from 'commander'
 import { isNotInstalled, notInstalled } from '../base/companion.js'
@@ -13,6 +13,7 @@ interface Companion {
 const COMPANIONS = [
   { name: '@nacre/server', verbs: ['serve'] },
   { name: '@nacre/queue', verbs: ['worker', 'queue'] },
+  { name: '@nacre/mcp', verbs: ['mcp'] },
 ]
 
 /** Adds all of them. Never looks in the working directory, which may be that of the commands. */

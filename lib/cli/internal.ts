@@ -1,16 +1,17 @@
 /** What the verbs of companion packages share with those of nacre. See lib/internal.ts. */
 
-export { type Command, InvalidArgumentError } from 'commander'
+export { Command, InvalidArgumentError } from 'commander'
 export { OptionError } from '../base/errors.js'
 export { checkSandbox } from './check-sandbox.js'
 export { followUntilSignal } from './detach.js'
 export { withExamples } from './examples.js'
-export { exitCodeOfEnd } from './failure.js'
+export { exitCodeOf, exitCodeOfEnd, report } from './failure.js'
 export { onSignals } from './signals.js'
 export { colorsOf, NOBODY_READS, printJson, printLine, stderrLogger, write } from './terminal.js'
 export {
   byteOffset,
   commandOf,
+  contentOf,
   duration,
   existingDirectory,
   inputOf,

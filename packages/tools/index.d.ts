@@ -10,10 +10,22 @@
 import type { AnySandbox, OptionError } from 'nacre'
 
 /** The names of the tools. */
-export type ToolName = 'bash' | 'wait' | 'write' | 'output' | 'kill' | 'service' | 'sessions' | 'jobs'
+export type ToolName =
+  | 'bash'
+  | 'wait'
+  | 'write'
+  | 'output'
+  | 'kill'
+  | 'service'
+  | 'sessions'
+  | 'jobs'
+  | 'workspace'
 /** Options of {@link createTools}. */
 export interface ToolOptions {
-  /** The tools to offer, at least one. Default: all. */
+  /**
+   * The tools to offer, at least one. `workspace` needs a sandbox with a copy-on-write workspace, and excludes `requireSession`.
+   * Default: all but `workspace`.
+   */
   tools?: readonly ToolName[]
   /**
    * Milliseconds after which a command is killed with everything it started, unless the call names another time; 1 to
@@ -47,6 +59,8 @@ export interface ToolOptions {
    * sees only its own runs. Default: false.
    */
   requireSession?: boolean
+  /** Whether the tool `workspace` can also commit changes to the real directory. Default: false. */
+  allowCommit?: boolean
 }
 /** What a program that runs the tools passes along with a call. */
 export interface ToolContext {
@@ -91,6 +105,8 @@ export interface ToolData {
   session?: string
   /** The id of a job. */
   job?: string
+  /** The id of a checkpoint that was made. */
+  checkpoint?: string
 }
 /** A tool as plain data, with its function. */
 export interface Tool {

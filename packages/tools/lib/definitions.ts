@@ -17,6 +17,7 @@ export interface Defaults {
   yieldAfter: number
   maxTokens: number
   requireSession: boolean
+  allowCommit: boolean
 }
 
 /** Keys of a terminal, and what they send. */
@@ -84,7 +85,10 @@ export interface Inputs {
   }
   sessions: { open?: string; end?: string; cwd?: string }
   jobs: { start?: string; id?: string; cancel?: boolean; cursor?: number; max_tokens?: number }
+  workspace: { action: WorkspaceAction; path?: string; checkpoint?: string; max_tokens?: number }
 }
+
+export type WorkspaceAction = 'changes' | 'diff' | 'checkpoint' | 'rollback' | 'undo' | 'commit'
 
 const MAX_SECONDS = 600
 const MAX_COMMAND = 100_000
@@ -236,6 +240,29 @@ export function definitions(defaults: Defaults): Record<ToolName, Definition> {
         max_tokens,
       }),
       annotations: { readOnlyHint: false, openWorldHint: true },
+    },
+    workspace: {
+      title: 'Changes of files',
+      description: `Files change in a private layer, not in the real directory. changes lists them, diff shows a patch, undo takes back the last command, checkpoint keeps this moment, rollback returns to it. undo and rollback end all runs. ${
+        defaults.allowCommit ? 'commit makes changes real.' : 'The user decides which changes become real.'
+      }`,
+      inputSchema: schema(
+        {
+          action: choice('What to do.', [
+            'changes',
+            'diff',
+            'checkpoint',
+            'rollback',
+            'undo',
+            ...(defaults.allowCommit ? ['commit'] : []),
+          ]),
+          path: text('Only this path and what is below it.'),
+          checkpoint: text('Id for rollback.'),
+          max_tokens,
+        },
+        ['action'],
+      ),
+      annotations: { readOnlyHint: false, destructiveHint: true, openWorldHint: false },
     },
   }
 }

@@ -9,6 +9,7 @@ import { ToolError } from './schema.js'
 import type { Host, Scope } from './scope.js'
 import { Service } from './service.js'
 import { formatCount, shorten, shortenLine } from './shorten.js'
+import { useWorkspace } from './workspace.js'
 
 /** One call of a tool. */
 interface Call<Input> {
@@ -270,6 +271,11 @@ export const handlers: Handlers = {
       body,
       data: { job: input.id },
     })
+  },
+
+  async workspace({ host, scope, input, context }) {
+    const tokens = budget(host, input.max_tokens) - HEADER_TOKENS
+    return useWorkspace(host, scope, input, tokens, context.signal)
   },
 }
 

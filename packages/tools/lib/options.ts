@@ -22,7 +22,10 @@ export const TOOL_NAMES: readonly ToolName[] = [
   'service',
   'sessions',
   'jobs',
+  'workspace',
 ]
+/** A sandbox needs a workspace of its own for the last one. */
+const DEFAULT_TOOLS = TOOL_NAMES.filter((name) => name !== 'workspace')
 
 /** Clients of MCP accept 10,000 tokens, and the budget is an estimate. */
 export const MOST_TOKENS = 9000
@@ -73,6 +76,7 @@ export const toolOptions = table<ToolOptions>()({
   redact,
   countTokens: countTokens as never,
   requireSession: { ...flag, default: false },
+  allowCommit: { ...flag, default: false },
 })
 
 export type Options = ReturnType<typeof planTools>
@@ -80,9 +84,15 @@ export type Options = ReturnType<typeof planTools>
 /** Checks the options. Throws OptionError. */
 export function planTools(options: unknown) {
   const values = readWithDefaults(toolOptions, options, 'createTools')
+  const tools = values.tools ?? DEFAULT_TOOLS
+  if (tools.includes('workspace') && values.requireSession)
+    throw new OptionError(
+      'INVALID_OPTION',
+      'the tool workspace and requireSession exclude each other: a rollback ends the programs of all callers',
+    )
   return {
     ...values,
-    tools: values.tools ?? TOOL_NAMES,
+    tools,
     redact: values.redact ?? [],
     countTokens: (values.countTokens ?? estimateTokens) as (text: string) => number,
   }

@@ -34,6 +34,11 @@ export class Scope {
   lastRun: Run | undefined
   #count = 0
 
+  /** Sessions that a rollback has ended. The next call opens `main` again. */
+  forget(sessions: readonly string[]): void {
+    for (const name of sessions) this.sessions.delete(name)
+  }
+
   nextId(): string {
     this.#count++
     return `r${this.#count}`

@@ -42,6 +42,7 @@ class Tools implements PublicTools {
       yieldAfter: plan.yieldAfter / 1000,
       maxTokens: plan.maxTokens,
       requireSession: plan.requireSession,
+      allowCommit: plan.allowCommit,
     })
     this.list = plan.tools.map((name) => this.#tool(name, all[name]))
   }

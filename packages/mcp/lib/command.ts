@@ -1,0 +1,97 @@
+/** The options of `nacre-mcp`, and of `nacre mcp`. */
+import {
+  type Command,
+  duration,
+  existingDirectory,
+  InvalidArgumentError,
+  isolationOption,
+  printLine,
+  withExamples,
+} from 'nacre/internal/cli'
+import { CLIENTS, type Client, configFor } from './clients.js'
+import type { Flags } from './settings.js'
+
+export function defineServer(command: Command): Command {
+  const isolation = isolationOption()
+  command
+    .description(
+      'serve a shell to MCP clients: to one over stdio, or with --port over HTTP; everything but jobs ends with the server',
+    )
+    .option('--port <number>', 'serve Streamable HTTP at /mcp on this port; 0 selects a free port', whole)
+    .option('--host <address>', 'the address to listen on (default: 127.0.0.1)')
+    .option(
+      '--token-file <file>',
+      'a file with the token that requests must send, at least 16 characters (default: a new token, printed once)',
+    )
+    .option('--allow-origin <origins...>', 'origins of web pages that may send requests')
+    .option(
+      '--cwd <directory>',
+      'the directory of new sessions (default: the current one)',
+      existingDirectory,
+    )
+    .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']).default('workspace+network'))
+    .option('--write <directories...>', 'more directories that commands may write', directories)
+    .addOption(
+      command
+        .createOption('--workspace <mode>', 'change files in a private layer, which the tool workspace shows')
+        .choices(['copy-on-write']),
+    )
+    .option('--allow-commit', 'let the tool workspace make changes real')
+    .option('--env <names...>', 'variables to pass although their names look like secrets')
+    .option('--redact-file <file>', 'values that replies must never show, one per line')
+    .option('--timeout <time>', 'when a command is killed that names no time (default: 10m)', duration)
+    .option('--yield-after <time>', 'when a reply has the output so far (default: 15s)', duration)
+    .option(
+      '--max-wait <time>',
+      'the longest time until a reply, whatever the model asks (default: 50s)',
+      duration,
+    )
+    .option('--max-tokens <number>', 'the tokens of a reply, at most 9000 (default: 4000)', whole)
+    .option('--tools <names>', 'the tools to offer, like bash,wait,kill (default: all)', names)
+    .option('--max-sessions <number>', 'how many sessions may be open (default: 32)', whole)
+    .option('--max-runs <number>', 'how many commands may run at the same time (default: 64)', whole)
+    .option('--idle <time>', 'over HTTP: when a session ends that is not used (default: 4h)', duration)
+    .addOption(
+      command
+        .createOption(
+          '--print-config <client>',
+          'print the entry for a client with the other options, and exit',
+        )
+        .choices(CLIENTS),
+    )
+    .action(run)
+  withExamples(command, [
+    ['npx -y @nacre/mcp --print-config claude', 'prints what Claude Code needs to start the server'],
+    ['npx -y @nacre/mcp --isolation workspace', 'commands have no network'],
+    ['npx -y @nacre/mcp --workspace copy-on-write', 'changes of files become real only when you commit them'],
+    ['npx -y @nacre/mcp --port 4748', 'serves several clients over HTTP; prints a token'],
+  ])
+  return command
+}
+
+async function run(
+  { printConfig, ...flags }: Flags & { printConfig?: Client },
+  command: Command,
+): Promise<void> {
+  const { readSettings } = await import('./settings.js')
+  const settings = readSettings(flags)
+  if (printConfig !== undefined) {
+    await printLine(configFor(printConfig, process.argv.slice(command.parent === null ? 2 : 3)))
+    return
+  }
+  const { serve } = await import('./serve.js')
+  await serve(settings)
+}
+
+function whole(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number.')
+}
+
+function names(text: string): string[] {
+  return text.split(/[\s,]+/).filter((name) => name !== '')
+}
+
+function directories(text: string, others: string[] = []): string[] {
+  return [...others, existingDirectory(text)]
+}

@@ -1,0 +1,57 @@
+/**
+ * Which requests over HTTP are served: those with the token, to a name of this server, and from no page that is not allowed.
+ * A page whose name was made to point here (DNS rebinding) sends that name as `Host`.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { HttpSettings } from './settings.js'
+
+const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
+/** Addresses that stand for all of this machine, whose names are not known. */
+const EVERY_ADDRESS = ['0.0.0.0', '::']
+
+interface Refusal {
+  status: number
+  message: string
+}
+
+export class Guard {
+  readonly #token: Buffer
+  readonly #origins: readonly string[]
+  readonly #host: string
+
+  constructor({ token, origins, host }: HttpSettings) {
+    this.#token = digest(token)
+    this.#origins = origins
+    this.#host = host
+  }
+
+  /** The reason not to serve a request. */
+  refusal({ origin, host, authorization }: IncomingHttpHeaders): Refusal | undefined {
+    if (origin !== undefined && !this.#origins.includes(origin))
+      return { status: 403, message: 'pages of this origin may not call; see --allow-origin' }
+    if (!this.#isOwnName(host ?? ''))
+      return { status: 403, message: 'the header Host must be localhost or the address of --host' }
+    const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
+    // Digests have one length, and comparing them takes the same time wherever they differ.
+    if (timingSafeEqual(digest(token), this.#token)) return undefined
+    return { status: 401, message: 'the header `Authorization: Bearer <token>` is missing or wrong' }
+  }
+
+  #isOwnName(header: string): boolean {
+    const name = header.replace(/:\d{1,5}$/, '').toLowerCase()
+    const own = this.#host.toLowerCase()
+    return LOOPBACK_NAME.test(name) || name === own || name === `[${own}]` || EVERY_ADDRESS.includes(own)
+  }
+}
+
+function digest(text: string): Buffer {
+  return createHash('sha256').update(text).digest()
+}
+
+/** Replies with an error of JSON-RPC. The body may not have been read, so the connection ends. */
+export function refuse(response: ServerResponse, { status, message }: Refusal): void {
+  const challenge = status === 401 ? { 'www-authenticate': 'Bearer' } : {}
+  response.writeHead(status, { 'content-type': 'application/json', connection: 'close', ...challenge })
+  response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message }, id: null }))
+}

@@ -1,0 +1,91 @@
+/** The server over Streamable HTTP, in both eras of the protocol. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { toNodeHandler, toWebRequest } from '@modelcontextprotocol/node'
+import { createMcpHandler, isLegacyRequest } from '@modelcontextprotocol/server'
+import type { Tools } from '@nacre/tools'
+import { stderrLogger } from 'nacre/internal/cli'
+import { Guard, refuse } from './guard.js'
+import { IdleLimit } from './idle.js'
+import { LegacyConnections } from './legacy.js'
+import { createFactory } from './server.js'
+import type { HttpSettings } from './settings.js'
+
+const PATH = '/mcp'
+
+/** Listens. Resolves with what closes the server. */
+export async function serveHttp(
+  tools: Tools,
+  instructions: string[],
+  settings: HttpSettings,
+): Promise<() => Promise<void>> {
+  const sessions = new IdleLimit(settings.idle)
+  const create = createFactory(tools, instructions, (name, { session, end }, opened) => {
+    if (opened !== undefined) sessions.add(opened, () => tools.call('sessions', { end: opened }))
+    if (typeof session === 'string') sessions.use(session)
+    if (name === 'sessions' && typeof end === 'string') sessions.remove(end)
+  })
+  const onerror = (error: Error) => stderrLogger.warn(error.message)
+  const modern = createMcpHandler(create, { legacy: 'reject', onerror })
+  const serveModern = toNodeHandler(modern, { onerror })
+  const legacy = new LegacyConnections(create, settings.idle)
+  const guard = new Guard(settings)
+
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const refusal = guard.refusal(request.headers)
+    if (refusal !== undefined) return refuse(response, refusal)
+    const [path] = (request.url ?? '').split('?')
+    if (path !== PATH) return refuse(response, { status: 404, message: `there is only ${PATH}` })
+    let body: unknown
+    let web: Request
+    try {
+      web = await toWebRequest(request)
+      if (request.method === 'POST') body = await web.clone().json()
+    } catch (error) {
+      const isLarge = (error as { status?: number }).status === 413
+      return refuse(
+        response,
+        isLarge
+          ? { status: 413, message: 'the body is too large' }
+          : { status: 400, message: 'the body must be JSON' },
+      )
+    }
+    // Clients of 2025 cancel by another request, which must reach the same server object.
+    if (await isLegacyRequest(web, body)) await legacy.serve(request, response, body)
+    else await serveModern(request, response, body)
+  }
+
+  const server = createServer((request, response) => {
+    serve(request, response).catch((error: Error) => {
+      onerror(error)
+      if (!response.headersSent) refuse(response, { status: 500, message: 'the server failed' })
+      else response.destroy()
+    })
+  })
+  await listen(server, settings)
+  return async () => {
+    server.close()
+    await modern.close()
+    await legacy.close()
+    server.closeAllConnections()
+  }
+}
+
+async function listen(server: ReturnType<typeof createServer>, settings: HttpSettings): Promise<void> {
+  const { host, port, token, isNewToken } = settings
+  server.listen(port, host)
+  try {
+    await once(server, 'listening')
+  } catch (cause) {
+    const { message } = cause as Error
+    throw new Error(
+      `--port ${port} cannot be used on --host ${host}: ${message}; choose another port, or 0 for a free one, or another host`,
+      { cause },
+    )
+  }
+  const { address, family, port: actual } = server.address() as AddressInfo
+  const shown = family === 'IPv6' ? `[${address}]` : address
+  console.error(`nacre-mcp listens on http://${shown}:${actual}${PATH}`)
+  if (isNewToken) console.error(`token: ${token}`)
+}

@@ -1,0 +1,27 @@
+/** Ends what has not been used for a time. */
+export class IdleLimit {
+  readonly #time: number
+  readonly #timers = new Map<string, NodeJS.Timeout>()
+
+  /** `time` in milliseconds. */
+  constructor(time: number) {
+    this.#time = time
+  }
+
+  add(key: string, end: () => unknown): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(key)
+      end()
+    }, this.#time)
+    this.#timers.set(key, timer.unref())
+  }
+
+  use(key: string): void {
+    this.#timers.get(key)?.refresh()
+  }
+
+  remove(key: string): void {
+    clearTimeout(this.#timers.get(key))
+    this.#timers.delete(key)
+  }
+}

@@ -1,0 +1,102 @@
+/** The life of a server: from the check of the machine until everything has ended. */
+import { mkdtemp, rm } from 'node:fs/promises'
+import os from 'node:os'
+import path from 'node:path'
+import { createTools } from '@nacre/tools'
+import { Sandbox, type SandboxErrorCode } from 'nacre'
+import { engineError, isCode } from 'nacre/internal'
+import { checkSandbox, onSignals } from 'nacre/internal/cli'
+import type { Settings } from './settings.js'
+
+/** Remedies for what a machine may not support. */
+const REMEDIES: [SandboxErrorCode, string][] = [
+  ['ISOLATION_UNSUPPORTED', 'with --isolation none, commands run without it'],
+  ['WORKSPACE_UNSUPPORTED', 'without --workspace, commands change the files themselves'],
+]
+
+/** Serves until the client has gone or a signal comes. Then ends everything but jobs. */
+export async function serve(settings: Settings): Promise<void> {
+  const { http, workspaceId } = settings
+  const { stop, stopped } = untilStopped()
+  const cache = await mkdtemp(path.join(os.tmpdir(), 'nacre-mcp-'))
+  try {
+    await using sandbox = new Sandbox(sandboxOptions(settings, cache))
+    await using tools = createTools(sandbox, settings.tools)
+    const notes = instructions(settings)
+    // The libraries of the protocol load while the first shell starts.
+    await Promise.all([http === undefined ? import('./stdio.js') : import('./http.js'), check(sandbox)])
+    const close =
+      http === undefined
+        ? (await import('./stdio.js')).serveStdio(tools, notes, stop)
+        : await (await import('./http.js')).serveHttp(tools, notes, http)
+    await stopped
+    await tools.close()
+    await close()
+    if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
+  } finally {
+    await rm(cache, { recursive: true, force: true })
+  }
+}
+
+/** Resolves with the first signal, or when `stop` is called. The second signal ends this process, and so its commands. */
+function untilStopped() {
+  let stop = () => {}
+  const stopped = new Promise<void>((resolve) => {
+    stop = resolve
+  })
+  let isAsked = false
+  onSignals(() => {
+    if (isAsked) process.exit(1)
+    isAsked = true
+    stop()
+  })
+  return { stop, stopped }
+}
+
+function sandboxOptions({ sandbox, isolation }: Settings, cache: string) {
+  if (isolation === undefined) return sandbox
+  const { filesystem } = isolation
+  // Builds would fail if they could not write their caches.
+  const env = { ...sandbox.env, XDG_CACHE_HOME: cache, npm_config_cache: path.join(cache, 'npm') }
+  return {
+    ...sandbox,
+    env,
+    isolation: { ...isolation, filesystem: { ...filesystem, write: [...filesystem.write, cache] } },
+  }
+}
+
+function instructions({ isolation, sandbox, workspaceId }: Settings): string[] {
+  const where = isolation?.filesystem.write.join(', ') || 'no directory'
+  return [
+    ...(isolation === undefined
+      ? []
+      : [
+          `Commands may write ${where} and $TMPDIR; the user can allow more with the option --write of the server.`,
+        ]),
+    ...(workspaceId === undefined
+      ? []
+      : [
+          `Changes in ${sandbox.cwd} become real only by a commit. The user can run: nacre workspace commit NAME, with the name that the tool workspace shows.`,
+        ]),
+  ]
+}
+
+/** Otherwise every call would fail. */
+async function check(sandbox: Sandbox): Promise<void> {
+  try {
+    await checkSandbox(sandbox)
+  } catch (error) {
+    for (const [code, remedy] of REMEDIES)
+      if (isCode(error, code)) throw engineError(code, `${error.shortMessage}; ${remedy}`)
+    throw error
+  }
+}
+
+/** Keeps the changes for the user; a workspace without any is removed. */
+async function leaveWorkspace(sandbox: Sandbox, id: string): Promise<void> {
+  const { workspace } = sandbox
+  const isEmpty = (await workspace.changes()).length === 0
+  await sandbox.destroy()
+  if (isEmpty) await workspace.delete()
+  else console.error(`the changes are kept: see nacre workspace diff ${id}, and nacre workspace commit ${id}`)
+}

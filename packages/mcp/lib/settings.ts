@@ -1,0 +1,167 @@
+/** The options of the command line, checked. */
+import { randomBytes } from 'node:crypto'
+import path from 'node:path'
+import type { ToolName, ToolOptions } from '@nacre/tools'
+import type { IsolationRules, SandboxOptions } from 'nacre'
+import { MAX_MILLISECONDS, type Preset, SECRETS } from 'nacre/internal'
+import { contentOf, OptionError, stderrLogger } from 'nacre/internal/cli'
+import { hostName, origins, serverToken } from 'nacre/internal/server'
+import { KNOWN_SECRETS, secretNames, secretValues } from './secrets.js'
+
+/** What commander has read. */
+export interface Flags {
+  port?: number
+  host?: string
+  tokenFile?: string
+  allowOrigin?: string[]
+  cwd?: string
+  isolation: Preset | 'none'
+  write?: string[]
+  workspace?: string
+  allowCommit?: true
+  env?: string[]
+  redactFile?: string
+  timeout?: number
+  yieldAfter?: number
+  maxWait?: number
+  maxTokens?: number
+  tools?: string[]
+  maxSessions?: number
+  maxRuns?: number
+  idle?: number
+}
+
+export interface HttpSettings {
+  host: string
+  port: number
+  token: string
+  /** Whether nothing but the server's own message has the token. */
+  isNewToken: boolean
+  origins: readonly string[]
+  /** Milliseconds. */
+  idle: number
+}
+
+export interface Settings {
+  sandbox: SandboxOptions & { cwd: string }
+  /** The rules, unless there is no isolation. */
+  isolation: (IsolationRules & { filesystem: { write: string[] } }) | undefined
+  tools: ToolOptions
+  http: HttpSettings | undefined
+  /** The name of the copy-on-write workspace. */
+  workspaceId: string | undefined
+}
+
+const EIGHT = ['bash', 'wait', 'write', 'output', 'kill', 'service', 'sessions', 'jobs'] as const
+const HOUR = 3_600_000
+const LEAST_IDLE = 60_000
+
+/** Throws OptionError. */
+export function readSettings(flags: Flags): Settings {
+  const { isolation: preset, write = [], env = [], workspace, allowCommit, tokenFile, redactFile } = flags
+  const { timeout, yieldAfter, maxWait, maxTokens, maxSessions, maxRuns } = flags
+  const http = httpOf(flags)
+  if (workspace === undefined && allowCommit) refuse('--allow-commit needs --workspace copy-on-write')
+  if (workspace !== undefined && http !== undefined)
+    refuse(
+      '--workspace is for one client: leave out --port, as clients over HTTP would undo the work of each other',
+    )
+  if (preset === 'none' && write.length > 0)
+    refuse('--write needs isolation: with --isolation none, commands may write everywhere')
+  for (const name of env) if (!/^[A-Za-z_]\w*$/.test(name)) refuse('--env must have names of variables')
+  const tools = toolsOf(flags, http !== undefined)
+  const cwd = path.resolve(flags.cwd ?? '.')
+  // Some clients start their servers there.
+  if (cwd === '/' && preset.startsWith('workspace'))
+    refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
+  const hidden = [tokenFile, redactFile].flatMap((file) => (file === undefined ? [] : [path.resolve(file)]))
+  const isolation =
+    preset === 'none'
+      ? undefined
+      : {
+          preset,
+          filesystem: {
+            write: [
+              ...(preset === 'read-only' ? [] : [cwd]),
+              ...write.map((directory) => path.resolve(directory)),
+            ],
+            ...(hidden.length === 0 ? {} : { hide: [...SECRETS, ...hidden] }),
+          },
+        }
+  const dropped = secretNames(process.env).filter((name) => !env.includes(name))
+  const workspaceId = workspace === undefined ? undefined : `mcp-${randomBytes(4).toString('hex')}`
+  return {
+    sandbox: {
+      cwd,
+      env: Object.fromEntries(dropped.map((name) => [name, undefined])),
+      ...(workspaceId === undefined
+        ? {}
+        : { workspace: { mode: 'copy-on-write' as const, id: workspaceId, undoSteps: 20 } }),
+      logger: stderrLogger,
+    },
+    isolation,
+    tools: {
+      tools: workspaceId === undefined ? tools : [...tools, 'workspace'],
+      allowCommit: allowCommit ?? false,
+      requireSession: http !== undefined,
+      redact: [
+        ...secretValues(process.env),
+        ...(redactFile === undefined ? [] : valuesOf(redactFile)),
+        ...(http === undefined ? [] : [http.token]),
+        ...KNOWN_SECRETS,
+      ],
+      timeout,
+      yieldAfter,
+      maxWait,
+      maxTokens,
+      maxSessions,
+      maxRuns,
+    },
+    http,
+    workspaceId,
+  }
+}
+
+function httpOf(flags: Flags): HttpSettings | undefined {
+  const { port, host = '127.0.0.1', tokenFile, allowOrigin = [], idle = 4 * HOUR } = flags
+  if (port === undefined) {
+    const given = [flags.host, tokenFile, flags.allowOrigin, flags.idle]
+    if (given.some((value) => value !== undefined))
+      refuse('--host, --token-file, --allow-origin and --idle are for HTTP: add --port')
+    return undefined
+  }
+  if (port > 65_535) refuse('--port must be 0 to 65535')
+  if (idle < LEAST_IDLE || idle > MAX_MILLISECONDS) refuse('--idle must be 1m to 24d')
+  const token =
+    tokenFile === undefined
+      ? randomBytes(24).toString('base64url')
+      : serverToken.read(String(contentOf('--token-file', tokenFile)).trim(), 'the token in --token-file')
+  return {
+    host: hostName.read(host, '--host'),
+    port,
+    token,
+    isNewToken: tokenFile === undefined,
+    origins: origins.read(allowOrigin, '--allow-origin'),
+    idle,
+  }
+}
+
+function toolsOf({ tools = [...EIGHT] }: Flags, isShared: boolean): ToolName[] {
+  const known = tools.filter((name) => (EIGHT as readonly string[]).includes(name)) as ToolName[]
+  if (known.length < tools.length || known.length === 0)
+    refuse(`--tools must be a list of ${EIGHT.join(', ')}`)
+  if (isShared && !known.includes('sessions'))
+    refuse('--tools must have sessions over HTTP, where calls need a session')
+  return known
+}
+
+function valuesOf(file: string): string[] {
+  const lines = String(contentOf('--redact-file', file)).split(/\r?\n/)
+  const short = lines.findIndex((line) => line !== '' && line.length < 4)
+  if (short >= 0) refuse(`line ${short + 1} of --redact-file must have at least 4 characters`)
+  return lines.filter((line) => line !== '')
+}
+
+function refuse(message: string): never {
+  throw new OptionError('INVALID_OPTION', message)
+}
