@@ -49,9 +49,12 @@ function digest(text: string): Buffer {
   return createHash('sha256').update(text).digest()
 }
 
-/** Replies with an error of JSON-RPC. The body may not have been read, so the connection ends. */
+/**
+ * Replies with an error of JSON-RPC. The connection stays open, so that the runtime discards a body that was not read: a client
+ * that still sends would otherwise see a broken connection, and no reply.
+ */
 export function refuse(response: ServerResponse, { status, message }: Refusal): void {
   const challenge = status === 401 ? { 'www-authenticate': 'Bearer' } : {}
-  response.writeHead(status, { 'content-type': 'application/json', connection: 'close', ...challenge })
+  response.writeHead(status, { 'content-type': 'application/json', ...challenge })
   response.end(JSON.stringify({ jsonrpc: '2.0', error: { code: -32000, message }, id: null }))
 }
