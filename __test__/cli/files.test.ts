@@ -29,7 +29,7 @@ async function withFiles(
     withCli(async (cli) => {
       const base = path.dirname(cli.root)
       writeFileSync(path.join(base, 'token'), `${token}\n`)
-      const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, token })
+      const serving = await serve(workplace.sandbox, { port: 0, token })
       try {
         const server = ['--url', serving.url, '--token-file', path.join(base, 'token')]
         await test(cli, { server, remote: workplace.directory, local: (name) => path.join(base, name) })

@@ -11,7 +11,7 @@ const token = 'a-token-of-the-tests'
 
 it('gets one new caller for all calls that notice it', async () => {
   await using sandbox = new Sandbox()
-  const serving = await serve(sandbox, { port: 0, token, handleSignals: false })
+  const serving = await serve(sandbox, { port: 0, token })
   const proxy = await failingProxy(Number(new URL(serving.url).port))
   const client = new SandboxClient({ url: proxy.url, token, resume: true, reconnectTimeout: 1000 })
   try {

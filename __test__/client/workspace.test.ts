@@ -140,7 +140,7 @@ describe('a client', () => {
 
   it('of a client of a server has all of it', () =>
     withWorkspace(async ({ client, directory }) => {
-      const serving = await serve(client, { port: 0, handleSignals: false })
+      const serving = await serve(client, { port: 0 })
       const outer = new SandboxClient({ url: serving.url })
       try {
         expect(await outer.workspace.info()).toEqual({ path: directory, id: null })

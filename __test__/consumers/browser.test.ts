@@ -70,7 +70,7 @@ beforeAll(async () => {
   origin = `http://127.0.0.1:${(pages.address() as AddressInfo).port}`
   sandbox = new Sandbox({ cwd: consumer.directory })
   const logger = { debug() {}, info: (line: string) => requests.push(line), warn() {}, error() {} }
-  serving = await serve(sandbox, { port: 0, handleSignals: false, allowedOrigins: [origin], logger })
+  serving = await serve(sandbox, { port: 0, allowedOrigins: [origin], logger })
 }, 120_000)
 
 afterAll(async () => {

@@ -73,7 +73,7 @@ function mockingServerSuite(mock: string, from: string): string {
       const { SandboxClient } = await import('nacre/client')
       const sandbox = new Sandbox()
       const tokenFile = ${JSON.stringify(path.join(consumer.directory, 'token'))}
-      const server = await serve(sandbox, { port: 0, handleSignals: false, tokenFile })
+      const server = await serve(sandbox, { port: 0, tokenFile })
       const client = new SandboxClient({ url: server.url, token: 'a-token-for-the-tests' })
       expect((await client.exec('echo mocked')).stdout).toBe('mocked\\n')
       await client.destroy()

@@ -22,7 +22,7 @@ export async function withClient(
   test: (client: SandboxClient, url: string) => Promise<void>,
   options: Partial<ClientOptions> = {},
 ): Promise<void> {
-  const serving = await serve(sandbox, { port: 0, handleSignals: false })
+  const serving = await serve(sandbox, { port: 0 })
   const client = new SandboxClient({ url: serving.url, ...options })
   try {
     await test(client, serving.url)

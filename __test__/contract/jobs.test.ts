@@ -17,7 +17,7 @@ function itHolds(name: string, test: (jobs: AnyJobs) => Promise<void>): void {
   it(`${name}, in this process`, () => withJobs(({ jobs }) => test(jobs)))
   it(`${name}, over HTTP`, () =>
     withJobs(async ({ sandbox }) => {
-      const serving = await serve(sandbox, { port: 0, handleSignals: false })
+      const serving = await serve(sandbox, { port: 0 })
       const client = new SandboxClient({ url: serving.url })
       try {
         await test(client.jobs)

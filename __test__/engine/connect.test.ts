@@ -45,7 +45,7 @@ describe.each(ways)('%s', (_name, through) => {
       )
       const run = sandbox.execStream('cat', { input: 'pipe' })
       await run.write('one\n')
-      await run.closeStdin()
+      await run.closeInput()
       expect((await run.result).stdout).toBe('one\n')
       const bytes = Buffer.alloc(3_000_000, 'abc')
       await sandbox.files.write(`${directory}/file`, bytes)
@@ -97,7 +97,7 @@ it('carries much both ways at once', () =>
 
 it('can be served to browsers, with terminals', () =>
   withProgram(async ({ sandbox }) => {
-    await using serving = await serve(sandbox, { port: 0, handleSignals: false })
+    await using serving = await serve(sandbox, { port: 0 })
     const process = await sandbox.startProcess('read -r line; echo "<$line>"; exit 3', { pty })
     const terminal = await attach(serving.url, process.id)
     terminal.socket.send(Buffer.from('typed\n'))

@@ -298,7 +298,7 @@ describe('serve', () => {
         expect(() => createServer(replaced as Sandbox)).toThrow(
           `with its own ${name}(), not with another one`,
         )
-      const outside = await serve(sandbox, { host: '0.0.0.0', port: 0, token, handleSignals: false })
+      const outside = await serve(sandbox, { host: '0.0.0.0', port: 0, token })
       expect((await requestsTo(`http://127.0.0.1:${outside.port}`, token).get('/v1/sessions')).status).toBe(
         200,
       )

@@ -39,7 +39,7 @@ export function withServer(
   expectations: Expectations = {},
 ): Promise<void> {
   return withSandbox(async (workplace) => {
-    const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, ...options })
+    const serving = await serve(workplace.sandbox, { port: 0, ...options })
     try {
       await test({ ...workplace, serving, url: serving.url, ...requestsTo(serving.url, options.token) })
     } finally {

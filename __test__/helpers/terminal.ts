@@ -112,6 +112,6 @@ export function frame(payload: Uint8Array): Buffer {
  */
 export async function refuseOnce(): Promise<void> {
   await using sandbox = new Sandbox()
-  await using serving = await serve(sandbox, { port: 0, handleSignals: false })
+  await using serving = await serve(sandbox, { port: 0 })
   await refusal(serving.port, '/v1/nothing')
 }

@@ -42,7 +42,7 @@ const program = `
   const { SandboxClient } = require('nacre/client')
   const main = async () => {
     const sandbox = new Sandbox({ cwd: '/tmp', jobsRoot: process.env.DIRECTORY })
-    const { url } = await serve(sandbox, { port: 0, handleSignals: false })
+    const { url } = await serve(sandbox, { port: 0 })
     // The runtime loads its fetch, and nacre its server, before.
     await (await fetch(url + '/v1/sessions')).text()
     await sandbox.exec('true')

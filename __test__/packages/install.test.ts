@@ -185,7 +185,7 @@ describe('@nacre/server', () => {
   const USE = `
     void (async () => {
       const sandbox = new Sandbox()
-      const server = await serve(sandbox, { port: 0, handleSignals: false })
+      const server = await serve(sandbox, { port: 0 })
       const client = new SandboxClient({ url: server.url })
       const { code } = await client.exec('exit 3', { check: true }).catch((error) => error)
       createServer(client)

@@ -138,7 +138,7 @@ describe('logs', () => {
   it('come through Redis, also from a host whose jobs are those of a server', () =>
     withQueue(async ({ queue, redis, base, tag }) => {
       await using sandbox = new Sandbox({ jobsRoot: `${base}/jobs`, env: { NACRE_TEST_TAG: tag } })
-      const server = await serve(sandbox, { port: 0, handleSignals: false })
+      const server = await serve(sandbox, { port: 0 })
       await using client = new SandboxClient({ url: server.url })
       await using worker = new JobWorker({
         ...{ ...TIMES, name: 'test', redis: redis.url, host: 'web' },

@@ -16,7 +16,7 @@ it(
       await using sandbox = new Sandbox({ jobsRoot: `${base}/jobs`, env: { NACRE_TEST_TAG: tag } })
       const lines: string[] = []
       const logger = { debug() {}, info: (line: string) => void lines.push(line), warn() {}, error() {} }
-      const server = await serve(sandbox, { port: 0, token, handleSignals: false, maxRequests: 2, logger })
+      const server = await serve(sandbox, { port: 0, token, maxRequests: 2, logger })
       await using one = new SandboxClient({ url: server.url, token })
       await using two = new SandboxClient({ url: server.url, token })
       await using own = new SandboxClient({ url: server.url, token })

@@ -76,7 +76,7 @@ describe('Execute', () => {
       symlinkSync('root', link)
       mkdirSync(path.join(place.root, 'sub'))
       const sandboxd = { grpcPort: 0, restPort: 0, root: link }
-      const serving = await serve(sandbox, { port: 0, handleSignals: false, sandboxd })
+      const serving = await serve(sandbox, { port: 0, sandboxd })
       const linked = new Place(serving, place.workplace)
       try {
         for (const cwd of ['sub', `${link}/sub`, `${place.root}/sub`])

@@ -23,7 +23,7 @@ it('sandboxd holds little memory for clients that do not read', {
     const { serve } = require('@nacre/server')
     const main = async () => {
       const sandboxd = { grpcPort: 0, restPort: 0, root: ${JSON.stringify(root)} }
-      const serving = await serve(new Sandbox(), { port: 0, handleSignals: false, sandboxd })
+      const serving = await serve(new Sandbox(), { port: 0, sandboxd })
       collect()
       setInterval(collect, 500)
       print(JSON.stringify(serving.sandboxd) + '.\\n')

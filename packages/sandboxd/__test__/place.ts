@@ -230,7 +230,7 @@ export function withSandboxd(
     const own = path.join(workplace.directory, 'root')
     mkdirSync(own)
     const sandboxd = { grpcPort: 0, restPort: 0, root: own, ...(options.sandboxd as object) }
-    const serving = await serve(workplace.sandbox, { port: 0, handleSignals: false, ...options, sandboxd })
+    const serving = await serve(workplace.sandbox, { port: 0, ...options, sandboxd })
     const place = new Place(serving, workplace)
     try {
       await test(place)

@@ -11,7 +11,7 @@ import { withSandbox } from '../../../__test__/helpers/invariants.js'
 import { begun, ended } from './ended.js'
 import { Place, statusName, withSandboxd } from './place.js'
 
-const FREE = { port: 0, handleSignals: false }
+const FREE = { port: 0 }
 
 async function isClosed(port: number): Promise<boolean> {
   return fetch(`http://127.0.0.1:${port}/v1/health`).then(

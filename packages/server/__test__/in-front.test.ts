@@ -12,7 +12,7 @@ import { until } from '../../../__test__/helpers/until.js'
 function withFront(test: (client: SandboxClient, url: string, directory: string) => Promise<void>) {
   return withSandbox((workplace) =>
     withClient(workplace, async (inner) => {
-      await using front = await serve(inner, { port: 0, handleSignals: false })
+      await using front = await serve(inner, { port: 0 })
       const client = new SandboxClient({ url: front.url })
       try {
         await test(client, front.url, workplace.directory)

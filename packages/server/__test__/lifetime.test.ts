@@ -137,15 +137,17 @@ describe('close', () => {
 })
 
 /** A server with a process that ignores SIGTERM. */
-async function stubbornServer(options: object) {
+async function stubbornServer(shutdownTimeout: number) {
   const host = startHost(`
     const { serve } = require('@nacre/server')
+    const { endOnSignals } = require('./packages/server/dist/cli/end-on-signals.js')
     const logger = { debug() {}, info: print, warn: print, error: print }
     const sandbox = new Sandbox({ cwd: '/tmp', forceKillAfterDelay: 60_000 })
     const main = async () => {
       const process = await sandbox.startProcess("trap '' TERM; echo on; while :; do sleep 60; done")
       await process.waitForLog('on')
-      await serve(sandbox, { port: 0, logger, ...${JSON.stringify(options)} })
+      const serving = await serve(sandbox, { port: 0, logger, shutdownTimeout: ${shutdownTimeout} })
+      endOnSignals(sandbox, serving, ${shutdownTimeout}, logger)
       print('serves')
     }
     main()
@@ -161,7 +163,7 @@ describe('a signal to a server', () => {
     ['SIGINT', 'SIGINT', 130],
   ] as const) {
     it(`ends the server immediately when ${second} follows ${first}`, async () => {
-      const host = await stubbornServer({ shutdownTimeout: 60_000 })
+      const host = await stubbornServer(60_000)
       try {
         host.child.kill(first)
         await host.printed(`${first}: the server ends`)
@@ -175,7 +177,7 @@ describe('a signal to a server', () => {
   }
 
   it('exits with the code of the signal when not everything ended in time', async () => {
-    const host = await stubbornServer({ shutdownTimeout: 100 })
+    const host = await stubbornServer(100)
     try {
       host.child.kill('SIGTERM')
       expect(await host.ended()).toBe(143)

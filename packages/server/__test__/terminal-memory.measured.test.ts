@@ -18,7 +18,7 @@ it('a server holds little memory for terminals whose clients do not read', async
         const pty = { cols: 80, rows: 24 }
         const command = 'stty -opost; seq -f %015.0f 3000000'
         await sandbox.startProcess(command, { processId: 'loud', pty, logLimit: 8 * 1024 * 1024 })
-        const { port } = await serve(sandbox, { port: 0, handleSignals: false })
+        const { port } = await serve(sandbox, { port: 0 })
         collect()
         setInterval(collect, 500)
         print('port ' + port + '.')

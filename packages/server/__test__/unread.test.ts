@@ -16,7 +16,7 @@ const program = `
   const main = async () => {
     for (let index = 0; index < ${CONNECTIONS}; index++)
       await (await sandbox.createSession({ id: 's' + index })).exec('true')
-    const { port } = await serve(sandbox, { port: 0, handleSignals: false })
+    const { port } = await serve(sandbox, { port: 0 })
     print('port ' + port + '.')
   }
   main()

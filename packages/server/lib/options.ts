@@ -57,7 +57,6 @@ export const serveOptions = table<ServeOptions>()({
   requestTimeout: { ...positiveMilliseconds, default: 60_000 },
   keepAliveTimeout: { ...positiveMilliseconds, default: 5000 },
   shutdownTimeout: { ...milliseconds, default: 10_000 },
-  handleSignals: { ...flag, default: true },
 })
 
 /** For the docs. */

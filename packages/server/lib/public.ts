@@ -95,11 +95,6 @@ export interface ServeOptions extends ServerOptions {
   keepAliveTimeout?: number
   /** Milliseconds that `close` may take before the server cuts connections, 0 to 2147483647. Default: 10000. */
   shutdownTimeout?: number
-  /**
-   * Whether SIGTERM and SIGINT close the server, destroy the sandbox and end this process: with exit code 0 when everything
-   * ended within `shutdownTimeout`, otherwise with 143 or 130. A second signal ends it immediately. Default: true.
-   */
-  handleSignals?: boolean
 }
 
 /** Options of {@link ServeOptions.sandboxd}. */
@@ -142,13 +137,14 @@ export interface Serving extends AsyncDisposable {
   readonly sandboxd: ServingSandboxd | undefined
   /**
    * Stops listening, and ends requests and processes like {@link Server.close}. Resolves when all connections are
-   * closed. Idempotent. Does not destroy the sandbox.
+   * closed: with true if all ended within `shutdownTimeout`. Idempotent. Does not destroy the sandbox.
    */
-  close(): Promise<void>
+  close(): Promise<boolean>
 }
 
 /**
- * Serves a sandbox over HTTP, on Node and Bun. Resolves when the server is listening.
+ * Serves a sandbox over HTTP, on Node and Bun. Resolves when the server is listening. It handles no signals; `nacre serve`
+ * does.
  *
  * Rejects with OptionError, also for an object that only has the same methods, and for an address other than loopback
  * without a token. Rejects with the error of the system if it cannot listen.

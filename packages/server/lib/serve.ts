@@ -10,7 +10,7 @@ import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
-import { OptionError, readArgument, report, signalNumber } from 'nacre/internal'
+import { OptionError, readArgument, report } from 'nacre/internal'
 import { backendOf, fs, serverToken } from 'nacre/internal/server'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
@@ -45,14 +45,9 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
   const cutWebSockets = openWebSockets(listener, server.fetch)
   const { address, port } = listener.address() as AddressInfo
   let closed: Promise<boolean> | undefined
-  const closeOnce = () => {
+  const close = () => {
     closed ??= closeAll({ server, listener, written, cutWebSockets, sandboxd }, plan)
     return closed
-  }
-  const ignoreSignals = plan.handleSignals ? onSignals(sandbox, plan, closeOnce) : () => {}
-  const close = async () => {
-    await closeOnce()
-    ignoreSignals()
   }
   const shown = address.includes(':') ? `[${address}]` : address
   return {
@@ -61,7 +56,9 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
     url: `http://${shown}:${port}`,
     sandboxd: sandboxd && shownOf(sandboxd),
     close,
-    [Symbol.asyncDispose]: close,
+    async [Symbol.asyncDispose]() {
+      await close()
+    },
   }
 }
 
@@ -174,39 +171,4 @@ async function closeAll(
   sandboxd?.cut()
   await within(1000, Promise.all([disconnected, finished]))
   return isOver && isWritten
-}
-
-/**
- * SIGTERM and SIGINT close the server and the sandbox and end this process: with code 0 when everything ended in time. A
- * second signal ends it immediately. In both cases, too late and second signal, the exit code is that of the signal.
- */
-function onSignals(
-  sandbox: Sandbox | SandboxClient,
-  plan: ServePlan,
-  close: () => Promise<boolean>,
-): () => void {
-  const { shutdownTimeout } = plan
-  const { logger } = plan.server
-  let isEnding = false
-  const end = async (code: number) => {
-    const isClosed = await close()
-    const isDestroyed = await within(shutdownTimeout, sandbox.destroy())
-    if (isClosed && isDestroyed) process.exit(0)
-    report(logger, 'warn', `not everything ended within ${shutdownTimeout} ms`)
-    process.exit(code)
-  }
-  const handlers = (['SIGTERM', 'SIGINT'] as const).map((name) => {
-    const code = 128 + (signalNumber(name) ?? 0)
-    const handler = () => {
-      if (isEnding) process.exit(code)
-      isEnding = true
-      report(logger, 'info', `${name}: the server ends`)
-      void end(code)
-    }
-    process.on(name, handler)
-    return () => process.off(name, handler)
-  })
-  return () => {
-    for (const remove of handlers) remove()
-  }
 }

@@ -13,7 +13,7 @@ process.on('message', async ({ id, start, stop, port, token, secret }) => {
   try {
     if (start !== undefined) {
       const sandbox = new Sandbox({ cwd: directory, env: { SECRET: secret } })
-      const options = { host: start, port, token, handleSignals: false, shutdownTimeout: 100 }
+      const options = { host: start, port, token, shutdownTimeout: 100 }
       pods.set(start, { sandbox, serving: await serve(sandbox, options) })
     }
     if (stop !== undefined) {

@@ -15,6 +15,7 @@ import {
   withExamples,
 } from 'nacre/internal/cli'
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
+import { endOnSignals } from './end-on-signals.js'
 
 interface Options {
   stdio?: boolean
@@ -117,11 +118,12 @@ async function run({
   const { stdio, host, port, tokenFile } = options
   if (stdio) refuseAddress({ allowOrigin, ...options })
   const sandboxd = sandboxdOptions(options)
-  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }] = await Promise.all([
+  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }] = await Promise.all([
     import('nacre'),
     import('../index.js'),
     import('../stdio.js'),
     import('../guard.js'),
+    import('../options.js'),
   ])
   if (host !== undefined && !isLoopback(host) && tokenFile === undefined)
     throw new OptionError(
@@ -136,6 +138,7 @@ async function run({
     if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
     const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
     const serving = await serve(sandbox, settings)
+    endOnSignals(sandbox, serving, serveOptions.shutdownTimeout.default, stderrLogger)
     console.log(`nacre listens on ${serving.url}`)
     if (serving.sandboxd !== undefined) console.log(describeSandboxd(serving.sandboxd))
   } catch (error) {
