@@ -1,4 +1,6 @@
 /** A sandbox behind a program that carries its bytes: everything works as over HTTP, whatever is between. */
+import { truncateSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { serve } from '@nacre/server'
 import { SandboxClient } from 'nacre/client'
@@ -93,6 +95,20 @@ it('carries much both ways at once', () =>
       return stdout.length
     })
     expect(await Promise.all(lengths)).toEqual([5_000_000, 5_000_000, 5_000_000, 5_000_000])
+  }))
+
+it('reports a download that breaks off, and does not take it for the end', () =>
+  withProgram(async ({ sandbox, directory }) => {
+    const file = path.join(directory, 'file')
+    writeFileSync(file, Buffer.alloc(30_000_000))
+    const reader = sandbox.files.readStream(file)[Symbol.asyncIterator]()
+    await reader.next()
+    truncateSync(file, 1000)
+    const rest = async () => {
+      while (!(await reader.next()).done);
+    }
+    expect(await rejectionOf(rest())).toMatchObject({ code: 'CONNECTION_FAILED' })
+    expect((await sandbox.exec('echo lives')).stdout).toBe('lives\n')
   }))
 
 it('can be served to browsers, with terminals', () =>
