@@ -156,15 +156,16 @@ describe('mounts', () => {
   it('keep the rules of a source', () => {
     mkdirSync(at('home/git/hooks'), { recursive: true })
     mkdirSync(at('home/secret'))
+    writeFileSync(at('own/secret'), 'kept\n')
     for (const name of ['home/secret/key', 'home/token', 'home/git/hooks/hook'])
       writeFileSync(at(name), 'kept\n')
     const rules: FilesystemRules = {
       protect: [at('home/git/hooks'), at('own')],
       // What the machine has at a target, is not what programs see there.
-      hide: [at('home/secret'), at('home/token'), `${COVERED}/key`],
+      hide: [at('home/secret'), at('home/token'), at('own/secret'), `${COVERED}/key`],
     }
     const probe = `cd ${HOME}; ls secret; cat token; (echo x >> git/hooks/hook); mv git other; (echo x > ${COVERED}/new)
-      cat ${COVERED}/key; rm -rf git; cat git/hooks/hook; echo x > git/config && echo ok`
+      cat ${COVERED}/key ${COVERED}/secret; rm -rf git; cat git/hooks/hook; echo x > git/config && echo ok`
     return withMounts(
       async ({ sandbox }) => {
         expect((await sandbox.exec(probe)).stdout).toBe('own\nkept\nok\n')

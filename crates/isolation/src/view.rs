@@ -147,12 +147,13 @@ pub fn view(confinement: &Confinement) -> View {
     let is_hidden = |path: &Path| rules.hide.iter().any(|hidden| path.starts_with(hidden));
     let mut private = existing(&confinement.private);
     private.retain(|path| !is_hidden(path));
-    between.extend(protections(&write, private.clone()).0);
+    between.extend(protections(&write, private).0);
     steps.extend(between.into_iter().map(|path| Step::Bind(path, Access::Write)));
     steps.extend(protected.into_iter().map(|path| Step::Bind(path, Access::Read)));
     let is_private = |path: &Path| path == scratch && steps.contains(&Step::Scratch(scratch.to_path_buf()));
     let mut closed: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
-    closed.extend(private.into_iter().chain(stores));
+    // Also those in a hidden tree, of which a mount may show a part.
+    closed.extend(existing(&confinement.private).into_iter().chain(stores));
     let own = confinement.own.iter().filter(|(_, place)| !is_hidden(place) && !rules.covers(place));
     let own: Vec<Step> = own.map(|(tree, place)| Step::Show(tree.clone(), place.clone(), Access::Read)).collect();
     for path in closed.iter().filter(|path| !rules.covers(path)).cloned() {
@@ -182,13 +183,12 @@ pub fn view(confinement: &Confinement) -> View {
 /// The steps of a mount. The rules for parts of its source hold where they are shown, too.
 fn shown_by(mount: &Mount, protect: &[PathBuf], closed: &[PathBuf]) -> Vec<Step> {
     let Mount { source, target } = mount;
-    if protect.iter().any(|root| source.starts_with(root)) {
-        return vec![Step::Show(source.clone(), target.clone(), Access::Read)];
-    }
+    let is_protected = protect.iter().any(|root| source.starts_with(root));
+    let access = if is_protected { Access::Read } else { Access::Write };
     let show = |path: PathBuf, access: Access| Some(Step::Show(path.clone(), mount.shows(&path)?, access));
-    let parts = protect.iter().filter(|path| path.starts_with(source)).cloned().collect();
+    let parts = protect.iter().filter(|path| !is_protected && path.starts_with(source)).cloned().collect();
     let (between, protected) = protections(std::slice::from_ref(source), parts);
-    let whole = [Step::Show(source.clone(), target.clone(), Access::Write)];
+    let whole = [Step::Show(source.clone(), target.clone(), access)];
     let between = between.into_iter().filter_map(|path| show(path, Access::Write));
     let protected = protected.into_iter().filter_map(|path| show(path, Access::Read));
     let hidden = closed.iter().filter_map(|path| Some(Step::Hide(path.clone(), mount.shows(path)?)));

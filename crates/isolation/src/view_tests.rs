@@ -129,6 +129,28 @@ fn rules_for_parts_of_a_source_follow_it_to_its_target() {
 }
 
 #[test]
+fn what_is_hidden_in_a_source_is_hidden_at_its_target_even_if_all_of_it_is_protected_or_hidden() {
+    let kept = tempfile::tempdir_in("/var/tmp").unwrap();
+    let [source, target] = ["source", "target"].map(|name| kept.path().join(name));
+    let [secret, state] = ["secret", "state"].map(|name| source.join(name));
+    for path in [&secret, &state, &target] {
+        std::fs::create_dir_all(path).unwrap();
+    }
+    for protect in [vec![], vec![source.clone()]] {
+        let access = if protect.is_empty() { Access::Write } else { Access::Read };
+        let hide = vec![source.clone(), secret.clone()];
+        let filesystem = Filesystem { protect, hide, mounts: vec![mount(&source, &target)], ..Filesystem::default() };
+        let found = view(&Confinement { private: vec![state.clone()], ..confined(filesystem, false) });
+        let expected = [
+            Step::Show(source.clone(), target.clone(), access),
+            Step::Hide(secret.clone(), target.join("secret")),
+            Step::Hide(state.clone(), target.join("state")),
+        ];
+        assert!(found.steps.ends_with(&expected), "{:?}", found.steps);
+    }
+}
+
+#[test]
 fn a_rule_about_what_a_mount_covers_does_not_apply_to_what_it_shows() {
     let (_kept, found) = mounted("target", &["target/secret"], |root| Filesystem {
         hide: vec![root.join("target/secret")],
