@@ -64,3 +64,19 @@ describe('destroy', () => {
     await client.destroy()
   })
 })
+
+describe('close', () => {
+  it('ends the requests, and leaves what this client has begun', () =>
+    withServer(async ({ url, sandbox }) => {
+      const client = new SandboxClient({ url })
+      await client.startProcess('sleep 60', { processId: 'goes-on' })
+      await client.createSession({ id: 'stays' })
+      const pending = rejectionOf(client.exec('sleep 60'))
+      await Promise.all([client.close(), client.close()])
+      expect(await pending).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      await client.destroy()
+      expect((await sandbox.listProcesses({ state: 'running' })).map(({ id }) => id)).toEqual(['goes-on'])
+      expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'stays'])
+    }))
+})

@@ -1,6 +1,6 @@
 /** exec is the same here and over HTTP. */
 import path from 'node:path'
-import { SandboxError } from 'nacre'
+import { AbortError, SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
 import { all } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
@@ -392,7 +392,9 @@ describe('aborting', () => {
           },
         }),
       )
-      expect(await run).toMatchObject({
+      const error = await run
+      expect(error).toBeInstanceOf(AbortError)
+      expect(error).toMatchObject({
         name: 'AbortError',
         code: 'ABORT_ERR',
         cause: 'why',

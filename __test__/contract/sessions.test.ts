@@ -24,6 +24,10 @@ describe('sessions', () => {
     await sandbox.deleteSession('one')
     expect(await rejectionOf(one.exec('true'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
     expect(await rejectionOf(sandbox.deleteSession('one'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+    const two = await sandbox.createSession()
+    await two.delete()
+    expect(await rejectionOf(two.delete())).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+    await two[Symbol.asyncDispose]()
   })
 
   itHolds('can be isolated', async ({ sandbox }) => {

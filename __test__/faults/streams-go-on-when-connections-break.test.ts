@@ -100,7 +100,7 @@ describe('a server that is killed and started anew', () => {
     } finally {
       await client.destroy()
       host.child.kill('SIGTERM')
-      expect(await host.ended()).toBe(0)
+      expect(await host.ended()).toBe('SIGTERM')
       await sandbox.destroy()
       rmSync(base, { recursive: true, force: true })
     }

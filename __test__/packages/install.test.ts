@@ -375,7 +375,8 @@ describe('@nacre/mcp', () => {
   it.each(['node', 'bun'])('runs a command for a client, on %s', async (runtime) => {
     const server = spawn(path.join(base, 'bin', runtime), ['node_modules/@nacre/mcp/dist/main.js'], {
       cwd: project,
-      env,
+      // Isolated commands have a /tmp of their own, without the links of this test.
+      env: { ...env, PATH: '/usr/bin:/bin' },
     })
     const clientInfo = { name: 'raw', version: '1' }
     const messages = [
@@ -389,11 +390,15 @@ describe('@nacre/mcp', () => {
     ]
     for (const message of messages) server.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`)
     let output = ''
+    let errors = ''
+    server.stderr.on('data', (data) => {
+      errors += data
+    })
     for await (const data of server.stdout) {
       output += data
       if (output.includes('"id":2')) break
     }
-    expect(output).toContain('\\nthere')
+    expect(output, errors).toContain('\\nthere')
     const exited = once(server, 'exit')
     server.stdin.end()
     expect((await exited)[0]).toBe(0)
