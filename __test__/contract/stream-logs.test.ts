@@ -86,7 +86,7 @@ describe('the log of a stream', () => {
 })
 
 describe('the logs of ended streams', () => {
-  it('are as many as those of ended processes, whoever keeps the streams', () =>
+  it('are dropped beyond the newest 1000, even while the program keeps the streams', () =>
     withSandbox(async ({ sandbox }) => {
       const waiting = sandbox.execStream('echo waits; read line', { input: 'pipe', logLimit: 100 })
       await waiting.waitFor({ log: 'waits' })

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { connect, createServer as createHttp2Server, type Http2Session } from 'node:http2'
 import { type AddressInfo, createServer } from 'node:net'
 import { expect, it } from 'vitest'
-import { ping } from '../../lib/base/pings.js'
+import { ping } from '../../lib/base/http2-pipes.js'
 import { until } from '../helpers/until.js'
 
 it('ends a connection after some pings without an answer', async () => {

@@ -17,5 +17,6 @@ export {
   inputOf,
   isolationOption,
   variable,
+  wholeNumber,
 } from './values.js'
 export type { Finish } from './verb.js'

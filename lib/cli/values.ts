@@ -27,6 +27,12 @@ export function isolationOption(): Option {
   return new Option('--isolation <preset>', 'restrict files, network and processes').choices(PRESETS)
 }
 
+/** A whole number; its bounds are checked where it is used. */
+export function wholeNumber(text: string): number {
+  if (/^\d{1,9}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('It must be a whole number.')
+}
+
 export function byteOffset(text: string): number {
   const number = Number(text)
   if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number

@@ -1,16 +1,9 @@
 /** The connection to a server over the pipes of a program. */
 import type { ClientHttp2Session } from 'node:http2'
 import { http2 } from '../base/builtin.js'
-import { duplexOf } from '../base/duplex.js'
-import { ping } from '../base/pings.js'
+import { duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from '../base/http2-pipes.js'
 import type { Program } from './program.js'
 import { send } from './requests.js'
-
-/** Bytes that the server may send ahead on one stream, and on all of them. Small replies wait behind them. */
-const STREAM_WINDOW = 2 * 1024 * 1024
-const WINDOW = 4 * 1024 * 1024
-/** Megabytes that the connection may hold before it refuses streams: many can be full at once. */
-const MOST_MEMORY_MB = 512
 
 const BROKEN = 'the connection broke'
 
@@ -31,9 +24,7 @@ export class Link {
     })
     // It is followed by the close.
     this.#session.on('error', () => {})
-    // Bun 1.4 stops reading a connection whose window was set.
-    if (process.versions.bun === undefined)
-      this.#session.once('connect', () => this.#session.setLocalWindowSize(WINDOW))
+    this.#session.once('connect', () => widen(this.#session))
     // A connection that has broken ends the program, and the other way round.
     this.#session.once('close', () => void this.close())
     const destroy = () => this.#session.destroy(new Error(BROKEN))

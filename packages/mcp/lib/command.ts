@@ -3,9 +3,9 @@ import {
   type Command,
   duration,
   existingDirectory,
-  InvalidArgumentError,
   isolationOption,
   printLine,
+  wholeNumber,
   withExamples,
 } from 'nacre/internal/cli'
 import { CLIENTS, type Client, configFor } from './clients.js'
@@ -17,7 +17,11 @@ export function defineServer(command: Command): Command {
     .description(
       'serve a shell to MCP clients: to one over stdio, or with --port over HTTP; everything but jobs ends with the server',
     )
-    .option('--port <number>', 'serve Streamable HTTP at /mcp on this port; 0 selects a free port', whole)
+    .option(
+      '--port <number>',
+      'serve Streamable HTTP at /mcp on this port; 0 selects a free port',
+      wholeNumber,
+    )
     .option('--host <address>', 'the address to listen on (default: 127.0.0.1)')
     .option(
       '--token-file <file>',
@@ -46,10 +50,10 @@ export function defineServer(command: Command): Command {
       'the longest time until a reply, whatever the model asks (default: 50s)',
       duration,
     )
-    .option('--max-tokens <number>', 'the tokens of a reply, at most 9000 (default: 4000)', whole)
+    .option('--max-tokens <number>', 'the tokens of a reply, at most 9000 (default: 4000)', wholeNumber)
     .option('--tools <names>', 'the tools to offer, like bash,wait,kill (default: all)', names)
-    .option('--max-sessions <number>', 'how many sessions may be open (default: 32)', whole)
-    .option('--max-runs <number>', 'how many commands may run at the same time (default: 64)', whole)
+    .option('--max-sessions <number>', 'how many sessions may be open (default: 32)', wholeNumber)
+    .option('--max-runs <number>', 'how many commands may run at the same time (default: 64)', wholeNumber)
     .option('--idle <time>', 'over HTTP: when a session ends that is not used (default: 4h)', duration)
     .addOption(
       command
@@ -81,11 +85,6 @@ async function run(
   }
   const { serve } = await import('./serve.js')
   await serve(settings)
-}
-
-function whole(text: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a whole number.')
 }
 
 function names(text: string): string[] {

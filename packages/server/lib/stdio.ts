@@ -9,17 +9,11 @@ import { createServer, type ServerHttp2Session } from 'node:http2'
 import { getRequestListener } from '@hono/node-server'
 import type { Logger, Sandbox } from 'nacre'
 import { OptionError, report } from 'nacre/internal'
-import { backendOf, duplexOf, ping } from 'nacre/internal/server'
+import { backendOf, duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from 'nacre/internal/server'
 import { planServer } from './plan.js'
 import { buildServer } from './server.js'
 import { openStreamSocket } from './upgrade.js'
 import { within } from './within.js'
-
-/** Bytes that the client may send ahead on one stream, and on all of them. Small replies wait behind them. */
-const STREAM_WINDOW = 2 * 1024 * 1024
-const WINDOW = 4 * 1024 * 1024
-/** Megabytes that the connection may hold before it refuses streams: many can be full at once. */
-const MOST_MEMORY_MB = 512
 
 /** Milliseconds that the sandbox has to end. */
 const END_MS = 10_000
@@ -51,8 +45,7 @@ export async function serveStdio(sandbox: Sandbox, logger: Logger): Promise<bool
   listener.on('connect', (incoming, outgoing) => openStreamSocket(fetch, incoming, outgoing))
   const ended = new Promise<void>((resolve) => {
     listener.on('session', (session: ServerHttp2Session) => {
-      // Bun 1.4 stops reading a connection whose window was set.
-      if (process.versions.bun === undefined) session.setLocalWindowSize(WINDOW)
+      widen(session)
       session.on('error', (error) => report(logger, 'error', `the connection failed: ${error.message}`))
       session.on('close', resolve)
       ping(session)

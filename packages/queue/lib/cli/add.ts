@@ -5,11 +5,11 @@ import {
   type Command,
   commandOf,
   duration,
-  InvalidArgumentError,
   inputOf,
   printJson,
   printLine,
   variable,
+  wholeNumber,
   withExamples,
 } from 'nacre/internal/cli'
 import { type QueueOptions, useQueue, withQueue } from './connection.js'
@@ -35,9 +35,9 @@ export function addQueueAdd(group: Command): void {
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .option('--timeout <time>', 'kill an attempt after this time, like 10s, 2m or 1h', duration)
     .option('--input <file>', 'a file for standard input; - is the standard input of this program')
-    .option('--attempts <number>', 'the maximum number of attempts (default: 1)', whole)
+    .option('--attempts <number>', 'the maximum number of attempts (default: 1)', wholeNumber)
     .option('--backoff <time>', 'the pause before a retry', duration)
-    .option('--priority <number>', 'jobs with lower numbers run first (default: 0)', whole)
+    .option('--priority <number>', 'jobs with lower numbers run first (default: 0)', wholeNumber)
     .option('--delay <time>', 'the time before the job may run', duration)
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
@@ -57,10 +57,4 @@ export function addQueueAdd(group: Command): void {
     ['nacre queue add --attempts 3 --backoff 10s -- ./crawl.sh', 'makes up to three attempts'],
     ['nacre queue logs -f "$(nacre queue add \'make all\')"', 'follows the job on any host'],
   ])
-}
-
-/** A whole number; its bounds are checked where it is used. */
-export function whole(text: string): number {
-  if (/^\d{1,9}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a whole number.')
 }

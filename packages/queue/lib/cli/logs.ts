@@ -9,10 +9,10 @@ import {
   followUntilSignal,
   NOBODY_READS,
   printJson,
+  wholeNumber,
   write,
 } from 'nacre/internal/cli'
 import type { JobQueue } from '../public.js'
-import { whole } from './add.js'
 import { type QueueOptions, useQueue, withQueue } from './connection.js'
 import { exitCodeOfQueueJob } from './describe.js'
 
@@ -28,7 +28,7 @@ export function addQueueLogs(group: Command, finish: Finish): void {
     .argument('<id>')
     .option('-f, --follow', 'continue until the job finishes, and exit with its code')
     .option('--cursor <bytes>', 'skip this many bytes', byteOffset)
-    .option('--attempt <number>', 'the number of the attempt (default: the latest)', whole)
+    .option('--attempt <number>', 'the number of the attempt (default: the latest)', wholeNumber)
     .action(async (id: string, options: Options) => {
       finish(await useQueue(options, (queue) => show(queue, id, options)))
     })

@@ -2,9 +2,8 @@
  * `nacre queue status`, `cancel` and `ls`.
  */
 import { SandboxError } from 'nacre/internal'
-import { type Command, colorsOf, duration, printJson, printLine } from 'nacre/internal/cli'
+import { type Command, colorsOf, duration, printJson, printLine, wholeNumber } from 'nacre/internal/cli'
 import type { QueueJob, QueueListOptions } from '../public.js'
-import { whole } from './add.js'
 import { type QueueOptions, useQueue, withQueue } from './connection.js'
 import { describeQueueJob } from './describe.js'
 
@@ -49,7 +48,7 @@ export function addQueueList(group: Command): void {
       '--state <state>',
       'only jobs in this state: waiting, prioritized, delayed, active, completed or failed',
     )
-    .option('--limit <number>', 'the maximum number of jobs (default: 100)', whole)
+    .option('--limit <number>', 'the maximum number of jobs (default: 100)', wholeNumber)
     .action(async (options: ListOptions) => {
       const { state, limit, json } = options
       const jobs = await useQueue(options, (queue) => queue.list({ state, limit }))

@@ -12,9 +12,9 @@ import {
   isolationOption,
   onSignals,
   stderrLogger,
+  wholeNumber,
   withExamples,
 } from 'nacre/internal/cli'
-import { whole } from './add.js'
 import { connectionOf, type QueueOptions, withConnection } from './connection.js'
 
 interface Options extends QueueOptions {
@@ -45,7 +45,7 @@ export function addWorker(program: Command): void {
     .option(
       '--concurrency <number>',
       'the maximum number of jobs that run at the same time (default: 1)',
-      whole,
+      wholeNumber,
     )
     .option(
       '--limit <max/time>',

@@ -8,10 +8,10 @@ import {
   type Command,
   checkSandbox,
   existingDirectory,
-  InvalidArgumentError,
   isolationOption,
   OptionError,
   stderrLogger,
+  wholeNumber,
   withExamples,
 } from 'nacre/internal/cli'
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
@@ -190,9 +190,4 @@ function sandboxdOptions(options: Options): SandboxdOptions | undefined {
 function describeSandboxd({ host, grpcPort, restPort, root }: ServingSandboxd): string {
   const shown = host.includes(':') ? `[${host}]` : host
   return `sandboxd listens on ${shown}:${grpcPort} (gRPC) and http://${shown}:${restPort}, with the root ${root}`
-}
-
-function wholeNumber(text: string): number {
-  if (/^\d{1,5}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError('It must be a whole number.')
 }
