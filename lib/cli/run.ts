@@ -4,6 +4,7 @@
  */
 import type { Command } from 'commander'
 import { addCompanionVerbs } from './companions.js'
+import { printCompletion } from './completion.js'
 import { exitCodeOf, report } from './failure.js'
 import { createProgram } from './program.js'
 
@@ -15,9 +16,12 @@ async function main(): Promise<void> {
   }
   const program = createProgram(finish)
   // Loading others takes time, which the verbs of nacre itself do without.
-  const [, , first] = process.argv
-  const isOwn = program.commands.some((command) => command.name() === first) && first !== 'completion'
+  const words = process.argv.slice(2)
+  const isCompleting = words[0] === '__complete'
+  if (isCompleting) words.shift()
+  const isOwn = program.commands.some((command) => command.name() === words[0])
   if (!isOwn) await addCompanionVerbs(program, finish)
+  if (isCompleting) return printCompletion(program, words)
   let verb: Command | undefined
   program.hook('preAction', (_, command) => {
     verb = command

@@ -3,12 +3,22 @@
  */
 import { createInterface } from 'node:readline'
 import type { Writable } from 'node:stream'
-import pc from 'picocolors'
+import { styleText } from 'node:util'
 import type { Logger } from '../calls/index.js'
 
 /** The colours for a stream; without a terminal, or with NO_COLOR, the same functions that change nothing. */
-export function colorsOf(stream: Writable & { isTTY?: boolean }): ReturnType<typeof pc.createColors> {
-  return pc.createColors(stream.isTTY === true && process.env.NO_COLOR === undefined)
+export function colorsOf(stream: Writable & { isTTY?: boolean }) {
+  const isColored = stream.isTTY === true && process.env.NO_COLOR === undefined
+  const paint = (style: 'bold' | 'cyan' | 'dim' | 'green' | 'red' | 'yellow') => (text: string) =>
+    isColored ? styleText(style, text, { validateStream: false }) : text
+  return {
+    bold: paint('bold'),
+    cyan: paint('cyan'),
+    dim: paint('dim'),
+    green: paint('green'),
+    red: paint('red'),
+    yellow: paint('yellow'),
+  }
 }
 
 /** Resolves when the stream has taken it. False when the reader has exited, as with `| head`. Rejects when it is lost. */
