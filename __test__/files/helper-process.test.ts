@@ -152,7 +152,7 @@ it('watches and writes that stay open hold up no other call, and one too many sa
   withSandbox(async ({ sandbox, directory }) => {
     const watches = Array.from({ length: 63 }, () => sandbox.files.watch('.'))
     let begun = 0
-    for (const watch of watches) watch.next().then(() => begun++)
+    for (const watch of watches) void watch.next().then(() => begun++)
     let tries = 0
     await holds(() => {
       writeFileSync(path.join(directory, `seen-${tries++}`), '')

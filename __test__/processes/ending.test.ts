@@ -43,7 +43,7 @@ describe('the end of a process', () => {
     const supervisor = Number((await sandbox.exec('echo $PPID')).stdout)
     const ended = await sandbox.startProcess('read line; exit 3', { input: 'pipe' })
     process.kill(supervisor, 'SIGSTOP')
-    ended.write('line\n')
+    void ended.write('line\n')
     await until(
       () => !isAlive(ended.pid) || undefined,
       () => 'it lives',

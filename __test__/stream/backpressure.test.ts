@@ -113,7 +113,7 @@ describe('a reader', () => {
       let read = ''
       for await (const event of stream) {
         if (event.type === 'stdout') read += event.data
-        if (read === 'ready\n') stream.kill()
+        if (read === 'ready\n') void stream.kill()
       }
       expect(read).toBe('ready\n1\n2\n3\n')
     }))

@@ -60,5 +60,5 @@ function begin(tracer: Tracer, kind: Kind, call: TraceContext, commandArgs: bool
 function settle(span: Span, call: TraceContext): void {
   if (call.pid !== undefined) span.setAttribute('process.pid', call.pid)
   if (call.ended === undefined) finish(span, endOfCall(call))
-  else call.ended.then((exit) => finish(span, endOfProcess(exit)))
+  else void call.ended.then((exit) => finish(span, endOfProcess(exit)))
 }

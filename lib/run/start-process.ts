@@ -62,7 +62,7 @@ export async function startProcess<T extends StartedProcess>(start: Start<T>): P
     return process
   } catch (error) {
     printed?.failed(error)
-    feed?.close()
+    void feed?.close()
     throw error
   }
 }
@@ -85,9 +85,9 @@ export function attach(
   // A process may stop reading its input. Any other failure kills it, since it would wait for input forever.
   const refuse = (error: unknown) => {
     if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
-    feed?.close()
+    void feed?.close()
   }
-  feed?.feed({
+  void feed?.feed({
     write: (data) => process.write(data).catch(refuse),
     closeInput: () => void process.closeInput().catch(refuse).catch(fail),
     fail,
@@ -95,9 +95,9 @@ export function attach(
   const { onExit, onError } = callbacks
   const isIdle = (onExit ?? onError ?? values.signal ?? feed ?? printed) === undefined
   if (isIdle && !readOutput(callbacks)) return
-  observe(process, callbacks, logger, printed).finally(() => {
+  void observe(process, callbacks, logger, printed).finally(() => {
     release()
-    feed?.close()
+    void feed?.close()
   })
 }
 

@@ -209,7 +209,7 @@ class World {
     const all = Promise.all(programs)
     await (ends === undefined ? all : Promise.race([all, sleep(ends)]))
     if (ends === undefined && this.random.chance(0.5)) await this.settled()
-    for (const process of this.processes) if (this.random.chance(0.3)) this.kill(process)
+    for (const process of this.processes) if (this.random.chance(0.3)) void this.kill(process)
     this.all = all
   }
 
@@ -229,7 +229,7 @@ class World {
   async finish() {
     this.destroying = true
     const destroyed = this.call('destroy', this.sandbox.destroy(), () => undefined)
-    if (this.random.chance(0.2)) this.call('destroy again', this.sandbox.destroy(), () => undefined)
+    if (this.random.chance(0.2)) void this.call('destroy again', this.sandbox.destroy(), () => undefined)
     await destroyed
     await this.all
     await this.settled()
@@ -509,7 +509,7 @@ class World {
     if (value === undefined) return
     model.handle = value
     if (isService) return
-    this.call(`wait ${id}`, this.ended(model), ({ value: end, error }) => {
+    void this.call(`wait ${id}`, this.ended(model), ({ value: end, error }) => {
       if (error !== undefined) return this.wrong(error, life)
       return this.checkEnd(model, end)
     }).then(() => this.logs(model))

@@ -203,7 +203,7 @@ export class RemoteRun implements StreamRun {
       refuseAborted(signal)
       feed = source && new InputFeed(source)
       this.#release = onAbort(signal, () => this.#abort())
-      feed?.feed({
+      void feed?.feed({
         write: async (data) => {
           for (const piece of piecesOf(data)) await this.#give({ data: encodeBytes(piece) })
         },
@@ -226,7 +226,7 @@ export class RemoteRun implements StreamRun {
       clearTimeout(this.#late)
       this.#slot.end()
       this.#release()
-      if (!this.#isDetached) feed?.close()
+      if (!this.#isDetached) void feed?.close()
       this.#rejectId(connectionError('the run is over'))
     }
   }

@@ -163,7 +163,7 @@ const kept = new FinalizationRegistry<() => void>((forget) => forget())
 function keepCommand(engine: Engine, run: Run, { number }: NativeProcessRef, keepsLog: boolean): void {
   const forget = () => engine.release((native) => native.forgetCommand(number))
   if (keepsLog) kept.register(run, forget)
-  else run.ended.then(forget)
+  else void run.ended.then(forget)
 }
 
 function send(native: NativeSandbox, id: number, request: NativeExec): number | null {

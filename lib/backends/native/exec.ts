@@ -139,17 +139,17 @@ function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined
   const run = start(engine, plan, begins === undefined ? observer : beginning(observer, begins), feed)
   const release = onAbort(plan.signal, () => {
     run.interrupt()
-    feed?.close()
+    void feed?.close()
   })
-  feed?.feed({
+  void feed?.feed({
     // The command may end before its input.
     write: (data) => run.write(data).catch(unlessClosed),
     closeInput: () => run.closeInput(),
     fail: (error) => run.fail(error),
   })
-  run.ended.then(() => {
+  void run.ended.then(() => {
     release()
-    feed?.close()
+    void feed?.close()
   })
   return { run, release, timer }
 }
@@ -179,7 +179,7 @@ function start(
   try {
     return new Run(engine, plan.request, observer)
   } catch (error) {
-    feed?.close()
+    void feed?.close()
     throw error
   }
 }

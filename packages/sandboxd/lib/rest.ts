@@ -53,7 +53,7 @@ export async function listenRest(routes: Routes, plan: RestPlan): Promise<RestLi
     },
     (incoming, outgoing) => {
       const leave = requests.enter()
-      handle(routes, plan, incoming, outgoing).finally(leave)
+      void handle(routes, plan, incoming, outgoing).finally(leave)
     },
   )
   server.maxConnections = plan.maxConnections

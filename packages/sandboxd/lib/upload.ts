@@ -55,7 +55,7 @@ async function uploadForm<T>(incoming: IncomingMessage, type: string, write: Wri
         reject(error)
       })
     })
-    whole.then(() => {
+    void whole.then(() => {
       if (part === undefined) reject(new RestRefusal('INVALID_ARGUMENT', `the form has no part \`${PART}\``))
     })
     incoming.pipe(parser)

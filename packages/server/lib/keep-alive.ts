@@ -28,7 +28,7 @@ export async function keptAlive(
           if ((controller.desiredSize ?? 0) > 0) controller.enqueue(BLANK)
         }, heartbeatMs)
         timer.unref()
-        settled.then(async (response) => {
+        void settled.then(async (response) => {
           clearInterval(timer)
           const bytes = new Uint8Array(await response.arrayBuffer())
           onEnd()

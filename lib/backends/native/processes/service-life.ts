@@ -151,7 +151,7 @@ export class ServiceLife {
       await this.#remember(handle)
       throw error
     }
-    handle.ended.then((end) => this.#ended(handle, end))
+    void handle.ended.then((end) => this.#ended(handle, end))
   }
 
   async #ended(handle: ProcessHandle, end: NativeProcess): Promise<void> {

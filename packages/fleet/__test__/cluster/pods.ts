@@ -53,7 +53,7 @@ export class ProcessPods implements PodMaker {
     const child = spawn(program, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     this.#running.add(child)
     const ended = new Promise<void>((resolve) => child.on('exit', () => resolve()))
-    ended.then(() => this.#running.delete(child))
+    void ended.then(() => this.#running.delete(child))
     await listening(child)
     return {
       ...{ ip: network.ip, secret, network },

@@ -81,7 +81,7 @@ export function addExec(define: Define, server: ServerContext): void {
       )
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       const output = eventsOf(run.stream)
-      metrics
+      void metrics
         .command(run.stream.result)
         .catch(resultOf)
         .then((result) => runs.end(id, result, options.logLimit !== undefined))

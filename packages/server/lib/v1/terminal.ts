@@ -84,7 +84,7 @@ class Terminal {
   async run(stop: AbortSignal): Promise<void> {
     this.#socket.on('message', (data: Buffer, isBinary: boolean) => {
       if (isBinary) this.#write(data)
-      else this.#command(data.toString())
+      else void this.#command(data.toString())
     })
     const heartbeat = setInterval(() => {
       if (this.#socket.bufferedAmount === 0) this.#socket.ping()
