@@ -54,6 +54,22 @@ function startLimits({ timeout, signal }: WaitLimits): {
   return { reached, release }
 }
 
+/** The value of a promise that is fulfilled in time, undefined when it is late. Rejects as the promise does. */
+export async function inTime<T>(
+  milliseconds: number,
+  promise: Promise<T>,
+): Promise<{ value: T } | undefined> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<undefined>((resolve) => {
+    timer = setTimeout(() => resolve(undefined), Math.max(0, milliseconds))
+  })
+  try {
+    return await Promise.race([promise.then((value) => ({ value })), late])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
 /** Resolves after some milliseconds, or earlier when `stop` is aborted. */
 export function pause(milliseconds: number, stop: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

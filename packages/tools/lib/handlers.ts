@@ -1,5 +1,6 @@
 /** What each tool does. */
 import type { Signal } from 'nacre'
+import { inTime, orAborted } from 'nacre/internal'
 import { type Inputs, KEYS } from './definitions.js'
 import { toPlainText } from './plain.js'
 import type { ToolContext, ToolName, ToolReply } from './public.js'
@@ -50,7 +51,7 @@ export const handlers: Handlers = {
     try {
       if (context.signal?.aborted) await run.kill()
       // A command may have to wait for the one before it.
-      await within(until - performance.now(), run.yielded)
+      await inTime(until - performance.now(), run.yielded)
       if (context.signal?.aborted) await run.ended
     } finally {
       stop()
@@ -65,11 +66,11 @@ export const handlers: Handlers = {
     const [first, ...others] = ids
     if (first !== undefined && others.length === 0 && scope.services.has(first)) {
       const service = serviceOf(scope, first)
-      await within(
+      await inTime(
         limit,
-        untilAborted(
-          context.signal,
+        orAborted(
           service.ready.catch(() => {}),
+          context.signal,
         ),
       )
       return replyToService(host, service, input.max_tokens)
@@ -96,7 +97,7 @@ export const handlers: Handlers = {
       text + (enter ? newline : '') + (key === undefined ? '' : key === 'enter' ? newline : KEYS[key])
     const limit = waitLimit(host, input.wait ?? 5)
     const until = performance.now() + limit
-    if (typed !== '') await within(limit, run.write(typed))
+    if (typed !== '') await inTime(limit, run.write(typed))
     if (eof) await (run.hasTerminal ? run.write('\x04') : run.closeInput())
     await waitForFirst(host, [run], { timeout: until - performance.now() }, context)
     return replyTo(host, run, input.max_tokens)
@@ -150,14 +151,16 @@ export const handlers: Handlers = {
     const { id } = input
     if (scope.services.has(id)) {
       const service = serviceOf(scope, id)
-      const isKilled = await within(
+      const isKilled = await inTime(
         host.options.maxWait,
         service.kill(input.signal as NodeJS.Signals | undefined),
       )
-      return reply(host.style, { header: [`service ${id} ${isKilled === false ? 'had ended' : 'killed'}`] })
+      return reply(host.style, {
+        header: [`service ${id} ${isKilled?.value === false ? 'had ended' : 'killed'}`],
+      })
     }
     const run = runOf(scope, id)
-    if (!run.isOver) await within(host.options.maxWait, run.kill(input.signal as Signal | undefined))
+    if (!run.isOver) await inTime(host.options.maxWait, run.kill(input.signal as Signal | undefined))
     return replyTo(host, run, undefined)
   },
 
@@ -195,7 +198,7 @@ export const handlers: Handlers = {
     context.signal?.addEventListener('abort', cancel, { once: true })
     try {
       if (context.signal?.aborted) cancel()
-      await within(host.options.maxWait, service.ready)
+      await inTime(host.options.maxWait, service.ready)
     } finally {
       context.signal?.removeEventListener('abort', cancel)
     }
@@ -250,7 +253,7 @@ export const handlers: Handlers = {
       const header = [`jobs: ${own.length}`, missing > 0 ? `${missing} older ones left out` : undefined]
       return reply(style, { header, body: { text: toPlainText(rows.join('\n')), missing: 0 } })
     }
-    if (input.cancel) await within(host.options.maxWait, jobs.cancel(input.id))
+    if (input.cancel) await inTime(host.options.maxWait, jobs.cancel(input.id))
     const { raw, cursor, bytesFetched, status } = await jobs.read(input.id, input.cursor ?? 0, {
       maxBytes: JOB_BYTES,
     })
@@ -424,25 +427,4 @@ function reportProgress({ style }: Host, run: Run, { onProgress }: ToolContext):
   }
   const timer = setInterval(report, PROGRESS_INTERVAL)
   return () => clearInterval(timer)
-}
-
-/** The value of a promise, or undefined when the time is up. */
-async function within<T>(limit: number, promise: Promise<T>): Promise<T | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), Math.max(0, limit))
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-function untilAborted(signal: AbortSignal | undefined, promise: Promise<void>): Promise<void> {
-  if (signal === undefined) return promise
-  const aborted = new Promise<void>((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true })
-  })
-  return Promise.race([promise, aborted])
 }

@@ -5,7 +5,7 @@
  * or the process has ended. So `/port (\d+)/` does not match half a number.
  */
 
-import { within } from '../../../base/waiting.js'
+import { inTime, within } from '../../../base/waiting.js'
 import type { LogMatch } from '../../../calls/index.js'
 import type { LogPlan } from '../../../requests/waits.js'
 import type { Engine } from '../engine.js'
@@ -47,7 +47,13 @@ async function search(
   let quiet = true
   for (;;) {
     const next = reader.follow()
-    if (!quiet && (await passes(QUIET_MS, next))) {
+    if (
+      !quiet &&
+      (await inTime(
+        QUIET_MS,
+        next.catch(() => {}),
+      )) === undefined
+    ) {
       quiet = true
       const match = first(rests(), pattern.find)
       if (match !== undefined) return match
@@ -69,17 +75,4 @@ function first<T>(lines: string[], find: (line: string) => T | undefined): T | u
     if (found !== undefined) return found
   }
   return undefined
-}
-
-/** Whether the time passes before the promise settles. */
-async function passes(milliseconds: number, promise: Promise<unknown>): Promise<boolean> {
-  let timer: NodeJS.Timeout | undefined
-  const time = new Promise<boolean>((resolve) => {
-    timer = setTimeout(() => resolve(true), milliseconds)
-  })
-  const settled = promise.then(
-    () => false,
-    () => false,
-  )
-  return Promise.race([settled, time]).finally(() => clearTimeout(timer))
 }
