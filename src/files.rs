@@ -17,7 +17,7 @@ type Answer = std::result::Result<NativeEvent, Error>;
 
 #[napi]
 impl NativeSandbox {
-    /// Describes a file.
+    /// Describes a file. Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`.
     #[napi(catch_unwind)]
     pub fn file_stat(&self, id: u32, session_id: String, path: Uint8Array, root: Option<String>) -> Result<()> {
         self.on_path(
@@ -51,7 +51,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Lists a directory. `file_next` reads the rest of a long list.
+    /// Lists a directory. Ends with `done` and `files`, and a handle for fileNext if there may be more.
     #[napi(catch_unwind)]
     pub fn file_list(
         &self,
@@ -75,7 +75,7 @@ impl NativeSandbox {
     }
 
     /// Opens a file and reads its beginning; without a handle, that was the whole file. Refuses more than `max_size`
-    /// bytes.
+    /// bytes. Ends with `done`, `file` and its first `data`, and a handle for fileReadAt if there may be more.
     #[napi(catch_unwind)]
     pub fn file_read(&self, id: u32, session_id: String, request: NativeFileRead) -> Result<()> {
         let NativeFileRead { path, position, length, max_size, root } = request;
@@ -98,7 +98,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Reads a part of an open file; less than `length` at end of file.
+    /// Reads a part of an open file. Ends with `done` and `data`, shorter than `length` at the end of the file.
     #[napi(catch_unwind)]
     pub fn file_read_at(&self, id: u32, handle: u32, position: f64, length: u32) -> Result<()> {
         self.on_open(id, handle, move |open| async move {
@@ -108,7 +108,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Writes a whole file.
+    /// Writes a whole file. Ends with `done` and `file`; with an error if nothing was changed.
     #[napi(catch_unwind)]
     pub fn file_write(&self, id: u32, session_id: String, request: NativeFileWrite, data: Uint8Array) -> Result<()> {
         let (path, data, root) = (request.path, data.to_vec(), request.root);
@@ -126,7 +126,7 @@ impl NativeSandbox {
         )
     }
 
-    /// Opens a file for writing in pieces.
+    /// Opens a file for writing in pieces. Ends with `done` and a handle for fileWritePiece, fileCommit and fileRevert.
     #[napi(catch_unwind)]
     pub fn file_write_open(&self, id: u32, session_id: String, request: NativeFileWrite) -> Result<()> {
         let (path, root) = (request.path, request.root);
@@ -156,7 +156,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Commits a write: the file now has its content.
+    /// Commits a write: the file now has its content. Ends with `done` and `file`.
     #[napi(catch_unwind)]
     pub fn file_commit(&self, id: u32, handle: u32) -> Result<()> {
         self.on_open(id, handle, move |open| async move {
@@ -176,7 +176,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Starts watching.
+    /// Starts watching. Ends with `done` and a handle for fileNext.
     #[napi(catch_unwind)]
     pub fn file_watch(&self, id: u32, session_id: String, path: Uint8Array, recursive: bool) -> Result<()> {
         self.on_path(
@@ -190,7 +190,7 @@ impl NativeSandbox {
         )
     }
 
-    /// The next files of a list, or the next changes; none at the end.
+    /// Ends with `done`, and the next `files` of a list or the next `changes` of a watch: none at the end.
     #[napi(catch_unwind)]
     pub fn file_next(&self, id: u32, handle: u32) -> Result<()> {
         self.on_open(id, handle, move |open| async move {

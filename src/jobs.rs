@@ -20,7 +20,7 @@ type Answer = std::result::Result<NativeEvent, Error>;
 
 #[napi]
 impl NativeSandbox {
-    /// Starts a job.
+    /// Starts a durable job. Ends with `done` and `job`, once the command has been released.
     #[napi(catch_unwind)]
     pub fn start_job(&self, id: u32, request: NativeJobStart) -> Result<()> {
         let (sandbox, engine) = (self.sandbox.clone(), runtime::handle()?);
@@ -32,7 +32,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Reads the state of a job.
+    /// Reads the state of a job. Ends with `done` and `jobStatus`.
     #[napi(catch_unwind)]
     pub fn job_status(&self, id: u32, job_id: String) -> Result<()> {
         self.on_disk(id, move |store| {
@@ -41,7 +41,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Reads a part of a job's output.
+    /// Reads a part of a job's output. Ends with `done` and `jobStatus`, taken first, `data`, at most `maxBytes` from
+    /// `cursor` on, and `atEnd`.
     #[napi(catch_unwind)]
     pub fn read_job(&self, id: u32, job_id: String, cursor: f64, max_bytes: u32) -> Result<()> {
         self.on_disk(id, move |store| {
@@ -55,7 +56,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Waits for more than `cursor` bytes of output, or the end.
+    /// Ends with `done` when there are more than `cursor` bytes of output, or the job is over; for null, only then.
     #[napi(catch_unwind)]
     pub fn await_job(&self, id: u32, job_id: String, cursor: Option<f64>) -> Result<()> {
         let wait = self.waits.open(id);
@@ -67,7 +68,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Cancels a job.
+    /// Cancels a job. Ends with `done` once all processes of the job have exited. Null: the grace time from its start.
     #[napi(catch_unwind)]
     pub fn cancel_job(&self, id: u32, job_id: String, grace_ms: Option<u32>) -> Result<()> {
         let grace = grace_ms.map(|ms| Duration::from_millis(u64::from(ms)));
@@ -76,7 +77,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Finds a job; `None` if there is none.
+    /// Finds a job. Ends with `done`, and `job` if there is such a job.
     #[napi(catch_unwind)]
     pub fn attach_job(&self, id: u32, job_id: String) -> Result<()> {
         self.on_disk(id, move |store| {
@@ -89,7 +90,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Lists all jobs.
+    /// Lists all jobs. Ends with `done` and `jobs`.
     #[napi(catch_unwind)]
     pub fn list_jobs(&self, id: u32) -> Result<()> {
         self.on_disk(id, move |store| {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 #[napi]
 impl NativeSandbox {
-    /// Starts a process.
+    /// Starts a process. Ends with `done` and `process`, once the process has a pid.
     #[napi(catch_unwind)]
     pub fn start_process(&self, id: u32, request: NativeProcessStart) -> Result<()> {
         let (sandbox, emitter) = self.parts();
@@ -29,7 +29,7 @@ impl NativeSandbox {
         Ok(())
     }
 
-    /// Lists all processes.
+    /// All known processes, in the order of their starts. A process is known until it is cleaned up.
     #[napi(catch_unwind)]
     pub fn processes(&self) -> Vec<NativeProcess> {
         self.sandbox.processes().all().iter().filter_map(|known| process::shown(known)).collect()
@@ -41,7 +41,8 @@ impl NativeSandbox {
         process::shown(self.sandbox.processes().find(&process_id)?.as_ref())
     }
 
-    /// Kills a process with its tree.
+    /// Kills a process with its tree. Ends with `done` and `killed` once the process's whole tree has exited; false if
+    /// it had ended before.
     #[napi(catch_unwind)]
     pub fn kill_process(
         &self,
@@ -61,7 +62,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Waits for the end of a process.
+    /// Waits for the end of a process. Ends with `done` and `process` once it has ended.
     #[napi(catch_unwind)]
     pub fn wait_process(&self, id: u32, process: NativeProcessRef) -> Result<()> {
         self.with(id, &process, |found| {
@@ -73,7 +74,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Reads a part of a log.
+    /// Ends with `done` and `log`: at most `maxBytes` from `cursor` on. With `follow` it waits for output or the end of the
+    /// process; without, the log may be empty.
     #[napi(catch_unwind)]
     pub fn read_log(
         &self,
@@ -96,7 +98,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Waits for the first of several things.
+    /// Waits for the first of several things. Ends with `done`, `first` and `process`, and with `waiting` or `logLines`
+    /// if that came first.
     #[napi(catch_unwind)]
     pub fn wait_for(&self, id: u32, process: NativeProcessRef, conditions: NativeConditions) -> Result<()> {
         let conditions = process::conditions(conditions);
@@ -109,7 +112,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Reads lines of a log.
+    /// Reads lines of a log. Ends with `done` and `logLines`, or with INVALID_OPTION.
     #[napi(catch_unwind)]
     pub fn log_lines(&self, id: u32, process: NativeProcessRef, query: NativeLineQuery) -> Result<()> {
         let query = process::line_query(query);
@@ -122,13 +125,15 @@ impl NativeSandbox {
         })
     }
 
-    /// Abandons a waiting call.
+    /// Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readLog, logLines,
+    /// workspaceChanges or workspaceDiff, or the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for
+    /// running commands. The call then ends with an empty `done`.
     #[napi(catch_unwind)]
     pub fn abandon(&self, id: u32) {
         self.waits.abandon(id);
     }
 
-    /// Reports that the reader of a process with a window has taken everything before `cursor`.
+    /// Reports that the reader of a process with a `window` has taken everything before the cursor.
     #[napi(catch_unwind)]
     pub fn take_log(&self, process: NativeProcessRef, cursor: f64) {
         if let Ok(found) = self.find(&process)
@@ -138,13 +143,14 @@ impl NativeSandbox {
         }
     }
 
-    /// Sends a signal to the process group of a process. False if it has ended.
+    /// Sends a signal to the process group, with no further escalation. False if the process has ended.
     #[napi(catch_unwind)]
     pub fn signal_process(&self, process: NativeProcessRef, signal: i32) -> bool {
         self.find(&process).is_ok_and(|found| found.signal(signal))
     }
 
-    /// Sends a piece of standard input.
+    /// Sends a piece of standard input. Ends with `done` once the pipe took the data, with an error if the input is
+    /// closed or was never a pipe.
     #[napi(catch_unwind)]
     pub fn write_process(&self, id: u32, process: NativeProcessRef, data: Uint8Array) -> Result<()> {
         let closed =
@@ -174,14 +180,15 @@ impl NativeSandbox {
         }
     }
 
-    /// Sets the size of a terminal.
+    /// Sets the size of a terminal. False if the process has ended.
     #[napi(catch_unwind)]
     pub fn resize_process(&self, process: NativeProcessRef, cols: u32, rows: u32) -> bool {
         let found = self.find(&process);
         found.is_ok_and(|found| found.resize(process::size(cols, rows)))
     }
 
-    /// Reads the resource usage of a process and its tree.
+    /// Reads the resource usage of a process and its tree. Ends with `done` and `stats`, or with an error if the
+    /// process has ended.
     #[napi(catch_unwind)]
     pub fn process_stats(&self, id: u32, process: NativeProcessRef) -> Result<()> {
         self.with(id, &process, |found| async move {
@@ -196,7 +203,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Looks for a program that waits for input.
+    /// Ends with `done`, and with `waiting` if a program waits for input.
     #[napi(catch_unwind)]
     pub fn process_waiting(&self, id: u32, process: NativeProcessRef) -> Result<()> {
         self.with(id, &process, |found| async move {
@@ -205,7 +212,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Checks whether the tree listens on a port.
+    /// Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port.
     #[napi(catch_unwind)]
     pub fn process_listens(&self, id: u32, process: NativeProcessRef, port: u32) -> Result<()> {
         self.with(id, &process, move |found| async move {
@@ -224,7 +231,7 @@ impl NativeSandbox {
         self.sandbox.processes().forget_command(number as u64);
     }
 
-    /// Forgets those of these processes that have ended. Returns how many.
+    /// Forgets those of these processes that have ended, and their logs. Returns how many.
     #[napi(catch_unwind)]
     pub fn forget_processes(&self, process_ids: Vec<String>) -> u32 {
         self.sandbox.processes().forget(&process_ids.into_iter().collect()) as u32

@@ -76,8 +76,8 @@ impl NativeSandbox {
         Ok(Self { sandbox, emitter, jobs, open_files: Arc::default(), waits: Arc::default(), calls: Arc::default() })
     }
 
-    /// Queues a command. Times are in milliseconds; a timeout of 0 means none. Returns the number of the process that it
-    /// can become.
+    /// Queues a command. Returns the number of the process that it can become. Positional, with `extras` only where
+    /// needed: reading an object would take longer than running `true`.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "reading an object would take longer than `true` takes to run")]
     pub fn exec(
@@ -149,7 +149,8 @@ impl NativeSandbox {
         Ok(number)
     }
 
-    /// Cancels a command.
+    /// Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one
+    /// event. A second call only has an effect with SIGKILL, which cuts the grace time short.
     #[napi(catch_unwind)]
     pub fn interrupt(&self, id: u32, signal: Option<i32>) {
         let session = self.calls.lock().get(&id).map(|call| call.session.clone());
@@ -158,7 +159,8 @@ impl NativeSandbox {
         }
     }
 
-    /// Makes a running command a process. `ends_call`: its call ends now, with its result so far.
+    /// Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the
+    /// exec ends now, with its result so far; otherwise it goes on to its one event.
     #[napi(catch_unwind)]
     pub fn detach(&self, id: u32, exec_id: u32, ends_call: bool) -> Result<()> {
         let (sandbox, emitter) = self.parts();
@@ -176,7 +178,7 @@ impl NativeSandbox {
         Ok(())
     }
 
-    /// Returns permits for output events.
+    /// Returns permits, one per consumed `output` event; the engine sends at most 16 events without.
     #[napi(catch_unwind)]
     pub fn credit(&self, id: u32, count: u32) {
         if let Some(credit) = self.calls.lock().get(&id).and_then(|call| call.credit.as_ref()) {
@@ -184,7 +186,8 @@ impl NativeSandbox {
         }
     }
 
-    /// Sends a piece of standard input.
+    /// Sends a piece of standard input. For `input: 'stream'`: `done` for `writeId` follows once the pipe took the
+    /// bytes, or the command has ended.
     #[napi(catch_unwind)]
     pub fn write(&self, id: u32, write_id: u32, data: Uint8Array) {
         let input = self.calls.lock().get(&id).and_then(|call| call.input.clone());

@@ -12,7 +12,7 @@ pub fn spec(user: NativeUser) -> UserSpec {
     }
 }
 
-/// The home directory of a user; `None` if this process cannot run programs as that user.
+/// The home directory of a user; null if this process cannot run programs as that user.
 #[napi]
 pub fn home_of(user: NativeUser) -> Option<String> {
     User::home(&spec(user)).map(|home| home.to_string_lossy().into_owned())

@@ -23,7 +23,8 @@ type Answer = std::result::Result<NativeEvent, Error>;
 
 #[napi]
 impl NativeSandbox {
-    /// Lists the changed paths: these, and everything below them; all by default.
+    /// Lists the changed paths: these, and everything below them; all by default. Ends with `done` and
+    /// `workspaceChanges`.
     #[napi(catch_unwind)]
     pub fn workspace_changes(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
         let paths = copied(paths);
@@ -34,7 +35,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Returns a patch in git's format.
+    /// Ends with `done` and `data`, a patch in git's format.
     #[napi(catch_unwind)]
     pub fn workspace_diff(&self, id: u32, paths: Option<Vec<Uint8Array>>, max_bytes: f64) -> Result<()> {
         let paths = copied(paths);
@@ -50,7 +51,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Applies changes to the real directory. Its wait for a pause can be abandoned.
+    /// Applies changes to the real directory. Its wait for a pause can be abandoned. Ends with `done` and `commit`;
+    /// with `paths` in the error if there are conflicts.
     #[napi(catch_unwind)]
     pub fn workspace_commit(&self, id: u32, paths: Option<Vec<Uint8Array>>, force: bool, sync: bool) -> Result<()> {
         let committing = self.sandbox.commit(copied(paths), force, sync, self.waits.open(id).given_up());
@@ -64,7 +66,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Restores the real versions of changed paths. Its wait for a pause can be abandoned.
+    /// Restores the real versions of changed paths. Its wait for a pause can be abandoned. Ends with `done` and
+    /// `discarded`.
     #[napi(catch_unwind)]
     pub fn workspace_discard(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
         let discarding = self.sandbox.discard(copied(paths), self.waits.open(id).given_up());
@@ -74,7 +77,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Lists the workspaces whose layers are kept in a directory; by default in the state directory.
+    /// Lists the workspaces whose layers are kept in a directory; by default in the state directory. Ends with `done`
+    /// and `workspaces`. Null: those in the state directory, here and below.
     #[napi(catch_unwind)]
     pub fn list_workspaces(&self, id: u32, directory: Option<String>) -> Result<()> {
         let sandbox = self.sandbox.clone();
@@ -100,7 +104,8 @@ impl NativeSandbox {
         )
     }
 
-    /// Keeps the files and the state of every session. Its wait for a pause can be abandoned.
+    /// Keeps the files and the state of every session. Its wait for a pause can be abandoned. Ends with `done` and one
+    /// of `points`. `rejects`: fails if programs use the workspace, here and below.
     #[napi(catch_unwind)]
     pub fn checkpoint(&self, id: u32, name: Option<String>, rejects: bool) -> Result<()> {
         let making = self.sandbox.checkpoint(name, when_busy(rejects), self.waits.open(id).given_up());
@@ -110,7 +115,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Lists the checkpoints.
+    /// Lists the checkpoints. Ends with `done` and `points`.
     #[napi(catch_unwind)]
     pub fn checkpoints(&self, id: u32) -> Result<()> {
         self.on_workspace(id, |workspace| {
@@ -128,7 +133,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Goes on with the files and sessions of a checkpoint; by default of the newest automatic one.
+    /// Goes on with the files and sessions of a checkpoint; by default of the newest automatic one. Ends with `done`,
+    /// one of `points` and `rollback`.
     #[napi(catch_unwind)]
     pub fn roll_back(&self, id: u32, number: Option<f64>) -> Result<()> {
         let rolling = self.sandbox.roll_back(number.map(|number| number as u64));
@@ -139,8 +145,8 @@ impl NativeSandbox {
         })
     }
 
-    /// Lets other sandboxes, which have not been used, begin with the files and sessions of this one. Its wait for a pause can
-    /// be abandoned.
+    /// Lets other sandboxes, which have not been used, begin with the files and sessions of this one. Its wait for a
+    /// pause can be abandoned.
     #[napi(catch_unwind)]
     pub fn fork(&self, id: u32, forks: Vec<ClassInstance<'_, NativeSandbox>>, rejects: bool) -> Result<()> {
         let forks = forks.iter().map(|fork| fork.sandbox.clone()).collect();
@@ -151,7 +157,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Measures the layers.
+    /// Measures the layers. Ends with `done` and `usage`.
     #[napi(catch_unwind)]
     pub fn workspace_usage(&self, id: u32) -> Result<()> {
         self.on_workspace(id, |workspace| {

@@ -1,55 +1,982 @@
 /**
- * The types of the private boundary to the Rust addon: what `nacre.node` exports.
+ * The types of the private boundary to the Rust addon: what `nacre.node` exports. scripts/boundary.mjs writes this file.
  *
  * One persistent callback per sandbox. Every asynchronous call carries a request id chosen here (1 to 2^32-1,
  * unique while pending) and ends with exactly one `result`, `done` or `error` event of that id. Times are in
  * milliseconds, sizes in bytes, signals are numbers. Everything is validated before it crosses.
  */
-import type { NativeEvent } from './event.js'
-import type { NativeConfig, NativeSandbox, NativeUser } from './sandbox.js'
 
 export interface NativeAddon {
-  NativeSandbox: new (config: NativeConfig, onEvent: (event: NativeEvent) => void) => NativeSandbox
-  /** The home directory of a user; null where this process cannot run programs as that user. */
+  NativeSandbox: new (config: NativeConfig, onEvent: (arg: NativeEvent) => void) => NativeSandbox
+  /** The home directory of a user; null if this process cannot run programs as that user. */
   homeOf(user: NativeUser): string | null
 }
 
-export type { NativeEvent } from './event.js'
-export type { NativeExec, NativeExecExtras, NativeResult } from './exec.js'
-export type {
-  NativeFile,
-  NativeFileAction,
-  NativeFileChange,
-  NativeFileRead,
-  NativeFileWrite,
-} from './file.js'
-export type { NativeJob, NativeJobStart, NativeJobStatus } from './job.js'
-export type {
-  NativeDetachedProcess,
-  NativeLimits,
-  NativeLog,
-  NativeLogLines,
-  NativeLogPiece,
-  NativeProcess,
-  NativeProcessRef,
-  NativeProcessStart,
-  NativeStats,
-  NativeWaiting,
-} from './process.js'
-export type {
-  NativeCapabilities,
-  NativeConfig,
-  NativeIsolation,
-  NativeMount,
-  NativeSandbox,
-  NativeSession,
-  NativeUser,
-} from './sandbox.js'
-export type {
-  NativeChange,
-  NativeEntry,
-  NativeNamed,
-  NativePoint,
-  NativeUsage,
-  NativeWorkspaceConfig,
-} from './workspace.js'
+/** The capabilities of this system. */
+export interface NativeCapabilities {
+  /** `v2` or `none`. */
+  cgroup: 'v2' | 'none'
+  /** Whether the kernel can kill a whole group with one write. */
+  cgroupKill: boolean
+  /** Enabled controllers. */
+  controllers: Array<string>
+  /** Whether pidfd_open works. */
+  pidfd: boolean
+  /** Whether `/proc/self/fd` can be opened. */
+  procFd: boolean
+  /** Path of bash. */
+  shell: string | null
+  /** Its version. */
+  shellVersion: string | null
+  /** `plain`: without the builtin. */
+  engine: 'builtin' | 'plain'
+  /** The parts of the state that one command leaves to the next. */
+  restored: Array<string>
+  /** The mechanisms that enforce the rules of `isolation`. */
+  isolation: NativeTiers
+  /** What copy-on-write workspaces can do. */
+  workspace: NativeWorkspaceOffer
+  /** Missing features and their replacements. */
+  notes: Array<string>
+}
+
+/** A changed path. */
+export interface NativeChange {
+  /** Relative to the workspace. */
+  path: Buffer
+  /** What has happened to it. */
+  difference: 'created' | 'modified' | 'deleted' | 'replaced' | 'metadata'
+  /** In the workspace; absent if it is deleted. */
+  now?: NativeEntry
+  /** In the real directory; absent if it is created. */
+  before?: NativeEntry
+}
+
+/** What a commit has applied. */
+export interface NativeCommit {
+  /** The number of changes. */
+  applied: number
+  /** The changes that could not be applied. */
+  skipped: Array<NativeSkipped>
+}
+
+/** What to wait for, besides the end of a process. */
+export interface NativeConditions {
+  /** Whether a program waits for input. */
+  input: boolean
+  /** A regular expression. */
+  log?: string
+  /** The first line that counts; a negative number counts from the end. */
+  fromLine: number
+  /** Milliseconds without output. */
+  idle?: number
+  /** Milliseconds, 0 for none. */
+  timeout: number
+}
+
+/** Configuration of a sandbox. */
+export interface NativeConfig {
+  /** Absolute. */
+  cwd: string
+  /** The names of the complete environment; as many as values. */
+  envNames: Array<string>
+  /** The values of the environment. */
+  envValues: Array<string>
+  /** Default: bash found on the PATH of the environment above. */
+  shell?: string
+  /** Absolute path of the supervisor executable. */
+  supervisor: string
+  /** `exit` ends only the command. */
+  surviveExit: boolean
+  /** The directory for everything that the sandbox stores on disk. */
+  stateDir: string
+  /** Directory of the durable jobs. */
+  jobsRoot: string
+  /** Limits of the whole sandbox; `openFiles`: of each process. */
+  limits?: NativeLimits
+  /** A name, or both numeric ids. */
+  user?: NativeUser
+  /** Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace. */
+  ownVariables?: Array<string>
+  /** What programs may read, write, reach and see. */
+  isolation?: NativeIsolation
+  /** The copy-on-write workspace. */
+  workspace?: NativeWorkspaceConfig
+  /** `plain` forces the fallback. */
+  engine?: 'builtin' | 'plain'
+  /** `subreaper` forces the fallback. */
+  containment?: 'cgroup' | 'subreaper'
+  /** Send `log` events. */
+  log?: boolean
+}
+
+/** The process that a command can become. */
+export interface NativeDetachedProcess {
+  /** Unique in the sandbox. */
+  processId: string
+  /** The command as displayed. */
+  command: string
+  /** Bytes of log kept. */
+  logLimit: number
+  /** The log begins with the command, and not when it becomes a process. */
+  keepsLog: boolean
+  /** Whether it is forgotten some time after its end. */
+  autoCleanup: boolean
+}
+
+/** An entry of a workspace. */
+export interface NativeEntry {
+  /** Its kind. */
+  kind: 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'
+  /** Bytes; 0 for a directory. */
+  size: number
+  /** Permissions: 07777. */
+  mode: number
+}
+
+/** An event. */
+export interface NativeEvent {
+  /** The id of the call. */
+  id: number
+  /** `start`, `output`, `result`, `done`, `error` or `log`. */
+  kind: 'start' | 'output' | 'result' | 'done' | 'error' | 'log'
+  /** In `start`: the pid of the shell. */
+  pid?: number
+  /** In `output`: 1 is stdout, 2 is stderr. */
+  stream?: number
+  /** At most 256 KiB. In `done`: a part of a job's output, or a whole patch. */
+  data?: Buffer
+  /** In `result`; also in `error` if there is a partial result. */
+  result?: NativeResult
+  /** In `error`, a code of SandboxError; in `log`, the level. */
+  code?: string
+  /** In `error` and `log`: the message. */
+  message?: string
+  /** In `done`; which of the following are set depends on the call. */
+  process?: NativeProcess
+  /** In `done`: whether there was a process to kill. */
+  killed?: boolean
+  /** In `done`: a part of a log. */
+  log?: NativeLog
+  /** What a waitFor was for. */
+  first?: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
+  /** In `done`: lines of a log. */
+  logLines?: NativeLogLines
+  /** In `done`: the resource usage of a process. */
+  stats?: NativeStats
+  /** In `done`: the program of a process that waits for input, if there is one. */
+  waiting?: NativeWaiting
+  /** Where a process of the tree listens: here, or inside its own network namespace. */
+  listens?: 'no' | 'here' | 'inside'
+  /** In `done`: a job that was started or found. */
+  job?: NativeJob
+  /** In `done`: all jobs. */
+  jobs?: Array<NativeJob>
+  /** In `done`: the state of a job. */
+  jobStatus?: NativeJobStatus
+  /** In `done`: a file. */
+  file?: NativeFile
+  /** In `done`: a part of a list. */
+  files?: Array<NativeFile>
+  /** In `done`: the changes that a watch has seen. */
+  changes?: Array<NativeFileChange>
+  /** In `done`: the changed paths of a workspace. */
+  workspaceChanges?: Array<NativeChange>
+  /** In `done`: what the layers of a workspace take. */
+  usage?: NativeUsage
+  /** In `done`: what a commit of a workspace has applied. */
+  commit?: NativeCommit
+  /** In `done`: the workspaces whose layers are kept. */
+  workspaces?: Array<NativeNamed>
+  /** In `done`: checkpoints. */
+  points?: Array<NativePoint>
+  /** In `done`: what a rollback has ended. */
+  rollback?: NativeRollback
+  /** In `done`: whether forks were made. */
+  forked?: boolean
+  /** In `done`: the number of changes that were discarded. */
+  discarded?: number
+  /** In `done`: the handle of what was opened. */
+  handle?: number
+  /** In `error`: the file concerned. */
+  path?: string
+  /** In `error`: the paths in conflict, relative to the workspace. */
+  paths?: Array<string>
+  /** In `done` with `data`: whether nothing follows it. */
+  atEnd?: boolean
+}
+
+/** Options that few commands have. Other commands omit it: reading a property costs more than passing a number. */
+export interface NativeExecExtras {
+  /** Arguments, instead of shell text. */
+  argv?: Array<string>
+  /** For this command only. */
+  cwd?: string
+  /** For this command only. */
+  envNames?: Array<string>
+  /** Null unsets. */
+  envValues?: Array<string | null>
+  /** `stream`: by `write` and `closeInput`. */
+  input: 'none' | 'bytes' | 'stream'
+  /** The bytes, for `bytes`. */
+  inputBytes?: Uint8Array
+  /** Both streams through one pipe, as stdout. */
+  mergeOutput?: boolean
+  /** Bytes of both streams together, after which the command is killed. */
+  outputLimit?: number
+  /** Also send the event `start`. */
+  start?: boolean
+  /** Also send `start` and `output` events. */
+  events: boolean
+  /** Maximum output events in flight; default: WINDOW in `src/pending.rs`. */
+  window?: number
+  /** The process that the command can become. Only for streams. */
+  process?: NativeDetachedProcess
+}
+
+/** A file. */
+export interface NativeFile {
+  /** The path as given, or joined to the given path. */
+  path: string
+  /** The path as bytes, if it is not UTF-8. */
+  pathBytes?: Buffer
+  /** Its kind. */
+  kind: 'file' | 'directory' | 'symlink' | 'other'
+  /** Bytes. */
+  size: number
+  /** Permission bits. */
+  mode: number
+  /** Milliseconds since the epoch. */
+  modified: number
+  /** The target of a symlink. */
+  target?: string
+  /** For an opened file: changes when the path names another file, or the file's content changes. */
+  version?: string
+}
+
+/** A call that changes files and returns nothing. */
+export interface NativeFileAction {
+  /** Its kind. */
+  kind: 'mkdir' | 'rename' | 'copy' | 'remove'
+  /** The file. */
+  path: Uint8Array
+  /** For `rename` and `copy`. */
+  to?: Uint8Array
+  /** For `copy` and `remove`. */
+  recursive: boolean
+  /** A root that the path cannot leave; not for `rename` and `copy`. */
+  root?: string
+}
+
+/** A change below a watched path. */
+export interface NativeFileChange {
+  /** Its kind. */
+  kind: 'created' | 'modified' | 'deleted' | 'renamed' | 'overflow'
+  /** The path, or the new one. */
+  path: string
+  /** The path, if it is not UTF-8. */
+  pathBytes?: Buffer
+  /** The path before a rename. */
+  oldPath?: string
+  /** The path before a rename, if it is not UTF-8. */
+  oldPathBytes?: Buffer
+}
+
+/** What to read when a file is opened. */
+export interface NativeFileRead {
+  /** The file. */
+  path: Uint8Array
+  /** The first byte. */
+  position: number
+  /** Bytes. */
+  length: number
+  /** A larger file is refused. */
+  maxSize?: number
+  /** A root that the path cannot leave. */
+  root?: string
+}
+
+/** How to write a file. */
+export interface NativeFileWrite {
+  /** The file. */
+  path: Uint8Array
+  /** Its permissions. */
+  mode?: number
+  /** Whether to append. */
+  append: boolean
+  /** A root that the path cannot leave. */
+  root?: string
+}
+
+/** Rules with absolute paths, without links. */
+export interface NativeIsolation {
+  /** Readable trees; absent: everything. */
+  read?: Array<string>
+  /** Writable trees. */
+  write: Array<string>
+  /** Trees that appear empty. */
+  hide: Array<string>
+  /** Trees that are never writable. */
+  protect: Array<string>
+  /** Directories that appear at another place. */
+  mounts: Array<NativeMount>
+  /** `proxy`: only the hosts of `allow`. */
+  network: 'open' | 'closed' | 'proxy'
+  /** Hosts with ports. */
+  allow: Array<string>
+  /** Programs see and signal only their session's processes. */
+  ownProcesses: boolean
+  /** Whether to drop rules that cannot be enforced. */
+  bestEffort: boolean
+}
+
+/** A durable job. */
+export interface NativeJob {
+  /** The job's id. */
+  jobId: string
+  /** Absolute. */
+  dir: string
+  /** Absolute. */
+  outputFile: string
+  /** Absolute. */
+  exitFile: string
+  /** The process group that receives signals. */
+  pgid: number
+  /** Directory of its control group. */
+  cgroup?: string
+  /** A label for people. */
+  processName?: string
+  /** ISO 8601. */
+  createdAt: string
+  /** As displayed; only for jobs that nacre started. */
+  command?: string
+  /** The state, in lists. */
+  status?: NativeJobStatus
+}
+
+/** A durable job to start. */
+export interface NativeJobStart {
+  /** The job's id. */
+  jobId: string
+  /** Shell text. */
+  text?: string
+  /** Arguments, instead of shell text. */
+  argv?: Array<string>
+  /** The command as displayed. */
+  command: string
+  /** Replaces the sandbox's directory; absolute. */
+  cwd?: string
+  /** Changes to the sandbox's environment. */
+  envNames?: Array<string>
+  /** Null unsets. */
+  envValues?: Array<string | null>
+  /** A label for people. */
+  processName?: string
+  /** Milliseconds, 0 for none. */
+  timeout: number
+  /** Milliseconds between SIGTERM and SIGKILL. */
+  graceMs: number
+  /** Replaces the sandbox's limits. */
+  limits?: NativeLimits
+  /** Standard input. */
+  stdin?: Uint8Array
+}
+
+/** The state of a durable job. */
+export interface NativeJobStatus {
+  /** `crashed`: its supervisor was killed, or the machine was started anew. */
+  state: 'running' | 'exited' | 'crashed'
+  /** Exit code, if it exited. */
+  exitCode?: number
+  /** Signal, if a signal ended it. */
+  signal?: number
+  /** `exit`, `signal`, `timeout`, `cancelled`, `oom`; for a crash `killed` or `reboot`. */
+  reason?: 'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot'
+  /** Whether any process of the job is running. */
+  alive: boolean
+  /** ISO 8601. */
+  endedAt?: string
+  /** Milliseconds. */
+  duration?: number
+  /** Whether the disk was full while it ran. */
+  outputLost: boolean
+}
+
+/** Limits of a process. */
+export interface NativeLimits {
+  /** Bytes. */
+  memory?: number
+  /** Processors; may be a fraction. */
+  cpus?: number
+  /** Processes. */
+  pids?: number
+  /** Descriptors. */
+  openFiles?: number
+}
+
+/** Which lines of a log to read. */
+export interface NativeLineQuery {
+  /** The first line; a negative number counts from the end. */
+  fromLine: number
+  /** Maximum lines of the reply. */
+  lines: number
+  /** The last lines instead of the first. */
+  tail: boolean
+  /** Only lines that match. */
+  grep?: string
+  /** Lines around each match. */
+  context: number
+}
+
+/** A part of a log. */
+export interface NativeLog {
+  /** In order. */
+  pieces: Array<NativeLogPiece>
+  /** The cursor to continue reading at. */
+  next: number
+  /** Bytes from `cursor` on that no longer exist: beyond `logLimit`, the oldest are dropped. */
+  dropped: number
+  /** Bytes that could not be kept because the disk was full. */
+  lost: number
+  /** The process has ended and nothing follows `next`. */
+  ended: boolean
+}
+
+/** Lines of a log. The arrays have an entry for each line. */
+export interface NativeLogLines {
+  /** All lines without their ends, one after another. */
+  data: Buffer
+  /** Where each line ends in `data`. */
+  ends: Array<number>
+  /** Its number. */
+  numbers: Array<number>
+  /** The sum of: 1 for stderr, 2 for a match, 4 for missing bytes, 8 for a line without a newline. */
+  flags: Array<number>
+  /** Lines of the whole log. */
+  total: number
+  /** The first kept line. */
+  first: number
+  /** How many lines match. */
+  matches?: number
+  /** The first line that was left out because of the limits. */
+  next?: number
+}
+
+/** A piece of one stream. */
+export interface NativeLogPiece {
+  /** 1 is stdout, 2 is stderr. */
+  stream: number
+  /** Absolute offset in bytes of `data` in the whole log, counting both streams. */
+  cursor: number
+  /** Never empty. */
+  data: Buffer
+  /** Milliseconds since the epoch. */
+  time: number
+}
+
+/** An item of a session's state that was lost. */
+export interface NativeLostState {
+  /** What it is. */
+  kind: string
+  /** Its name. */
+  name: string
+  /** Why it is lost. */
+  reason: string
+}
+
+/** A directory that appears at another place. Both paths are absolute, without links. */
+export interface NativeMount {
+  /** The machine's directory. */
+  source: string
+  /** Where programs see it. */
+  target: string
+}
+
+/** A workspace whose layers are kept. */
+export interface NativeNamed {
+  /** Its name. */
+  name: string
+  /** The real directory; absent if the note about it is damaged, or of another version. */
+  path?: string
+  /** Whether a sandbox has it open. */
+  inUse: boolean
+  /** When it was last used, in seconds since 1970. */
+  usedAt: number
+}
+
+/** A checkpoint. */
+export interface NativePoint {
+  /** Identifies it in its workspace. */
+  number: number
+  /** A label. */
+  name?: string
+  /** In milliseconds since 1970. */
+  createdAt: number
+  /** The ids of the sessions. */
+  sessions: Array<string>
+}
+
+/** The current state of a background process. */
+export interface NativeProcess {
+  /** Unique in the sandbox. */
+  processId: string
+  /** No other process ever has this number. */
+  number: number
+  /** The session whose state it started from. */
+  sessionId: string
+  /** Its pid. */
+  pid: number
+  /** The command as displayed. */
+  command: string
+  /** `killed`: by its caller or its session. */
+  state: 'running' | 'exited' | 'killed' | 'crashed'
+  /** Milliseconds since the epoch. */
+  startedAt: number
+  /** Milliseconds since the epoch. */
+  endedAt?: number
+  /** Milliseconds since the epoch. */
+  lastOutputAt?: number
+  /** Exit code, if it exited. */
+  exitCode?: number
+  /** Signal, if a signal ended it. */
+  signal?: number
+  /** What ended it. */
+  reason?: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+}
+
+/** Names one process for ever: its id can belong to another process once it was forgotten. */
+export interface NativeProcessRef {
+  /** For messages. */
+  processId: string
+  /** No other process ever has it. */
+  number: number
+}
+
+/** A background process to start. */
+export interface NativeProcessStart {
+  /** Unique in the sandbox. */
+  processId: string
+  /** The session whose state it starts from. */
+  sessionId: string
+  /** Shell text. */
+  text?: string
+  /** Arguments, instead of shell text. */
+  argv?: Array<string>
+  /** The command as displayed. */
+  command: string
+  /** Replaces the session's directory. */
+  cwd?: string
+  /** Changes to the session's variables. */
+  envNames?: Array<string>
+  /** Null unsets. */
+  envValues?: Array<string | null>
+  /** Milliseconds, 0 for none. */
+  timeout: number
+  /** First signal of the ladder, for the timeout. */
+  killSignal: number
+  /** Milliseconds until SIGKILL. */
+  forceKillAfterDelay: number
+  /** `open` keeps the input open for writeProcess. */
+  input: 'none' | 'bytes' | 'open'
+  /** The bytes, for `bytes`. */
+  inputBytes?: Uint8Array
+  /** Both streams through one pipe. */
+  mergeOutput: boolean
+  /** Bytes of log kept. */
+  logLimit: number
+  /** Bytes of output that may wait for the reader; beyond that, the process blocks. Absent: no limit. */
+  window?: number
+  /** The size of its terminal, if it has one. */
+  pty?: NativePty
+  /** Its limits. */
+  limits?: NativeLimits
+  /** Whether to forget it some time after its end. */
+  autoCleanup: boolean
+}
+
+/** The size of a terminal. */
+export interface NativePty {
+  /** Columns. */
+  cols: number
+  /** Rows. */
+  rows: number
+}
+
+/** The result of a command. Rare properties are only present if set: each property costs time. */
+export interface NativeResult {
+  /** `$?`. */
+  exitCode?: number
+  /** The signal that ended it. */
+  signal?: number
+  /** A string only with encoding utf8 and up to 1 MiB. */
+  stdout: string | Buffer
+  /** Text up to 1 MiB, else bytes. */
+  stderr: string | Buffer
+  /** Lengths in bytes of the kept runs, alternating stdout, stderr, stdout, ...; absent if there is only one stream. */
+  order?: Uint32Array
+  /** The session's directory afterwards. */
+  cwd: string
+  /** Milliseconds. */
+  duration: number
+  /** Milliseconds since the epoch. */
+  startedAt: number
+  /** Whether the timeout killed it. */
+  timedOut?: boolean
+  /** Whether the caller cancelled it. */
+  cancelled?: boolean
+  /** Whether it printed more than its limit. */
+  outputLimited?: boolean
+  /** Bytes not kept. */
+  droppedStdout?: number
+  /** Bytes not kept. */
+  droppedStderr?: number
+  /** Whether the shell died and was replaced. */
+  sessionRestarted?: boolean
+  /** Items of the session's state that were lost before the command. */
+  lostState?: Array<NativeLostState>
+  /** Destinations that the session's proxy refused. */
+  denials?: Array<string>
+}
+
+/** What a rollback has done. */
+export interface NativeRollback {
+  /** The command before which the checkpoint was made, if it is an automatic one. */
+  command?: string
+  /** The ids of background processes. */
+  endedProcesses: Array<string>
+  /** The ids of sessions. */
+  endedSessions: Array<string>
+  /** What shells had at the checkpoint and do not have now. */
+  missing: Array<string>
+}
+
+/** A sandbox. Ends everything it started when it is garbage-collected or its thread exits. */
+export interface NativeSandbox {
+  /** Describes a file. Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`. */
+  fileStat(id: number, sessionId: string, path: Uint8Array, root?: string | undefined | null): void
+  /** Creates a directory, or renames, copies or removes a file. */
+  fileChange(id: number, sessionId: string, action: NativeFileAction): void
+  /** Lists a directory. Ends with `done` and `files`, and a handle for fileNext if there may be more. */
+  fileList(
+    id: number,
+    sessionId: string,
+    path: Uint8Array,
+    depth: number,
+    root?: string | undefined | null,
+  ): void
+  /**
+   * Opens a file and reads its beginning; without a handle, that was the whole file. Refuses more than `max_size`
+   * bytes. Ends with `done`, `file` and its first `data`, and a handle for fileReadAt if there may be more.
+   */
+  fileRead(id: number, sessionId: string, request: NativeFileRead): void
+  /** Reads a part of an open file. Ends with `done` and `data`, shorter than `length` at the end of the file. */
+  fileReadAt(id: number, handle: number, position: number, length: number): void
+  /** Writes a whole file. Ends with `done` and `file`; with an error if nothing was changed. */
+  fileWrite(id: number, sessionId: string, request: NativeFileWrite, data: Uint8Array): void
+  /** Opens a file for writing in pieces. Ends with `done` and a handle for fileWritePiece, fileCommit and fileRevert. */
+  fileWriteOpen(id: number, sessionId: string, request: NativeFileWrite): void
+  /** Writes a piece. */
+  fileWritePiece(id: number, handle: number, data: Uint8Array): void
+  /** Commits a write: the file now has its content. Ends with `done` and `file`. */
+  fileCommit(id: number, handle: number): void
+  /** Reverts a write. Ends once nothing of it is left. */
+  fileRevert(id: number, handle: number): void
+  /** Starts watching. Ends with `done` and a handle for fileNext. */
+  fileWatch(id: number, sessionId: string, path: Uint8Array, recursive: boolean): void
+  /** Ends with `done`, and the next `files` of a list or the next `changes` of a watch: none at the end. */
+  fileNext(id: number, handle: number): void
+  /** Closes something that a call has opened. A write that was not committed is reverted. */
+  fileClose(handle: number): void
+  /** Starts a durable job. Ends with `done` and `job`, once the command has been released. */
+  startJob(id: number, request: NativeJobStart): void
+  /** Reads the state of a job. Ends with `done` and `jobStatus`. */
+  jobStatus(id: number, jobId: string): void
+  /**
+   * Reads a part of a job's output. Ends with `done` and `jobStatus`, taken first, `data`, at most `maxBytes` from
+   * `cursor` on, and `atEnd`.
+   */
+  readJob(id: number, jobId: string, cursor: number, maxBytes: number): void
+  /** Ends with `done` when there are more than `cursor` bytes of output, or the job is over; for null, only then. */
+  awaitJob(id: number, jobId: string, cursor?: number | undefined | null): void
+  /** Cancels a job. Ends with `done` once all processes of the job have exited. Null: the grace time from its start. */
+  cancelJob(id: number, jobId: string, graceMs?: number | undefined | null): void
+  /** Finds a job. Ends with `done`, and `job` if there is such a job. */
+  attachJob(id: number, jobId: string): void
+  /** Lists all jobs. Ends with `done` and `jobs`. */
+  listJobs(id: number): void
+  /** Removes a job's directory. */
+  removeJob(id: number, jobId: string): void
+  /** Starts a process. Ends with `done` and `process`, once the process has a pid. */
+  startProcess(id: number, request: NativeProcessStart): void
+  /** All known processes, in the order of their starts. A process is known until it is cleaned up. */
+  processes(): Array<NativeProcess>
+  /** Finds the present process with this id. */
+  process(processId: string): NativeProcess | null
+  /**
+   * Kills a process with its tree. Ends with `done` and `killed` once the process's whole tree has exited; false if
+   * it had ended before.
+   */
+  killProcess(id: number, process: NativeProcessRef, signal: number, forceKillAfterDelay: number): void
+  /** Waits for the end of a process. Ends with `done` and `process` once it has ended. */
+  waitProcess(id: number, process: NativeProcessRef): void
+  /**
+   * Ends with `done` and `log`: at most `maxBytes` from `cursor` on. With `follow` it waits for output or the end of the
+   * process; without, the log may be empty.
+   */
+  readLog(id: number, process: NativeProcessRef, cursor: number, maxBytes: number, follow: boolean): void
+  /**
+   * Waits for the first of several things. Ends with `done`, `first` and `process`, and with `waiting` or `logLines`
+   * if that came first.
+   */
+  waitFor(id: number, process: NativeProcessRef, conditions: NativeConditions): void
+  /** Reads lines of a log. Ends with `done` and `logLines`, or with INVALID_OPTION. */
+  logLines(id: number, process: NativeProcessRef, query: NativeLineQuery): void
+  /**
+   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readLog, logLines,
+   * workspaceChanges or workspaceDiff, or the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for
+   * running commands. The call then ends with an empty `done`.
+   */
+  abandon(id: number): void
+  /** Reports that the reader of a process with a `window` has taken everything before the cursor. */
+  takeLog(process: NativeProcessRef, cursor: number): void
+  /** Sends a signal to the process group, with no further escalation. False if the process has ended. */
+  signalProcess(process: NativeProcessRef, signal: number): boolean
+  /**
+   * Sends a piece of standard input. Ends with `done` once the pipe took the data, with an error if the input is
+   * closed or was never a pipe.
+   */
+  writeProcess(id: number, process: NativeProcessRef, data: Uint8Array): void
+  /** Closes standard input. */
+  closeProcessInput(process: NativeProcessRef): void
+  /** Sets the size of a terminal. False if the process has ended. */
+  resizeProcess(process: NativeProcessRef, cols: number, rows: number): boolean
+  /**
+   * Reads the resource usage of a process and its tree. Ends with `done` and `stats`, or with an error if the
+   * process has ended.
+   */
+  processStats(id: number, process: NativeProcessRef): void
+  /** Ends with `done`, and with `waiting` if a program waits for input. */
+  processWaiting(id: number, process: NativeProcessRef): void
+  /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
+  processListens(id: number, process: NativeProcessRef, port: number): void
+  /** Forgets a command and its log. No effect if it has become a process. */
+  forgetCommand(number: number): void
+  /** Forgets those of these processes that have ended, and their logs. Returns how many. */
+  forgetProcesses(processIds: Array<string>): number
+  /**
+   * Queues a command. Returns the number of the process that it can become. Positional, with `extras` only where
+   * needed: reading an object would take longer than running `true`.
+   */
+  exec(
+    id: number,
+    sessionId: string,
+    text: string | undefined | null,
+    timeout: number,
+    killSignal: number,
+    forceKillAfterDelay: number,
+    maxBuffer: number,
+    asText: boolean,
+    extras?: NativeExecExtras | undefined | null,
+  ): number | null
+  /**
+   * Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one
+   * event. A second call only has an effect with SIGKILL, which cuts the grace time short.
+   */
+  interrupt(id: number, signal?: number | undefined | null): void
+  /**
+   * Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the
+   * exec ends now, with its result so far; otherwise it goes on to its one event.
+   */
+  detach(id: number, execId: number, endsCall: boolean): void
+  /** Returns permits, one per consumed `output` event; the engine sends at most 16 events without. */
+  credit(id: number, count: number): void
+  /**
+   * Sends a piece of standard input. For `input: 'stream'`: `done` for `writeId` follows once the pipe took the
+   * bytes, or the command has ended.
+   */
+  write(id: number, writeId: number, data: Uint8Array): void
+  /** Closes standard input. */
+  closeInput(id: number): void
+  /** Sets and unsets variables of a session. */
+  setEnv(id: number, sessionId: string, names: Array<string>, values: Array<string | null>): void
+  /** Creates a session. */
+  createSession(id: number, session: NativeSession): void
+  /** Ends a session. */
+  deleteSession(id: number, sessionId: string): void
+  /** Lists the ids of the sessions. */
+  sessions(): Array<string>
+  /** Ends everything. */
+  destroy(id: number): void
+  /** Makes pending events keep the event loop alive. */
+  ref(): void
+  /** Lets the event loop end despite pending events. */
+  unref(): void
+  /** Probes the system. */
+  capabilities(): NativeCapabilities
+  /**
+   * Lists the changed paths: these, and everything below them; all by default. Ends with `done` and
+   * `workspaceChanges`.
+   */
+  workspaceChanges(id: number, paths?: Array<Uint8Array> | undefined | null): void
+  /** Ends with `done` and `data`, a patch in git's format. */
+  workspaceDiff(id: number, paths: Array<Uint8Array> | undefined | null, maxBytes: number): void
+  /**
+   * Applies changes to the real directory. Its wait for a pause can be abandoned. Ends with `done` and `commit`;
+   * with `paths` in the error if there are conflicts.
+   */
+  workspaceCommit(
+    id: number,
+    paths: Array<Uint8Array> | undefined | null,
+    force: boolean,
+    sync: boolean,
+  ): void
+  /**
+   * Restores the real versions of changed paths. Its wait for a pause can be abandoned. Ends with `done` and
+   * `discarded`.
+   */
+  workspaceDiscard(id: number, paths?: Array<Uint8Array> | undefined | null): void
+  /**
+   * Lists the workspaces whose layers are kept in a directory; by default in the state directory. Ends with `done`
+   * and `workspaces`. Null: those in the state directory, here and below.
+   */
+  listWorkspaces(id: number, directory?: string | undefined | null): void
+  /** Deletes one of them. */
+  deleteWorkspace(id: number, directory: string | undefined | null, name: string): void
+  /**
+   * Keeps the files and the state of every session. Its wait for a pause can be abandoned. Ends with `done` and one
+   * of `points`. `rejects`: fails if programs use the workspace, here and below.
+   */
+  checkpoint(id: number, name: string | undefined | null, rejects: boolean): void
+  /** Lists the checkpoints. Ends with `done` and `points`. */
+  checkpoints(id: number): void
+  /** Deletes a checkpoint. */
+  deleteCheckpoint(id: number, number: number): void
+  /**
+   * Goes on with the files and sessions of a checkpoint; by default of the newest automatic one. Ends with `done`,
+   * one of `points` and `rollback`.
+   */
+  rollBack(id: number, number?: number | undefined | null): void
+  /**
+   * Lets other sandboxes, which have not been used, begin with the files and sessions of this one. Its wait for a
+   * pause can be abandoned.
+   */
+  fork(id: number, forks: Array<NativeSandbox>, rejects: boolean): void
+  /** Measures the layers. Ends with `done` and `usage`. */
+  workspaceUsage(id: number): void
+}
+
+/** A session to create. */
+export interface NativeSession {
+  /** Its id. */
+  sessionId: string
+  /** Replaces the sandbox's directory; absolute. */
+  cwd?: string
+  /** Changes to the sandbox's environment; null unsets. */
+  envNames?: Array<string>
+  /** Null unsets. */
+  envValues?: Array<string | null>
+  /** Replaces the sandbox's setting. */
+  surviveExit?: boolean
+  /** Replaces the sandbox's rules. */
+  isolation?: NativeIsolation
+}
+
+/** A change that a commit could not apply. */
+export interface NativeSkipped {
+  /** Relative to the workspace. */
+  path: Buffer
+  /** Why, in one clause. */
+  reason: string
+}
+
+/** Resource usage of a process and its tree. */
+export interface NativeStats {
+  /** Milliseconds. */
+  cpuTime: number
+  /** Bytes. */
+  memory: number
+  /** Bytes. */
+  memoryPeak: number
+  /** Processes. */
+  pids: number
+  /** Bytes. */
+  ioRead: number
+  /** Bytes. */
+  ioWrite: number
+}
+
+/** The mechanism that enforces each kind of rule. */
+export interface NativeTiers {
+  /** For files. */
+  filesystem: 'namespace' | 'landlock' | 'none'
+  /** For the network. */
+  network: 'namespace' | 'landlock+seccomp' | 'seccomp' | 'none'
+  /** For processes. */
+  processes: 'namespace' | 'landlock' | 'none'
+  /** What is missing, and why. */
+  notes: Array<string>
+}
+
+/** What the layers take. */
+export interface NativeUsage {
+  /** Allocated bytes. */
+  bytes: number
+  /** Files and directories. */
+  files: number
+  /** Layers, with the one that receives the writes. */
+  layers: number
+}
+
+/** A user: a name, or both numeric ids. */
+export interface NativeUser {
+  /** A name in the user database. */
+  name?: string
+  /** User id. */
+  uid?: number
+  /** Primary group id. */
+  gid?: number
+}
+
+/** A program that waits for input. */
+export interface NativeWaiting {
+  /** Whether it waits for other things too. */
+  listening: boolean
+  /** Whether it could be looked at. */
+  sure: boolean
+  /** What it reads, and how. */
+  how: 'line' | 'secret' | 'keys' | 'pipe'
+  /** Its name. */
+  program: string
+  /** Its process. */
+  pid: number
+  /** Whether it goes on by itself after some time. */
+  timed: boolean
+}
+
+/** A copy-on-write workspace. */
+export interface NativeWorkspaceConfig {
+  /** The directory: absolute, without links. */
+  path: string
+  /** Its name, if its layers are kept. */
+  id?: string
+  /** The directory of the layers, if not the default one; absolute. */
+  directory?: string
+  /** Whether the layers are in memory. */
+  memory: boolean
+  /** Maximum bytes of the layers in memory. */
+  maxBytes?: number
+  /** How many automatic checkpoints to keep. */
+  undoSteps: number
+}
+
+/** What copy-on-write workspaces can do on this machine. */
+export interface NativeWorkspaceOffer {
+  /** Whether they work. */
+  copyOnWrite: boolean
+  /** Whether programs can rename real directories. */
+  directoryRename: boolean
+  /** Whether large files are copied without their content. */
+  reflink: boolean
+  /** One sentence for each gap. */
+  notes: Array<string>
+}

@@ -15,26 +15,29 @@ pub struct NativeEvent {
     /// The id of the call.
     pub id: u32,
     /// `start`, `output`, `result`, `done`, `error` or `log`.
+    #[napi(ts_type = "'start' | 'output' | 'result' | 'done' | 'error' | 'log'")]
     pub kind: String,
     /// In `start`: the pid of the shell.
     pub pid: Option<i32>,
-    /// In `output`: the stream, 1 or 2.
+    /// In `output`: 1 is stdout, 2 is stderr.
     pub stream: Option<u32>,
-    /// In `output`: the bytes.
+    /// At most 256 KiB. In `done`: a part of a job's output, or a whole patch.
+    #[napi(ts_type = "Buffer")]
     pub data: Option<Piece>,
     /// In `result`; also in `error` if there is a partial result.
     pub result: Option<NativeResult>,
-    /// In `error`: its code. In `log`: the level.
+    /// In `error`, a code of SandboxError; in `log`, the level.
     pub code: Option<String>,
     /// In `error` and `log`: the message.
     pub message: Option<String>,
-    /// In `done`: a process that was started or has ended.
+    /// In `done`; which of the following are set depends on the call.
     pub process: Option<NativeProcess>,
     /// In `done`: whether there was a process to kill.
     pub killed: Option<bool>,
     /// In `done`: a part of a log.
     pub log: Option<NativeLog>,
-    /// In `done`: what came first: `exit`, `input`, `log`, `idle` or `timeout`.
+    /// What a waitFor was for.
+    #[napi(ts_type = "'exit' | 'input' | 'log' | 'idle' | 'timeout'")]
     pub first: Option<String>,
     /// In `done`: lines of a log.
     pub log_lines: Option<NativeLogLines>,
@@ -42,7 +45,8 @@ pub struct NativeEvent {
     pub stats: Option<NativeStats>,
     /// In `done`: the program of a process that waits for input, if there is one.
     pub waiting: Option<NativeWaiting>,
-    /// In `done`: where the tree listens on the port: `no`, `here` or `inside`.
+    /// Where a process of the tree listens: here, or inside its own network namespace.
+    #[napi(ts_type = "'no' | 'here' | 'inside'")]
     pub listens: Option<String>,
     /// In `done`: a job that was started or found.
     pub job: Option<NativeJob>,

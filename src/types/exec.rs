@@ -17,19 +17,20 @@ pub struct NativeExecExtras {
     pub env_names: Option<Vec<String>>,
     /// Null unsets.
     pub env_values: Option<Vec<Option<String>>>,
-    /// `none`, `bytes` or `stream`.
+    /// `stream`: by `write` and `closeInput`.
+    #[napi(ts_type = "'none' | 'bytes' | 'stream'")]
     pub input: String,
     /// The bytes, for `bytes`.
     pub input_bytes: Option<Uint8Array>,
-    /// Both streams through one pipe.
+    /// Both streams through one pipe, as stdout.
     pub merge_output: Option<bool>,
     /// Bytes of both streams together, after which the command is killed.
     pub output_limit: Option<f64>,
-    /// Also send `start`.
+    /// Also send the event `start`.
     pub start: Option<bool>,
-    /// Also send `start` and `output`.
+    /// Also send `start` and `output` events.
     pub events: bool,
-    /// Maximum unconsumed output events; `WINDOW` by default.
+    /// Maximum output events in flight; default: WINDOW in `src/pending.rs`.
     pub window: Option<u32>,
     /// The process that the command can become. Only for streams.
     pub process: Option<NativeDetachedProcess>,
@@ -59,11 +60,11 @@ pub struct NativeResult {
     pub exit_code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// Text up to 1 MiB, else bytes.
+    /// A string only with encoding utf8 and up to 1 MiB.
     pub stdout: Either<String, Buffer>,
     /// Text up to 1 MiB, else bytes.
     pub stderr: Either<String, Buffer>,
-    /// Runs of kept bytes in order of arrival.
+    /// Lengths in bytes of the kept runs, alternating stdout, stderr, stdout, ...; absent if there is only one stream.
     pub order: Option<Uint32Array>,
     /// The session's directory afterwards.
     pub cwd: String,

@@ -10,7 +10,8 @@ pub struct NativeFile {
     pub path: String,
     /// The path as bytes, if it is not UTF-8.
     pub path_bytes: Option<Buffer>,
-    /// `file`, `directory`, `symlink` or `other`.
+    /// Its kind.
+    #[napi(ts_type = "'file' | 'directory' | 'symlink' | 'other'")]
     pub kind: String,
     /// Bytes.
     pub size: f64,
@@ -27,7 +28,8 @@ pub struct NativeFile {
 /// A change below a watched path.
 #[napi(object, object_from_js = false)]
 pub struct NativeFileChange {
-    /// `created`, `modified`, `deleted`, `renamed` or `overflow`.
+    /// Its kind.
+    #[napi(ts_type = "'created' | 'modified' | 'deleted' | 'renamed' | 'overflow'")]
     pub kind: String,
     /// The path, or the new one.
     pub path: String,
@@ -42,7 +44,8 @@ pub struct NativeFileChange {
 /// A call that changes files and returns nothing.
 #[napi(object)]
 pub struct NativeFileAction {
-    /// `mkdir`, `rename`, `copy` or `remove`.
+    /// Its kind.
+    #[napi(ts_type = "'mkdir' | 'rename' | 'copy' | 'remove'")]
     pub kind: String,
     /// The file.
     pub path: Uint8Array,

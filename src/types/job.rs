@@ -62,13 +62,15 @@ pub struct NativeJob {
 #[napi(object, object_from_js = false)]
 #[derive(Default)]
 pub struct NativeJobStatus {
-    /// `running`, `exited` or `crashed`.
+    /// `crashed`: its supervisor was killed, or the machine was started anew.
+    #[napi(ts_type = "'running' | 'exited' | 'crashed'")]
     pub state: String,
     /// Exit code, if it exited.
     pub exit_code: Option<i32>,
     /// Signal, if a signal ended it.
     pub signal: Option<i32>,
     /// `exit`, `signal`, `timeout`, `cancelled`, `oom`; for a crash `killed` or `reboot`.
+    #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'cancelled' | 'oom' | 'killed' | 'reboot'")]
     pub reason: Option<String>,
     /// Whether any process of the job is running.
     pub alive: bool,

@@ -1,4 +1,4 @@
-//! The types of the boundary to JavaScript. `lib/boundary` has the same types, with documentation.
+//! The types of the boundary to JavaScript. `scripts/boundary.mjs` writes them in TypeScript to `lib/boundary`.
 
 mod event;
 mod exec;

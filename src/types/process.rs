@@ -12,7 +12,7 @@ pub struct NativeDetachedProcess {
     pub command: String,
     /// Bytes of log kept.
     pub log_limit: f64,
-    /// Whether the log begins with the command.
+    /// The log begins with the command, and not when it becomes a process.
     pub keeps_log: bool,
     /// Whether it is forgotten some time after its end.
     pub auto_cleanup: bool,
@@ -43,7 +43,8 @@ pub struct NativeProcessStart {
     pub kill_signal: i32,
     /// Milliseconds until SIGKILL.
     pub force_kill_after_delay: u32,
-    /// `none`, `bytes` or `open`.
+    /// `open` keeps the input open for writeProcess.
+    #[napi(ts_type = "'none' | 'bytes' | 'open'")]
     pub input: String,
     /// The bytes, for `bytes`.
     pub input_bytes: Option<Uint8Array>,
@@ -75,7 +76,7 @@ pub struct NativePty {
 pub struct NativeLimits {
     /// Bytes.
     pub memory: Option<f64>,
-    /// Processors.
+    /// Processors; may be a fraction.
     pub cpus: Option<f64>,
     /// Processes.
     pub pids: Option<u32>,
@@ -88,7 +89,7 @@ pub struct NativeLimits {
 pub struct NativeProcessRef {
     /// For messages.
     pub process_id: String,
-    /// Identifies it.
+    /// No other process ever has it.
     pub number: f64,
 }
 
@@ -105,7 +106,8 @@ pub struct NativeProcess {
     pub pid: i32,
     /// The command as displayed.
     pub command: String,
-    /// `running`, `completed`, `failed`, `killed` or `error`.
+    /// `killed`: by its caller or its session.
+    #[napi(ts_type = "'running' | 'exited' | 'killed' | 'crashed'")]
     pub state: String,
     /// Milliseconds since the epoch.
     pub started_at: f64,
@@ -117,7 +119,8 @@ pub struct NativeProcess {
     pub exit_code: Option<i32>,
     /// Signal, if a signal ended it.
     pub signal: Option<i32>,
-    /// `exit`, `signal`, `timeout`, `oom` or `killed`.
+    /// What ended it.
+    #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'oom' | 'killed'")]
     pub reason: Option<String>,
 }
 
@@ -126,22 +129,22 @@ pub struct NativeProcess {
 pub struct NativeLog {
     /// In order.
     pub pieces: Vec<NativeLogPiece>,
-    /// The cursor for the next read.
+    /// The cursor to continue reading at.
     pub next: f64,
-    /// Bytes dropped because of the limit.
+    /// Bytes from `cursor` on that no longer exist: beyond `logLimit`, the oldest are dropped.
     pub dropped: f64,
-    /// Bytes lost because the disk was full.
+    /// Bytes that could not be kept because the disk was full.
     pub lost: f64,
-    /// Whether nothing follows `next`.
+    /// The process has ended and nothing follows `next`.
     pub ended: bool,
 }
 
 /// A piece of one stream.
 #[napi(object, object_from_js = false)]
 pub struct NativeLogPiece {
-    /// 1 or 2.
+    /// 1 is stdout, 2 is stderr.
     pub stream: u32,
-    /// Offset in the whole log.
+    /// Absolute offset in bytes of `data` in the whole log, counting both streams.
     pub cursor: f64,
     /// Never empty.
     pub data: Buffer,
@@ -154,7 +157,7 @@ pub struct NativeLogPiece {
 pub struct NativeLineQuery {
     /// The first line; a negative number counts from the end.
     pub from_line: f64,
-    /// Maximum lines.
+    /// Maximum lines of the reply.
     pub lines: u32,
     /// The last lines instead of the first.
     pub tail: bool,
@@ -167,13 +170,13 @@ pub struct NativeLineQuery {
 /// Lines of a log. The arrays have an entry for each line.
 #[napi(object, object_from_js = false)]
 pub struct NativeLogLines {
-    /// All lines, one after another.
+    /// All lines without their ends, one after another.
     pub data: Buffer,
     /// Where each line ends in `data`.
     pub ends: Vec<u32>,
     /// Its number.
     pub numbers: Vec<f64>,
-    /// The sum of: 1 for stderr, 2 for a match, 4 for missing bytes, 8 for no newline.
+    /// The sum of: 1 for stderr, 2 for a match, 4 for missing bytes, 8 for a line without a newline.
     pub flags: Vec<u32>,
     /// Lines of the whole log.
     pub total: f64,
@@ -181,7 +184,7 @@ pub struct NativeLogLines {
     pub first: f64,
     /// How many lines match.
     pub matches: Option<f64>,
-    /// The first line that was left out.
+    /// The first line that was left out because of the limits.
     pub next: Option<f64>,
 }
 
@@ -190,7 +193,7 @@ pub struct NativeLogLines {
 pub struct NativeConditions {
     /// Whether a program waits for input.
     pub input: bool,
-    /// A line that matches.
+    /// A regular expression.
     pub log: Option<String>,
     /// The first line that counts; a negative number counts from the end.
     pub from_line: f64,
@@ -207,7 +210,8 @@ pub struct NativeWaiting {
     pub listening: bool,
     /// Whether it could be looked at.
     pub sure: bool,
-    /// `line`, `secret`, `keys` or `pipe`.
+    /// What it reads, and how.
+    #[napi(ts_type = "'line' | 'secret' | 'keys' | 'pipe'")]
     pub how: String,
     /// Its name.
     pub program: String,

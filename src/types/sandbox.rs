@@ -13,9 +13,9 @@ pub struct NativeConfig {
     pub env_names: Vec<String>,
     /// The values of the environment.
     pub env_values: Vec<String>,
-    /// Path of bash.
+    /// Default: bash found on the PATH of the environment above.
     pub shell: Option<String>,
-    /// Absolute path of the supervisor.
+    /// Absolute path of the supervisor executable.
     pub supervisor: String,
     /// `exit` ends only the command.
     pub survive_exit: bool,
@@ -23,19 +23,21 @@ pub struct NativeConfig {
     pub state_dir: String,
     /// Directory of the durable jobs.
     pub jobs_root: String,
-    /// Limits for the whole sandbox.
+    /// Limits of the whole sandbox; `openFiles`: of each process.
     pub limits: Option<NativeLimits>,
-    /// The user to run as.
+    /// A name, or both numeric ids.
     pub user: Option<NativeUser>,
-    /// Variables that the user's must not replace.
+    /// Variables that HOME, USER, LOGNAME and SHELL of `user` do not replace.
     pub own_variables: Option<Vec<String>>,
     /// What programs may read, write, reach and see.
     pub isolation: Option<NativeIsolation>,
     /// The copy-on-write workspace.
     pub workspace: Option<NativeWorkspaceConfig>,
     /// `plain` forces the fallback.
+    #[napi(ts_type = "'builtin' | 'plain'")]
     pub engine: Option<String>,
     /// `subreaper` forces the fallback.
+    #[napi(ts_type = "'cgroup' | 'subreaper'")]
     pub containment: Option<String>,
     /// Send `log` events.
     pub log: Option<bool>,
@@ -59,7 +61,7 @@ pub struct NativeSession {
     pub session_id: String,
     /// Replaces the sandbox's directory; absolute.
     pub cwd: Option<String>,
-    /// Changes to the sandbox's environment.
+    /// Changes to the sandbox's environment; null unsets.
     pub env_names: Option<Vec<String>>,
     /// Null unsets.
     pub env_values: Option<Vec<Option<String>>>,
@@ -91,9 +93,10 @@ pub struct NativeIsolation {
     pub protect: Vec<String>,
     /// Directories that appear at another place.
     pub mounts: Vec<NativeMount>,
-    /// `open`, `closed` or `proxy`.
+    /// `proxy`: only the hosts of `allow`.
+    #[napi(ts_type = "'open' | 'closed' | 'proxy'")]
     pub network: String,
-    /// Hosts with ports, for `proxy`.
+    /// Hosts with ports.
     pub allow: Vec<String>,
     /// Programs see and signal only their session's processes.
     pub own_processes: bool,
@@ -104,11 +107,14 @@ pub struct NativeIsolation {
 /// The mechanism that enforces each kind of rule.
 #[napi(object, object_from_js = false)]
 pub struct NativeTiers {
-    /// `namespace`, `landlock` or `none`.
+    /// For files.
+    #[napi(ts_type = "'namespace' | 'landlock' | 'none'")]
     pub filesystem: String,
-    /// `namespace`, `landlock+seccomp`, `seccomp` or `none`.
+    /// For the network.
+    #[napi(ts_type = "'namespace' | 'landlock+seccomp' | 'seccomp' | 'none'")]
     pub network: String,
-    /// `namespace`, `landlock` or `none`.
+    /// For processes.
+    #[napi(ts_type = "'namespace' | 'landlock' | 'none'")]
     pub processes: String,
     /// What is missing, and why.
     pub notes: Vec<String>,
@@ -118,6 +124,7 @@ pub struct NativeTiers {
 #[napi(object, object_from_js = false, use_nullable = true)]
 pub struct NativeCapabilities {
     /// `v2` or `none`.
+    #[napi(ts_type = "'v2' | 'none'")]
     pub cgroup: String,
     /// Whether the kernel can kill a whole group with one write.
     pub cgroup_kill: bool,
@@ -131,7 +138,8 @@ pub struct NativeCapabilities {
     pub shell: Option<String>,
     /// Its version.
     pub shell_version: Option<String>,
-    /// `builtin` or `plain`.
+    /// `plain`: without the builtin.
+    #[napi(ts_type = "'builtin' | 'plain'")]
     pub engine: String,
     /// The parts of the state that one command leaves to the next.
     pub restored: Vec<String>,

@@ -49,7 +49,8 @@ pub struct NativeWorkspaceOffer {
 /// An entry of a workspace.
 #[napi(object, object_from_js = false)]
 pub struct NativeEntry {
-    /// `file`, `directory`, `symlink`, `fifo`, `socket` or `device`.
+    /// Its kind.
+    #[napi(ts_type = "'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'")]
     pub kind: String,
     /// Bytes; 0 for a directory.
     pub size: f64,
@@ -61,8 +62,10 @@ pub struct NativeEntry {
 #[napi(object, object_from_js = false)]
 pub struct NativeChange {
     /// Relative to the workspace.
+    #[napi(ts_type = "Buffer")]
     pub path: Piece,
-    /// `created`, `modified`, `deleted`, `replaced` or `metadata`.
+    /// What has happened to it.
+    #[napi(ts_type = "'created' | 'modified' | 'deleted' | 'replaced' | 'metadata'")]
     pub difference: String,
     /// In the workspace; absent if it is deleted.
     pub now: Option<NativeEntry>,
@@ -83,6 +86,7 @@ pub struct NativeCommit {
 #[napi(object, object_from_js = false)]
 pub struct NativeSkipped {
     /// Relative to the workspace.
+    #[napi(ts_type = "Buffer")]
     pub path: Piece,
     /// Why, in one clause.
     pub reason: String,

@@ -8,7 +8,6 @@
 import { engineError } from '../../base/errors.js'
 import type {
   NativeEvent,
-  NativeExec,
   NativeProcess,
   NativeProcessRef,
   NativeResult,
@@ -17,6 +16,7 @@ import type {
 import type { Process } from '../../calls/index.js'
 import type { RunObserver } from '../../run/run.js'
 import type { Engine, PendingCall } from './engine.js'
+import type { NativeExec } from './plan/exec.js'
 
 /** How a run ended. */
 export interface RunEnd {

@@ -1,11 +1,25 @@
 /** Translates a command to the request that crosses the boundary, with the sandbox's defaults. */
 
-import type { NativeExec, NativeExecExtras } from '../../../boundary/index.js'
+import type { NativeExecExtras } from '../../../boundary/index.js'
 import { sessionExecOptions } from '../../../calls/exec.js'
 import { areLive, type ExecRequest } from '../../../requests/exec.js'
 import type { CheckedInput } from '../../../schema/command.js'
 import type { ExecDefaults } from './defaults.js'
 import { planDetached } from './process.js'
+
+/** Shell text or, in `extras`, an argument list, and everything that applies to this one command. */
+export interface NativeExec {
+  text: string | undefined
+  sessionId: string
+  /** 0 = none. */
+  timeout: number
+  killSignal: number
+  forceKillAfterDelay: number
+  /** Bytes kept per stream. */
+  maxBuffer: number
+  encoding: 'utf8' | 'buffer'
+  extras: NativeExecExtras | undefined
+}
 
 /** One exec: the request, and what happens on this side of the boundary. */
 export interface ExecPlan {
