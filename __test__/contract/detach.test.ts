@@ -199,6 +199,21 @@ describe('exec with detachAfter', () => {
     expect((await process?.getLogs())?.stdout).toMatch(/^out\n1\n.*\n100000\n$/s)
   })
 
+  itHolds('kills the command, whichever is first: the end of its stream or the kill', async ({ sandbox }) => {
+    for (let round = 0; round < 20; round++) {
+      const stream = sandbox.execStream('echo begun; exec sleep 600', { detachAfter: 20 })
+      const events = stream[Symbol.asyncIterator]()
+      await printed(events)
+      // The timers of the two meet.
+      await new Promise((resolve) => setTimeout(resolve, 8 + round))
+      expect(await stream.kill()).toBe(true)
+      expect(await stream.kill()).toBe(true)
+      const { process, cancelled, signal } = await stream.result
+      if (process === undefined) expect([cancelled, signal]).toEqual([true, 'SIGTERM'])
+      else expect(await process.wait()).toMatchObject({ signal: 'SIGTERM', reason: 'killed' })
+    }
+  })
+
   itHolds('shows what maxBuffer has kept', async ({ sandbox }) => {
     const options = { detachAfter: LONG_ENOUGH, maxBuffer: 40 }
     const { process, ...result } = await sandbox.exec('seq 100; sleep 600', options)
@@ -216,7 +231,6 @@ describe('exec with detachAfter', () => {
     const { process, stdout } = await stream.result
     expect(stdout).toBe('out\n')
     expect(await stream.detach()).toBe(process)
-    expect(await stream.kill()).toBe(false)
     await stream[Symbol.asyncDispose]()
     await stream.write('one ')
     await process?.write('two ')

@@ -359,7 +359,8 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * call with SIGKILL skips the rest of the delay.
    *
    * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `cancelled`. A queued command
-   * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
+   * never runs, and its `signal` and `exitCode` are null. A command that has become a process, by `detach` or `detachAfter`,
+   * is killed too. Rejects with {@link OptionError}.
    */
   kill(signal?: Signal): Promise<boolean>
   /**

@@ -81,7 +81,11 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   async kill(signal?: Signal): Promise<boolean> {
     const number = signal === undefined ? null : readArgument(killSignal.read, signal, 'signal')
-    return this.#run?.kill(number) ?? false
+    if (await this.#run?.kill(number)) return true
+    // A command that took longer than `detachAfter` is a process, which goes on.
+    const { process } = (await this.#outcome.catch(resultOf)) ?? {}
+    await process?.kill(signal)
+    return (await process?.wait())?.reason === 'killed'
   }
 
   async write(data: string | Uint8Array): Promise<void> {
