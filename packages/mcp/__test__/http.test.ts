@@ -131,6 +131,35 @@ it('only requests with the token, to a name of the server and from allowed pages
     ['--allow-origin', 'https://allowed.example'],
   ))
 
+it('a page of an allowed origin can ask what it may send, and reads the replies', () =>
+  overHttp(
+    async ({ url, token }) => {
+      const page = { origin: 'https://allowed.example' }
+      const asking = { ...page, 'access-control-request-method': 'POST' }
+      const allowed = await fetch(url, { method: 'OPTIONS', headers: asking })
+      expect([allowed.status, await allowed.text()]).toEqual([204, ''])
+      expect(allowed.headers.get('access-control-allow-origin')).toBe(page.origin)
+      for (const header of ['authorization', 'mcp-session-id', 'mcp-protocol-version'])
+        expect(allowed.headers.get('access-control-allow-headers')).toContain(header)
+      const sent = {
+        ...{ ...page, authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+        accept: 'application/json, text/event-stream',
+      }
+      const reply = await fetch(url, { method: 'POST', headers: sent, body: INITIALIZE })
+      expect(reply.headers.get('access-control-allow-origin')).toBe(page.origin)
+      expect(reply.headers.get('access-control-expose-headers')).toContain('mcp-session-id')
+      expect(await reply.text()).toContain('"serverInfo"')
+      const wrong = await fetch(url, { method: 'POST', headers: { ...sent, authorization: 'Bearer no' } })
+      expect([wrong.status, wrong.headers.get('access-control-allow-origin')]).toEqual([401, page.origin])
+      for (const origin of ['https://other.example', 'null']) {
+        const other = await fetch(url, { method: 'OPTIONS', headers: { ...asking, origin } })
+        expect([other.status, other.headers.get('access-control-allow-origin')]).toEqual([403, null])
+      }
+      expect((await fetch(url, { method: 'OPTIONS' })).status).toBe(401)
+    },
+    ['--allow-origin', 'https://allowed.example'],
+  ))
+
 it('the token of a file is used and never shown, and commands cannot read it', () =>
   withBase(async (base) => {
     const file = path.join(base.directory, 'token')

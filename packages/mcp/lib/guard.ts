@@ -3,7 +3,7 @@
  * A page whose name was made to point here (DNS rebinding) sends that name as `Host`.
  */
 import { createHash, timingSafeEqual } from 'node:crypto'
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { HttpSettings } from './settings.js'
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
@@ -26,12 +26,13 @@ export class Guard {
     this.#host = host
   }
 
-  /** The reason not to serve a request. */
-  refusal({ origin, host, authorization }: IncomingHttpHeaders): Refusal | undefined {
+  /** The reason not to serve a request. A browser asks first, without the token, whether a page may send it. */
+  refusal({ method, headers: { origin, host, authorization } }: IncomingMessage): Refusal | undefined {
     if (origin !== undefined && !this.#origins.includes(origin))
       return { status: 403, message: 'pages of this origin may not call; see --allow-origin' }
     if (!this.#isOwnName(host ?? ''))
       return { status: 403, message: 'the header Host must be localhost or the address of --host' }
+    if (method === 'OPTIONS' && origin !== undefined) return undefined
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
     // Digests have one length, and comparing them takes the same time wherever they differ.
     if (timingSafeEqual(digest(token), this.#token)) return undefined

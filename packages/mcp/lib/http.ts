@@ -14,6 +14,15 @@ import type { HttpSettings } from './settings.js'
 
 const PATH = '/mcp'
 
+/** What pages of an allowed origin may send and read: the headers of the protocol. */
+const CORS = {
+  'access-control-allow-methods': 'GET, POST, DELETE',
+  'access-control-allow-headers':
+    'authorization, content-type, accept, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id',
+  'access-control-expose-headers': 'mcp-session-id, mcp-protocol-version',
+  'access-control-max-age': '600',
+}
+
 /** Listens. Resolves with what closes the server. */
 export async function serveHttp(
   tools: Tools,
@@ -33,8 +42,15 @@ export async function serveHttp(
   const guard = new Guard(settings)
 
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
-    const refusal = guard.refusal(request.headers)
+    const refusal = guard.refusal(request)
+    const { origin } = request.headers
+    if (origin !== undefined && refusal?.status !== 403) {
+      response.setHeader('access-control-allow-origin', origin)
+      response.setHeader('vary', 'origin')
+      for (const [name, value] of Object.entries(CORS)) response.setHeader(name, value)
+    }
     if (refusal !== undefined) return refuse(response, refusal)
+    if (request.method === 'OPTIONS') return void response.writeHead(204).end()
     const [path] = (request.url ?? '').split('?')
     if (path !== PATH) return refuse(response, { status: 404, message: `there is only ${PATH}` })
     let body: unknown
