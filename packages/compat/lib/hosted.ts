@@ -89,7 +89,7 @@ export class Hosted {
     const { mounts, home } = this.view
     const sandbox = this.#place.open(this, mounts.length > 0 ? { write: [], mounts } : { write: [home] })
     try {
-      await sandbox.exec('')
+      await sandbox.exec(':')
     } catch (error) {
       await sandbox.destroy()
       throw error

@@ -11,6 +11,7 @@ import linecache
 import os
 import sys
 import threading
+import time
 import traceback
 
 OWN_FILE = sys._getframe().f_code.co_filename
@@ -69,7 +70,7 @@ class Output:
     def pass_on(self, data):
         text = self.decoder.decode(data)
         if text:
-            say(type=self.name, text=text)
+            say(type=self.name, text=text, timestamp=time.time_ns())
 
     def flush(self):
         self.ended.clear()

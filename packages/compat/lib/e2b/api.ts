@@ -113,8 +113,8 @@ export class Api {
   #list({ response, url }: Exchange): void {
     const query = url.searchParams
     const states = query.getAll('state').flatMap((text) => text.split(','))
-    // It is encoded twice.
-    const wanted = [...new URLSearchParams(query.get('metadata') ?? '')]
+    // Names and values are encoded twice.
+    const wanted = [...new URLSearchParams(query.get('metadata') ?? '')].map((pair) => pair.map(decoded))
     const limit = Number(query.get('limit') ?? MOST_PER_PAGE)
     if (!(limit >= 1 && limit <= MOST_PER_PAGE))
       throw new HttpError(400, `limit must be 1 to ${MOST_PER_PAGE}`)
@@ -122,7 +122,7 @@ export class Api {
     const all = this.#registry
       .list()
       .filter(({ state }) => states.length === 0 || states.includes(state))
-      .filter(({ record }) => wanted.every(([name, value]) => record.metadata[name] === value))
+      .filter(({ record }) => wanted.every(([name = '', value]) => record.metadata[name] === value))
       .sort((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
       .filter((hosted) => placeOf(hosted) > after)
     const page = all.slice(0, limit)
@@ -178,6 +178,14 @@ function isEmpty(value: unknown): boolean {
   return (
     value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0)
   )
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
 }
 
 /** The place in lists: the newest first. */

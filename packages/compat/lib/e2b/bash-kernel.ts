@@ -24,7 +24,8 @@ export class BashKernel implements Kernel {
       for await (const event of running) {
         if (event.type === 'error') throw event.error
         if (event.type === 'stdout' || event.type === 'stderr')
-          yield line({ type: event.type, text: event.data })
+          // In nanoseconds.
+          yield line({ type: event.type, text: event.data, timestamp: Date.now() * 1e6 })
         else if (event.type === 'complete' && event.exitCode !== 0) {
           const value = event.exitCode === null ? `signal ${event.signal}` : `exit status ${event.exitCode}`
           yield line({ type: 'error', name: 'CommandFailed', value, traceback: '' })

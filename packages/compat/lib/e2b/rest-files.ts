@@ -97,7 +97,7 @@ function receiveForm(
       content.on('error', () => {})
       if (field !== 'file') return void content.resume()
       part = content
-      last = last.then(() => save(name ?? '', content))
+      last = last.then(() => save(unescaped(name ?? ''), content))
       last.catch(fail)
     })
     form.once('error', (error: unknown) => fail(new HttpError(400, `the form cannot be read: ${error}`)))
@@ -108,6 +108,11 @@ function receiveForm(
     })
     body.pipe(form)
   })
+}
+
+/** Forms escape these characters, and no others. */
+function unescaped(name: string): string {
+  return name.replace(/%(?:22|0A|0D)/gi, decodeURIComponent)
 }
 
 function openForm(type: string): InstanceType<typeof Busboy> {
