@@ -24,13 +24,11 @@ describe('Python', () => {
       const seen: string[] = []
       const { logs } = await sandbox.runCode(
         'import os, sys\nprint("a", flush=True)\nos.system("echo b")\nprint("c", file=sys.stderr)',
-        {
-          onStdout: ({ line, timestamp }) => void seen.push(`${line}${timestamp > 1e18}`),
-        },
+        { onStdout: ({ line }) => void seen.push(line) },
       )
       expect(logs.stdout.join('')).toBe('a\nb\n')
       expect(logs.stderr.join('')).toBe('c\n')
-      expect(seen.join('')).toContain('a\ntrue')
+      expect(seen.join('')).toBe('a\nb\n')
       const much = await sandbox.runCode('print("x" * 3_000_000)')
       expect(much.logs.stdout.join('').length).toBe(3_000_001)
     }))
@@ -105,7 +103,10 @@ describe('bash', () => {
     withInterpreter(async (sandbox) => {
       const language = 'bash'
       await sandbox.runCode('x=1; cd /tmp', { language })
-      const run = await sandbox.runCode('echo $x $PWD $OWN; echo err >&2; (exit 3)', { language, envs: { OWN: 'own' } })
+      const run = await sandbox.runCode('echo $x $PWD $OWN; echo err >&2; (exit 3)', {
+        language,
+        envs: { OWN: 'own' },
+      })
       expect(run.logs).toEqual({ stdout: ['1 /tmp own\n'], stderr: ['err\n'] })
       expect(run.error).toMatchObject({ name: 'CommandFailed', value: 'exit status 3' })
       await rejectionOf(sandbox.runCode('sleep 1000', { language, timeoutMs: 300 }))

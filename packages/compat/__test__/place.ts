@@ -4,7 +4,7 @@ import http from 'node:http'
 import os from 'node:os'
 import path from 'node:path'
 import { type E2bOptions, type ServingE2b, serveE2b } from '@nacre/compat'
-import { Sandbox } from 'e2b'
+import { Sandbox, type SandboxOpts } from 'e2b'
 import { expect } from 'vitest'
 import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
 import * as proc from '../../../__test__/helpers/proc.js'
@@ -16,7 +16,7 @@ export interface Place {
   tag: string
   /** The options that point the SDK to the server. */
   connection: { apiKey: string; apiUrl: string; sandboxUrl: string }
-  create(options?: Parameters<typeof Sandbox.create>[0]): Promise<Sandbox>
+  create(options?: SandboxOpts): Promise<Sandbox>
 }
 
 let places = 0

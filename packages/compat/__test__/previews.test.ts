@@ -7,28 +7,28 @@ import { until } from '../../../__test__/helpers/until.js'
 import { request, withSandbox } from './place.js'
 
 /** Starts a server in the sandbox which replies with the first line of a request and its Host. */
-async function startServer({ commands }: Sandbox): Promise<number> {
-  const program = `
-    const server = require('node:http').createServer((request, response) => {
-      let body = ''
-      request.on('data', (data) => { body += data })
-      request.on('end', () => response.end([request.method, request.url, request.headers.host, body].join(' ')))
-    })
-    server.on('upgrade', (request, socket) => {
-      socket.write('HTTP/1.1 101 Switching Protocols\\r\\nconnection: upgrade\\r\\nupgrade: own\\r\\n\\r\\n')
-      socket.pipe(socket)
-    })
-    server.listen(0, '127.0.0.1', () => console.log(server.address().port))`
-  const handle = await commands.run(`exec node -e "${program.replaceAll('\n', ' ').replaceAll('\\', '\\\\')}"`, {
-    background: true,
-  })
-  return Number(
-    await until(
-      () => /^\d+/.exec(handle.stdout)?.[0],
-      () => handle.stderr,
-    ),
+async function startServer({ commands, files }: Sandbox): Promise<number> {
+  await files.write('server.cjs', PROGRAM)
+  const handle = await commands.run('exec node server.cjs', { background: true })
+  const printed = await until(
+    () => /^\d+/.exec(handle.stdout)?.[0],
+    () => handle.stderr,
   )
+  return Number(printed)
 }
+
+const PROGRAM = `
+const server = require('node:http').createServer((request, response) => {
+  let body = ''
+  request.on('data', (data) => { body += data })
+  request.on('end', () => response.end([request.method, request.url, request.headers.host, body].join(' ')))
+})
+server.on('upgrade', (request, socket) => {
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nconnection: upgrade\\r\\nupgrade: own\\r\\n\\r\\n')
+  socket.pipe(socket)
+})
+server.listen(0, '127.0.0.1', () => console.log(server.address().port))
+`
 
 it('pass requests and connections on', () =>
   withSandbox(async (sandbox, { server }) => {

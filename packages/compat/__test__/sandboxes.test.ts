@@ -55,8 +55,7 @@ describe('sandboxes', () => {
       await create()
       const paginator = Sandbox.list({ ...connection, limit: 1, query: { metadata } })
       const pages: string[][] = []
-      while (paginator.hasNext)
-        pages.push((await paginator.nextItems()).map(({ sandboxId }) => sandboxId))
+      while (paginator.hasNext) pages.push((await paginator.nextItems()).map(({ sandboxId }) => sandboxId))
       expect(pages).toHaveLength(2)
       expect(pages.flat().sort()).toEqual([first.sandboxId, second.sandboxId].sort())
       await first.pause()
@@ -115,7 +114,13 @@ describe('sandboxes', () => {
       expect(await rejectionOf(Sandbox.create(wrong))).toBeInstanceOf(AuthenticationError)
       const headers = { 'x-api-key': server.key }
       const post = (body: string) => request(`${server.url}/sandboxes`, { method: 'POST', headers, body })
-      for (const body of ['', '[]', '{', '{"templateID":"a","timeout":-1}', '{"templateID":"a","metadata":{"a":1}}'])
+      for (const body of [
+        '',
+        '[]',
+        '{',
+        '{"templateID":"a","timeout":-1}',
+        '{"templateID":"a","metadata":{"a":1}}',
+      ])
         expect((await post(body)).status, body).toBe(400)
       expect((await request(`${server.url}/templates`, { headers })).status).toBe(501)
       expect((await request(`${server.url}/sandboxes?limit=x`, { headers })).status).toBe(400)
@@ -140,9 +145,16 @@ describe('isolation', () => {
       const other = await create()
       await other.files.write('secret', 'SECRET')
       const sandbox = await create()
-      const tries = [`cat ${root}/key`, `ls ${root}/sandboxes/*`, 'touch /etc/nacre-compat', 'ls /home/user/secret']
+      const tries = [
+        `cat ${root}/key`,
+        `ls ${root}/sandboxes/*`,
+        'touch /etc/nacre-compat',
+        'ls /home/user/secret',
+      ]
       for (const command of tries)
-        expect(await rejectionOf(sandbox.commands.run(command)), command).toMatchObject({ name: 'CommandExitError' })
+        expect(await rejectionOf(sandbox.commands.run(command)), command).toMatchObject({
+          name: 'CommandExitError',
+        })
       expect((await sandbox.commands.run('ps -eo pid | wc -l')).stdout.length).toBeLessThan(4)
     }))
 
@@ -163,7 +175,10 @@ describe('isolation', () => {
         await sandbox.files.write('/home/user/a', '1')
         expect((await sandbox.commands.run('cat a; pwd', { cwd: '/home/user' })).stdout).toBe(`1${home}\n`)
         expect(await sandbox.files.getInfo('a')).toMatchObject({ path: '/home/user/a' })
-        expect(await sandbox.files.list('/home/user')).toMatchObject([{ name: '.profile' }, { path: '/home/user/a' }])
+        expect(await sandbox.files.list('/home/user')).toMatchObject([
+          { name: '.profile' },
+          { path: '/home/user/a' },
+        ])
       },
       { isolation: 'none' },
     ))
@@ -240,7 +255,9 @@ describe('the server', () => {
       expect((await request(url, { headers })).status).toBe(200)
       expect((await request(url, { headers: { ...headers, host: 'localhost:1' } })).status).toBe(200)
       expect((await request(url, { headers: { ...headers, host: 'evil.example' } })).status).toBe(403)
-      expect((await request(url, { headers: { ...headers, origin: 'http://localhost:3000' } })).status).toBe(403)
+      expect((await request(url, { headers: { ...headers, origin: 'http://localhost:3000' } })).status).toBe(
+        403,
+      )
       expect((await request(url)).status).toBe(401)
       const read = await sandbox.downloadUrl('.profile')
       expect((await request(read, { headers: { origin: 'https://evil.example' } })).status).toBe(403)

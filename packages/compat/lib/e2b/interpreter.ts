@@ -62,15 +62,12 @@ async function execute(hosted: Hosted, { request, response }: Exchange): Promise
     typeof id === 'string' ? find(known, id) : (known.get(name) ?? open(hosted, name, name, undefined))
   const gone = new AbortController()
   response.on('close', () => gone.abort())
-  const before = context.last
-  const running = before.then(async () => {
+  // Clients wait for it less long than for the end.
+  response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders()
+  const running = context.last.then(async () => {
     if (gone.signal.aborted) return
-    response.writeHead(200, { 'content-type': 'application/x-ndjson' })
-    for await (const lines of context.kernel.run(
-      { code, env: (env ?? {}) as Record<string, string> },
-      gone.signal,
-    ))
-      await writePiece(response, lines)
+    const given = { code, env: (env ?? {}) as Record<string, string> }
+    for await (const lines of context.kernel.run(given, gone.signal)) await writePiece(response, lines)
     response.end()
   })
   context.last = running.catch(() => {})
