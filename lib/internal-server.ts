@@ -76,7 +76,7 @@ export { hostName, origins, requestPath, serverToken, statusCode, variablePrefix
 export type { OptionInput, OptionsSchema, OptionTable, Schema, Typed } from './schema/kind.js'
 export { identifier, readId } from './schema/names.js'
 export { number as numberKind } from './schema/numbers.js'
-export { type CheckedPath, checkPath, directory, filePath } from './schema/paths.js'
+export { type CheckedPath, checkPath, directory, directoryText, filePath } from './schema/paths.js'
 export { unknownOption } from './schema/read.js'
 export {
   boolean,

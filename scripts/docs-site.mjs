@@ -68,6 +68,7 @@ function nameModules() {
     container: 'nacre/container',
     engine: 'nacre/engine',
     otel: 'nacre/otel',
+    'packages/compat': '@nacre/compat',
     'packages/fleet': '@nacre/fleet',
     'packages/queue': '@nacre/queue',
     'packages/remote-jobs': '@nacre/remote-jobs',

@@ -405,6 +405,34 @@ describe('@nacre/mcp', () => {
   })
 })
 
+describe('@nacre/compat', () => {
+  const words = ['node_modules/nacre/dist/cli/main.js', 'serve', '--e2b']
+
+  it('is named where it is not installed', async () => {
+    const { code, stderr } = await inProject('node', ...words).catch((error) => error)
+    const message = 'nacre: nacre serve --e2b needs @nacre/compat: npm install @nacre/compat\n'
+    expect([code, stderr]).toEqual([2, message])
+    putCompanion('compat', ['@fastify'])
+  })
+
+  it.each(['node', 'bun'])('runs a command with the variables of E2B, and code, on %s', async (runtime) => {
+    const program = `
+      const { E2B_API_KEY, E2B_API_URL } = process.env
+      const send = async (path, headers, body) => {
+        const reply = await fetch(E2B_API_URL + path, { method: 'POST', headers, body: JSON.stringify(body) })
+        return reply.text()
+      }
+      const made = JSON.parse(await send('/sandboxes', { 'x-api-key': E2B_API_KEY }, { templateID: 'base' }))
+      const headers = { 'e2b-sandbox-id': made.sandboxID }
+      console.log(await send('/execute', headers, { code: 'echo $((6 * 7))', language: 'bash' }))
+    `
+    writeFileSync(path.join(project, 'e2b.mjs'), program)
+    const node = path.join(base, 'bin', runtime)
+    const { stdout } = await inProject(runtime, ...words, '--isolation', 'none', '--', node, 'e2b.mjs')
+    expect(stdout).toContain('"text":"42\\n"')
+  })
+})
+
 describe('@nacre/fleet', () => {
   beforeAll(() => putCompanion('fleet', ['@kubernetes', 'ws']))
 

@@ -31,6 +31,7 @@ export function navigation(api) {
         ...page('Deployment', 'deploy'),
         ...page('Fleets', 'fleet'),
         ...page('sandboxd', 'sandboxd'),
+        ...page('E2B', 'e2b'),
         ...page('Tracing', 'tracing'),
         ...page('Security', 'security'),
       ],

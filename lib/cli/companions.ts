@@ -1,6 +1,7 @@
 /**
  * The verbs of companion packages: `nacre serve` of `@nacre/server`, `nacre worker` and `nacre queue` of `@nacre/queue`, and
- * `nacre mcp` of `@nacre/mcp`. A program that has nacre without the package gets a sentence that says how to install it.
+ * `nacre mcp` of `@nacre/mcp`. `nacre serve --e2b` is the program of `@nacre/compat`. A program that has nacre without the package
+ * gets a sentence that says how to install it.
  */
 import type { Command } from 'commander'
 import { isNotInstalled, notInstalled } from '../base/companion.js'
@@ -16,19 +17,31 @@ const COMPANIONS = [
   { name: '@nacre/mcp', verbs: ['mcp'] },
 ]
 
+const COMPAT = '@nacre/compat'
+
+/** Runs `nacre serve --e2b`, which has the options of another program. It ends this process. False for all other words. */
+export async function runCompat([verb, ...words]: string[]): Promise<boolean> {
+  const end = words.indexOf('--')
+  const flags = end < 0 ? words : words.slice(0, end)
+  if (verb !== 'serve' || !flags.some((word) => word === '--e2b' || word.startsWith('--e2b='))) return false
+  const companion = await load<{ runProgram(name: string, words: string[]): Promise<never> }>(COMPAT)
+  if (companion === undefined) throw notInstalled('nacre serve --e2b', COMPAT)
+  return companion.runProgram('nacre serve', words)
+}
+
 /** Adds all of them. Never looks in the working directory, which may be that of the commands. */
 export async function addCompanionVerbs(program: Command, finish: Finish): Promise<void> {
   for (const { name, verbs } of COMPANIONS) {
-    const companion = await load(name)
+    const companion = await load<Companion>(name)
     if (companion !== undefined) companion.addVerbs(program, finish)
     else for (const verb of verbs) addMissing(program, verb, name)
   }
 }
 
-async function load(name: string): Promise<Companion | undefined> {
+async function load<T>(name: string): Promise<T | undefined> {
   const module = `${name}/cli`
   try {
-    return (await import(module)) as Companion
+    return (await import(module)) as T
   } catch (error) {
     if (isNotInstalled(name, error)) return undefined
     throw error

@@ -15,6 +15,7 @@ const FLAGS: Record<string, string> = {
   limiter: 'limit',
   lockDuration: 'lock',
   name: 'queue',
+  port: 'e2b',
   processName: 'name',
   stalledInterval: 'lock',
 }

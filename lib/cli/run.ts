@@ -3,7 +3,7 @@
  * failed.
  */
 import type { Command } from 'commander'
-import { addCompanionVerbs } from './companions.js'
+import { addCompanionVerbs, runCompat } from './companions.js'
 import { printCompletion } from './completion.js'
 import { exitCodeOf, report } from './failure.js'
 import { createProgram } from './program.js'
@@ -29,7 +29,7 @@ async function main(): Promise<void> {
     Object.setPrototypeOf(command.opts(), null)
   })
   try {
-    await program.parseAsync(process.argv)
+    if (!(await runCompat(process.argv.slice(2)))) await program.parseAsync(process.argv)
   } catch (error) {
     code = exitCodeOf(error)
     report(error, process.argv.includes('--json'), verb)

@@ -30,8 +30,8 @@ const packages = ['__test__/packages/**/*.test.ts']
 /** The packed client and the example of a terminal, in Chromium. */
 const browser = ['__test__/examples/web-terminal.test.ts', '__test__/consumers/browser.test.ts']
 
-/** Fleets, queues and sandboxd: servers, pods and workers in separate processes. Queues need Redis. */
-const machines = ['packages/{fleet,queue,sandboxd}/__test__/!(*.slow|*.measured).test.ts']
+/** Fleets, queues, sandboxd and compat: servers, pods and workers in separate processes. Queues need Redis. */
+const machines = ['packages/{compat,fleet,queue,sandboxd}/__test__/!(*.slow|*.measured).test.ts']
 
 /** They run the projects of examples/. */
 const examples = ['__test__/examples/*.test.ts']

@@ -1,0 +1,121 @@
+/** The code interpreter, by its official SDK. */
+import { Sandbox } from '@e2b/code-interpreter'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { type Place, withServer } from './place.js'
+
+const withInterpreter = (test: (sandbox: Sandbox, place: Place) => Promise<void>) =>
+  withServer(async (place) =>
+    test(await Sandbox.create({ ...place.connection, envs: { NACRE_TEST_TAG: place.tag } }), place),
+  )
+
+describe('Python', () => {
+  it('keeps its state, and the last expression is the result', () =>
+    withInterpreter(async (sandbox) => {
+      expect((await sandbox.runCode('x = 20\nx + 1')).text).toBe('21')
+      expect((await sandbox.runCode('x')).text).toBe('20')
+      const run = await sandbox.runCode('y = x')
+      expect(run).toMatchObject({ results: [], executionCount: 3 })
+      expect((await sandbox.runCode('import asyncio\nawait asyncio.sleep(0)\n"done"')).text).toBe("'done'")
+    }))
+
+  it('passes on output, also of other programs, in order', () =>
+    withInterpreter(async (sandbox) => {
+      const seen: string[] = []
+      const { logs } = await sandbox.runCode(
+        'import os, sys\nprint("a", flush=True)\nos.system("echo b")\nprint("c", file=sys.stderr)',
+        { onStdout: ({ line }) => void seen.push(line) },
+      )
+      expect(logs.stdout.join('')).toBe('a\nb\n')
+      expect(logs.stderr.join('')).toBe('c\n')
+      expect(seen.join('')).toBe('a\nb\n')
+      const much = await sandbox.runCode('print("x" * 3_000_000)')
+      expect(much.logs.stdout.join('').length).toBe(3_000_001)
+    }))
+
+  it('shows errors, and goes on', () =>
+    withInterpreter(async (sandbox) => {
+      const { error } = await sandbox.runCode('def f():\n  return 1 / 0\nf()')
+      expect(error).toMatchObject({ name: 'ZeroDivisionError', value: 'division by zero' })
+      expect(error?.traceback).toContain('line 2, in f')
+      expect(error?.traceback).not.toContain('eval')
+      expect((await sandbox.runCode('1 +')).error?.name).toBe('SyntaxError')
+      expect((await sandbox.runCode('exit(3)')).error?.name).toBe('SystemExit')
+      expect((await sandbox.runCode('f')).text).toContain('<function f')
+    }))
+
+  it('shows values in their forms', () =>
+    withInterpreter(async (sandbox) => {
+      const code = `class Page:
+  def _repr_html_(self): return '<b>x</b>'
+  def _repr_png_(self): return b'png'
+  def __repr__(self): return 'page'
+display(Page())
+Page()`
+      const { results } = await sandbox.runCode(code)
+      expect(results).toMatchObject([
+        { isMainResult: false, html: '<b>x</b>' },
+        { isMainResult: true, text: 'page', html: '<b>x</b>', png: Buffer.from('png').toString('base64') },
+      ])
+    }))
+
+  it('has contexts with a state and a directory of their own, and variables for one run', () =>
+    withInterpreter(async (sandbox) => {
+      await sandbox.runCode('x = 1')
+      const context = await sandbox.createCodeContext({ cwd: '/tmp' })
+      expect(context).toMatchObject({ language: 'python', cwd: '/tmp' })
+      const envs = { OWN: 'own' }
+      const code = 'import os\n[os.getcwd(), "x" in globals(), os.environ.get("OWN")]'
+      expect((await sandbox.runCode(code, { context, envs })).text).toBe("['/tmp', False, 'own']")
+      expect((await sandbox.runCode(code, { context })).text).toBe("['/tmp', False, None]")
+      expect(await sandbox.listCodeContexts()).toHaveLength(2)
+      await sandbox.runCode('y = 1', { context })
+      await sandbox.restartCodeContext(context)
+      expect((await sandbox.runCode('"y" in globals()', { context })).text).toBe('False')
+      await sandbox.removeCodeContext(context)
+      expect(await rejectionOf(sandbox.runCode('1', { context }))).toBeInstanceOf(Error)
+    }))
+
+  it('is interrupted when the client leaves, and keeps its state', () =>
+    withInterpreter(async (sandbox) => {
+      await sandbox.runCode('import time\nx = 1')
+      await rejectionOf(sandbox.runCode('time.sleep(1000)', { timeoutMs: 300 }))
+      expect((await sandbox.runCode('x')).text).toBe('1')
+    }))
+
+  it('starts anew after its end', () =>
+    withInterpreter(async (sandbox) => {
+      const { error } = await sandbox.runCode('import os\nos._exit(1)')
+      expect(error).toMatchObject({ name: 'KernelDied' })
+      expect((await sandbox.runCode('1 + 1')).text).toBe('2')
+    }))
+
+  it('runs the code of several clients one after the other', () =>
+    withInterpreter(async (sandbox) => {
+      await sandbox.runCode('n = 0')
+      const runs = await Promise.all(Array.from({ length: 5 }, () => sandbox.runCode('n += 1\nn')))
+      expect(runs.map(({ text }) => text).sort()).toEqual(['1', '2', '3', '4', '5'])
+    }))
+})
+
+describe('bash', () => {
+  it('keeps its state, and shows exit codes as errors', () =>
+    withInterpreter(async (sandbox) => {
+      const language = 'bash'
+      await sandbox.runCode('x=1; cd /tmp', { language })
+      const run = await sandbox.runCode('echo $x $PWD $OWN; echo err >&2; (exit 3)', {
+        language,
+        envs: { OWN: 'own' },
+      })
+      expect(run.logs).toEqual({ stdout: ['1 /tmp own\n'], stderr: ['err\n'] })
+      expect(run.error).toMatchObject({ name: 'CommandFailed', value: 'exit status 3' })
+      await rejectionOf(sandbox.runCode('sleep 1000', { language, timeoutMs: 300 }))
+      expect((await sandbox.runCode('echo $x', { language })).logs.stdout).toEqual(['1\n'])
+    }))
+})
+
+it('names the languages that it runs', () =>
+  withInterpreter(async (sandbox) => {
+    expect(await rejectionOf(sandbox.runCode('1', { language: 'r' }))).toBeInstanceOf(Error)
+    expect(await rejectionOf(sandbox.createCodeContext({ language: 'java' }))).toBeInstanceOf(Error)
+  }))

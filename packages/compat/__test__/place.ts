@@ -1,0 +1,79 @@
+/** A server in this process, and sandboxes of the official SDK. */
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import http from 'node:http'
+import os from 'node:os'
+import path from 'node:path'
+import { type E2bOptions, type ServingE2b, serveE2b } from '@nacre/compat'
+import { Sandbox, type SandboxOpts } from 'e2b'
+import { expect } from 'vitest'
+import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+
+export interface Place {
+  server: ServingE2b
+  root: string
+  /** In the environment of everything that sandboxes of `create` start. */
+  tag: string
+  /** The options that point the SDK to the server. */
+  connection: { apiKey: string; apiUrl: string; sandboxUrl: string }
+  create(options?: SandboxOpts): Promise<Sandbox>
+}
+
+let places = 0
+
+/** Runs a test. Afterwards nothing may be left of the sandboxes that ran. */
+export async function withServer(
+  test: (place: Place) => Promise<void>,
+  options: E2bOptions = {},
+): Promise<void> {
+  const tag = `nacre-compat-${process.pid}-${++places}`
+  const base = mkdtempSync(path.join(os.tmpdir(), `${tag}-`))
+  const root = path.join(base, 'root')
+  try {
+    const server = await serveE2b({ port: 0, root, ...options })
+    const connection = connectionOf(server)
+    const create: Place['create'] = ({ envs, ...more } = {}) =>
+      Sandbox.create({ ...connection, ...more, envs: { ...envs, NACRE_TEST_TAG: tag } })
+    try {
+      await test({ server, root, tag, connection, create })
+    } finally {
+      await server.close()
+    }
+    await expectNoProcess(tag)
+    // Only paused sandboxes stay.
+    const sandboxes = path.join(root, 'sandboxes')
+    for (const id of readdirSync(sandboxes))
+      expect(readdirSync(path.join(sandboxes, id))).toContain('meta.json')
+  } finally {
+    for (const { pid } of proc.tagged(tag)) proc.kill(pid)
+    rmSync(base, { recursive: true, force: true })
+  }
+}
+
+export function connectionOf({ key, url }: ServingE2b): Place['connection'] {
+  return { apiKey: key, apiUrl: url, sandboxUrl: url }
+}
+
+/** Runs a test in one sandbox. */
+export function withSandbox(test: (sandbox: Sandbox, place: Place) => Promise<void>): Promise<void> {
+  return withServer(async (place) => test(await place.create(), place))
+}
+
+export interface Reply {
+  status: number
+  text: string
+}
+
+/** A request with any headers. Node and Bun do not resolve names below localhost. */
+export function request(url: string, options: http.RequestOptions & { body?: string } = {}): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const sent = http.request(url, { ...options, agent: false }, (reply) => {
+      let text = ''
+      reply.setEncoding('utf8').on('data', (data: string) => {
+        text += data
+      })
+      reply.on('end', () => resolve({ status: reply.statusCode ?? 0, text }))
+    })
+    sent.on('error', reject).end(options.body)
+  })
+}

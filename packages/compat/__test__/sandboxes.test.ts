@@ -1,0 +1,265 @@
+/** The life of sandboxes, by the official SDK. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import path from 'node:path'
+import { type ServingE2b, serveE2b } from '@nacre/compat'
+import {
+  AuthenticationError,
+  RateLimitError,
+  Sandbox,
+  SandboxError,
+  SandboxNotFoundError,
+  TimeoutError,
+} from 'e2b'
+import { OptionError } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
+import { connectionOf, request, withSandbox, withServer } from './place.js'
+
+const directories = (root: string) => readdirSync(path.join(root, 'sandboxes'))
+
+describe('sandboxes', () => {
+  it('are created, described, connected to and killed', () =>
+    withServer(async ({ create, connection, root }) => {
+      const sandbox = await create({ metadata: { name: 'a' }, timeoutMs: 60_000 })
+      const info = await sandbox.getInfo()
+      expect(info).toMatchObject({
+        sandboxId: sandbox.sandboxId,
+        templateId: 'base',
+        metadata: { name: 'a' },
+        state: 'running',
+      })
+      expect(info.endAt.getTime() - info.startedAt.getTime()).toBeGreaterThanOrEqual(60_000)
+      expect(await sandbox.isRunning()).toBe(true)
+      const again = await Sandbox.connect(sandbox.sandboxId, connection)
+      await again.files.write('a', '1')
+      expect(await sandbox.files.read('a')).toBe('1')
+      const [metrics] = await sandbox.getMetrics()
+      expect(metrics).toMatchObject({ cpuCount: expect.any(Number), memTotal: expect.any(Number) })
+      expect(metrics?.memUsed).toBeGreaterThan(0)
+      expect(await sandbox.kill()).toBe(true)
+      expect(await sandbox.kill()).toBe(false)
+      expect(directories(root)).toEqual([])
+      expect(await sandbox.isRunning()).toBe(false)
+      expect(await rejectionOf(sandbox.files.read('a'))).toBeInstanceOf(TimeoutError)
+      expect(await rejectionOf(sandbox.commands.run('true'))).toBeInstanceOf(SandboxError)
+      for (const call of [sandbox.getInfo(), Sandbox.connect(sandbox.sandboxId, connection)])
+        expect(await rejectionOf(call)).toBeInstanceOf(SandboxNotFoundError)
+    }))
+
+  it('are listed by pages, states and metadata', () =>
+    withServer(async ({ create, connection }) => {
+      const metadata = { 'a name': 'x & y=z %20' }
+      const first = await create({ metadata })
+      const second = await create({ metadata })
+      await create()
+      const paginator = Sandbox.list({ ...connection, limit: 1, query: { metadata } })
+      const pages: string[][] = []
+      while (paginator.hasNext) pages.push((await paginator.nextItems()).map(({ sandboxId }) => sandboxId))
+      expect(pages).toHaveLength(2)
+      expect(pages.flat().sort()).toEqual([first.sandboxId, second.sandboxId].sort())
+      await first.pause()
+      const paused = Sandbox.list({ ...connection, query: { state: ['paused'] } })
+      expect(await paused.nextItems()).toMatchObject([{ sandboxId: first.sandboxId, state: 'paused' }])
+      const running = Sandbox.list({ ...connection, query: { state: ['running'] } })
+      expect(await running.nextItems()).toHaveLength(2)
+    }))
+
+  it('end or pause when their time is up, and calls extend it', () =>
+    withServer(async ({ create, connection, root }) => {
+      const short = await create({ timeoutMs: 1000 })
+      const pausing = await create({ timeoutMs: 1000, lifecycle: { onTimeout: 'pause' } })
+      const extended = await create({ timeoutMs: 1000 })
+      await extended.setTimeout(60_000)
+      await pausing.files.write('kept', '1')
+      await until(
+        () => (!existsSync(path.join(root, 'sandboxes', short.sandboxId)) ? true : undefined),
+        () => 'still there',
+      )
+      await until(
+        () => (existsSync(path.join(root, 'sandboxes', pausing.sandboxId, 'meta.json')) ? true : undefined),
+        () => 'not paused',
+      )
+      expect((await pausing.getInfo()).state).toBe('paused')
+      expect(await extended.isRunning()).toBe(true)
+      // It never shortens the time.
+      const { endAt } = await extended.getInfo()
+      await Sandbox.connect(extended.sandboxId, { ...connection, timeoutMs: 1000 })
+      expect((await extended.getInfo()).endAt).toEqual(endAt)
+    }))
+
+  it('pause: processes end, files stay', () =>
+    withSandbox(async (sandbox, { connection }) => {
+      await sandbox.files.write('kept', 'kept')
+      const running = await sandbox.commands.run('sleep 1000', { background: true })
+      const ended = rejectionOf(running.wait())
+      expect(await sandbox.pause()).toBe(true)
+      expect(await sandbox.pause()).toBe(false)
+      expect(await ended).toBeInstanceOf(Error)
+      expect(await sandbox.isRunning()).toBe(false)
+      const again = await Sandbox.connect(sandbox.sandboxId, connection)
+      expect(await again.files.read('kept')).toBe('kept')
+      expect(await again.commands.list()).toEqual([])
+      expect(await sandbox.isRunning()).toBe(true)
+    }))
+
+  it('refuse what would not hold, by its name', () =>
+    withSandbox(async (sandbox, { create, server, connection }) => {
+      const refused = await rejectionOf(create({ network: { denyOut: ['8.8.8.8'] } }))
+      expect(refused.message).toContain('501')
+      expect(refused.message).toContain('nacre does not support network of a sandbox')
+      const snapshot = await rejectionOf(sandbox.createSnapshot())
+      expect(snapshot.message).toContain('nacre does not support POST /sandboxes/')
+      const wrong = { ...connection, apiKey: `e2b_${'0'.repeat(40)}` }
+      expect(await rejectionOf(Sandbox.create(wrong))).toBeInstanceOf(AuthenticationError)
+      const headers = { 'x-api-key': server.key }
+      const post = (body: string) => request(`${server.url}/sandboxes`, { method: 'POST', headers, body })
+      for (const body of [
+        '',
+        '[]',
+        '{',
+        '{"templateID":"a","timeout":-1}',
+        '{"templateID":"a","metadata":{"a":1}}',
+      ])
+        expect((await post(body)).status, body).toBe(400)
+      expect((await request(`${server.url}/templates`, { headers })).status).toBe(501)
+      expect((await request(`${server.url}/sandboxes?limit=x`, { headers })).status).toBe(400)
+    }))
+
+  it('are limited in number', () =>
+    withServer(
+      async ({ create }) => {
+        const first = await create()
+        expect(await rejectionOf(create())).toBeInstanceOf(RateLimitError)
+        await first.pause()
+        await create()
+        expect(await rejectionOf(first.connect())).toBeInstanceOf(RateLimitError)
+      },
+      { maxSandboxes: 1 },
+    ))
+})
+
+describe('isolation', () => {
+  it('hides other sandboxes and the key, and keeps files of this machine', () =>
+    withServer(async ({ create, root }) => {
+      const other = await create()
+      await other.files.write('secret', 'SECRET')
+      const sandbox = await create()
+      const tries = [
+        `cat ${root}/key`,
+        `ls ${root}/sandboxes/*`,
+        'touch /etc/nacre-compat',
+        'ls /home/user/secret',
+      ]
+      for (const command of tries)
+        expect(await rejectionOf(sandbox.commands.run(command)), command).toMatchObject({
+          name: 'CommandExitError',
+        })
+      expect((await sandbox.commands.run('ps -eo pid | wc -l')).stdout.length).toBeLessThan(4)
+    }))
+
+  it('has no network if the client does not want any', () =>
+    withServer(async ({ create, server }) => {
+      const { port } = new URL(server.url)
+      const connect = `exec 3<>/dev/tcp/127.0.0.1/${port}`
+      await (await create()).commands.run(connect)
+      const sandbox = await create({ allowInternetAccess: false })
+      expect(await rejectionOf(sandbox.commands.run(connect))).toMatchObject({ name: 'CommandExitError' })
+    }))
+
+  it('can be none: then only clients see /home/user', () =>
+    withServer(
+      async ({ create, root }) => {
+        const sandbox = await create()
+        const home = path.join(root, 'sandboxes', sandbox.sandboxId, 'home')
+        await sandbox.files.write('/home/user/a', '1')
+        expect((await sandbox.commands.run('cat a; pwd', { cwd: '/home/user' })).stdout).toBe(`1${home}\n`)
+        expect(await sandbox.files.getInfo('a')).toMatchObject({ path: '/home/user/a' })
+        expect(await sandbox.files.list('/home/user')).toMatchObject([
+          { name: '.profile' },
+          { path: '/home/user/a' },
+        ])
+      },
+      { isolation: 'none' },
+    ))
+})
+
+describe('the server', () => {
+  const withRoot = (root: string) => serveE2b({ port: 0, root })
+
+  it('finds paused sandboxes and its key again, and removes those that ran when it was killed', () =>
+    withServer(async ({ root }) => {
+      const own = path.join(root, 'own')
+      let sandboxId = ''
+      let key = ''
+      const use = async (test: (server: ServingE2b) => Promise<void>) => {
+        await using server = await withRoot(own)
+        await test(server)
+      }
+      await use(async (server) => {
+        key = server.key
+        expect(key).toMatch(/^e2b_[0-9a-f]{40}$/)
+        expect(statSync(path.join(own, 'key')).mode & 0o777).toBe(0o600)
+        const sandbox = await Sandbox.create({ ...connectionOf(server), metadata: { a: 'b' } })
+        sandboxId = sandbox.sandboxId
+        await sandbox.files.write('kept', 'kept')
+        await sandbox.pause()
+        await Sandbox.create(connectionOf(server))
+      })
+      expect(directories(own)).toEqual([sandboxId])
+      mkdirSync(path.join(own, 'sandboxes', 'ileft', 'home'), { recursive: true })
+      await use(async (server) => {
+        expect(server.key).toBe(key)
+        expect(directories(own)).toEqual([sandboxId])
+        const sandbox = await Sandbox.connect(sandboxId, connectionOf(server))
+        expect(await sandbox.files.read('kept')).toBe('kept')
+        expect((await sandbox.getInfo()).metadata).toEqual({ a: 'b' })
+        await sandbox.kill()
+      })
+      rmSync(own, { recursive: true })
+    }))
+
+  it('checks its options and its directory', () =>
+    withServer(async ({ root }) => {
+      for (const [options, message] of [
+        [{ root }, 'in use by another server'],
+        [{ root: '/dev/null/nonexistent' }, 'root /dev/null/nonexistent cannot be created: ENOTDIR'],
+        [{ port: 65_536 }, 'port must be'],
+        [{ isolation: 'read-only' }, 'isolation must be'],
+        [{ maxSandboxes: 0 }, 'maxSandboxes must be'],
+        [{ host: 'x' }, 'host'],
+      ] as const) {
+        const error = await rejectionOf(serveE2b(options as never))
+        expect(error).toBeInstanceOf(OptionError)
+        expect(error.message).toContain(message)
+      }
+      const open = path.join(root, 'open')
+      mkdirSync(open, { mode: 0o755 })
+      expect((await rejectionOf(withRoot(open))).message).toContain('change its mode to 0700')
+      rmSync(open, { recursive: true })
+      writeFileSync(path.join(root, 'file'), '')
+      expect((await rejectionOf(withRoot(path.join(root, 'file')))).message).toContain('EEXIST')
+      expect(readFileSync(path.join(root, 'file'), 'utf8')).toBe('')
+    }))
+
+  it('names the port that it cannot use', () =>
+    withServer(async ({ server }) => {
+      const port = Number(new URL(server.url).port)
+      expect((await rejectionOf(serveE2b({ port }))).message).toContain('choose another port')
+    }))
+
+  it('answers no page in a browser, and no other name', () =>
+    withSandbox(async (sandbox, { server }) => {
+      const url = `${server.url}/sandboxes`
+      const headers = { 'x-api-key': server.key }
+      expect((await request(url, { headers })).status).toBe(200)
+      expect((await request(url, { headers: { ...headers, host: 'localhost:1' } })).status).toBe(200)
+      expect((await request(url, { headers: { ...headers, host: 'evil.example' } })).status).toBe(403)
+      expect((await request(url, { headers: { ...headers, origin: 'http://localhost:3000' } })).status).toBe(
+        403,
+      )
+      expect((await request(url)).status).toBe(401)
+      const read = await sandbox.downloadUrl('.profile')
+      expect((await request(read, { headers: { origin: 'https://evil.example' } })).status).toBe(403)
+    }))
+})

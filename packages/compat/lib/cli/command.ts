@@ -1,0 +1,47 @@
+/** The options of `nacre-compat`, and of `nacre serve --e2b`. */
+import { Command, wholeNumber, withExamples } from 'nacre/internal/cli'
+import { VERSION } from '../version.js'
+import type { Flags } from './run.js'
+
+/** `name` is what the user has called. */
+export function defineProgram(name: string): Command {
+  const program = new Command(name)
+    .version(VERSION, '-V, --version')
+    .description(
+      'serve the API of E2B on 127.0.0.1; prints the variables that point its SDKs here. With a command, runs it with these ' +
+        'variables, and ends with its exit code',
+    )
+    .argument('[command...]', 'a program and its arguments, after --')
+    .requiredOption(
+      '--e2b [port]',
+      'the port; 0 selects a free one (default: 49983, with a command a free one)',
+      wholeNumber,
+    )
+    .option(
+      '--root <directory>',
+      'the directory of the key and of the sandboxes; paused ones stay there (default: ~/.local/state/nacre/e2b, with a ' +
+        'command a temporary one)',
+    )
+    .option(
+      '--max-sandboxes <number>',
+      'how many sandboxes may run at the same time (default: 20)',
+      wholeNumber,
+    )
+    .exitOverride()
+    .showHelpAfterError('(add --help for the options)')
+  program.addOption(
+    program
+      .createOption('--isolation <preset>', 'what programs may read, write and reach')
+      .choices(['workspace', 'workspace+network', 'none'])
+      .default('workspace+network'),
+  )
+  program.action(async (command: string[], flags: Flags) => {
+    const { run } = await import('./run.js')
+    process.exitCode = await run(command, flags)
+  })
+  withExamples(program, [
+    [`${name} --e2b`, 'prints the variables, and serves until a signal'],
+    [`${name} --e2b -- npm test`, 'runs the tests against a server of their own'],
+  ])
+  return program
+}

@@ -1,0 +1,230 @@
+/** The API of E2B, by which clients create and end sandboxes. */
+import os from 'node:os'
+import type { Logger } from 'nacre'
+import { report } from 'nacre/internal'
+import { HttpError } from '../failure.js'
+import { isSame } from '../guard.js'
+import type { Hosted } from '../hosted.js'
+import { type Exchange, isMessage, type Message, readJson, sendJson, sendNothing } from '../http.js'
+import type { NewSandbox, Registry } from '../registry.js'
+import { measure } from './envd.js'
+
+/** SDKs choose features by it. */
+const ENVD_VERSION = '0.6.4'
+const DEFAULT_TIMEOUT_S = 300
+/** Timers cannot wait longer. */
+const MOST_TIMEOUT_S = 2_147_483
+const MOST_PER_PAGE = 100
+/** Options that would protect something: without an error, a program would rely on them. */
+const REFUSED = ['iam', 'mcp', 'network', 'volumeMounts'] as const
+
+export class Api {
+  readonly #registry: Registry
+  readonly #key: string
+  readonly #domain: string
+  readonly #logger: Logger | undefined
+  readonly #templates = new Set<string>()
+
+  /** `domain` is what clients put behind the port and the id of a sandbox. */
+  constructor(registry: Registry, key: string, domain: string, logger: Logger | undefined) {
+    this.#registry = registry
+    this.#key = key
+    this.#domain = domain
+    this.#logger = logger
+  }
+
+  async serve(exchange: Exchange): Promise<void> {
+    const { request, response, url } = exchange
+    if (!isSame(String(request.headers['x-api-key'] ?? ''), this.#key))
+      throw new HttpError(
+        401,
+        'the header X-API-KEY is missing or wrong: set E2B_API_KEY to the key of this server',
+      )
+    const [what, id, ...rest] = url.pathname
+      .replace(/^\/v\d+(?=\/)/, '')
+      .split('/')
+      .slice(1)
+    if (what !== 'sandboxes') throw unsupported(exchange)
+    if (id === undefined) {
+      if (request.method === 'POST') return sendJson(response, 201, this.#shown(await this.#create(exchange)))
+      if (request.method === 'GET') return this.#list(exchange)
+      throw unsupported(exchange)
+    }
+    const hosted = this.#registry.get(id)
+    if (hosted === undefined) throw new HttpError(404, `Sandbox ${id} not found`)
+    await this.#act(`${request.method} ${rest.join('/')}`.trim(), hosted, exchange)
+  }
+
+  async #act(action: string, hosted: Hosted, exchange: Exchange): Promise<void> {
+    const { request, response } = exchange
+    switch (action) {
+      case 'GET':
+        return sendJson(response, 200, this.#described(hosted))
+      case 'DELETE':
+        await this.#registry.remove(hosted)
+        return sendNothing(response)
+      case 'POST timeout':
+        this.#expectRunning(hosted)
+        this.#registry.setTimeout(hosted, timeoutOf((await readJson(request)).timeout))
+        return sendNothing(response)
+      case 'POST refreshes':
+        this.#expectRunning(hosted)
+        this.#extend(hosted, timeoutOf((await readJson(request)).duration))
+        return sendNothing(response)
+      case 'POST connect':
+      case 'POST resume': {
+        const timeout = timeoutOf((await readJson(request)).timeout)
+        const isResumed = await this.#registry.resume(hosted, timeout)
+        if (!isResumed) this.#extend(hosted, timeout)
+        return sendJson(response, isResumed ? 201 : 200, this.#shown(hosted))
+      }
+      case 'POST pause':
+        if (!(await this.#registry.pause(hosted)))
+          throw new HttpError(409, `Sandbox ${hosted.record.id} is paused already`)
+        return sendNothing(response)
+      case 'GET metrics':
+        return sendJson(response, 200, await metricsOf(hosted, exchange.url.searchParams))
+      default:
+        throw unsupported(exchange)
+    }
+  }
+
+  async #create({ request }: Exchange): Promise<Hosted> {
+    const given = await readJson(request)
+    for (const name of REFUSED)
+      if (!isEmpty(given[name])) throw new HttpError(501, `nacre does not support ${name} of a sandbox`)
+    const template = given.templateID
+    if (typeof template !== 'string') throw new HttpError(400, 'templateID must be a string')
+    if (!this.#templates.has(template) && this.#templates.size < 1000) {
+      this.#templates.add(template)
+      report(this.#logger, 'info', `the template '${template}' stands for the programs of this machine`)
+    }
+    const sandbox: NewSandbox = {
+      template,
+      metadata: textsOf(given, 'metadata'),
+      env: textsOf(given, 'envVars'),
+      pausesOnTimeout: given.autoPause === true,
+      hasNetwork: given.allow_internet_access !== false,
+      timeout: timeoutOf(given.timeout),
+    }
+    return this.#registry.create(sandbox)
+  }
+
+  #list({ response, url }: Exchange): void {
+    const query = url.searchParams
+    const states = query.getAll('state').flatMap((text) => text.split(','))
+    // Names and values are encoded twice.
+    const wanted = [...new URLSearchParams(query.get('metadata') ?? '')].map((pair) => pair.map(decoded))
+    const limit = Number(query.get('limit') ?? MOST_PER_PAGE)
+    if (!(limit >= 1 && limit <= MOST_PER_PAGE))
+      throw new HttpError(400, `limit must be 1 to ${MOST_PER_PAGE}`)
+    const after = query.get('nextToken') ?? ''
+    const all = this.#registry
+      .list()
+      .filter(({ state }) => states.length === 0 || states.includes(state))
+      .filter(({ record }) => wanted.every(([name = '', value]) => record.metadata[name] === value))
+      .sort((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
+      .filter((hosted) => placeOf(hosted) > after)
+    const page = all.slice(0, limit)
+    const last = page.at(-1)
+    if (page.length < all.length && last !== undefined) response.setHeader('x-next-token', placeOf(last))
+    sendJson(
+      response,
+      200,
+      page.map((hosted) => this.#described(hosted)),
+    )
+  }
+
+  /** Never shortens the time. */
+  #extend(hosted: Hosted, timeout: number): void {
+    if (Date.now() + timeout > hosted.record.endAt) this.#registry.setTimeout(hosted, timeout)
+  }
+
+  #expectRunning({ state, record }: Hosted): void {
+    if (state !== 'running') throw new HttpError(404, `Sandbox ${record.id} is not running`)
+  }
+
+  #shown({ record }: Hosted) {
+    return {
+      templateID: record.template,
+      sandboxID: record.id,
+      clientID: 'nacre',
+      envdVersion: ENVD_VERSION,
+      envdAccessToken: record.token,
+      domain: this.#domain,
+    }
+  }
+
+  #described(hosted: Hosted) {
+    const { record, state } = hosted
+    return {
+      ...this.#shown(hosted),
+      state,
+      metadata: record.metadata,
+      startedAt: new Date(record.startedAt).toISOString(),
+      endAt: new Date(record.endAt).toISOString(),
+      cpuCount: os.availableParallelism(),
+      memoryMB: Math.round(os.totalmem() / 2 ** 20),
+      diskSizeMB: 0,
+    }
+  }
+}
+
+function unsupported({ request, url }: Exchange): HttpError {
+  return new HttpError(501, `nacre does not support ${request.method} ${url.pathname}`)
+}
+
+function isEmpty(value: unknown): boolean {
+  return (
+    value === undefined || value === null || (typeof value === 'object' && Object.keys(value).length === 0)
+  )
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** The place in lists: the newest first. */
+function placeOf({ record }: Hosted): string {
+  return `${String(Number.MAX_SAFE_INTEGER - record.startedAt).padStart(16, '0')}-${record.id}`
+}
+
+/** Of seconds, in milliseconds. */
+function timeoutOf(seconds: unknown = DEFAULT_TIMEOUT_S): number {
+  if (typeof seconds === 'number' && seconds >= 0 && seconds <= MOST_TIMEOUT_S)
+    return Math.round(seconds * 1000)
+  throw new HttpError(400, `timeout must be 0 to ${MOST_TIMEOUT_S} seconds`)
+}
+
+function textsOf(given: Message, name: string): Record<string, string> {
+  const value = given[name] ?? {}
+  if (isMessage(value) && Object.values(value).every((text) => typeof text === 'string'))
+    return { ...(value as Record<string, string>) }
+  throw new HttpError(400, `${name} must be an object of strings`)
+}
+
+async function metricsOf({ directory }: Hosted, query: URLSearchParams): Promise<object[]> {
+  const now = await measure(directory)
+  if (
+    now.ts < Number(query.get('start') ?? 0) ||
+    now.ts > Number(query.get('end') ?? Number.POSITIVE_INFINITY)
+  )
+    return []
+  return [
+    {
+      timestamp: new Date(now.ts * 1000).toISOString(),
+      timestampUnix: now.ts,
+      cpuCount: now.cpu_count,
+      cpuUsedPct: now.cpu_used_pct,
+      memUsed: now.mem_used,
+      memTotal: now.mem_total,
+      memCache: 0,
+      diskUsed: now.disk_used,
+      diskTotal: now.disk_total,
+    },
+  ]
+}

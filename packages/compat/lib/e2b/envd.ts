@@ -1,0 +1,121 @@
+/** envd: what E2B runs in each sandbox, for its processes and files. */
+import { createHash } from 'node:crypto'
+import { statfs } from 'node:fs/promises'
+import os from 'node:os'
+import { HttpError, RpcError } from '../failure.js'
+import { isSame } from '../guard.js'
+import type { Hosted } from '../hosted.js'
+import { type Exchange, sendJson, sendNothing } from '../http.js'
+import type { Registry } from '../registry.js'
+import { type Method, refuseCall, serveCall } from './connect.js'
+import { USER } from './entry.js'
+import { filesystemMethods } from './filesystem.js'
+import { serveInterpreter } from './interpreter.js'
+import { processMethods } from './process.js'
+import { receiveFiles, sendFile } from './rest-files.js'
+
+const PATHS =
+  /^\/(?:(?:process\.Process|filesystem\.Filesystem)\/|(?:files|health|metrics|envs|execute|contexts)(?:$|\/))/
+
+/** All of them are the user of this process. */
+const USERS = [USER, 'root', os.userInfo().username]
+
+/** Whether envd serves the path, and not the API. They have none in common. */
+export function isEnvdPath(path: string): boolean {
+  return PATHS.test(path)
+}
+
+export async function serveEnvd(registry: Registry, exchange: Exchange): Promise<void> {
+  const { request, response, url } = exchange
+  const hosted = find(registry, exchange)
+  hosted.replies.add(response)
+  response.on('close', () => hosted.replies.delete(response))
+  const path = url.pathname
+  if (path === '/health') return sendNothing(response)
+  // The code interpreter has no token: the id of the sandbox is as secret.
+  if (/^\/(execute|contexts)/.test(path)) return serveInterpreter(hosted, exchange)
+  const isFiles = path === '/files'
+  const isSigned = isFiles && url.searchParams.has('signature')
+  if (isSigned) checkSignature(hosted, exchange)
+  else if (!isSame(String(request.headers['x-access-token'] ?? ''), hosted.record.token))
+    throw new HttpError(401, 'the header X-Access-Token is missing or wrong')
+  const user = userOf(exchange)
+  if (!USERS.includes(user)) {
+    const message = `there is no user '${user}'`
+    if (methodOf(path) === undefined) throw new HttpError(401, message)
+    return refuseCall(exchange, new RpcError('unauthenticated', message))
+  }
+  const route = `${request.method} ${path}`
+  if (route === 'GET /files') return sendFile(hosted, exchange)
+  if (route === 'POST /files') return receiveFiles(hosted, exchange)
+  if (route === 'GET /metrics') return sendJson(response, 200, await measure(hosted.directory))
+  if (route === 'GET /envs') return sendJson(response, 200, hosted.record.env)
+  const method = request.method === 'POST' ? methodOf(path) : undefined
+  if (method === undefined) throw new HttpError(404, `there is no route ${route}`)
+  await serveCall(method, hosted, exchange)
+}
+
+function methodOf(path: string): Method | undefined {
+  const [, service, name = ''] = path.split('/')
+  const methods = service === 'process.Process' ? processMethods : filesystemMethods
+  return Object.hasOwn(methods, name) ? methods[name] : undefined
+}
+
+/** The sandbox of a request: by its header, by its token, or by its signature. Throws HttpError, unless it runs. */
+function find(registry: Registry, { request, url }: Exchange): Hosted {
+  const { headers } = request
+  const id = headers['e2b-sandbox-id']?.toString()
+  const token = headers['x-access-token']?.toString()
+  const isSigned = (hosted: Hosted) =>
+    isSame(url.searchParams.get('signature') ?? '', sign(hosted, request.method, url))
+  const hosted =
+    id !== undefined
+      ? registry.get(id)
+      : registry.list().find((one) => (token === undefined ? isSigned(one) : isSame(token, one.record.token)))
+  if (hosted?.state === 'running') return hosted
+  throw new HttpError(502, `The sandbox ${id ?? ''} was not found`)
+}
+
+function checkSignature(hosted: Hosted, { request, url }: Exchange): void {
+  const until = url.searchParams.get('signature_expiration')
+  if (until !== null && !(Number(until) * 1000 > Date.now()))
+    throw new HttpError(401, 'signature is already expired')
+  if (!isSame(url.searchParams.get('signature') ?? '', sign(hosted, request.method, url)))
+    throw new HttpError(401, 'invalid signature')
+}
+
+/** The signature that allows the request without a token. */
+function sign({ record }: Hosted, method: string | undefined, url: URL): string {
+  const query = (name: string) => url.searchParams.get(name)
+  const operation = method === 'GET' ? 'read' : 'write'
+  const until = query('signature_expiration')
+  const text = [
+    query('path') ?? '',
+    operation,
+    query('username') ?? '',
+    record.token,
+    ...(until === null ? [] : [until]),
+  ]
+  return `v1_${createHash('sha256').update(text.join(':')).digest('base64').replace(/=+$/, '')}`
+}
+
+function userOf({ request, url }: Exchange): string {
+  const [, credentials = ''] = /^Basic +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
+  const [user] = Buffer.from(credentials, 'base64').toString('utf8').split(':', 1)
+  return user || url.searchParams.get('username') || USER
+}
+
+/** The resources of this machine. A sandbox has no others. */
+export async function measure(directory: string) {
+  const disk = await statfs(directory)
+  const cpus = os.availableParallelism()
+  return {
+    ts: Math.floor(Date.now() / 1000),
+    cpu_count: cpus,
+    cpu_used_pct: Math.min(100, Math.round((100 * (os.loadavg()[0] ?? 0)) / cpus)),
+    mem_total: os.totalmem(),
+    mem_used: os.totalmem() - os.freemem(),
+    disk_total: disk.blocks * disk.bsize,
+    disk_used: (disk.blocks - disk.bfree) * disk.bsize,
+  }
+}

@@ -1,0 +1,20 @@
+/** What runs code for the interpreter. */
+import type { Message } from '../http.js'
+
+export interface Code {
+  code: string
+  env: Record<string, string>
+}
+
+/** Runs code in one language, one piece at a time, and keeps its state. */
+export interface Kernel {
+  /** Yields lines of JSON as `/execute` replies them. Aborting interrupts the code; what it printed until then still arrives. */
+  run(code: Code, signal: AbortSignal): AsyncIterable<string>
+  /** Loses the state. The next code starts anew. */
+  end(): Promise<void>
+}
+
+/** A line of the reply to `/execute`. */
+export function line(value: { type: string } & Message): string {
+  return `${JSON.stringify(value)}\n`
+}

@@ -1,0 +1,85 @@
+/** Requests and replies of JSON. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { HttpError } from './failure.js'
+
+/** An object of JSON whose members are not checked yet. */
+export type Message = { readonly [name: string]: unknown }
+
+export interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
+  url: URL
+}
+
+const MAX_BODY_BYTES = 32 * 1024 * 1024
+
+/** Reads a whole body. Throws HttpError for more than 32 MiB. */
+export async function readBody(request: IncomingMessage): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  let length = 0
+  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    length += piece.length
+    if (length > MAX_BODY_BYTES) throw new HttpError(413, `the body is larger than ${MAX_BODY_BYTES} bytes`)
+    pieces.push(piece)
+  }
+  return Buffer.concat(pieces)
+}
+
+/** Reads an object of JSON; an empty body is an empty object. Throws HttpError. */
+export async function readJson(request: IncomingMessage): Promise<Message> {
+  return parse((await readBody(request)).toString('utf8'))
+}
+
+export function parse(text: string): Message {
+  let value: unknown
+  try {
+    value = text === '' ? {} : JSON.parse(text)
+  } catch (error) {
+    throw new HttpError(400, `the body is no JSON: ${(error as Error).message}`)
+  }
+  if (isMessage(value)) return value
+  throw new HttpError(400, 'the body must be an object of JSON')
+}
+
+export function isMessage(value: unknown): value is Message {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+export function sendJson(response: ServerResponse, status: number, value: unknown): void {
+  const text = JSON.stringify(value)
+  response.writeHead(status, {
+    'content-type': 'application/json',
+    'content-length': Buffer.byteLength(text),
+  })
+  response.end(text)
+}
+
+export function sendNothing(response: ServerResponse): void {
+  response.writeHead(204).end()
+}
+
+/**
+ * Replies with an error. The connection stays open, and a body that was not read is discarded: a client that still sends would
+ * otherwise see a broken connection, and no reply.
+ */
+export function refuse(
+  { request, response }: Pick<Exchange, 'request' | 'response'>,
+  error: HttpError,
+): void {
+  const { status, message } = error
+  if (response.headersSent) return void response.destroy()
+  sendJson(response, status, { code: status, message })
+  request.resume()
+}
+
+/** Writes a piece of a reply. Resolves when there is room for more, or the client has left. */
+export function writePiece(response: ServerResponse, piece: string | Uint8Array): Promise<void> {
+  return new Promise((resolve) => {
+    if (response.destroyed || response.write(piece)) return resolve()
+    const done = () => {
+      response.off('drain', done).off('close', done)
+      resolve()
+    }
+    response.on('drain', done).on('close', done)
+  })
+}
