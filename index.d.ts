@@ -77,21 +77,26 @@ export interface Rollback {
 
 /**
  * Codes of {@link SandboxError}. CONNECTION_FAILED, REQUEST_REFUSED, SANDBOX_LOST and SANDBOX_NOT_READY come from
- * `nacre/client`, `nacre/engine` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`.
+ * `nacre/client`, `nacre/engine` and `@nacre/fleet` only, HOST_LOST and HOST_ID_IN_USE from `@nacre/queue`. Those of containers
+ * and images, ENGINE_NOT_FOUND, MOUNT_MISSING, PROJECT_TOO_WIDE and RUNTIME_UNSUPPORTED come from `openSandbox`.
  */
 export type SandboxErrorCode =
   | 'CHECKPOINT_NOT_FOUND'
   | 'COMMAND_FAILED'
   | 'COMMAND_TIMEOUT'
   | 'CONNECTION_FAILED'
+  | 'CONTAINER_FAILED'
   | 'CWD_NOT_FOUND'
   | 'DETACH_FAILED'
   | 'ENGINE_ERROR'
+  | 'ENGINE_NOT_FOUND'
   | 'FILE_EXISTS'
   | 'FILE_NOT_FOUND'
   | 'FILE_TOO_LARGE'
   | 'HOST_ID_IN_USE'
   | 'HOST_LOST'
+  | 'IMAGE_UNAVAILABLE'
+  | 'IMAGE_WITHOUT_BASH'
   | 'INPUT_CLOSED'
   | 'INVALID_ENV_NAME'
   | 'INVALID_PATH'
@@ -101,6 +106,7 @@ export type SandboxErrorCode =
   | 'JOB_NOT_FOUND'
   | 'JOB_RUNNING'
   | 'LIMIT_UNSUPPORTED'
+  | 'MOUNT_MISSING'
   | 'NOT_A_DIRECTORY'
   | 'NO_SPACE'
   | 'OUTPUT_LIMIT'
@@ -109,8 +115,10 @@ export type SandboxErrorCode =
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
   | 'PROCESS_READY_TIMEOUT'
+  | 'PROJECT_TOO_WIDE'
   | 'REQUEST_REFUSED'
   | 'ROLLED_BACK'
+  | 'RUNTIME_UNSUPPORTED'
   | 'SANDBOX_DESTROYED'
   | 'SANDBOX_LOST'
   | 'SANDBOX_NOT_READY'

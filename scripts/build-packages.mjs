@@ -4,15 +4,23 @@
  *   node scripts/build-packages.mjs [TARGET... | all | main]
  *
  * A target is `linux-x64-gnu`, `linux-x64-musl`, `linux-arm64-gnu` or `linux-arm64-musl`; the default is this machine's.
- * `nacre` itself and its companion packages are always built; `main` builds nothing else.
+ * `nacre` itself and its companion packages are always built; `main` builds nothing else. The package for containers on a Mac
+ * is built when both targets of its processor are.
  */
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
 import { compile } from './packages/compile.mjs'
 import { main } from './packages/problem.mjs'
-import { compileTypeScript, pack, stageCompanion, stageMain, stagePlatform } from './packages/stage.mjs'
-import { hostTarget, packageName, TARGETS } from './packages/targets.mjs'
+import {
+  compileTypeScript,
+  pack,
+  stageCompanion,
+  stageContainer,
+  stageMain,
+  stagePlatform,
+} from './packages/stage.mjs'
+import { CONTAINERS, containerName, hostTarget, packageName, TARGETS } from './packages/targets.mjs'
 import { findToolchain } from './packages/toolchain.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -36,6 +44,14 @@ await main(async () => {
     const staged = path.join(output, 'staged', name)
     stagePlatform(root, name, await compile(toolchain), staged)
     report(packageName(name), pack(staged, output))
+  }
+  for (const cpu of CONTAINERS) {
+    const names = ['gnu', 'musl'].map((abi) => [abi, `linux-${cpu}-${abi}`])
+    if (!names.every(([, name]) => toolchains.some((toolchain) => toolchain.name === name))) continue
+    const directory = path.join(output, 'staged', `container-${cpu}`)
+    const platforms = names.map(([abi, name]) => [abi, path.join(output, 'staged', name)])
+    stageContainer(root, cpu, Object.fromEntries(platforms), directory)
+    report(containerName(cpu), pack(directory, output))
   }
 })
 

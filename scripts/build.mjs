@@ -37,6 +37,9 @@ export async function buildTypeScript() {
   for (const directory of [root, ...packages])
     rmSync(path.join(directory, 'dist'), { recursive: true, force: true })
   await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...packages])
+  // Not at the top: setup.mjs installs rolldown first.
+  const { bundleInside } = await import('./packages/inside.mjs')
+  await bundleInside(root, path.join(root, 'dist/engine/inside.js'))
   completeBun()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)

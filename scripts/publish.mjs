@@ -1,5 +1,5 @@
 /**
- * Publishes the tarballs in `target/packages`: the platform packages first, since `nacre` depends on them,
+ * Publishes the tarballs in `target/packages`: the native packages first, since `nacre` depends on them,
  * and then its companions.
  *
  *   node scripts/publish.mjs [--dry-run]
@@ -12,7 +12,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
 import { main, Problem } from './packages/problem.mjs'
-import { packageName, TARGETS } from './packages/targets.mjs'
+import { CONTAINERS, containerName, packageName, TARGETS } from './packages/targets.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -22,6 +22,10 @@ await main(() => {
     ...Object.keys(TARGETS).map((name) => ({
       name: packageName(name),
       file: `nacre-${name}-${version}.tgz`,
+    })),
+    ...CONTAINERS.map((cpu) => ({
+      name: containerName(cpu),
+      file: `nacre-container-${cpu}-${version}.tgz`,
     })),
     { name: 'nacre', file: `nacre-${version}.tgz` },
     ...companions(root).map((name) => ({ name: `@nacre/${name}`, file: `nacre-${name}-${version}.tgz` })),

@@ -22,6 +22,7 @@ import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { VERSION } from '../../lib/addon/platforms.js'
 import { compareVersions, readElf } from '../../scripts/packages/elf.mjs'
+import { pack, stageContainer } from '../../scripts/packages/stage.mjs'
 import { GLIBC_FLOOR, hostTarget, packageName } from '../../scripts/packages/targets.mjs'
 
 const run = promisify(execFile)
@@ -231,8 +232,8 @@ async function withServer(test: (url: string) => Promise<void>): Promise<void> {
 }
 
 describe.each([
-  ['darwin', 'arm64', 'a container or a virtual machine with Linux'],
-  ['win32', 'x64', 'WSL 2 or a container'],
+  ['darwin', 'arm64', 'use openSandbox of nacre/engine, which runs it in a container of Docker or Podman'],
+  ['win32', 'x64', 'run it in WSL 2 or a container'],
 ])('the tarball of nacre, installed on %s,', (platform, cpu, remedy) => {
   let other: string
 
@@ -279,10 +280,80 @@ describe.each([
   it('rejects a local command with the reason and the remedy', async () => {
     const program = `const { Sandbox } = await import('nacre')
       console.log((await new Sandbox().exec('true').catch((error) => error)).message)`
-    expect(await printed(program)).toBe(
-      `nacre runs on Linux only, and this is ${platform}: run it in ${remedy}\n`,
-    )
+    expect(await printed(program)).toBe(`nacre runs on Linux only, and this is ${platform}: ${remedy}\n`)
   })
+})
+
+describe('the package for containers', () => {
+  const cpu = process.arch
+  const name = `@nacre/container-${cpu}`
+  let tarball: string
+
+  beforeAll(() => {
+    const directory = path.join(base, 'container')
+    // Of the one C library that this run has built.
+    stageContainer(root, cpu, { [target.split('-')[2] ?? '']: path.join(built, 'staged', target) }, directory)
+    tarball = pack(directory, base).file
+  }, 120_000)
+
+  /** Without a registry, the project declares the package as nacre does. Returns what is installed. */
+  function install(platform: string): string[] {
+    const directory = path.join(base, `containers-${platform}`)
+    mkdirSync(directory)
+    const manifest = { private: true, type: 'module', optionalDependencies: { [name]: `file:${tarball}` } }
+    writeFileSync(path.join(directory, 'package.json'), JSON.stringify(manifest))
+    const args = ['install', `--os=${platform}`, `--cpu=${cpu}`, '--offline', '--no-audit', '--no-fund']
+    const options = { cwd: directory, env, stdio: ['ignore', 'ignore', 'pipe'] as 'pipe'[] }
+    execFileSync('npm', [...args, tarballs.main], options)
+    const modules = path.join(directory, 'node_modules')
+    return ['', '@nacre'].flatMap((scope) =>
+      existsSync(path.join(modules, scope))
+        ? readdirSync(path.join(modules, scope)).filter((entry) => /^(nacre|container-.*)$/.test(entry))
+        : [],
+    )
+  }
+
+  it('is not installed on Linux', () => {
+    expect(install('linux')).toEqual(['nacre'])
+  }, 60_000)
+
+  it('is installed on a Mac, and openSandbox copies it into the cache of the user', async () => {
+    expect(install('darwin')).toEqual(['nacre', `container-${cpu}`])
+    const mac = path.join(base, 'containers-darwin')
+    // A stand-in for an engine, which shows what is mounted.
+    const engine = path.join(base, 'bin/docker')
+    const about = { ServerVersion: '28.1.0', OSType: 'linux', Architecture: cpu }
+    writeFileSync(
+      engine,
+      `#!/bin/bash
+      case $1 in
+        info) echo '${JSON.stringify(about)}' ;;
+        inspect) echo 'no such object' >&2; exit 1 ;;
+        image) echo ${cpu} ;;
+        run) printf '%s\\n' "$@" >&2; exit 9 ;;
+      esac`,
+      { mode: 0o755 },
+    )
+    const program = `
+      Object.defineProperty(process, 'platform', { value: 'darwin' })
+      const { openSandbox } = await import('nacre/engine')
+      console.log((await openSandbox({ engine: 'docker' }).catch((error) => error)).code)
+    `
+    writeFileSync(path.join(mac, 'main.js'), program)
+    const { stdout } = await run(path.join(base, 'bin/node'), ['main.js'], { cwd: mac, env })
+    expect(stdout).toBe('CONTAINER_FAILED\n')
+    const cache = path.join(base, 'home/Library/Caches/nacre/runtime')
+    const [copy = '', ...others] = readdirSync(cache)
+    expect(others).toEqual([])
+    expect(copy).toMatch(new RegExp(`^${VERSION}-${cpu}-[0-9a-f]{12}$`))
+    const abi = target.split('-')[2] ?? ''
+    expect(readdirSync(path.join(cache, copy)).sort()).toEqual(
+      ['enter', abi, 'inside.js', 'nacre-supervisor'].sort(),
+    )
+    const supervisor = path.join(mac, 'node_modules', name, 'nacre-supervisor')
+    for (const file of ['nacre-supervisor', `${abi}/nacre-supervisor`])
+      expect(readFileSync(path.join(cache, copy, file)).equals(readFileSync(supervisor))).toBe(true)
+  }, 120_000)
 })
 
 describe('@nacre/remote-jobs', () => {

@@ -9,12 +9,13 @@ import { companions } from '../../scripts/packages/companions.mjs'
 import { compareVersions, findFaults as findElfFaults, highest, parse } from '../../scripts/packages/elf.mjs'
 import {
   companionManifest,
+  containerManifest,
   findFaults,
   mainManifest,
   platformManifest,
 } from '../../scripts/packages/manifest.mjs'
 import { linkedCrates, noticeText } from '../../scripts/packages/notice.mjs'
-import { packageName, TARGETS } from '../../scripts/packages/targets.mjs'
+import { CONTAINERS, packageName, TARGETS } from '../../scripts/packages/targets.mjs'
 import { zigArguments } from '../../scripts/packages/zig-arguments.mjs'
 
 const root = path.dirname(path.dirname(__dirname))
@@ -25,7 +26,10 @@ describe('the published package.json', () => {
   const manifest = mainManifest(source)
 
   it('declares exactly the packages that the loader looks for, in its own version', () => {
-    expect(Object.keys(manifest.optionalDependencies)).toEqual(PLATFORMS.map(({ name }) => name))
+    expect(Object.keys(manifest.optionalDependencies)).toEqual([
+      ...PLATFORMS.map(({ name }) => name),
+      ...['x64', 'arm64'].map((cpu) => `@nacre/container-${cpu}`),
+    ])
     expect(new Set(Object.values(manifest.optionalDependencies))).toEqual(new Set([VERSION]))
     expect(manifest.version).toBe(VERSION)
   })
@@ -44,6 +48,20 @@ describe('the published package.json', () => {
       expect(os).toEqual(['linux'])
       expect(PLATFORMS).toContainEqual({ arch: cpu, libc, name: packageName(name) })
     }
+  })
+
+  it('of a package for containers is for Macs alone, with the files of Linux', () => {
+    expect(CONTAINERS).toEqual(['x64', 'arm64'])
+    expect(containerManifest(source, 'arm64')).toMatchObject({
+      name: '@nacre/container-arm64',
+      version: VERSION,
+      os: ['darwin'],
+      cpu: ['arm64'],
+      files: ['gnu', 'musl', 'nacre-supervisor', 'NOTICE'],
+      preferUnplugged: true,
+    })
+    expect(findFaults(containerManifest(source, 'x64'), {})).toEqual([])
+    expect(source).not.toHaveProperty('os')
   })
 
   it.each(companions(root))('of packages/%s needs exactly this version of nacre', (name) => {

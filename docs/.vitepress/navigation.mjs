@@ -25,6 +25,7 @@ export function navigation(api) {
         ...page('Isolation', 'isolation'),
         ...page('Files', 'files'),
         ...page('HTTP', 'guide/http'),
+        ...page('On a Mac', 'mac'),
         ...page('Over any program', 'any-pipe'),
         ...page('Container', 'guide/container'),
         ...page('Command line', 'guide/command-line'),

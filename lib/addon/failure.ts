@@ -13,10 +13,12 @@ const LEAST_NODE = [20, 19] as const
 export function machineFailure({ platform, node }: Machine): AddonError | undefined {
   if (platform !== 'linux') {
     const where =
-      platform === 'win32' ? 'WSL 2 or a container' : 'a container or a virtual machine with Linux'
+      platform === 'darwin'
+        ? 'use openSandbox of nacre/engine, which runs it in a container of Docker or Podman'
+        : 'run it in WSL 2 or a container'
     return new AddonError(
       'ADDON_UNSUPPORTED_PLATFORM',
-      `nacre runs on Linux only, and this is ${platform}: run it in ${where}`,
+      `nacre runs on Linux only, and this is ${platform}: ${where}`,
     )
   }
   if (node !== undefined && isOlder(node)) {

@@ -1,21 +1,181 @@
 /**
- * A sandbox behind any program that connects its standard input and output to `nacre serve --stdio`: `ssh`, `kubectl exec`,
- * `docker exec`, `limactl shell`, `wsl.exe`, `devcontainer exec`. No port is opened, and no token is needed.
+ * Sandboxes that a program of this machine leads to. `openSandbox` starts a Linux container with Docker or Podman where this
+ * machine has no Linux. `connectProgram` takes any program that connects its standard input and output to `nacre serve
+ * --stdio`: `ssh`, `kubectl exec`, `limactl shell`, `wsl.exe`. No port is opened, and no token is needed.
  *
  * It runs on Node.js and Bun, on any system. All times are in milliseconds.
  *
  * @packageDocumentation
  */
+import { list, object, oneOf, pattern } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
-import { milliseconds } from '../schema/numbers.js'
-import { directory } from '../schema/paths.js'
+import { milliseconds, processors } from '../schema/numbers.js'
+import { directory, filePath } from '../schema/paths.js'
 import { abortSignal } from '../schema/signals.js'
-import { callback, logger } from '../schema/values.js'
+import { callback, flag, logger } from '../schema/values.js'
 import type { SandboxClient } from './client.js'
-import type { EnvChanges, Logger } from './index.js'
+import type { AnySandbox, EnvChanges, Isolation, Logger } from './index.js'
+import { isolation } from './isolation.js'
 
-export type { OptionError, SandboxError } from './index.js'
+export type { AbortError, OptionError, SandboxError } from './index.js'
+
+/** Options of {@link openSandbox}. On Linux without a container, only `where`, `cwd`, `env`, `isolation` and `signal` count. */
+export interface EngineOptions {
+  /**
+   * Where commands run: 'here' is this machine, which must be Linux; 'container' is a container. 'auto' is 'here' on Linux
+   * and 'container' elsewhere. Default: 'auto'.
+   */
+  where?: 'auto' | 'here' | 'container'
+  /** The container engine. 'auto' is the first that answers: Docker (also OrbStack, Colima), then Podman. Default: 'auto'. */
+  engine?: 'auto' | 'docker' | 'podman'
+  /**
+   * The image of the container: any Linux with bash for this machine's processor. If it has no Node.js 20.19 or newer, Bun is
+   * fetched from npm, once. Default: 'node:22'.
+   */
+  image?: string
+  /**
+   * Directory in which sessions start. The container has the project around it at the same path: the top of the git
+   * repository, or else this directory. Default: `process.cwd()`.
+   */
+  cwd?: string | URL
+  /** Directories and files that the container has too, each at the same path. Default: []. */
+  mounts?: EngineMount[]
+  /**
+   * Directories of the project that the container has for itself, like 'node_modules': there, programs for Linux and those
+   * of this machine do not mix. They are created if they are missing, and stay empty outside. Default: [].
+   */
+  own?: string[]
+  /** Variables of the sandbox; undefined removes a variable. A container gets no others of this machine. Default: none. */
+  env?: EnvChanges
+  /**
+   * The user that commands run as in the container: 'me' has the ids of this user, so files belong to this user outside too.
+   * With rootless Docker, 'root' is this user. Default: 'me'.
+   */
+  user?: 'me' | 'root'
+  /** What programs may read, write, reach and see, as in `SandboxOptions`. Default: no restrictions. */
+  isolation?: Isolation
+  /** The network of the container, as `--network` of the engine takes it, like 'none'. Default: that of the engine. */
+  network?: string
+  /** The number of processors of the container; may be a fraction. Default: no limit. */
+  cpus?: number
+  /** The memory of the container, as the engine takes it, like '4g'. Default: no limit. */
+  memory?: string
+  /**
+   * Milliseconds that the container runs without any client and process, 0 to 2147483647, before it stops. Its files stay
+   * until it is removed with the engine. Default: 30000.
+   */
+  grace?: number
+  /** Whether a missing image is pulled. Default: 'missing'. */
+  pull?: 'missing' | 'never'
+  /** Receives what takes long, like 'pulling node:22'. Default: none. */
+  onProgress?: (step: string) => void
+  /** Ends the start and rejects the call, until the sandbox is open. Default: none. */
+  signal?: AbortSignal
+}
+
+/** A directory or file of this machine that a container has at the same path. */
+export interface EngineMount {
+  /** Its path. A relative path starts at `cwd`. */
+  source: string
+  /** Whether the container cannot write there. Default: false. */
+  readOnly?: boolean
+}
+
+/** A mount has an argument of its own, and arguments are limited. */
+const MOST_MOUNTS = 100
+
+export const engineMountOptions = table<EngineMount>()({
+  source: filePath,
+  readOnly: { ...flag, default: false },
+})
+
+/** A name that no engine takes for an option. */
+const imageName = pattern(/^[A-Za-z0-9][^\s\0]*$/, 'must be the name of an image, like node:22', {
+  bounds: 'the name of an image',
+})
+const networkName = pattern(/^[A-Za-z0-9][^\s\0]*$/, 'must be the name of a network, like none', {
+  bounds: 'the name of a network',
+})
+const memorySize = pattern(/^[1-9]\d{0,15}[bkmg]?$/i, "must be an amount of memory like '4g' or '512m'", {
+  bounds: "a number with b, k, m or g, like '4g'",
+})
+
+const mounts = list(object(engineMountOptions, ['source']), MOST_MOUNTS, {
+  rule: 'must be a list of mounts like { source }',
+  excess: `must have at most ${MOST_MOUNTS} mounts`,
+  bounds: `at most ${MOST_MOUNTS} like { source, readOnly }`,
+})
+const own = list(filePath, MOST_MOUNTS, {
+  rule: 'must be a list of paths',
+  excess: `must have at most ${MOST_MOUNTS} paths`,
+  bounds: `at most ${MOST_MOUNTS} paths`,
+})
+
+export const openSandboxOptions = table<EngineOptions>()({
+  where: { ...oneOf(['auto', 'here', 'container']), default: 'auto' },
+  engine: { ...oneOf(['auto', 'docker', 'podman']), default: 'auto' },
+  image: { ...imageName, default: 'node:22' },
+  cwd: directory,
+  mounts,
+  own,
+  env,
+  user: { ...oneOf(['me', 'root']), default: 'me' },
+  isolation,
+  network: networkName,
+  cpus: processors,
+  memory: memorySize,
+  grace: { ...milliseconds, default: 30_000 },
+  pull: { ...oneOf(['missing', 'never']), default: 'missing' },
+  onProgress: callback,
+  signal: abortSignal,
+})
+
+/** A sandbox on this machine or in a container: the methods that both have, and those of a container. */
+export interface EngineSandbox extends AnySandbox {
+  /** The container: its engine, its name there, and its image. null on this machine. */
+  readonly container: EngineContainer | null
+  /**
+   * Lets programs of this machine connect to a server in the sandbox: listens on 127.0.0.1 and passes each connection to the
+   * loopback port `port`. `local` is the port to listen on, 0 = any free one. Default: `port`, or a free one if it is taken.
+   *
+   * Servers in a session with a network of its own cannot be reached. Rejects with the error of the system (EADDRINUSE) if
+   * `local` is taken. `close` ends the listener and its connections, as the end of the sandbox does.
+   */
+  forward(port: number, local?: number): Promise<Forwarding>
+  /**
+   * Ends this sandbox like `destroy`, which leaves the container to its grace, and then stops the container, also for other
+   * clients. Its files stay. Rejects with CONTAINER_FAILED.
+   */
+  stop(): Promise<void>
+}
+
+/** The container of an {@link EngineSandbox}. */
+export interface EngineContainer {
+  engine: 'docker' | 'podman'
+  name: string
+  image: string
+}
+
+/** An open port of {@link EngineSandbox.forward}. */
+export interface Forwarding {
+  /** Like 'http://127.0.0.1:3000'. */
+  url: string
+  close(): void
+}
+
+/**
+ * Opens a sandbox: on Linux like `new Sandbox()`, elsewhere in a Linux container of Docker or Podman.
+ *
+ * All clients of a project with the same options share one container, with sessions and processes of their own. It starts when
+ * it is needed, and stops `grace` ms after its last process. If this process ends, in whatever way, its commands and processes
+ * end too. If the container or the engine's program ends, calls reject with SANDBOX_LOST; a new call of `openSandbox` then
+ * starts the container again.
+ *
+ * Rejects with ENGINE_NOT_FOUND, IMAGE_UNAVAILABLE, IMAGE_WITHOUT_BASH, MOUNT_MISSING, RUNTIME_UNSUPPORTED, CONTAINER_FAILED,
+ * PROJECT_TOO_WIDE, CWD_NOT_FOUND, CONNECTION_FAILED, and with AbortError by `signal`.
+ */
+export declare function openSandbox(options?: EngineOptions): Promise<EngineSandbox>
 
 /** Options of {@link connectProgram}. */
 export interface ConnectProgramOptions {

@@ -22,14 +22,23 @@ export async function connectProgram(
   const onStderr = values.onStderr as ConnectProgramOptions['onStderr']
   const name = showCommand({ argv: words })
   const program = new Program({ argv: words, name, cwd, env, onStderr, logger })
+  await awaitServer(program, connectTimeout, signal)
+  const backend = new ProgramBackend(program, new Link(program), values)
+  return Object.assign(clientOf(backend), { close: () => backend.close() })
+}
+
+/** Resolves when the server has answered. Otherwise the program has ended when it rejects. */
+export async function awaitServer(
+  program: Program,
+  connectTimeout: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   try {
     await awaitGreeting(program, connectTimeout, signal)
   } catch (error) {
     await program.close(0)
     throw error
   }
-  const backend = new ProgramBackend(program, new Link(program), values)
-  return Object.assign(clientOf(backend), { close: () => backend.close() })
 }
 
 function readProgram(value: unknown): string[] {

@@ -1,5 +1,6 @@
 /** The connection to a server over the pipes of a program. */
 import type { ClientHttp2Session } from 'node:http2'
+import type { Duplex } from 'node:stream'
 import { http2 } from '../base/builtin.js'
 import { duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from '../base/http2-pipes.js'
 import type { Program } from './program.js'
@@ -52,6 +53,15 @@ export class Link {
       if (this.#session.destroyed) await this.lost
       throw error
     })
+
+  /** Opens a connection to a loopback port of the server's machine. It fails if there is no listener. */
+  connect(port: number): Duplex {
+    const stream = this.#session.request({ ':method': 'CONNECT', ':authority': `localhost:${port}` })
+    stream.once('response', ({ ':status': status }) => {
+      if (status !== 200) stream.destroy(new Error(`nothing listens on port ${port}`))
+    })
+    return stream
+  }
 
   /** Ends the connection, and with it the server and the program. Resolves when the program has ended. */
   async close(): Promise<void> {

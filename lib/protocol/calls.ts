@@ -3,7 +3,7 @@
 import { checkpointOptions, forkOptions } from '../calls/checkpoint.js'
 import { clientOptions } from '../calls/client.js'
 import { containerExecOptions, containerSessionOptions, containerStreamOptions } from '../calls/container.js'
-import { connectProgramOptions } from '../calls/engine.js'
+import { connectProgramOptions, engineMountOptions, openSandboxOptions } from '../calls/engine.js'
 import { execOptions, sessionExecOptions } from '../calls/exec.js'
 import {
   fileCopyOptions,
@@ -58,6 +58,8 @@ export interface Call {
 export const calls: readonly Call[] = [
   { name: 'new Sandbox', table: sandboxOptions, local: true },
   { name: 'new SandboxClient', table: clientOptions, local: true },
+  { name: 'openSandbox', table: openSandboxOptions, local: true },
+  { name: 'mounts of openSandbox', table: engineMountOptions, local: true },
   { name: 'connectProgram', table: connectProgramOptions, local: true },
   { name: 'instrument', table: instrumentOptions, local: true },
   { name: 'exec and execStream', table: execOptions, route: '/v1/exec/stream' },

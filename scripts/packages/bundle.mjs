@@ -2,6 +2,8 @@
  * Bundles `lib/` into the `dist/` of the published package: the entry points of package.json, chunks for shared code, and
  * the dependencies of the client and the command line. So an installed nacre has no dependencies.
  *
+ * The server for containers is a bundle of its own.
+ *
  * The client is bundled twice. On Node and Bun it shares its code and its error classes with `nacre`. For browsers it is
  * one file that imports nothing, since the shared chunks import modules of Node.
  *
@@ -14,6 +16,7 @@ import path from 'node:path'
 import { rolldown } from 'rolldown'
 import { minifySync } from 'rolldown/utils'
 import ts from 'typescript'
+import { bundleInside } from './inside.mjs'
 
 const EMBEDDED = ['addon/embedded', 'addon/not-embedded']
 
@@ -41,7 +44,8 @@ export async function bundle(root, manifest, output) {
     { dir: output, codeSplitting: false },
   )
   for (const name of EMBEDDED) transpile(root, output, name)
-  return packagesOf(root, files)
+  const inside = await bundleInside(root, path.join(output, 'engine/inside.js'))
+  return packagesOf(root, [...files, ...inside])
 }
 
 async function write(input, output) {

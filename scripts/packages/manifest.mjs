@@ -5,7 +5,7 @@
  * published one has neither. Only the published one names the platform packages, so `npm ci` in a clone does not request
  * them from the registry.
  */
-import { packageName, TARGETS } from './targets.mjs'
+import { CONTAINERS, containerName, packageName, TARGETS } from './targets.mjs'
 
 const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs', 'funding', 'engines']
 
@@ -18,7 +18,10 @@ export function mainManifest(root) {
     // Bun has the condition `node` too.
     exports: { ...root.exports, './client': { types, node: client, default: './dist/client.browser.js' } },
     optionalDependencies: Object.fromEntries(
-      Object.keys(TARGETS).map((name) => [packageName(name), root.version]),
+      [...Object.keys(TARGETS).map(packageName), ...CONTAINERS.map(containerName)].map((name) => [
+        name,
+        root.version,
+      ]),
     ),
   }
 }
@@ -40,6 +43,21 @@ export function platformManifest(root, name) {
     libc: [libc],
     main: './nacre.node',
     files: ['nacre.node', 'nacre-supervisor', 'NOTICE'],
+    publishConfig: { access: 'public', provenance: true },
+  }
+}
+
+/** The manifest of the package with Linux' files for a Mac. Containers mount a copy of them. */
+export function containerManifest(root, cpu) {
+  return {
+    name: containerName(cpu),
+    description: `The native part of nacre for Linux on ${cpu}, for containers on a Mac`,
+    ...shared(root),
+    os: ['darwin'],
+    cpu: [cpu],
+    files: ['gnu', 'musl', 'nacre-supervisor', 'NOTICE'],
+    // Yarn would keep it in an archive.
+    preferUnplugged: true,
     publishConfig: { access: 'public', provenance: true },
   }
 }

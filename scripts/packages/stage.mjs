@@ -10,13 +10,14 @@ import { companions } from './companions.mjs'
 import { findFaults as findElfFaults, readElf } from './elf.mjs'
 import {
   companionManifest,
+  containerManifest,
   findFaults as findManifestFaults,
   mainManifest,
   platformManifest,
 } from './manifest.mjs'
 import { BUNDLER_NOTICES, crateNotices, noticeText, npmNotices, SYSTEM_NOTICES } from './notice.mjs'
 import { Problem } from './problem.mjs'
-import { packageName, TARGETS } from './targets.mjs'
+import { containerName, packageName, TARGETS } from './targets.mjs'
 
 /** Assembles `nacre` in a directory. */
 export async function stageMain(root, directory) {
@@ -85,6 +86,27 @@ export function stagePlatform(root, name, files, directory) {
   const components = [...crateNotices(root, target.triple), ...SYSTEM_NOTICES]
   writeFileSync(path.join(directory, 'NOTICE'), noticeText(packageName(name), components))
   const readme = `# ${packageName(name)}\n\n${manifest.description}. Install \`nacre\`, which brings it along.\n`
+  writeFileSync(path.join(directory, 'README.md'), readme)
+  writeManifest(directory, manifest)
+}
+
+/**
+ * Assembles the package for containers on a Mac, of staged platform packages for its processor. `staged` has their directories
+ * by the C library, gnu and musl. The supervisor is the same in both.
+ */
+export function stageContainer(root, cpu, staged, directory) {
+  const manifest = containerManifest(readManifest(root), cpu)
+  check(root, manifest)
+  prepare(directory)
+  for (const [abi, platform] of Object.entries(staged)) {
+    cpSync(path.join(platform, 'nacre.node'), path.join(directory, abi, 'nacre.node'))
+    for (const name of ['nacre-supervisor', 'LICENSE', 'NOTICE'])
+      cpSync(path.join(platform, name), path.join(directory, name))
+  }
+  const notice = path.join(directory, 'NOTICE')
+  const text = readFileSync(notice, 'utf8')
+  writeFileSync(notice, text.replaceAll(packageName(`linux-${cpu}-musl`), containerName(cpu)))
+  const readme = `# ${manifest.name}\n\n${manifest.description}. Install \`nacre\`, which brings it along.\n`
   writeFileSync(path.join(directory, 'README.md'), readme)
   writeManifest(directory, manifest)
 }

@@ -35,3 +35,11 @@ export function hostTarget() {
   const isGlibc = process.report.getReport().header.glibcVersionRuntime !== undefined
   return `linux-${process.arch}-${isGlibc ? 'gnu' : 'musl'}`
 }
+
+/** The processors that have a package with Linux' files for a Mac, for containers. */
+export const CONTAINERS = [...new Set(Object.values(TARGETS).map(({ cpu }) => cpu))]
+
+/** The name of that package. */
+export function containerName(cpu) {
+  return `@nacre/container-${cpu}`
+}

@@ -42,12 +42,15 @@ const site = ['__test__/site/**/*.test.ts']
 /** They need the container image, built from the packages. */
 const image = ['__test__/image/**/*.test.ts']
 
+/** They need container engines, which scripts/test-engines.mjs fetches. */
+const engines = ['__test__/engines/**/*.test.ts']
+
 /** @type {Project[]} */
 export const projects = [
   {
     name: 'behaviour',
     include: ['__test__/**/*.test.ts', 'packages/*/__test__/**/*.test.ts'],
-    exclude: [slow, measured, machines, examples, packages, browser, site, image].flat(),
+    exclude: [slow, measured, machines, examples, packages, browser, site, image, engines].flat(),
     workers: 2,
   },
   { name: 'measured', include: measured, workers: 1 },
@@ -68,4 +71,5 @@ export const projects = [
   { name: 'browser', include: browser, workers: 1 },
   { name: 'site', include: site, workers: 1 },
   { name: 'image', include: image, workers: 1 },
+  { name: 'engines', include: engines, workers: 1 },
 ]

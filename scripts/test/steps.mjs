@@ -84,6 +84,7 @@ export const steps = [
       ['env', 'NACRE_ROUNDS=120', 'cargo', 'test', '--locked', '-p', 'nacre-supervisor', 'watch_tests'],
     ],
   },
+  { name: 'engines', ring: 'full', run: [script('test-engines.mjs')] },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
   {
     name: 'site',

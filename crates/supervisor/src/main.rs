@@ -16,7 +16,7 @@
 //! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
 //! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
 //! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
-//! there, as JSON.
+//! there, as JSON. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`].
 
 mod arguments;
 mod enclosure;
@@ -25,6 +25,7 @@ mod event_loop;
 mod files;
 mod groups;
 mod helpers;
+mod init;
 mod job;
 mod ordered_kill;
 mod own_limits;
@@ -46,6 +47,9 @@ fn main() {
         return;
     }
     if let [mode, value] = &words[..] {
+        if mode == "--init" {
+            init::run(value);
+        }
         if mode == "--workspace-offer" {
             let offer = nacre_workspace::probe::probe(value.as_ref());
             println!("{}", serde_json::to_string(&offer).unwrap_or_default());

@@ -11,6 +11,7 @@ import type { Logger, Sandbox } from 'nacre'
 import { OptionError, report } from 'nacre/internal'
 import { backendOf, duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from 'nacre/internal/server'
 import { planServer } from './plan.js'
+import { openPort } from './port.js'
 import { buildServer } from './server.js'
 import { openStreamSocket } from './upgrade.js'
 import { within } from './within.js'
@@ -18,8 +19,11 @@ import { within } from './within.js'
 /** Milliseconds that the sandbox has to end. */
 const END_MS = 10_000
 
-/** Serves until the client has ended, or until a signal. Resolves with whether the sandbox has ended in time. */
-export async function serveStdio(sandbox: Sandbox, logger: Logger): Promise<boolean> {
+/**
+ * Serves until the client has ended, or until a signal. Resolves with whether the sandbox has ended in time. With `hasPorts`,
+ * the client can also connect to servers on this machine.
+ */
+export async function serveStdio(sandbox: Sandbox, logger: Logger, hasPorts = false): Promise<boolean> {
   const { stdin, stdout } = process
   if (stdin.isTTY || stdout.isTTY)
     throw new OptionError(
@@ -42,7 +46,10 @@ export async function serveStdio(sandbox: Sandbox, logger: Logger): Promise<bool
   }
   const answer = getRequestListener(fetch, { hostname: 'localhost', overrideGlobalObjects: false })
   listener.on('request', answer)
-  listener.on('connect', (incoming, outgoing) => openStreamSocket(fetch, incoming, outgoing))
+  listener.on('connect', (incoming, outgoing) => {
+    if (hasPorts && incoming.headers[':protocol'] === undefined) openPort(outgoing.stream, incoming.authority)
+    else void openStreamSocket(fetch, incoming, outgoing)
+  })
   const ended = new Promise<void>((resolve) => {
     listener.on('session', (session: ServerHttp2Session) => {
       widen(session)

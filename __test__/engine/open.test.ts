@@ -1,0 +1,382 @@
+/** `openSandbox`: finding an engine, its command lines and its errors, with stand-ins for engines. The server is real. */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import os from 'node:os'
+import path from 'node:path'
+import { Sandbox } from 'nacre'
+import { SandboxClient } from 'nacre/client'
+import { type EngineOptions, openSandbox } from 'nacre/engine'
+import { describe, expect, it } from 'vitest'
+import { DOCKER, withStandIn } from '../helpers/stand-in-engine.js'
+import { rejectionOf } from '../helpers/thrown.js'
+
+describe('on this machine', () => {
+  it('is a Sandbox, with the options that count there', async () => {
+    const sandbox = await openSandbox({ cwd: '/usr', env: { X: 'set' }, image: 'any:1', own: ['x'] })
+    expect(sandbox).toBeInstanceOf(Sandbox)
+    expect(sandbox.container).toBe(null)
+    expect((await sandbox.exec('echo $PWD $X')).stdout).toBe('/usr set\n')
+    expect(await sandbox.forward(3000)).toMatchObject({ url: 'http://127.0.0.1:3000' })
+    await sandbox.stop()
+    expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+  })
+
+  it('forwards another port, until the sandbox ends', () =>
+    withServer(async (port) => {
+      const sandbox = await openSandbox({ where: 'here' })
+      const { url } = await sandbox.forward(port, 0)
+      expect(url).not.toContain(`:${port}`)
+      expect(await (await fetch(`${url}/a`)).text()).toBe('/a')
+      await sandbox.destroy()
+      await expect(fetch(url)).rejects.toThrow()
+    }))
+})
+
+it.each<[EngineOptions, string]>([
+  [{ where: 'there' as 'here' }, "where must be 'auto', 'here' or 'container'"],
+  [{ image: '--privileged' }, 'image must be the name of an image'],
+  [{ network: '-x' }, 'network must be the name of a network'],
+  [{ memory: 'much' }, "memory must be an amount of memory like '4g'"],
+  [{ cpus: 0 }, 'cpus must be a number of processors'],
+  [{ mounts: [{} as { source: string }] }, 'mounts[0].source is required'],
+  [{ grace: -1 }, 'grace must be a number of milliseconds'],
+])('refuses %j', async (options, message) => {
+  const error = await rejectionOf(openSandbox(options))
+  expect(error).toMatchObject({ name: 'OptionError' })
+  expect((error as Error).message).toContain(message)
+})
+
+describe('the engine', () => {
+  it('is the first that answers', () =>
+    withStandIn(['docker', 'podman'], async ({ open, answers }) => {
+      expect((await open({ engine: 'auto' })).container?.engine).toBe('docker')
+      answers('docker', '{"ServerVersion":"","OSType":""}')
+      expect((await open({ engine: 'auto' })).container?.engine).toBe('podman')
+    }))
+
+  it.each([
+    ['does not run', 'echo "Cannot connect to the daemon" >&2; exit 1', 'Cannot connect to the daemon'],
+    ['hangs', 'exec sleep 60', 'it did not answer within 3 s'],
+    [
+      'has no service',
+      `echo '${JSON.stringify({ ServerVersion: '', OSType: '' })}'; exit 0`,
+      'its service does not answer',
+    ],
+    [
+      'is for Windows',
+      `echo '${DOCKER.replace('linux', 'windows')}'; exit 0`,
+      'it runs containers of windows, not of Linux',
+    ],
+    ['prints something else', 'echo hello; exit 0', 'its answer is not that of the engine'],
+  ])('that %s is named, with the remedy', (_, script, problem) =>
+    withStandIn(['docker'], async ({ open, on }) => {
+      on('info', script)
+      const error = (await rejectionOf(open())) as Error
+      expect(error).toMatchObject({ code: 'ENGINE_NOT_FOUND' })
+      expect(error.message).toContain(`cannot be used: ${problem}. To start it: systemctl start docker`)
+    }),
+  )
+
+  it('that is not installed is named', () =>
+    withStandIn(['docker'], async ({ open }) => {
+      const error = await rejectionOf(open({ engine: 'podman' }))
+      expect(error).toMatchObject({
+        code: 'ENGINE_NOT_FOUND',
+        message: 'the container engine podman is not installed: install it, or leave out engine',
+      })
+    }))
+})
+
+describe('a container', () => {
+  it('runs commands with the options, and gets no variables of this program', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      const steps: string[] = []
+      const sandbox = await open({ env: { X: 'ä' }, onProgress: (step) => steps.push(step) })
+      expect(sandbox).toBeInstanceOf(SandboxClient)
+      expect(
+        (await sandbox.exec('echo "$PWD $X"; git config user.x; env | grep -c NACRE_INSIDE')).stdout,
+      ).toBe(`${project} ä\n0\n`)
+      expect(steps).toEqual(['starting a container of node:22'])
+      expect(sandbox.container).toMatchObject({ engine: 'docker', image: 'node:22' })
+      // Options with values are on no command line.
+      expect(calls().find((line) => line.startsWith('docker exec'))).toMatch(
+        /^docker exec --interactive --user 0:0 --env NACRE_INSIDE nacre-my-project-[0-9a-f]{10} bash \/opt\/nacre\/enter /,
+      )
+    }))
+
+  it('has the project, rights for isolation, no published port and no log', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      await asUser(501, () => open({ own: ['node_modules'], memory: '2g', cpus: 1.5, grace: 1000 }))
+      const line = calls().find((one) => one.startsWith('docker run')) ?? ''
+      for (const words of [
+        `--volume ${project}:${project} `,
+        `:/opt/nacre:ro `,
+        `--volume ${project}/node_modules `,
+        '--entrypoint /opt/nacre/nacre-supervisor --user 0:0',
+        '--cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SYS_PTRACE',
+        '--security-opt writable-cgroups=true',
+        '--add-host host.docker.internal:host-gateway --cpus 1.5 --memory 2g',
+        '--log-driver none --pids-limit -1 --pull never node:22 --init 1000',
+      ])
+        expect(line).toContain(words)
+      expect(line).not.toMatch(/--publish|-p |--privileged|docker\.sock|seccomp/)
+      expect(readdirSync(path.join(project, 'node_modules'))).toEqual([])
+    }))
+
+  it('has no rights when commands are root and nothing is isolated', () =>
+    withStandIn(['docker'], async ({ open, calls }) => {
+      await open({ user: 'root' })
+      await open({ user: 'root', isolation: { network: 'none', bestEffort: true } })
+      const lines = calls().filter((one) => one.startsWith('docker run'))
+      expect(lines.map((line) => line.includes('--cap-add'))).toEqual([false, true])
+    }))
+
+  it('of rootless podman has the ids of this user', () =>
+    withStandIn(['podman'], async ({ open, calls }) => {
+      await asUser(501, () => open())
+      const line = calls().find((one) => one.startsWith('podman run')) ?? ''
+      expect(line).toContain('--userns keep-id --passwd=false')
+      expect(calls().find((one) => one.startsWith('podman exec'))).toMatch(/ 501 \d+ \w+$/)
+    }))
+
+  it('is shared by clients with the same options, and by no others', () =>
+    withStandIn(['docker'], async ({ open, calls }) => {
+      const [one, two, other] = await Promise.all([open(), open(), open({ network: 'none' })])
+      expect(one.container?.name).toBe(two.container?.name)
+      expect(other.container?.name).not.toBe(one.container?.name)
+      await one.exec('x=1')
+      expect((await two.exec('echo "$x"')).stdout).toBe('\n')
+      await one.destroy()
+      expect((await two.exec('echo lives')).stdout).toBe('lives\n')
+      expect(calls().filter((line) => line.startsWith('docker stop'))).toEqual([])
+    }))
+
+  it('that has stopped is started again', () =>
+    withStandIn(['docker'], async ({ open, calls }) => {
+      const first = await open()
+      await first.stop()
+      expect(await rejectionOf(first.exec('true'))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      const second = await open()
+      expect((await second.exec('echo there')).stdout).toBe('there\n')
+      expect(calls().map((line) => line.split(' ')[1])).toContain('start')
+    }))
+
+  it('has a path with a colon, and mounts', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      const odd = path.join(path.dirname(project), 'a:b,"c"')
+      mkdirSync(odd)
+      await open({ mounts: [{ source: odd, readOnly: true }, { source: '/usr/share' }] })
+      const line = calls().find((one) => one.startsWith('docker run')) ?? ''
+      const field = (name: string) => `"${name}=${odd.replaceAll('"', '""')}"`
+      expect(line).toContain(`--mount type=bind,${field('source')},${field('target')},readonly `)
+      expect(line).toContain('--volume /usr/share:/usr/share ')
+    }))
+
+  it('lets programs of this machine connect to its servers', () =>
+    withServer((port) =>
+      withStandIn(['docker'], async ({ open }) => {
+        const sandbox = await open()
+        const { url, close } = await sandbox.forward(port)
+        expect(url).not.toContain(`:${port}`)
+        expect(await (await fetch(`${url}/b`)).text()).toBe('/b')
+        const body = 'x'.repeat(3_000_000)
+        expect(await (await fetch(`${url}/c`, { method: 'POST', body })).text()).toBe('/c3000000')
+        await expect(sandbox.forward(port, port)).rejects.toMatchObject({ code: 'EADDRINUSE' })
+        await expect(sandbox.forward(0)).rejects.toMatchObject({ code: 'INVALID_OPTION' })
+        close()
+        await expect(fetch(url)).rejects.toThrow()
+        const free = await freePort()
+        const dead = await sandbox.forward(free, 0)
+        await expect(fetch(dead.url)).rejects.toThrow()
+        expect((await sandbox.exec('echo lives')).stdout).toBe('lives\n')
+      }),
+    ))
+
+  it('whose server ends is lost', () =>
+    withStandIn(['docker'], async ({ open }) => {
+      const sandbox = await open()
+      const error = (await rejectionOf(
+        sandbox.exec('kill -9 $(ps -o ppid= -p $(ps -o ppid= -p $$))'),
+      )) as Error
+      expect(error).toMatchObject({ code: 'SANDBOX_LOST' })
+      expect(error.message).toContain('docker exec nacre-my-project-')
+      expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SANDBOX_LOST' })
+    }))
+})
+
+describe('the errors', () => {
+  const cases: Array<[string, Record<string, string>, string, RegExp, boolean]> = [
+    [
+      'of an image that cannot be pulled',
+      { 'image inspect': 'exit 1', pull: 'echo "manifest unknown" >&2; exit 1' },
+      'IMAGE_UNAVAILABLE',
+      /node:22 cannot be pulled: manifest unknown/,
+      false,
+    ],
+    [
+      'of an image for another processor',
+      { 'image inspect': 'echo s390x; exit 0' },
+      'RUNTIME_UNSUPPORTED',
+      /is for s390x, and docker runs on/,
+      false,
+    ],
+    [
+      'of an image without bash',
+      { exec: 'exit 127' },
+      'IMAGE_WITHOUT_BASH',
+      /the image node:22 has no bash/,
+      true,
+    ],
+    [
+      'of a directory that is not shared',
+      { exec: 'exit 71' },
+      'MOUNT_MISSING',
+      /has other files in .*my project than this machine/,
+      true,
+    ],
+    [
+      'of a C library without an addon',
+      { exec: 'echo musl >&2; exit 72' },
+      'RUNTIME_UNSUPPORTED',
+      /has the C library musl/,
+      true,
+    ],
+    [
+      'of a server that fails',
+      { exec: 'echo broken >&2; exit 9' },
+      'CONTAINER_FAILED',
+      /exit code 9.*broken/s,
+      true,
+    ],
+    [
+      'of a container that does not start',
+      { run: 'echo "no space left" >&2; exit 125' },
+      'CONTAINER_FAILED',
+      /docker cannot start the container .*: no space left/,
+      true,
+    ],
+    [
+      'of an engine that breaks',
+      { inspect: 'echo "daemon died" >&2; exit 1' },
+      'CONTAINER_FAILED',
+      /docker cannot look for the container .*: daemon died/,
+      false,
+    ],
+  ]
+
+  it.each(cases)('%s name the remedy, and leave no container', (_, scripts, code, message, isRemoved) =>
+    withStandIn(['docker'], async ({ open, on, calls, state }) => {
+      for (const [call, script] of Object.entries(scripts)) on(call, script)
+      const error = (await rejectionOf(open())) as Error
+      expect(error).toMatchObject({ name: 'SandboxError', code })
+      expect(error.message).toMatch(message)
+      expect(calls().some((line) => line.startsWith('docker rm --force --volumes nacre-'))).toBe(isRemoved)
+      expect(readdirSync(state).filter((name) => name.startsWith('c-'))).toEqual([])
+    }),
+  )
+
+  it('pull nothing with never', () =>
+    withStandIn(['docker'], async ({ open, on, calls }) => {
+      on('image inspect', 'exit 1')
+      expect(await rejectionOf(open({ pull: 'never' }))).toMatchObject({ code: 'IMAGE_UNAVAILABLE' })
+      expect(calls().filter((line) => line.startsWith('docker pull'))).toEqual([])
+    }))
+
+  it('refuse the home directory and everything above it', () =>
+    withStandIn(['docker'], async ({ open, calls }) => {
+      for (const options of [{ cwd: '/' }, { cwd: os.homedir() }, { mounts: [{ source: '/' }] }])
+        expect(await rejectionOf(open(options))).toMatchObject({ code: 'PROJECT_TOO_WIDE' })
+      expect(await rejectionOf(open({ cwd: '/missing' }))).toMatchObject({ code: 'CWD_NOT_FOUND' })
+      expect(await rejectionOf(open({ mounts: [{ source: '/missing' }] }))).toMatchObject({
+        code: 'MOUNT_MISSING',
+      })
+      expect(calls()).toEqual([])
+    }))
+
+  it('refuse own directories outside of the project, and behind links', () =>
+    withStandIn(['docker'], async ({ open, project }) => {
+      const away = path.join(path.dirname(project), 'away')
+      mkdirSync(away)
+      symlinkSync(away, path.join(project, 'link'))
+      for (const own of ['.', '..', away, 'link', 'link/below'])
+        expect(await rejectionOf(open({ own: [own] }))).toMatchObject({ code: 'INVALID_OPTION' })
+      expect(readdirSync(away)).toEqual([])
+    }))
+
+  it('report an abort, also during a pull', () =>
+    withStandIn(['docker'], async ({ open, on }) => {
+      on('image inspect', 'exit 1')
+      on('pull', 'exec sleep 60')
+      const controller = new AbortController()
+      const onProgress = (step: string) => {
+        if (step.startsWith('pulling')) controller.abort('enough')
+      }
+      const error = await rejectionOf(open({ signal: controller.signal, onProgress }))
+      expect(error).toMatchObject({ name: 'AbortError', cause: 'enough' })
+    }))
+})
+
+describe('the project', () => {
+  const git = (cwd: string, ...args: string[]) =>
+    execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@x', ...args], { cwd, stdio: 'ignore' })
+
+  it('is the top of the repository, and for a worktree also its repository', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      git(project, 'init', '-q')
+      git(project, 'commit', '-q', '--allow-empty', '-m', 'one')
+      const below = path.join(project, 'a')
+      mkdirSync(below)
+      await open({ cwd: below })
+      const tree = path.join(path.dirname(project), 'tree')
+      git(project, 'worktree', 'add', '-q', tree)
+      await open({ cwd: tree })
+      const [first, second] = calls().filter((line) => line.startsWith('docker run'))
+      expect(first).toContain(`--volume ${project}:${project} `)
+      expect(second).toContain(`--volume ${tree}:${tree} --volume ${project}/.git:${project}/.git `)
+    }))
+
+  it('believes no file that names the directory of somebody else', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      const secret = path.join(path.dirname(project), 'secret')
+      mkdirSync(path.join(secret, 'worktrees', 'x'), { recursive: true })
+      writeFileSync(path.join(project, '.git'), `gitdir: ${secret}/worktrees/x\n`)
+      writeFileSync(path.join(secret, 'worktrees', 'x', 'commondir'), '../..\n')
+      await open()
+      expect(calls().join('\n')).not.toContain('secret')
+    }))
+})
+
+/** Runs with the ids of a user, as a program of that user sees them. */
+async function asUser<T>(id: number, run: () => Promise<T>): Promise<T> {
+  const { getuid, getgid } = process
+  Object.assign(process, { getuid: () => id, getgid: () => id })
+  try {
+    return await run()
+  } finally {
+    Object.assign(process, { getuid, getgid })
+  }
+}
+
+async function withServer(test: (port: number) => Promise<void>): Promise<void> {
+  const server = http.createServer(async (request, response) => {
+    let length = 0
+    for await (const chunk of request) length += chunk.length
+    response.setHeader('connection', 'close').end(`${request.url}${length || ''}`)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  try {
+    await test((server.address() as AddressInfo).port)
+  } finally {
+    server.close()
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = http.createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -1,0 +1,282 @@
+/** `openSandbox` with a real Podman: containers, their files and their ends. Run by `npm run test:engines`. */
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chownSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { type EngineOptions, type EngineSandbox, openSandbox } from 'nacre/engine'
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+
+/** From scripts/test-engines.mjs. */
+const programs = process.env.NACRE_TEST_ENGINES ?? ''
+const bun = path.join(path.dirname(path.dirname(__dirname)), 'node_modules/.bin')
+/** Milliseconds until an idle container stops. */
+const GRACE = 1000
+/** The user of a Mac, who is not root. */
+const USER = 501
+
+let place: string
+let project: string
+const opened: EngineSandbox[] = []
+const { getuid, getgid } = process
+
+beforeAll(() => {
+  process.env.PATH = [programs, bun, process.env.PATH].join(path.delimiter)
+  Object.assign(process, { getuid: () => USER, getgid: () => USER })
+})
+
+beforeEach(() => {
+  place = realpathSync(mkdtempSync(path.join(os.tmpdir(), 'nacre-podman-')))
+  process.env.XDG_CACHE_HOME = path.join(place, 'cache')
+  project = path.join(place, 'Ein Projekt ä (1)')
+  mkdirSync(project)
+  writeFileSync(path.join(project, 'file'), 'text\n')
+  for (const name of [project, path.join(project, 'file')]) chownSync(name, USER, USER)
+})
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((sandbox) => sandbox.destroy()))
+  podman('rm', '--all', '--force', '--volumes', '--time', '0')
+  rmSync(place, { recursive: true, force: true })
+})
+
+afterAll(() => Object.assign(process, { getuid, getgid }))
+
+async function open(options: EngineOptions = {}): Promise<EngineSandbox> {
+  const sandbox = await openSandbox({
+    where: 'container',
+    engine: 'podman',
+    cwd: project,
+    grace: GRACE,
+    pull: 'never',
+    ...options,
+  })
+  opened.push(sandbox)
+  return sandbox
+}
+
+function podman(...args: string[]): string {
+  return execFileSync(path.join(programs, 'podman'), args, { encoding: 'utf8', stdio: 'pipe' }).trim()
+}
+
+function stateOf(name: string): string {
+  return podman('inspect', '--format', '{{.State.Status}}', name)
+}
+
+const shell = async (sandbox: EngineSandbox, command: string) =>
+  (await sandbox.exec(command, { check: true })).stdout.trim()
+
+describe('a container', () => {
+  it('has the project at the same path, and its files belong to this user outside', async () => {
+    const sandbox = await open()
+    expect(await shell(sandbox, 'pwd; cat file; id -u; id -g; echo $HOME; touch ~/x && echo home')).toBe(
+      `${project}\ntext\n${USER}\n${USER}\n/home/root\nhome`,
+    )
+    await sandbox.exec('mkdir "sub ü" && echo made >"sub ü/ö"')
+    await sandbox.files.write('sub ü/written', 'too')
+    for (const name of ['sub ü', 'sub ü/ö', 'sub ü/written']) {
+      const { uid, gid } = statSync(path.join(project, name))
+      expect([name, uid, gid]).toEqual([name, USER, USER])
+    }
+    expect(readFileSync(path.join(project, 'sub ü/ö'), 'utf8')).toBe('made\n')
+  })
+
+  it('gives commands none of its rights, and can isolate them', async () => {
+    const sandbox = await open({ isolation: 'workspace' })
+    const status = await shell(sandbox, 'grep -E "^(CapEff|NoNewPrivs)" /proc/self/status')
+    expect(status).toBe('CapEff:\t0000000000000000\nNoNewPrivs:\t1')
+    const { isolation } = await sandbox.capabilities()
+    expect(isolation).toMatchObject({ filesystem: 'namespace', network: 'namespace', processes: 'namespace' })
+    expect(await shell(sandbox, 'touch ~/x here && echo written')).toBe('written')
+    for (const command of ['touch /etc/x', 'kill -0 1', 'cat /proc/1/environ', 'mount -t tmpfs x /mnt'])
+      expect((await sandbox.exec(command)).exitCode, command).not.toBe(0)
+  })
+
+  it('has copy-on-write workspaces', async () => {
+    const sandbox = await open()
+    expect((await sandbox.capabilities()).workspace).toMatchObject({ copyOnWrite: true })
+  })
+
+  it('keeps own directories inside', async () => {
+    const first = await open({ own: ['node_modules', 'a/target'] })
+    await shell(first, 'touch node_modules/inside a/target/inside')
+    await first.stop()
+    const second = await open({ own: ['node_modules', 'a/target'] })
+    expect(await shell(second, 'ls node_modules a/target')).toBe('a/target:\ninside\n\nnode_modules:\ninside')
+    expect(readdirSync(path.join(project, 'node_modules'))).toEqual([])
+    expect(readdirSync(path.join(project, 'a/target'))).toEqual([])
+  })
+
+  it('works without a network, has no listener, and its ports can be forwarded', async () => {
+    const sandbox = await open({ network: 'none' })
+    expect(await shell(sandbox, 'tail -n +2 /proc/net/tcp /proc/net/tcp6 | grep -c : || :')).toBe('0')
+    const script =
+      'require("http").createServer((q, r) => r.end(q.url)).listen(3111, "127.0.0.1", () => console.log("up"))'
+    const server = await sandbox.startProcess(`node -e '${script}'`)
+    await server.waitForLog('up')
+    const { url } = await sandbox.forward(3111)
+    expect(url).toBe('http://127.0.0.1:3111')
+    expect(await (await fetch(`${url}/x`)).text()).toBe('/x')
+    expect(podman('port', sandbox.container?.name ?? '')).toBe('')
+  })
+
+  it('is one for five clients at once, each with its own sessions', async () => {
+    const sandboxes = await Promise.all(Array.from({ length: 5 }, () => open()))
+    expect(new Set(sandboxes.map(({ container }) => container?.name)).size).toBe(1)
+    expect(podman('ps', '--all', '--quiet').split('\n')).toHaveLength(1)
+    const values = sandboxes.map(async (sandbox, n) => {
+      await sandbox.exec(`v=${n}`)
+      return shell(sandbox, 'echo $v')
+    })
+    expect(await Promise.all(values)).toEqual(['0', '1', '2', '3', '4'])
+  })
+
+  it('stops after its grace, and starts again with its files', async () => {
+    const first = await open()
+    const name = first.container?.name ?? ''
+    await shell(first, 'echo kept >~/kept')
+    const { jobId } = await first.jobs.start({ command: 'sleep 2' })
+    await first.destroy()
+    expect(stateOf(name)).toBe('running')
+    await until(
+      () => stateOf(name) === 'exited' || undefined,
+      () => 'it runs',
+    )
+    const second = await open()
+    expect(await shell(second, 'cat ~/kept')).toBe('kept')
+    expect((await second.jobs.wait(jobId)).exitCode).toBe(0)
+  })
+
+  it('runs an image without Node.js', async () => {
+    const steps: string[] = []
+    const sandbox = await open({ image: 'localhost/debian:12', onProgress: (step) => steps.push(step) })
+    expect(await shell(sandbox, 'x=5; command -v node || echo $x')).toBe('5')
+    expect(steps).toContain('fetching Bun')
+  })
+
+  it('has the mounts, and those that are read-only', async () => {
+    const other = path.join(place, 'other: one')
+    mkdirSync(other)
+    writeFileSync(path.join(other, 'x'), 'there\n')
+    const sandbox = await open({ mounts: [{ source: other, readOnly: true }] })
+    expect(await shell(sandbox, `cat '${other}/x'`)).toBe('there')
+    expect((await sandbox.exec(`touch '${other}/y'`)).exitCode).not.toBe(0)
+  })
+})
+
+describe('the errors', () => {
+  it('name an image without bash and a missing one, and leave no container', async () => {
+    expect(await rejectionOf(open({ image: 'localhost/busybox:1' }))).toMatchObject({
+      code: 'IMAGE_WITHOUT_BASH',
+    })
+    expect(await rejectionOf(open({ image: 'localhost/none:1' }))).toMatchObject({
+      code: 'IMAGE_UNAVAILABLE',
+    })
+    const pulled = open({ image: 'registry.invalid/none:1', pull: 'missing' })
+    expect(await rejectionOf(pulled)).toMatchObject({ code: 'IMAGE_UNAVAILABLE' })
+    expect(await rejectionOf(open({ network: 'nosuch' }))).toMatchObject({ code: 'CONTAINER_FAILED' })
+    expect(podman('ps', '--all', '--quiet')).toBe('')
+  })
+
+  it('name a directory that the engine does not share', async () => {
+    // As an engine in a virtual machine does: it mounts a directory of that machine, which is empty.
+    const empty = path.join(place, 'empty')
+    const bin = path.join(place, 'bin')
+    for (const name of [empty, bin]) mkdirSync(name)
+    const script = `#!/bin/bash\nexec '${programs}/podman' "\${@/#'${project}:'/'${empty}:'}"\n`
+    writeFileSync(path.join(bin, 'podman'), script, { mode: 0o755 })
+    const before = process.env.PATH
+    process.env.PATH = `${bin}:${before}`
+    try {
+      expect(await rejectionOf(open())).toMatchObject({ code: 'MOUNT_MISSING' })
+    } finally {
+      process.env.PATH = before
+    }
+  })
+
+  it('name a lost container, and a new call starts it again', async () => {
+    const sandbox = await open()
+    const pending = rejectionOf(sandbox.exec('sleep 60'))
+    podman('rm', '--force', '--time', '0', sandbox.container?.name ?? '')
+    expect(await pending).toMatchObject({ code: 'SANDBOX_LOST' })
+    expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SANDBOX_LOST' })
+    expect(await shell(await open(), 'echo new')).toBe('new')
+  })
+})
+
+describe('nothing runs after', () => {
+  const PROGRAM = `
+    import { openSandbox } from 'nacre/engine'
+    Object.assign(process, { getuid: () => ${USER}, getgid: () => ${USER} })
+    const sandbox = await openSandbox(JSON.parse(process.argv[1]))
+    await sandbox.startProcess('setsid sleep 987 & sleep 986')
+    await sandbox.startProcess('trap "" HUP TERM; while :; do sleep 985; done', { pty: { cols: 80, rows: 24 } })
+    void sandbox.exec('(trap "" TERM HUP INT; sleep 984 & touch ready; sleep 983)').catch(() => {})
+    await sandbox.exec('until [ -e ready ]; do :; done', { sessionId: (await sandbox.createSession()).id })
+    console.log(sandbox.container.name)
+    setInterval(() => {}, 1000)
+  `
+
+  it.each([['the program'], ["the engine's program"], ['both']])('SIGKILL of %s', async (which) => {
+    const options = { where: 'container', engine: 'podman', cwd: project, grace: GRACE, pull: 'never' }
+    const args = ['--input-type=module', '-e', PROGRAM, JSON.stringify(options)]
+    const host = spawn('node', args, {
+      stdio: ['ignore', 'pipe', 'inherit'],
+      cwd: path.dirname(path.dirname(__dirname)),
+    })
+    const [data] = await once(host.stdout, 'data')
+    const name = String(data).trim()
+    const root = podman('inspect', '--format', '{{.State.Pid}}', name)
+    const namespace = namespaceOf(root)
+    const clients = readdirSync('/proc').filter((pid) => parentOf(pid) === host.pid)
+    expect(inside(root, namespace).length).toBeGreaterThan(5)
+    const killed = which === 'the program' ? [] : clients.map(Number)
+    if (which !== "the engine's program") killed.push(host.pid ?? 0)
+    for (const pid of killed) process.kill(pid, 'SIGKILL')
+    await until(
+      () => inside(root, namespace).length === 0 || undefined,
+      () => `left: ${inside(root, namespace)}`,
+    )
+    await until(
+      () => stateOf(name) === 'exited' || undefined,
+      () => 'it runs',
+    )
+    host.kill('SIGKILL')
+  })
+
+  function namespaceOf(pid: string): string {
+    try {
+      return readlinkSync(`/proc/${pid}/ns/pid`)
+    } catch {
+      return ''
+    }
+  }
+
+  /** The processes of a container, without its init, as seen from outside. */
+  function inside(root: string, namespace: string): string[] {
+    return readdirSync('/proc').filter(
+      (pid) => /^\d+$/.test(pid) && pid !== root && namespaceOf(pid) === namespace,
+    )
+  }
+
+  function parentOf(pid: string): number | undefined {
+    try {
+      return Number(/\) \S (\d+)/.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])
+    } catch {
+      return undefined
+    }
+  }
+})

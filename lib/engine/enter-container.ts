@@ -1,0 +1,204 @@
+/** Opens a container for a project, and starts a server in it. */
+import { fs, os, path } from '../base/builtin.js'
+import { OptionError, SandboxError } from '../base/errors.js'
+import type { EngineOptions, openSandboxOptions } from '../calls/engine.js'
+import type { SandboxErrorCode } from '../calls/index.js'
+import { encodeEnv } from '../schema/env.js'
+import type { CompleteValues } from '../schema/kind.js'
+import { awaitServer } from './connect.js'
+import { creation, nameOf } from './container.js'
+import { INSIDE, MOUNT_MISSING, NO_ADDON, NO_RUNTIME } from './enter.js'
+import { type Engine, findEngine } from './find.js'
+import { gitSettings } from './git.js'
+import { Program } from './program.js'
+import { fingerprint, isBelow, projectOf, realPath, refuseWide } from './project.js'
+import { fetchBun, prepareRuntime } from './runtime.js'
+import { removeContainer, startContainer } from './start.js'
+
+/** The variable with the options of the sandbox. Its value is on no command line, which all users can see. */
+const SETTINGS = 'NACRE_INSIDE'
+
+type Values = CompleteValues<typeof openSandboxOptions>
+
+/** Milliseconds in which the server must answer. */
+const ANSWER_MS = 30_000
+/** The container may stop, and the directory may change, just then. */
+const MOST_ATTEMPTS = 4
+
+export interface Entered {
+  engine: Engine
+  /** The name of the container. */
+  name: string
+  image: string
+  /** The server. */
+  program: Program
+}
+
+/** Resolves when the server answers. `isolation` is as the caller gave it. */
+export async function enterContainer(
+  values: Values,
+  isolation: EngineOptions['isolation'],
+): Promise<Entered> {
+  const { image, signal } = values
+  const onProgress = (step: string) => {
+    try {
+      values.onProgress?.(step)
+    } catch {
+      // It has no other way out, and the start goes on.
+    }
+  }
+  if (process.platform === 'win32')
+    throw new SandboxError(
+      'RUNTIME_UNSUPPORTED',
+      'a container cannot have the paths of Windows: run this program in WSL 2',
+    )
+  const cwd = realPath(path.resolve(values.cwd ?? '.'), 'cwd', 'CWD_NOT_FOUND')
+  const project = projectOf(cwd)
+  const mounts = (values.mounts ?? []).map(({ source, readOnly }, at) => {
+    const name = `mounts[${at}].source`
+    const real = realPath(path.resolve(cwd, source), name, 'MOUNT_MISSING')
+    refuseWide(real, name)
+    return { source: real, readOnly: readOnly === true }
+  })
+  const own = (values.own ?? []).map((directory, at) => makeOwn(cwd, project, directory, `own[${at}]`))
+  const [engine, git] = await Promise.all([findEngine(values.engine, signal), gitSettings(cwd, signal)])
+  const user = userOf(values.user, engine)
+  const { network, cpus, memory, grace } = values
+  const runtime = prepareRuntime(engine.arch)
+  const isUnrestricted = user.uid === 0 && isolation === undefined
+  const plan = { project, image, runtime, mounts, own, network, cpus, memory, grace, user, isUnrestricted }
+  const args = creation(engine, plan)
+  const name = nameOf(plan, args)
+  const settings = JSON.stringify({
+    cwd,
+    env: { ...git, ...(values.env && encodeEnv(values.env)) },
+    isolation,
+    ...(user.uid !== 0 && { user }),
+  })
+  let isNew = false
+  for (let attempt = 1; ; attempt++) {
+    const started = await startContainer({
+      engine,
+      name,
+      image,
+      args,
+      canPull: values.pull === 'missing',
+      onProgress,
+      signal,
+    })
+    isNew ||= started.isNew
+    const words = ['exec', '--interactive', '--user', '0:0', '--env', SETTINGS, name]
+    const script = ['bash', `${INSIDE}/enter`, cwd, fingerprint(cwd), String(user.uid), String(user.gid)]
+    const program = new Program({
+      argv: [engine.file, ...words, ...script, accountName(), ...own],
+      name: `${engine.name} exec ${name}`,
+      cwd: undefined,
+      env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, settings] },
+      onStderr: undefined,
+      logger: undefined,
+    })
+    try {
+      await awaitServer(program, ANSWER_MS, signal)
+      return { engine, name, image, program }
+    } catch (error) {
+      const { exitCode, lastWords } = program
+      if (attempt < MOST_ATTEMPTS) {
+        if (exitCode === NO_RUNTIME) {
+          onProgress('fetching Bun')
+          await fetchBun(runtime, engine.arch, lastLine(lastWords) === 'musl' ? 'musl' : 'gnu', signal)
+          continue
+        }
+        if (exitCode === MOUNT_MISSING || isGone(lastWords)) continue
+      }
+      if (isNew) await removeContainer(engine, name)
+      throw explain(error, program, { engine, name, image, cwd })
+    }
+  }
+}
+
+/**
+ * A directory that the container has for itself. Otherwise the engine would make it, as root. No link is followed: the files of
+ * a project may be those of others.
+ */
+function makeOwn(cwd: string, [top = cwd]: string[], given: string, name: string): string {
+  const wanted = path.resolve(cwd, given)
+  const refuse = (why: string) => new OptionError('INVALID_OPTION', `${name} must be ${why}, not ${wanted}`)
+  if (!isBelow(wanted, top) || isBelow(cwd, wanted)) throw refuse(`a directory below the project ${top}`)
+  let at = top
+  for (const part of path.relative(top, wanted).split(path.sep)) {
+    at = path.join(at, part)
+    const entry = fs.lstatSync(at, { throwIfNoEntry: false })
+    if (entry === undefined) fs.mkdirSync(at)
+    else if (!entry.isDirectory()) throw refuse(`a directory, and ${at} is none`)
+  }
+  return wanted
+}
+
+/** The ids of commands. In a rootless container of Docker, root is this user, and all others are not. */
+function userOf(wanted: 'me' | 'root', { name, isRootless }: Engine): { uid: number; gid: number } {
+  const isRoot = wanted === 'root' || (name === 'docker' && isRootless)
+  return isRoot ? { uid: 0, gid: 0 } : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
+}
+
+/** A name for this user in the container, where it may be unknown. */
+function accountName(): string {
+  try {
+    const name = os
+      .userInfo()
+      .username.toLowerCase()
+      .replace(/[^a-z0-9_-]/g, '')
+    return /^[a-z]/.test(name) ? name : 'user'
+  } catch {
+    return 'user'
+  }
+}
+
+/** The container has stopped, or was removed. */
+function isGone(printed: string): boolean {
+  return /no such container|is not running|state improper|container .* is stopped/i.test(printed)
+}
+
+function lastLine(text: string): string {
+  return text.split('\n').at(-1) ?? ''
+}
+
+function explain(
+  error: unknown,
+  { exitCode, lastWords, name: program }: Program,
+  { engine, image, cwd }: Omit<Entered, 'program'> & { cwd: string },
+): unknown {
+  const isStart = error instanceof SandboxError && error.code === 'CONNECTION_FAILED'
+  if (!isStart) return error
+  const because = (code: SandboxErrorCode, message: string) =>
+    new SandboxError(code, message, { cause: error })
+  switch (exitCode) {
+    case 126:
+    case 127:
+      return because(
+        'IMAGE_WITHOUT_BASH',
+        `the image ${image} has no bash: install bash in it, or choose an image that has it`,
+      )
+    case MOUNT_MISSING:
+      return because(
+        'MOUNT_MISSING',
+        `the container has other files in ${cwd} than this machine: let ${engine.name} share this directory with its ` +
+          'virtual machine, and use no engine on another machine',
+      )
+    case NO_ADDON:
+      return because(
+        'RUNTIME_UNSUPPORTED',
+        `the image ${image} has the C library ${lastLine(lastWords)}, for which nacre's native part is not installed: ` +
+          `install @nacre/linux-${engine.arch}-${lastLine(lastWords)} (npm install --force), or choose another image`,
+      )
+    case NO_RUNTIME:
+      return because(
+        'RUNTIME_UNSUPPORTED',
+        `Bun does not run in the image ${image}: choose one with Node.js, like node:22`,
+      )
+    default:
+      return because(
+        'CONTAINER_FAILED',
+        `the server in the container does not start: ${program}: ${error.message}`,
+      )
+  }
+}

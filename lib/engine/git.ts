@@ -1,0 +1,44 @@
+/** Settings of git in a container. */
+import { fs } from '../base/builtin.js'
+import { call } from './call.js'
+import { findProgram, searchPath } from './find.js'
+
+/** Milliseconds that git has to read a setting. */
+const READ_MS = 2000
+/** What this user's commits have. */
+const TAKEN = ['user.name', 'user.email', 'init.defaultBranch']
+/** macOS has a git that only offers to install developer tools, in a window, until one of these exists. */
+const STUB = '/usr/bin/git'
+const TOOLS = ['/Library/Developer/CommandLineTools/usr/bin/git', '/Applications/Xcode.app']
+
+/**
+ * As variables: the name for commits. Files may seem to be another user's. Both systems share one index, but see other inode
+ * numbers and times.
+ */
+export async function gitSettings(
+  cwd: string,
+  signal: AbortSignal | undefined,
+): Promise<Record<string, string>> {
+  const git = findProgram('git', searchPath())
+  const isUsable = git !== STUB || process.platform !== 'darwin' || TOOLS.some((file) => fs.existsSync(file))
+  const options = { env: { ...process.env, GIT_DIR: undefined }, timeout: READ_MS, signal }
+  const read = async (name: string): Promise<Array<[string, string]>> => {
+    if (git === undefined || !isUsable) return []
+    const { isOk, stdout } = await call(git, ['-C', cwd, 'config', '--get', name], options)
+    return isOk && stdout !== '' ? [[name, stdout]] : []
+  }
+  const taken = (await Promise.all(TAKEN.map(read))).flat()
+  const settings = [
+    ['safe.directory', '*'],
+    ['core.checkStat', 'minimal'],
+    ['core.trustctime', 'false'],
+    ...taken,
+  ]
+  return Object.fromEntries([
+    ['GIT_CONFIG_COUNT', String(settings.length)],
+    ...settings.flatMap(([key, value], at) => [
+      [`GIT_CONFIG_KEY_${at}`, key],
+      [`GIT_CONFIG_VALUE_${at}`, value],
+    ]),
+  ])
+}

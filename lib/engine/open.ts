@@ -1,0 +1,59 @@
+/** `openSandbox`: a sandbox on this machine, or in a container. */
+import { clientOf } from '../backends/http/client.js'
+import { Sandbox } from '../backends/native/sandbox.js'
+import { refuseAborted } from '../base/abort.js'
+import { net } from '../base/builtin.js'
+import { type EngineOptions, type EngineSandbox, openSandboxOptions } from '../calls/engine.js'
+import { readWithDefaults } from '../schema/read.js'
+import { ProgramBackend } from './backend.js'
+import { enterContainer } from './enter-container.js'
+import { Forwards } from './forward.js'
+import { Link } from './link.js'
+import { stopContainer } from './start.js'
+
+/** Milliseconds in which a server must begin to respond, as in `connectProgram`. */
+const REQUEST_MS = 30_000
+
+/** See lib/calls/engine.ts. */
+export async function openSandbox(options: EngineOptions = {}): Promise<EngineSandbox> {
+  const values = readWithDefaults(openSandboxOptions, options, 'openSandbox')
+  refuseAborted(values.signal, 'opening the sandbox')
+  const isHere = values.where === 'here' || (values.where === 'auto' && process.platform === 'linux')
+  // These are checked, and read again where they are applied.
+  const { env, isolation } = options
+  if (isHere) return new OwnSandbox({ cwd: values.cwd, env, isolation })
+  const { program, engine, name, image } = await enterContainer(values, isolation)
+  const link = new Link(program)
+  const backend = new ProgramBackend(program, link, { requestTimeout: REQUEST_MS, logger: undefined })
+  // Then the container has the ports of this machine.
+  const isHost = values.network === 'host' && process.platform === 'linux'
+  const forwards = new Forwards((port) => link.connect(port), isHost)
+  void link.lost.then(() => forwards.close())
+  return Object.assign(clientOf(backend), {
+    container: { engine: engine.name, name, image },
+    forward: (port: number, local?: number) => forwards.forward(port, local),
+    async stop() {
+      await backend.destroy()
+      await stopContainer(engine, name)
+    },
+  })
+}
+
+/** A sandbox on this machine, with forwards that end with it. */
+class OwnSandbox extends Sandbox implements EngineSandbox {
+  readonly container = null
+  readonly #forwards = new Forwards((port) => net().connect(port, '127.0.0.1'), true)
+
+  forward(port: number, local?: number): ReturnType<EngineSandbox['forward']> {
+    return this.#forwards.forward(port, local)
+  }
+
+  override async destroy(): Promise<void> {
+    this.#forwards.close()
+    await super.destroy()
+  }
+
+  async stop(): Promise<void> {
+    await this.destroy()
+  }
+}

@@ -1,0 +1,122 @@
+/** The project of a container: what it has of this machine's files. */
+import { fs, os, path } from '../base/builtin.js'
+import { SandboxError } from '../base/errors.js'
+
+const { lstatSync, openSync, closeSync, readSync, readdirSync, realpathSync } = fs
+
+/** Bytes of a file of git that are read. */
+const MOST_BYTES = 8192
+/** The number of names by which a directory is recognized inside. */
+const MOST_NAMES = 50
+
+/** The real path of an existing directory or file. */
+export function realPath(given: string, name: string, code: 'CWD_NOT_FOUND' | 'MOUNT_MISSING'): string {
+  try {
+    return realpathSync(given)
+  } catch (cause) {
+    const { code: reason } = cause as NodeJS.ErrnoException
+    throw new SandboxError(code, `${name} ${given} cannot be used (${reason}): give an existing path`, {
+      cause,
+    })
+  }
+}
+
+/**
+ * What a container needs for a directory: the top of its git repository, or else the directory, and for a linked worktree also
+ * the repository that has its commits. Throws PROJECT_TOO_WIDE.
+ */
+export function projectOf(cwd: string): string[] {
+  refuseWide(cwd, 'cwd')
+  for (let top = cwd; !isWide(top); top = path.dirname(top)) {
+    const repository = repositoryOf(top)
+    if (repository !== undefined) return isBelow(repository, top) ? [top] : [top, repository]
+  }
+  return [cwd]
+}
+
+/** Throws PROJECT_TOO_WIDE for a directory with everything of this user. */
+export function refuseWide(directory: string, name: string): void {
+  if (!isWide(directory)) return
+  throw new SandboxError(
+    'PROJECT_TOO_WIDE',
+    `${name} is ${directory}, which has the home directory of this user: give the directory of a project`,
+  )
+}
+
+function isWide(directory: string): boolean {
+  const home = realpathOr(os.homedir())
+  return directory === path.dirname(directory) || isBelow(home, directory)
+}
+
+function realpathOr(file: string): string {
+  try {
+    return realpathSync(file)
+  } catch {
+    return file
+  }
+}
+
+export function isBelow(file: string, directory: string): boolean {
+  return file === directory || file.startsWith(directory.replace(/\/*$/, '/'))
+}
+
+/**
+ * The directory with the commits of the work tree at `top`, undefined if that is none.
+ *
+ * A file `.git` names another directory. Anybody can write such a file, so it is believed only if that directory names the
+ * work tree in return. A submodule is a part of the work tree above it.
+ */
+function repositoryOf(top: string): string | undefined {
+  const git = path.join(top, '.git')
+  const entry = lstatSync(git, { throwIfNoEntry: false })
+  if (entry?.isDirectory()) return git
+  if (!entry?.isFile()) return undefined
+  const named = /^gitdir: (.+)\n?$/.exec(readStart(git))?.[1]
+  if (named === undefined) return undefined
+  try {
+    const own = realpathSync(path.resolve(top, named))
+    const repository = realpathSync(path.resolve(own, readStart(path.join(own, 'commondir')).trim()))
+    const isMutual = realpathSync(readStart(path.join(own, 'gitdir')).trim()) === git
+    if (isMutual && path.dirname(own) === path.join(repository, 'worktrees')) {
+      refuseWide(repository, 'the repository of cwd')
+      return repository
+    }
+  } catch (error) {
+    if (error instanceof SandboxError) throw error
+  }
+  return undefined
+}
+
+/** The beginning of a file, empty if it cannot be read. Only regular files are opened: a pipe would block. */
+function readStart(file: string): string {
+  if (!lstatSync(file, { throwIfNoEntry: false })?.isFile()) return ''
+  const descriptor = openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK)
+  try {
+    const bytes = Buffer.alloc(MOST_BYTES)
+    return bytes.toString('utf8', 0, readSync(descriptor, bytes, 0, MOST_BYTES, 0))
+  } finally {
+    closeSync(descriptor)
+  }
+}
+
+/**
+ * What `ls -A | sort | head -n 50 | cksum` prints in a directory. An engine on another machine, or one that does not share the
+ * directory, has an empty one in its place.
+ */
+export function fingerprint(directory: string): string {
+  const names = readdirSync(directory, { encoding: 'buffer' }).sort(Buffer.compare).slice(0, MOST_NAMES)
+  const text = Buffer.concat(names.flatMap((name) => [name, Buffer.from('\n')]))
+  return `${cksum(text)} ${text.length}`
+}
+
+/** The checksum of POSIX' cksum. */
+function cksum(bytes: Uint8Array): number {
+  let sum = 0
+  const feed = (byte: number) => {
+    sum ^= byte << 24
+    for (let bit = 0; bit < 8; bit++) sum = sum & 0x8000_0000 ? (sum << 1) ^ 0x04c1_1db7 : sum << 1
+  }
+  for (const byte of bytes) feed(byte)
+  for (let length = bytes.length; length > 0; length = Math.floor(length / 256)) feed(length & 255)
+  return ~sum >>> 0
+}

@@ -1,0 +1,42 @@
+/**
+ * The program in a container of `openSandbox`: serves a sandbox on standard input and output. It is bundled with nacre into
+ * one file, dist/engine/inside.js.
+ */
+import { type Isolation, type IsolationRules, type Logger, Sandbox } from 'nacre'
+import { serveStdio } from './stdio.js'
+
+/** What `openSandbox` sends. null removes a variable. */
+interface Settings {
+  cwd: string
+  env: Record<string, string | null>
+  isolation?: Isolation
+  user?: { uid: number; gid: number }
+}
+
+/** A volume: the layers of workspaces cannot lie on those of the container. */
+const STATE = '/var/lib/nacre/state'
+
+const print = (text: string) => console.error(text)
+const quiet = () => {}
+const logger: Logger = { debug: quiet, info: quiet, warn: print, error: print }
+
+const { NACRE_INSIDE: given = '{}', HOME = '/root' } = process.env
+const { cwd, env, isolation, user }: Settings = JSON.parse(given)
+const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
+const sandbox = new Sandbox({
+  cwd,
+  // What only this program needs.
+  env: { NACRE_INSIDE: undefined, NACRE_NATIVE_PATH: undefined, ...variables },
+  isolation: isolation && withHome(isolation),
+  user,
+  stateDir: STATE,
+  logger,
+})
+process.exit((await serveStdio(sandbox, logger, true)) ? 0 : 1)
+
+/** Lets programs write to the home directory: it is the container's, and has nothing of the machine. */
+function withHome(isolation: Isolation): IsolationRules {
+  const rules: IsolationRules = typeof isolation === 'string' ? { preset: isolation } : isolation
+  const write = rules.filesystem?.write ?? (rules.preset === 'read-only' ? [] : ['.'])
+  return { ...rules, filesystem: { ...rules.filesystem, write: [...write, HOME] } }
+}

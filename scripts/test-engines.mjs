@@ -1,0 +1,99 @@
+/**
+ * Runs the tests of `openSandbox` with real container engines: `npm run test:engines`, as root.
+ *
+ * Podman comes from Debian, and so do the images: no image registry is needed.
+ */
+import { execFileSync } from 'node:child_process'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { makeBase } from './image/base.mjs'
+import { openTools } from './image/tools.mjs'
+import { CACHE } from './packages/cache.mjs'
+import { main, Problem } from './packages/problem.mjs'
+
+const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+
+await main(() => {
+  const storage = mkdtempSync(path.join(os.tmpdir(), 'nacre-engines-'))
+  try {
+    const tools = openTools(storage)
+    const podman = (...args) =>
+      execFileSync(tools.podman[0], [...tools.podman.slice(1), ...args], { env: tools.env, stdio: 'pipe' })
+    podman('tag', makeBase(tools, path.join(root, 'Dockerfile')), 'docker.io/library/node:22')
+    podman('import', path.join(CACHE, 'image-base/bookworm.tar'), 'localhost/debian:12')
+    podman('import', withoutBash(storage), 'localhost/busybox:1')
+    test(tools, writeProgram(storage, tools))
+  } finally {
+    rmSync(storage, { recursive: true, force: true })
+  }
+})
+
+/** The root directory of an image that has a shell, but no bash. */
+function withoutBash(storage) {
+  const directory = path.join(storage, 'busybox')
+  mkdirSync(path.join(directory, 'bin'), { recursive: true })
+  copyFileSync(path.join(CACHE, 'image-tools/root/bin/busybox'), path.join(directory, 'bin/busybox'))
+  symlinkSync('busybox', path.join(directory, 'bin/sh'))
+  execFileSync('tar', ['-C', directory, '-cf', `${directory}.tar`, '.'])
+  return `${directory}.tar`
+}
+
+/** A program `podman` with the store of the tests. This machine may have no networks of containers and no control groups. */
+function writeProgram(storage, { podman, env }) {
+  const directory = path.join(storage, 'bin')
+  mkdirSync(directory)
+  const file = path.join(directory, 'podman')
+  const words = podman.map((word) => `'${word}'`).join(' ')
+  writeFileSync(
+    file,
+    `#!/bin/bash
+export HOME='${env.HOME}' PATH='${env.PATH}'
+verb=$1
+shift
+settings=()
+if [ "$verb" = run ]; then
+  settings=(--cgroups=disabled --ulimit=nofile=1024:20000 --ulimit=nproc=1024:1024)
+  [[ " $* " == *' --network '* ]] || settings+=(--network=host)
+fi
+exec ${words} "$verb" "\${settings[@]}" "$@"
+`,
+  )
+  chmodSync(file, 0o755)
+  return directory
+}
+
+/** In namespaces of their own: podman needs control groups of version 2 at the usual place, and a network without others' ports. */
+function test({ env }, programs) {
+  const unified = '/sys/fs/cgroup/unified'
+  const prepare = existsSync(unified) ? `mount --bind ${unified} /sys/fs/cgroup && ` : ''
+  const script = `${prepare}busybox ifconfig lo up && exec "$@"`
+  const vitest = [
+    process.execPath,
+    'node_modules/vitest/vitest.mjs',
+    'run',
+    '--project',
+    'engines',
+    ...process.argv.slice(2),
+  ]
+  const args = ['--mount', '--net', '--propagation', 'private', 'sh', '-c', script, 'sh', ...vitest]
+  try {
+    execFileSync('unshare', args, {
+      cwd: root,
+      env: { ...env, HOME: process.env.HOME, NACRE_TEST_ENGINES: programs },
+      stdio: ['ignore', 'inherit', 'inherit'],
+    })
+  } catch {
+    throw new Problem('The tests with container engines failed; the reason is above.')
+  }
+}
