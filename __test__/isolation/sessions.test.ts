@@ -1,5 +1,15 @@
 /** The rules hold for everything in a session, and for as long as it lives. */
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
@@ -291,6 +301,21 @@ describe('isolation', () => {
       }
     }),
   )
+
+  it('runs a shell whose path is a link that a private directory covers', () =>
+    withSandbox(async ({ directory }) => {
+      const link = path.join(mkdtempSync(path.join(os.tmpdir(), 'nacre-link-')), 'bash')
+      try {
+        symlinkSync('/bin/bash', link)
+        await using sandbox = new Sandbox({ cwd: directory, shell: link, isolation: 'workspace' })
+        expect((await sandbox.exec(`[ -e ${link} ] || echo covered`)).stdout).toBe('covered\n')
+        const job = await sandbox.jobs.start({ command: 'echo $BASH' })
+        await sandbox.jobs.wait(job)
+        expect((await sandbox.jobs.read(job)).raw).toBe(`${realpathSync('/bin/bash')}\n`)
+      } finally {
+        rmSync(path.dirname(link), { recursive: true })
+      }
+    }))
 
   it('reports what enforces it', () =>
     withSandbox(async ({ sandbox }) => {

@@ -372,6 +372,8 @@ impl Sandbox {
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
         let env = variables::changed(&self.env(user.as_ref()), new.env);
         let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
+        // A link to the shell may be where a private directory covers it, like /tmp.
+        let shell = if isolation.is_some() { surroundings::real(&shell) } else { shell };
         let is_decided = isolation.is_some() || self.inner.workspace.is_some();
         let isolate = is_decided.then(|| {
             let deciding = self.deciding(isolation, &cwd, &shell, &unique);

@@ -125,7 +125,7 @@ impl Deciding {
 }
 
 /// The path with the links of the part that exists.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => real(parent).join(name),
         _ => path.to_path_buf(),
@@ -194,6 +194,7 @@ impl Sandbox {
         let limits = wanted.unwrap_or(&config.limits).enforcement(group_parent.as_ref(), self.binds_user()?)?;
         let mut env = self.env(user.as_ref());
         let isolation = config.isolation.as_ref();
+        let shell = if isolation.is_some() { real(&shell) } else { shell };
         let confinement = isolation.map(|isolation| self.confine_job(isolation, cwd, &shell, &mut env)).transpose()?;
         Ok(Launch {
             confinement,
