@@ -837,6 +837,22 @@ export interface HistoryEntry {
   stdoutBytes: number
   stderrBytes: number
 }
+/** A command of a session that runs, or waits for the commands before it. */
+export interface RunningCommand {
+  /** Names the command among those of its sandbox. */
+  id: string
+  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
+  command: string
+  /** null while it waits. */
+  startedAt: Date | null
+  /** The pid of the shell that runs it; null while it waits. */
+  pid: number | null
+  /** Bytes of output so far, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** When the last output arrived; null if there was none. */
+  lastOutputAt: Date | null
+}
 /** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {
   readonly id: string
@@ -865,6 +881,13 @@ export interface Session {
    * Rejects with OptionError or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
+  /**
+   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
+   * command that still waits in its client is not among them.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  running(): Promise<RunningCommand[]>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */

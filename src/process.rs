@@ -2,7 +2,7 @@
 
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeEvent, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
-    NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats, NativeWaiting,
+    NativeLogPiece, NativeProcess, NativeProcessStart, NativeRunning, NativeStats, NativeWaiting,
 };
 use crate::variables::zip;
 use nacre_core::exec::{Command, Input, InputWriter, KillPolicy, OutputStream};
@@ -10,6 +10,7 @@ use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
 use nacre_core::process::{Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, Stats, Waiting};
 use nacre_core::process_log::{FoundLine, FoundLines, LineQuery, LogSlice};
+use nacre_core::session::RunningCommand;
 use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -228,6 +229,20 @@ pub fn waiting(waiting: Waiting) -> NativeWaiting {
         program: waiting.program,
         pid: waiting.pid.raw(),
         timed: waiting.is_timed,
+    }
+}
+
+/// Converts a command that runs or waits.
+pub fn running(command: RunningCommand) -> NativeRunning {
+    let run = command.run.as_ref();
+    NativeRunning {
+        id: command.id as u32,
+        command: command.command,
+        started_at: run.map(|run| since_epoch(run.started_at)),
+        pid: run.and_then(|run| run.pid).map(|pid| pid.raw()),
+        stdout_bytes: run.map(|run| run.output_bytes[0] as f64),
+        stderr_bytes: run.map(|run| run.output_bytes[1] as f64),
+        last_output_at: run.and_then(|run| run.last_output_at).map(since_epoch),
     }
 }
 

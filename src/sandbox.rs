@@ -243,6 +243,19 @@ impl NativeSandbox {
         self.sandbox.sessions()
     }
 
+    /// Looks up the running and queued commands of a session.
+    #[napi(catch_unwind)]
+    pub fn running(&self, id: u32, session_id: String) -> Result<()> {
+        let (asking, settle) = (self.sandbox.running(&session_id), Settle::new(id, &self.emitter));
+        Ok(runtime::spawn(async move {
+            let event = |commands: Vec<_>| NativeEvent {
+                running: Some(commands.into_iter().map(process::running).collect()),
+                ..NativeEvent::default()
+            };
+            settle.answer(asking.await.map(event));
+        })?)
+    }
+
     /// Ends everything.
     #[napi(catch_unwind)]
     pub fn destroy(&self, id: u32) -> Result<()> {

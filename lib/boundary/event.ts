@@ -1,5 +1,5 @@
 /** What the engine reports. */
-import type { NativeResult } from './exec.js'
+import type { NativeResult, NativeRunning } from './exec.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
 import type { NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting } from './process.js'
@@ -29,6 +29,7 @@ export interface NativeEvent {
   /** In `done`; which of the following are set depends on the call. */
   process?: NativeProcess
   killed?: boolean
+  running?: NativeRunning[]
   log?: NativeLog
   logLines?: NativeLogLines
   /** What a waitFor was for. */

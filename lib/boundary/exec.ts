@@ -58,3 +58,15 @@ export interface NativeResult {
   /** Absent when there are none. */
   denials?: string[]
 }
+
+/** A command that runs or waits. While it waits, the rest is absent. */
+export interface NativeRunning {
+  id: number
+  command: string
+  /** Milliseconds since the epoch. */
+  startedAt?: number
+  pid?: number
+  stdoutBytes?: number
+  stderrBytes?: number
+  lastOutputAt?: number
+}

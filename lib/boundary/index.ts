@@ -15,7 +15,7 @@ export interface NativeAddon {
 }
 
 export type { NativeEvent } from './event.js'
-export type { NativeExec, NativeExecExtras, NativeResult } from './exec.js'
+export type { NativeExec, NativeExecExtras, NativeResult, NativeRunning } from './exec.js'
 export type {
   NativeFile,
   NativeFileAction,

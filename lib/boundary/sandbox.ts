@@ -46,6 +46,8 @@ export interface NativeSandbox {
   createSession(id: number, session: NativeSession): void
   deleteSession(id: number, sessionId: string): void
   sessions(): string[]
+  /** Ends with `done` and `running`. */
+  running(id: number, sessionId: string): void
   /** Ends with `done` and `process`, once the process has a pid. */
   startProcess(id: number, process: NativeProcessStart): void
   /** All known processes, in the order of their starts. A process is known until it is cleaned up. */

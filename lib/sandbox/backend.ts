@@ -30,6 +30,7 @@ import type {
   ProcessStats,
   ProcessWaiting,
   Rollback,
+  RunningCommand,
   Sandbox,
   ServiceFailure,
   ServiceHealth,
@@ -83,6 +84,7 @@ export interface Backend {
   listSessions(): Promise<string[]>
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number): Promise<HistoryEntry[]>
+  running(sessionId: string): Promise<RunningCommand[]>
   files(sessionId: string): FilesBackend
   capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>

@@ -3,7 +3,13 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
-import type { EnvChanges, HistoryEntry, HistoryOptions, Session as PublicSession } from '../calls/index.js'
+import type {
+  EnvChanges,
+  HistoryEntry,
+  HistoryOptions,
+  Session as PublicSession,
+  RunningCommand,
+} from '../calls/index.js'
 import { historyOptions } from '../calls/session.js'
 import { readWithDefaults } from '../schema/read.js'
 import type { Backend } from './backend.js'
@@ -29,6 +35,10 @@ export class Session extends Runner implements PublicSession {
   async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
     const { limit } = readWithDefaults(historyOptions, options, 'session.history')
     return this.#backend.history(this.id, limit)
+  }
+
+  async running(): Promise<RunningCommand[]> {
+    return calledBy(this.running, this.#backend.running(this.id))
   }
 
   async delete(): Promise<void> {

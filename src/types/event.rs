@@ -1,6 +1,6 @@
 //! Events from the engine.
 
-use super::exec::NativeResult;
+use super::exec::{NativeResult, NativeRunning};
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting};
@@ -32,6 +32,8 @@ pub struct NativeEvent {
     pub process: Option<NativeProcess>,
     /// In `done`: whether there was a process to kill.
     pub killed: Option<bool>,
+    /// In `done`: the running and queued commands of a session.
+    pub running: Option<Vec<NativeRunning>>,
     /// In `done`: a part of a log.
     pub log: Option<NativeLog>,
     /// In `done`: what came first: `exit`, `input`, `log`, `idle` or `timeout`.

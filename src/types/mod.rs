@@ -9,7 +9,7 @@ mod sandbox;
 mod workspace;
 
 pub use event::NativeEvent;
-pub use exec::{NativeExecExtras, NativeResult};
+pub use exec::{NativeExecExtras, NativeResult, NativeRunning};
 pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{

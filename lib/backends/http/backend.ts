@@ -1,6 +1,6 @@
 /** A server as the backend of a sandbox. */
 import { isCode, SandboxError } from '../../base/errors.js'
-import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../calls/index.js'
+import type { Capabilities, HistoryEntry, Logger, LostSandbox, RunningCommand } from '../../calls/index.js'
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
@@ -184,6 +184,10 @@ export class HttpBackend implements Backend {
   async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
     const request = { params: { sessionId }, query: { limit } }
     return (await this.#connection.call(endpoints.history, request)).commands
+  }
+
+  async running(sessionId: string): Promise<RunningCommand[]> {
+    return (await this.#connection.call(endpoints.running, { params: { sessionId } })).commands
   }
 
   files(sessionId: string): FilesBackend {

@@ -2,7 +2,7 @@
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { NativeProcess } from '../../boundary/index.js'
-import type { Capabilities, HistoryEntry, Logger, Sandbox } from '../../calls/index.js'
+import type { Capabilities, HistoryEntry, Logger, RunningCommand, Sandbox } from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
 import type { ProcessFilter } from '../../requests/logs.js'
@@ -23,6 +23,7 @@ import { planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
+import { runningCommand } from './running.js'
 import { tracedExec } from './traced-exec.js'
 import { NativeWorkspace } from './workspace.js'
 
@@ -166,6 +167,11 @@ export class NativeBackend implements Backend {
     if (!this.#sessionIds().has(sessionId))
       throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
     return this.#engine.history.of(sessionId, limit)
+  }
+
+  async running(sessionId: string): Promise<RunningCommand[]> {
+    const { running = [] } = await this.#engine.call((native, id) => native.running(id, sessionId))
+    return running.map(runningCommand)
   }
 
   files(sessionId: string): FilesBackend {

@@ -14,7 +14,7 @@ use crate::error::{Code, Error};
 use crate::exec::ExecRequest;
 use crate::process::{DetachRequest, DetachedProcess, NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
-use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, Saved};
+use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
@@ -178,6 +178,22 @@ impl Sandbox {
     pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
         if let Some(Open { handle, .. }) = self.lock().open.get(session) {
             handle.interrupt(id, signal);
+        }
+    }
+
+    /// Returns the running and the queued commands of a session. The default session has none before its first use.
+    pub fn running(&self, session: &str) -> impl Future<Output = Result<Vec<RunningCommand>, Error>> + Send + use<> {
+        let handle = match self.lock().open.get(session) {
+            Some(open) => Ok(Some(open.handle.clone())),
+            None if session == DEFAULT_SESSION => Ok(None),
+            None => Err(Error::session_not_found(session)),
+        };
+        let asked = handle.map(|handle| handle.map(|handle| handle.running()));
+        async move {
+            match asked? {
+                Some(running) => running.await,
+                None => Ok(Vec::new()),
+            }
         }
     }
 

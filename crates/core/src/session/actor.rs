@@ -187,6 +187,7 @@ impl Session {
             Message::SetEnv { vars, reply } => self.submit(Call::SetEnv { vars, reply }, Work::SetEnv),
             Message::Start(request) => self.submit(Call::Start(request), Work::Start),
             Message::Files(reply) => self.access_files(reply),
+            Message::Running(reply) => drop(reply.send(Ok(self.running()))),
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
             Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
             Message::Interrupt { id, signal } => match self.calls.ticket_of(id) {

@@ -23,6 +23,7 @@ mod plain;
 mod recovery;
 mod remount;
 mod run;
+mod running;
 mod salvage;
 mod save;
 mod shell_link;
@@ -84,6 +85,7 @@ use timers::Timers;
 use tokio::sync::{mpsc, oneshot};
 
 pub use hold::{Busy, Frozen, Hold};
+pub use running::{Progress, RunningCommand};
 pub use save::Saved;
 
 /// The lock of the mailbox, which its model test replaces.
@@ -184,6 +186,7 @@ enum Message {
     },
     Start(Box<StartRequest>),
     Files(files::Reply),
+    Running(oneshot::Sender<Result<Vec<RunningCommand>, Error>>),
     SignalProcess {
         key: u64,
         signal: i32,
@@ -316,6 +319,11 @@ impl Handle {
     /// Returns access to the session's files, relative to its current directory.
     pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
         self.ask(Message::Files)
+    }
+
+    /// Returns the running command, and the queued ones in their order.
+    pub fn running(&self) -> impl Future<Output = Result<Vec<RunningCommand>, Error>> + Send + use<> {
+        self.ask(Message::Running)
     }
 
     /// Ends a background process with its whole tree. False if it had already ended.

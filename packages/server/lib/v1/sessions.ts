@@ -53,6 +53,12 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     },
   })
   define({
+    ...endpoints.running,
+    summary: 'Lists the running command of a session and those that wait, in their order.',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    handle: async ({ params }) => ({ commands: await backend.running(params.sessionId) }),
+  })
+  define({
     ...endpoints.deleteSession,
     summary: 'Deletes a session and kills everything in it.',
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],

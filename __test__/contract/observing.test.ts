@@ -1,0 +1,54 @@
+/** What runs in a sandbox is seen the same here and over HTTP. */
+import { describe, expect } from 'vitest'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+import { itHolds } from './helper.js'
+
+describe('session.running', () => {
+  itHolds('lists the running command and those that wait', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ id: 'one' })
+    expect(await session.running()).toEqual([])
+    const before = Date.now()
+    const first = session.execStream('echo out; echo err >&2; until [ -e go ]; do sleep 0.01; done')
+    const second = session.execStream(['echo', "it's", '$HOME'])
+    const printed = new Set()
+    const events = first[Symbol.asyncIterator]()
+    let pid: number | undefined
+    while (printed.size < 2) {
+      const { value } = await events.next()
+      if (value?.type === 'start') pid = value.pid
+      if (value?.type === 'stdout' || value?.type === 'stderr') printed.add(value.type)
+    }
+    const commands = await until(
+      async () => {
+        const all = await session.running()
+        return all.length === 2 ? all : undefined
+      },
+      () => 'the second command does not wait',
+    )
+    const { startedAt, lastOutputAt } = commands[0] ?? {}
+    expect(commands).toEqual([
+      {
+        ...{ id: expect.any(String), command: expect.stringMatching(/^echo out; .* done$/), pid },
+        ...{ startedAt: expect.any(Date), stdoutBytes: 4, stderrBytes: 4, lastOutputAt: expect.any(Date) },
+      },
+      {
+        ...{ id: expect.any(String), command: "echo 'it'\\''s' '$HOME'", startedAt: null, pid: null },
+        ...{ stdoutBytes: 0, stderrBytes: 0, lastOutputAt: null },
+      },
+    ])
+    expect(Number(startedAt)).toBeGreaterThanOrEqual(before)
+    expect(Number(lastOutputAt)).toBeGreaterThanOrEqual(Number(startedAt))
+    expect(commands[0]?.id).not.toBe(commands[1]?.id)
+    await sandbox.exec('touch go')
+    expect((await second.result).stdout).toBe("it's $HOME\n")
+    expect(await session.running()).toEqual([])
+    await session.delete()
+    expect(await rejectionOf(session.running())).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+  })
+
+  itHolds('lists nothing before the first use', async ({ sandbox }) => {
+    const session = await sandbox.getSession('default')
+    expect(await session?.running()).toEqual([])
+  })
+})
