@@ -1551,6 +1551,16 @@ export interface ProcessStats {
   ioRead: number
   ioWrite: number
 }
+/** The terminal of a process, as its programs have set it. */
+export interface ProcessTerminal {
+  /** Columns. */
+  cols: number
+  rows: number
+  /** Whether what is typed is shown. Programs that read a password turn this off. */
+  echo: boolean
+  /** Whether input is read by lines, with editing, and not by keys. */
+  canonical: boolean
+}
 /** A process as plain data. */
 export interface ProcessInfo {
   readonly id: string
@@ -1566,6 +1576,10 @@ export interface ProcessInfo {
   readonly endedAt: Date | null
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
+  /** When {@link Process.write} last wrote input; null if it never did. */
+  readonly lastInputAt: Date | null
+  /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
+  readonly terminal: ProcessTerminal | null
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null

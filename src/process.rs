@@ -2,7 +2,7 @@
 
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeEvent, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
-    NativeLogPiece, NativeProcess, NativeProcessStart, NativeRunning, NativeStats, NativeWaiting,
+    NativeLogPiece, NativeProcess, NativeProcessStart, NativeRunning, NativeStats, NativeTerminal, NativeWaiting,
 };
 use crate::variables::zip;
 use nacre_core::exec::{Command, Input, InputWriter, KillPolicy, OutputStream};
@@ -114,6 +114,13 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
         started_at: since_epoch(birth.at),
         ended_at: life.end.map(|(_, at)| since_epoch(at)),
         last_output_at: process.log.last_ms().map(|time| time as f64),
+        last_input_at: process.last_input_ms().map(|time| time as f64),
+        terminal: process.terminal().map(|(size, mode)| NativeTerminal {
+            cols: size.cols.into(),
+            rows: size.rows.into(),
+            echo: mode.echoes,
+            canonical: mode.reads_lines,
+        }),
         exit_code: exit.and_then(|exit| exit.code),
         signal: exit.and_then(|exit| exit.signal),
         reason: reason.map(Into::into),

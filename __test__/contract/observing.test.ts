@@ -52,3 +52,34 @@ describe('session.running', () => {
     expect(await session?.running()).toEqual([])
   })
 })
+
+describe('process.terminal', () => {
+  itHolds('is the size and the mode of the terminal while the process runs', async ({ sandbox }) => {
+    const options = { pty: { cols: 100, rows: 30 } }
+    const process = await sandbox.startProcess(
+      'stty -echo; read secret; stty raw; read -n 1; stty sane',
+      options,
+    )
+    const shows = (mode: object) =>
+      until(
+        async () => isMatch((await process.refresh()).terminal, mode) || undefined,
+        () => `the terminal is ${JSON.stringify(process.terminal)}`,
+      )
+    await shows({ cols: 100, rows: 30, echo: false, canonical: true })
+    expect([process.lastInputAt, process.toJSON().lastInputAt]).toEqual([null, null])
+    const before = Date.now()
+    await process.resize(90, 20)
+    await process.write('x\n')
+    await shows({ cols: 90, rows: 20, echo: false, canonical: false })
+    expect(Number(process.lastInputAt)).toBeGreaterThanOrEqual(before)
+    await process.write('y')
+    await process.wait()
+    expect([process.terminal, process.toJSON().terminal]).toEqual([null, null])
+    const plain = await sandbox.startProcess('sleep 600')
+    expect(plain.terminal).toBeNull()
+  })
+})
+
+function isMatch(terminal: object | null, mode: object): boolean {
+  return JSON.stringify(terminal) === JSON.stringify(mode)
+}

@@ -59,6 +59,8 @@ export interface NativeProcess extends NativeProcessRef {
   startedAt: number
   endedAt?: number
   lastOutputAt?: number
+  lastInputAt?: number
+  terminal?: { cols: number; rows: number; echo: boolean; canonical: boolean }
   exitCode?: number
   signal?: number
   reason?: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'

@@ -18,6 +18,7 @@ import type {
   ProcessLogs,
   ProcessState,
   ProcessStats,
+  ProcessTerminal,
   ProcessWaiting,
   Process as PublicProcess,
   Service as PublicService,
@@ -120,6 +121,14 @@ export class Process implements PublicProcess {
 
   get lastOutputAt(): Date | null {
     return this.#backend.info.lastOutputAt
+  }
+
+  get lastInputAt(): Date | null {
+    return this.#backend.info.lastInputAt
+  }
+
+  get terminal(): ProcessTerminal | null {
+    return this.#backend.info.terminal
   }
 
   get exitCode(): number | null {

@@ -14,7 +14,7 @@ pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, N
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{
     NativeConditions, NativeDetachedProcess, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines, NativeLogPiece,
-    NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats, NativeWaiting,
+    NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats, NativeTerminal, NativeWaiting,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
 pub use workspace::{

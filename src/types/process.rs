@@ -70,6 +70,19 @@ pub struct NativePty {
     pub rows: u32,
 }
 
+/// The size and the mode of a terminal.
+#[napi(object, object_from_js = false)]
+pub struct NativeTerminal {
+    /// Columns.
+    pub cols: u32,
+    /// Rows.
+    pub rows: u32,
+    /// Whether typed characters are shown.
+    pub echo: bool,
+    /// Whether it is read by lines.
+    pub canonical: bool,
+}
+
 /// Limits of a process.
 #[napi(object)]
 pub struct NativeLimits {
@@ -113,6 +126,10 @@ pub struct NativeProcess {
     pub ended_at: Option<f64>,
     /// Milliseconds since the epoch.
     pub last_output_at: Option<f64>,
+    /// Milliseconds since the epoch.
+    pub last_input_at: Option<f64>,
+    /// Its terminal, while it runs.
+    pub terminal: Option<NativeTerminal>,
     /// Exit code, if it exited.
     pub exit_code: Option<i32>,
     /// Signal, if a signal ended it.

@@ -28,7 +28,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use terminal::Terminal;
 use tokio::sync::watch;
 
@@ -127,6 +127,8 @@ pub struct Process {
     terminal: Mutex<Option<Terminal>>,
     /// The inode of the pipe that is its standard input.
     input: OnceLock<u64>,
+    /// When input was last written, in milliseconds since the epoch; 0 for never.
+    input_ms: AtomicU64,
 }
 
 #[derive(Default)]
@@ -153,6 +155,7 @@ impl Process {
             writer: new.writer.take(),
             terminal: Mutex::default(),
             input: OnceLock::new(),
+            input_ms: AtomicU64::default(),
         }
     }
 
@@ -173,6 +176,7 @@ impl Process {
             writer: new.writer,
             terminal: Mutex::default(),
             input: OnceLock::new(),
+            input_ms: AtomicU64::default(),
         }
     }
 
@@ -302,8 +306,15 @@ impl Process {
     /// Sends a chunk to standard input. A chunk that cannot be delivered is dropped.
     pub fn write(&self, chunk: Chunk) {
         if let Some(writer) = &self.writer {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+            self.input_ms.store(now, Ordering::Relaxed);
             writer.send(chunk);
         }
+    }
+
+    /// When input was last written, in milliseconds since the epoch.
+    pub fn last_input_ms(&self) -> Option<u64> {
+        Some(self.input_ms.load(Ordering::Relaxed)).filter(|time| *time > 0)
     }
 
     /// Attaches a terminal.
@@ -314,6 +325,11 @@ impl Process {
     /// Sets the size of the terminal. False if there is no terminal, or the process has ended.
     pub fn resize(&self, size: terminal::Size) -> bool {
         self.with_terminal(|terminal| terminal.resize(size)).is_some_and(|resized| resized.is_ok())
+    }
+
+    /// The size and the mode of the terminal. `None` if there is none, or the process has ended.
+    pub fn terminal(&self) -> Option<(terminal::Size, terminal::Mode)> {
+        self.with_terminal(|terminal| Some((terminal.size().ok()?, terminal.mode().ok()?)))?
     }
 
     /// `None` if there is no terminal, or the process has ended.

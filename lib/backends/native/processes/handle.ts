@@ -127,6 +127,8 @@ export function infoOf(native: NativeProcess): ProcessInfo {
     startedAt: new Date(native.startedAt),
     endedAt: dateOf(native.endedAt),
     lastOutputAt: dateOf(native.lastOutputAt),
+    lastInputAt: dateOf(native.lastInputAt),
+    terminal: native.terminal === undefined ? null : { ...native.terminal },
     ...{ exitCode, signal, reason },
   }
 }
