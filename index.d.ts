@@ -888,6 +888,13 @@ export interface Session {
    * Rejects with SESSION_NOT_FOUND.
    */
   running(): Promise<RunningCommand[]>
+  /**
+   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
+   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
+   *
+   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */
@@ -1512,10 +1519,26 @@ export interface ProcessExit {
   /** null if the process was lost and its state is 'crashed'. */
   reason: ExitReason | null
 }
+/** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
+export interface KillReason {
+  /** Why, in 1 to 1000 characters. `killedBy` then has it. */
+  reason?: string
+}
 /** Options of {@link Process.kill}. */
-export interface KillOptions {
+export interface KillOptions extends KillReason {
   /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
+}
+/** What has killed a command or a process. */
+export interface KilledBy {
+  /**
+   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
+   * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
+   * session or the sandbox.
+   */
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
+  /** What the caller gave as `reason`; null if nothing. */
+  reason: string | null
 }
 /** A program of a process that waits for input. */
 export interface ProcessWaiting {
@@ -1585,6 +1608,8 @@ export interface ProcessInfo {
   readonly signal: SignalName | null
   /** null while the process runs, and if it was lost and its state is 'crashed'. */
   readonly reason: ExitReason | null
+  /** What has killed it; null while it runs, and if nothing did. */
+  readonly killedBy: KilledBy | null
 }
 /**
  * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
@@ -1928,6 +1953,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   startedAt: Date
   timedOut: boolean
   cancelled: boolean
+  /** What has killed the command; null if nothing did. */
+  killedBy: KilledBy | null
   /**
    * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
    * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
@@ -2040,7 +2067,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * A kill is not an error: the stream ends with `complete`, and `result` has `signal` and `cancelled`. A queued command
    * never runs, and its `signal` and `exitCode` are null. Rejects with {@link OptionError}.
    */
-  kill(signal?: Signal): Promise<boolean>
+  kill(signal?: Signal, options?: KillReason): Promise<boolean>
   /**
    * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
    * `input: 'pipe'`.

@@ -1,11 +1,12 @@
 //! Conversions of background processes between the core's types and JavaScript's.
 
 use crate::types::{
-    NativeConditions, NativeDetachedProcess, NativeEvent, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
-    NativeLogPiece, NativeProcess, NativeProcessStart, NativeRunning, NativeStats, NativeTerminal, NativeWaiting,
+    NativeConditions, NativeDetachedProcess, NativeEvent, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
+    NativeLogLines, NativeLogPiece, NativeProcess, NativeProcessStart, NativeRunning, NativeStats, NativeTerminal,
+    NativeWaiting,
 };
 use crate::variables::zip;
-use nacre_core::exec::{Command, Input, InputWriter, KillPolicy, OutputStream};
+use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
 use nacre_core::process::{Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, Stats, Waiting};
@@ -75,6 +76,16 @@ pub fn size(cols: u32, rows: u32) -> Size {
     Size { cols: cols as u16, rows: rows as u16 }
 }
 
+/// Converts what kills for a caller.
+pub fn killed_by(killer: NativeKilledBy) -> KilledBy {
+    KilledBy { by: if killer.by == "abort" { By::Abort } else { By::Caller }, reason: killer.reason }
+}
+
+/// Converts what has killed.
+pub fn killer(killed_by: KilledBy) -> NativeKilledBy {
+    NativeKilledBy { by: killed_by.by.name().into(), reason: killed_by.reason }
+}
+
 /// The kill policy of a process.
 pub fn policy(signal: i32, force_kill_after_delay: u32) -> KillPolicy {
     KillPolicy { signal, grace: Duration::from_millis(u64::from(force_kill_after_delay)) }
@@ -124,6 +135,7 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
         exit_code: exit.and_then(|exit| exit.code),
         signal: exit.and_then(|exit| exit.signal),
         reason: reason.map(Into::into),
+        killed_by: life.killed_by.map(killer),
     })
 }
 

@@ -7,7 +7,8 @@ use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession, NativeWorkspaceConfig,
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession,
+    NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
@@ -151,11 +152,35 @@ impl NativeSandbox {
 
     /// Cancels a command.
     #[napi(catch_unwind)]
-    pub fn interrupt(&self, id: u32, signal: Option<i32>) {
+    pub fn interrupt(&self, id: u32, signal: Option<i32>, by: NativeKilledBy) {
         let session = self.calls.lock().get(&id).map(|call| call.session.clone());
         if let Some(session) = session {
-            self.sandbox.interrupt(&session, u64::from(id), signal);
+            self.sandbox.interrupt(&session, u64::from(id), signal, process::killed_by(by));
         }
+    }
+
+    /// Kills a command, whichever caller has made it.
+    #[napi(catch_unwind)]
+    pub fn kill_command(
+        &self,
+        id: u32,
+        session_id: String,
+        command: u32,
+        signal: Option<i32>,
+        by: NativeKilledBy,
+    ) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        let is_command = self.calls.lock().get(&command).is_some_and(|call| call.session == session_id);
+        let settle = Settle::new(id, &emitter);
+        let killing =
+            is_command.then(|| sandbox.kill_command(&session_id, u64::from(command), signal, process::killed_by(by)));
+        Ok(runtime::spawn(async move {
+            let killed = killing.is_some();
+            if let Some(killing) = killing {
+                killing.await;
+            }
+            settle.answer(Ok(NativeEvent { killed: Some(killed), ..NativeEvent::default() }));
+        })?)
     }
 
     /// Makes a running command a process. `ends_call`: its call ends now, with its result so far.

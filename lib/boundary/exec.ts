@@ -1,6 +1,6 @@
 /** A foreground command and its result. */
 import type { NativeCommand } from './command.js'
-import type { NativeDetachedProcess } from './process.js'
+import type { NativeDetachedProcess, NativeKilledBy } from './process.js'
 
 /** Shell text or, in `extras`, an argument list, and everything that applies to this one command. */
 export interface NativeExec {
@@ -49,6 +49,7 @@ export interface NativeResult {
   // Absent when false or 0.
   timedOut?: boolean
   cancelled?: boolean
+  killedBy?: NativeKilledBy
   outputLimited?: boolean
   droppedStdout?: number
   droppedStderr?: number

@@ -26,6 +26,7 @@ export type {
 export type { NativeJob, NativeJobStart, NativeJobStatus } from './job.js'
 export type {
   NativeDetachedProcess,
+  NativeKilledBy,
   NativeLimits,
   NativeLog,
   NativeLogLines,

@@ -64,6 +64,12 @@ export interface NativeProcess extends NativeProcessRef {
   exitCode?: number
   signal?: number
   reason?: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+  killedBy?: NativeKilledBy
+}
+
+export interface NativeKilledBy {
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
+  reason?: string | undefined
 }
 
 export interface NativeLog {

@@ -5,6 +5,7 @@ import type { NativeFileAction, NativeFileRead, NativeFileWrite } from './file.j
 import type { NativeJobStart } from './job.js'
 import type {
   NativeConditions,
+  NativeKilledBy,
   NativeLimits,
   NativeLineQuery,
   NativeProcess,
@@ -31,7 +32,9 @@ export interface NativeSandbox {
    * Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one event. A
    * second call only has an effect with SIGKILL, which cuts the grace time short.
    */
-  interrupt(id: number, signal: number | null): void
+  interrupt(id: number, signal: number | null, by: NativeKilledBy): void
+  /** The same for the exec of any caller: ends with `done` and `killed` once that has ended; false if there is none. */
+  killCommand(id: number, sessionId: string, execId: number, signal: number | null, by: NativeKilledBy): void
   /**
    * Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the exec ends
    * now, with its result so far; otherwise it goes on to its one event.
@@ -55,7 +58,13 @@ export interface NativeSandbox {
   /** One process; null if it is not known. */
   process(processId: string): NativeProcess | null
   /** Ends with `done` and `killed` once the process's whole tree has exited; false if it had ended before. */
-  killProcess(id: number, process: NativeProcessRef, signal: number, forceKillAfterDelay: number): void
+  killProcess(
+    id: number,
+    process: NativeProcessRef,
+    signal: number,
+    forceKillAfterDelay: number,
+    by: NativeKilledBy,
+  ): void
   /** Ends with `done` and `process` once it has ended. */
   waitProcess(id: number, process: NativeProcessRef): void
   /**

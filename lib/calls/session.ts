@@ -12,13 +12,14 @@ import {
   type Encoding,
   type EnvChanges,
   type ShellTag,
+  type Signal,
   type SignalName,
   signalName,
 } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Files } from './files.js'
 import { type Isolation, isolation } from './isolation.js'
-import type { Process, SessionProcessOptions } from './process.js'
+import type { KillReason, Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
 
 /** Options of {@link Sandbox.createSession}. */
@@ -149,6 +150,13 @@ export interface Session {
    * Rejects with SESSION_NOT_FOUND.
    */
   running(): Promise<RunningCommand[]>
+  /**
+   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
+   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
+   *
+   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */

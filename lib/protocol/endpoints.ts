@@ -111,6 +111,12 @@ export const running = endpoint(
   '/v1/sessions/{sessionId}/running',
   reply({ commands: list(runningCommand) }),
 )
+export const killCommand = endpoint(
+  'POST',
+  '/v1/sessions/{sessionId}/commands/{commandId}/kill',
+  reply({ killed: boolean }),
+  'waits',
+)
 export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')
 
 export const startProcess = endpoint('POST', '/v1/processes', namedProcess, 'waits')

@@ -6,6 +6,7 @@ import { isCode, OptionError } from '../base/errors.js'
 import type {
   Encoding,
   ExitReason,
+  KilledBy,
   KillOptions,
   LogEvent,
   LogLines,
@@ -141,6 +142,10 @@ export class Process implements PublicProcess {
 
   get reason(): ExitReason | null {
     return this.#backend.info.reason
+  }
+
+  get killedBy(): KilledBy | null {
+    return this.#backend.info.killedBy
   }
 
   async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {

@@ -7,10 +7,14 @@ import type {
   EnvChanges,
   HistoryEntry,
   HistoryOptions,
+  KillReason,
   Session as PublicSession,
   RunningCommand,
+  Signal,
 } from '../calls/index.js'
 import { historyOptions } from '../calls/session.js'
+import { readCommandKill } from '../requests/logs.js'
+import { readId } from '../schema/names.js'
 import { readWithDefaults } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
@@ -39,6 +43,12 @@ export class Session extends Runner implements PublicSession {
 
   async running(): Promise<RunningCommand[]> {
     return calledBy(this.running, this.#backend.running(this.id))
+  }
+
+  async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {
+    const commandId = readId(id)
+    const request = readCommandKill(signal, options, 'session.killCommand')
+    return calledBy(this.killCommand, this.#backend.killCommand(this.id, commandId, request))
   }
 
   async delete(): Promise<void> {

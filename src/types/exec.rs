@@ -1,6 +1,6 @@
 //! A foreground command and its result.
 
-use super::process::NativeDetachedProcess;
+use super::process::{NativeDetachedProcess, NativeKilledBy};
 use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
@@ -94,6 +94,8 @@ pub struct NativeResult {
     pub timed_out: Option<bool>,
     /// Whether the caller cancelled it.
     pub cancelled: Option<bool>,
+    /// What has killed it.
+    pub killed_by: Option<NativeKilledBy>,
     /// Whether it printed more than its limit.
     pub output_limited: Option<bool>,
     /// Bytes not kept.

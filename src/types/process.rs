@@ -136,6 +136,17 @@ pub struct NativeProcess {
     pub signal: Option<i32>,
     /// `exit`, `signal`, `timeout`, `oom` or `killed`.
     pub reason: Option<String>,
+    /// What has killed it.
+    pub killed_by: Option<NativeKilledBy>,
+}
+
+/// What kills a command or a process, and why.
+#[napi(object)]
+pub struct NativeKilledBy {
+    /// `timeout`, `abort`, `caller`, `oom`, `outputLimit` or `session`.
+    pub by: String,
+    /// In the caller's words.
+    pub reason: Option<String>,
 }
 
 /// A part of a log.

@@ -5,7 +5,7 @@ import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
-import type { ProcessFilter } from '../../requests/logs.js'
+import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
@@ -188,6 +188,11 @@ export class HttpBackend implements Backend {
 
   async running(sessionId: string): Promise<RunningCommand[]> {
     return (await this.#connection.call(endpoints.running, { params: { sessionId } })).commands
+  }
+
+  async killCommand(sessionId: string, commandId: string, body: CommandKill): Promise<boolean> {
+    return (await this.#connection.call(endpoints.killCommand, { params: { sessionId, commandId }, body }))
+      .killed
   }
 
   files(sessionId: string): FilesBackend {

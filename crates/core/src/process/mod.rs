@@ -19,7 +19,7 @@ pub use wait_for::{Conditions, First};
 pub use waiting::{How, Waiting};
 
 use crate::error::{Code, Error};
-use crate::exec::{Chunk, InputWriter, KillPolicy, Outcome};
+use crate::exec::{By, Chunk, InputWriter, KillPolicy, KilledBy, Outcome};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
@@ -54,6 +54,16 @@ pub enum Reason {
     Lost,
 }
 
+impl From<By> for Reason {
+    fn from(by: By) -> Self {
+        match by {
+            By::Timeout => Self::Timeout,
+            By::OutOfMemory => Self::OutOfMemory,
+            By::Abort | By::Caller | By::OutputLimit | By::Session => Self::Killed,
+        }
+    }
+}
+
 /// The end of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
@@ -83,6 +93,8 @@ pub struct Life {
     pub birth: Option<Birth>,
     /// The end and its time (wall clock).
     pub end: Option<(Exit, SystemTime)>,
+    /// What has killed it, if something did.
+    pub killed_by: Option<KilledBy>,
 }
 
 /// The session that a process belongs to.
@@ -134,7 +146,8 @@ pub struct Process {
 #[derive(Default)]
 struct Fate {
     key: Option<u64>,
-    doom: Option<(Reason, i32)>,
+    /// What ends it, and the first signal.
+    doom: Option<(KilledBy, i32)>,
 }
 
 impl Process {
@@ -203,9 +216,11 @@ impl Process {
     /// command; a 0 is then reported as the signal.
     pub fn ended(&self, status: Option<pump::Status>) {
         if status.is_some_and(|status| status.out_of_memory) {
-            self.doom(Reason::OutOfMemory, libc::SIGKILL);
+            self.doom(By::OutOfMemory.into(), libc::SIGKILL);
         }
-        let doom = self.fate().doom.filter(|(_, signal)| status.is_none_or(|status| status.can_follow(*signal)));
+        let doom = self.fate().doom.clone();
+        let doom = doom.filter(|(_, signal)| status.is_none_or(|status| status.can_follow(*signal)));
+        let (killed_by, doom) = doom.map(|(by, signal)| (by.clone(), (Reason::from(by.by), signal))).unzip();
         let alone = status.is_some_and(|status| status.asked == Asked::Alone);
         let status = status.map(|status| (status.code, status.signal));
         let exit = match (status, doom) {
@@ -222,7 +237,10 @@ impl Process {
         };
         self.close_input();
         drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+        self.life.send_modify(|life| {
+            life.killed_by = killed_by;
+            life.end = Some((exit, SystemTime::now()));
+        });
     }
 
     /// Whether it is a command in the foreground of its session, and no process yet.
@@ -254,7 +272,10 @@ impl Process {
                 Exit { code: *code, signal: *signal, reason }
             }
         };
-        self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+        self.life.send_modify(|life| {
+            life.killed_by = outcome.and_then(|outcome| outcome.killed_by.clone());
+            life.end = Some((exit, SystemTime::now()));
+        });
         self.log.end();
     }
 
@@ -265,10 +286,10 @@ impl Process {
         let _ = life.wait_for(|life| life.end.is_some()).await;
     }
 
-    /// Records why the process is being ended. The first reason counts.
-    pub fn doom(&self, reason: Reason, signal: i32) {
+    /// Records what ends the process. The first counts.
+    pub fn doom(&self, by: KilledBy, signal: i32) {
         if self.life.borrow().end.is_none() {
-            self.fate().doom.get_or_insert((reason, signal));
+            self.fate().doom.get_or_insert((by, signal));
         }
     }
 
@@ -279,12 +300,12 @@ impl Process {
 
     /// The first signal with which it is being ended.
     pub fn doomed_by(&self) -> Option<i32> {
-        self.fate().doom.map(|(_, signal)| signal)
+        self.fate().doom.as_ref().map(|(_, signal)| *signal)
     }
 
     /// Ends the process with its whole tree. Resolves when nothing is left: false if it had already ended.
-    pub async fn kill(&self, reason: Reason, policy: KillPolicy) -> bool {
-        self.doom(reason, policy.signal);
+    pub async fn kill(&self, by: KilledBy, policy: KillPolicy) -> bool {
+        self.doom(by, policy.signal);
         let key = self.fate().key;
         match key {
             Some(key) => self.session.kill_process(key, policy).await,
@@ -359,7 +380,7 @@ impl Process {
 pub fn end_after(process: std::sync::Arc<Process>, timeout: Duration, policy: KillPolicy) {
     tokio::spawn(async move {
         if tokio::time::timeout(timeout, process.wait()).await.is_err() {
-            process.kill(Reason::Timeout, policy).await;
+            process.kill(By::Timeout.into(), policy).await;
         }
     });
 }

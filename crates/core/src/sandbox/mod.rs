@@ -11,7 +11,7 @@ mod workspace;
 
 use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
-use crate::exec::ExecRequest;
+use crate::exec::{ExecRequest, KilledBy};
 use crate::process::{DetachRequest, DetachedProcess, NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
@@ -175,9 +175,25 @@ impl Sandbox {
     }
 
     /// Interrupts a command; see [`Handle::interrupt`].
-    pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
+    pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>, by: KilledBy) {
         if let Some(Open { handle, .. }) = self.lock().open.get(session) {
-            handle.interrupt(id, signal);
+            handle.interrupt(id, signal, by);
+        }
+    }
+
+    /// Interrupts a command, and resolves when it has ended.
+    pub fn kill_command(
+        &self,
+        session: &str,
+        id: u64,
+        signal: Option<i32>,
+        by: KilledBy,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let ended = self.lock().open.get(session).map(|open| open.handle.kill_command(id, signal, by));
+        async move {
+            if let Some(ended) = ended {
+                ended.await;
+            }
         }
     }
 

@@ -190,9 +190,12 @@ impl Session {
             Message::Running(reply) => drop(reply.send(Ok(self.running()))),
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
             Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
-            Message::Interrupt { id, signal } => match self.calls.ticket_of(id) {
-                Some(ticket) => self.events.push_back(Event::Cancel(ticket, signal)),
-                None => self.interrupt_detached(id, signal),
+            Message::Interrupt { id, signal, by, ended } => match self.calls.ticket_of(id) {
+                Some(ticket) => {
+                    self.calls.cancelled_by(id, by, ended);
+                    self.events.push_back(Event::Cancel(ticket, signal));
+                }
+                None => self.interrupt_detached(id, signal, by),
             },
             Message::Detach(request) => self.detach(*request),
             Message::Hold(hold) => self.queue_hold(hold, None),

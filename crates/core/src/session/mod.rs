@@ -38,7 +38,7 @@ mod timers;
 
 use crate::capabilities::Engine;
 use crate::error::Error;
-use crate::exec::{ExecRequest, KillPolicy};
+use crate::exec::{ExecRequest, KillPolicy, KilledBy};
 use crate::files::Access;
 use crate::log::Log;
 use crate::process::{DetachRequest, Owner, StartRequest};
@@ -178,6 +178,9 @@ enum Message {
     Interrupt {
         id: u64,
         signal: Option<i32>,
+        by: KilledBy,
+        /// Dropped when the command has ended.
+        ended: Option<oneshot::Sender<()>>,
     },
     Detach(Box<DetachRequest>),
     SetEnv {
@@ -293,8 +296,15 @@ impl Handle {
     }
 
     /// Interrupts a command: if queued, it never runs; if running, it is killed. No effect after its end.
-    pub fn interrupt(&self, id: u64, signal: Option<i32>) {
-        let _ = self.send(Message::Interrupt { id, signal });
+    pub fn interrupt(&self, id: u64, signal: Option<i32>, by: KilledBy) {
+        let _ = self.send(Message::Interrupt { id, signal, by, ended: None });
+    }
+
+    /// Does the same, and resolves when the command has ended, or has been a background process.
+    pub fn kill_command(&self, id: u64, signal: Option<i32>, by: KilledBy) -> impl Future<Output = ()> + Send + use<> {
+        let (sender, ended) = oneshot::channel();
+        let _ = self.send(Message::Interrupt { id, signal, by, ended: Some(sender) });
+        async move { drop(ended.await) }
     }
 
     /// Makes a running command, with its shell, a background process. The request's starter receives the outcome.

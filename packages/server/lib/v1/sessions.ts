@@ -7,6 +7,9 @@ import {
   DEFAULT_SESSION,
   endpoints,
   historyOptions,
+  killReason,
+  killSignal,
+  readCommandKill,
   sessionOptions,
   setEnv,
   setEnvVarsOptions,
@@ -57,6 +60,16 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     summary: 'Lists the running command of a session and those that wait, in their order.',
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
     handle: async ({ params }) => ({ commands: await backend.running(params.sessionId) }),
+  })
+  define({
+    ...endpoints.killCommand,
+    summary: 'Kills a running command, or removes a waiting one, by its id among those that run.',
+    body: shape({ signal: killSignal, ...described(killReason) }),
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    async handle({ params: { sessionId, commandId }, body: { signal, ...options } }) {
+      const request = readCommandKill(signal, options, 'session.killCommand')
+      return { killed: await backend.killCommand(sessionId, commandId, request) }
+    },
   })
   define({
     ...endpoints.deleteSession,
