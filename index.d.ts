@@ -845,6 +845,22 @@ export interface HistoryEntry {
   stdoutBytes: number
   stderrBytes: number
 }
+/** A command of a session that runs, or waits for the commands before it. */
+export interface RunningCommand {
+  /** Names the command among those of its sandbox. */
+  id: string
+  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
+  command: string
+  /** null while it waits. */
+  startedAt: Date | null
+  /** The pid of the shell that runs it; null while it waits. */
+  pid: number | null
+  /** Bytes of output so far, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** When the last output arrived; null if there was none. */
+  lastOutputAt: Date | null
+}
 /** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {
   readonly id: string
@@ -873,6 +889,20 @@ export interface Session {
    * Rejects with OptionError or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
+  /**
+   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
+   * command that still waits in its client is not among them.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  running(): Promise<RunningCommand[]>
+  /**
+   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
+   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
+   *
+   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */
@@ -1497,10 +1527,26 @@ export interface ProcessExit {
   /** null if the process was lost and its state is 'crashed'. */
   reason: ExitReason | null
 }
+/** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
+export interface KillReason {
+  /** Why, in 1 to 1000 characters. `killedBy` then has it. */
+  reason?: string
+}
 /** Options of {@link Process.kill}. */
-export interface KillOptions {
+export interface KillOptions extends KillReason {
   /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
+}
+/** What has killed a command or a process. */
+export interface KilledBy {
+  /**
+   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
+   * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
+   * session or the sandbox.
+   */
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
+  /** What the caller gave as `reason`; null if nothing. */
+  reason: string | null
 }
 /** A program of a process that waits for input. */
 export interface ProcessWaiting {
@@ -1536,6 +1582,16 @@ export interface ProcessStats {
   ioRead: number
   ioWrite: number
 }
+/** The terminal of a process, as its programs have set it. */
+export interface ProcessTerminal {
+  /** Columns. */
+  cols: number
+  rows: number
+  /** Whether what is typed is shown. Programs that read a password turn this off. */
+  echo: boolean
+  /** Whether input is read by lines, with editing, and not by keys. */
+  canonical: boolean
+}
 /** A process as plain data. */
 export interface ProcessInfo {
   readonly id: string
@@ -1551,11 +1607,17 @@ export interface ProcessInfo {
   readonly endedAt: Date | null
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
+  /** When {@link Process.write} last wrote input; null if it never did. */
+  readonly lastInputAt: Date | null
+  /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
+  readonly terminal: ProcessTerminal | null
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
   /** null while the process runs, and if it was lost and its state is 'crashed'. */
   readonly reason: ExitReason | null
+  /** What has killed it; null while it runs, and if nothing did. */
+  readonly killedBy: KilledBy | null
 }
 /**
  * A background process. It runs until it ends or is killed, or until its session or sandbox ends.
@@ -1899,6 +1961,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   startedAt: Date
   timedOut: boolean
   cancelled: boolean
+  /** What has killed the command; null if nothing did. */
+  killedBy: KilledBy | null
   /**
    * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
    * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
@@ -2012,7 +2076,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * never runs, and its `signal` and `exitCode` are null. A command that has become a process, by `detach` or `detachAfter`,
    * is killed too. Rejects with {@link OptionError}.
    */
-  kill(signal?: Signal): Promise<boolean>
+  kill(signal?: Signal, options?: KillReason): Promise<boolean>
   /**
    * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
    * `input: 'pipe'`.

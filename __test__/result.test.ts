@@ -54,6 +54,7 @@ describe('the result', () => {
       startedAt: new Date('2026-01-02T03:04:05.006Z'),
       timedOut: false,
       cancelled: false,
+      killedBy: null,
       truncated: null,
       truncatedAt: null,
       sessionRestarted: false,

@@ -18,7 +18,7 @@ export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from 
 export { filesystemOptions, isolationOptions, mountOptions, networkOptions } from './calls/isolation.js'
 export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
 export { logEvent, logLinesOptions } from './calls/logs.js'
-export { killOptions, processOptions, terminal, terminalOptions } from './calls/process.js'
+export { killOptions, killReason, processOptions, terminal, terminalOptions } from './calls/process.js'
 export { limitOptions, setEnvVarsOptions } from './calls/sandbox.js'
 export { serviceOptions } from './calls/service.js'
 export { historyOptions, sessionOptions } from './calls/session.js'
@@ -52,7 +52,14 @@ export {
   planFileWrite,
 } from './requests/files.js'
 export { planJobCancel, planJobFollow, planJobRead, planJobStart, readCursor } from './requests/jobs.js'
-export { planFilter, planLogLines, planLogStream, planLogs, readKill } from './requests/logs.js'
+export {
+  planFilter,
+  planLogLines,
+  planLogStream,
+  planLogs,
+  readCommandKill,
+  readKill,
+} from './requests/logs.js'
 export { readProcess } from './requests/process.js'
 export { healthCheck, readService } from './requests/service.js'
 export { linePattern, planWait, planWaitFor, planWaitForLog, planWaitForPort } from './requests/waits.js'
@@ -91,5 +98,5 @@ export {
   wordOf,
   yes,
 } from './schema/reply.js'
-export { killSignal } from './schema/signals.js'
+export { killer, killSignal } from './schema/signals.js'
 export { switchable } from './schema/values.js'

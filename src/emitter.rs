@@ -1,5 +1,6 @@
 //! Events for JavaScript: one threadsafe function per sandbox.
 
+use crate::process;
 use crate::types::{NativeEvent, NativeResult};
 use nacre_core::error::Error;
 use nacre_core::exec::Outcome;
@@ -126,6 +127,7 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         started_at: since_epoch.as_secs_f64() * 1000.0,
         timed_out: outcome.timed_out.then_some(true),
         cancelled: outcome.cancelled.then_some(true),
+        killed_by: outcome.killed_by.map(process::killer),
         output_limited: outcome.output_limited.then_some(true),
         dropped_stdout: (outcome.dropped.0 > 0).then_some(outcome.dropped.0 as f64),
         dropped_stderr: (outcome.dropped.1 > 0).then_some(outcome.dropped.1 as f64),

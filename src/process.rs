@@ -1,15 +1,17 @@
 //! Conversions of background processes between the core's types and JavaScript's.
 
 use crate::types::{
-    NativeConditions, NativeDetachedProcess, NativeEvent, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
-    NativeLogPiece, NativeProcess, NativeProcessStart, NativeStats, NativeWaiting,
+    NativeConditions, NativeDetachedProcess, NativeEvent, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
+    NativeLogLines, NativeLogPiece, NativeProcess, NativeProcessStart, NativeRunning, NativeStats, NativeTerminal,
+    NativeWaiting,
 };
 use crate::variables::zip;
-use nacre_core::exec::{Command, Input, InputWriter, KillPolicy, OutputStream};
+use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
 use nacre_core::process::{Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, Stats, Waiting};
 use nacre_core::process_log::{FoundLine, FoundLines, LineQuery, LogSlice};
+use nacre_core::session::RunningCommand;
 use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -74,6 +76,16 @@ pub fn size(cols: u32, rows: u32) -> Size {
     Size { cols: cols as u16, rows: rows as u16 }
 }
 
+/// Converts what kills for a caller.
+pub fn killed_by(killer: NativeKilledBy) -> KilledBy {
+    KilledBy { by: if killer.by == "abort" { By::Abort } else { By::Caller }, reason: killer.reason }
+}
+
+/// Converts what has killed.
+pub fn killer(killed_by: KilledBy) -> NativeKilledBy {
+    NativeKilledBy { by: killed_by.by.name().into(), reason: killed_by.reason }
+}
+
 /// The kill policy of a process.
 pub fn policy(signal: i32, force_kill_after_delay: u32) -> KillPolicy {
     KillPolicy { signal, grace: Duration::from_millis(u64::from(force_kill_after_delay)) }
@@ -113,9 +125,17 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
         started_at: since_epoch(birth.at),
         ended_at: life.end.map(|(_, at)| since_epoch(at)),
         last_output_at: process.log.last_ms().map(|time| time as f64),
+        last_input_at: process.last_input_ms().map(|time| time as f64),
+        terminal: process.terminal().map(|(size, mode)| NativeTerminal {
+            cols: size.cols.into(),
+            rows: size.rows.into(),
+            echo: mode.echoes,
+            canonical: mode.reads_lines,
+        }),
         exit_code: exit.and_then(|exit| exit.code),
         signal: exit.and_then(|exit| exit.signal),
         reason: reason.map(Into::into),
+        killed_by: life.killed_by.map(killer),
     })
 }
 
@@ -228,6 +248,20 @@ pub fn waiting(waiting: Waiting) -> NativeWaiting {
         program: waiting.program,
         pid: waiting.pid.raw(),
         timed: waiting.is_timed,
+    }
+}
+
+/// Converts a command that runs or waits.
+pub fn running(command: RunningCommand) -> NativeRunning {
+    let run = command.run.as_ref();
+    NativeRunning {
+        id: command.id as u32,
+        command: command.command,
+        started_at: run.map(|run| since_epoch(run.started_at)),
+        pid: run.and_then(|run| run.pid).map(|pid| pid.raw()),
+        stdout_bytes: run.map(|run| run.output_bytes[0] as f64),
+        stderr_bytes: run.map(|run| run.output_bytes[1] as f64),
+        last_output_at: run.and_then(|run| run.last_output_at).map(since_epoch),
     }
 }
 

@@ -4,11 +4,11 @@ use crate::emitter::Settle;
 use crate::process;
 use crate::sandbox::{NativeSandbox, chunk};
 use crate::types::{
-    NativeConditions, NativeEvent, NativeLineQuery, NativeProcess, NativeProcessRef, NativeProcessStart,
+    NativeConditions, NativeEvent, NativeKilledBy, NativeLineQuery, NativeProcess, NativeProcessRef, NativeProcessStart,
 };
 use nacre_core::error::{Code, Error};
 use nacre_core::process::ports::Listening;
-use nacre_core::process::{Process, Reason, Stats, ports};
+use nacre_core::process::{Process, Stats, ports};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
@@ -50,10 +50,11 @@ impl NativeSandbox {
         process: NativeProcessRef,
         signal: i32,
         force_kill_after_delay: u32,
+        by: NativeKilledBy,
     ) -> Result<()> {
-        let policy = process::policy(signal, force_kill_after_delay);
+        let (policy, by) = (process::policy(signal, force_kill_after_delay), process::killed_by(by));
         self.with(id, &process, move |found| async move {
-            let killed = found.kill(Reason::Killed, policy).await;
+            let killed = found.kill(by, policy).await;
             if killed {
                 // The end is published a moment after the tree has ended.
                 found.wait().await;

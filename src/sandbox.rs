@@ -7,7 +7,8 @@ use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeSession, NativeWorkspaceConfig,
+    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession,
+    NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
@@ -152,11 +153,36 @@ impl NativeSandbox {
     /// Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one
     /// event. A second call only has an effect with SIGKILL, which cuts the grace time short.
     #[napi(catch_unwind)]
-    pub fn interrupt(&self, id: u32, signal: Option<i32>) {
+    pub fn interrupt(&self, id: u32, signal: Option<i32>, by: NativeKilledBy) {
         let session = self.calls.lock().get(&id).map(|call| call.session.clone());
         if let Some(session) = session {
-            self.sandbox.interrupt(&session, u64::from(id), signal);
+            self.sandbox.interrupt(&session, u64::from(id), signal, process::killed_by(by));
         }
+    }
+
+    /// Kills a command, whichever caller has made it. Ends with `done` and `killed` once that has ended; false if there
+    /// is none.
+    #[napi(catch_unwind)]
+    pub fn kill_command(
+        &self,
+        id: u32,
+        session_id: String,
+        command: u32,
+        signal: Option<i32>,
+        by: NativeKilledBy,
+    ) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        let is_command = self.calls.lock().get(&command).is_some_and(|call| call.session == session_id);
+        let settle = Settle::new(id, &emitter);
+        let killing =
+            is_command.then(|| sandbox.kill_command(&session_id, u64::from(command), signal, process::killed_by(by)));
+        Ok(runtime::spawn(async move {
+            let killed = killing.is_some();
+            if let Some(killing) = killing {
+                killing.await;
+            }
+            settle.answer(Ok(NativeEvent { killed: Some(killed), ..NativeEvent::default() }));
+        })?)
     }
 
     /// Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the
@@ -244,6 +270,19 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn sessions(&self) -> Vec<String> {
         self.sandbox.sessions()
+    }
+
+    /// Looks up the running and queued commands of a session. Ends with `done` and `running`.
+    #[napi(catch_unwind)]
+    pub fn running(&self, id: u32, session_id: String) -> Result<()> {
+        let (asking, settle) = (self.sandbox.running(&session_id), Settle::new(id, &self.emitter));
+        Ok(runtime::spawn(async move {
+            let event = |commands: Vec<_>| NativeEvent {
+                running: Some(commands.into_iter().map(process::running).collect()),
+                ..NativeEvent::default()
+            };
+            settle.answer(asking.await.map(event));
+        })?)
     }
 
     /// Ends everything.

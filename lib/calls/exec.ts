@@ -17,6 +17,7 @@ import {
   output,
   reply,
   text,
+  unlessNull,
 } from '../schema/reply.js'
 import { abortSignal, killSignal } from '../schema/signals.js'
 import { callback, encoding, flag, ownFlag } from '../schema/values.js'
@@ -32,7 +33,7 @@ import {
 import type { AbortError, OptionError, SandboxError } from './errors.js'
 import { type Denial, denial } from './isolation.js'
 import type { LogLines, LogLinesOptions, LogOptions, ProcessLogs } from './logs.js'
-import type { Process, ProcessWaiting } from './process.js'
+import { type KilledBy, type KillReason, killedBy, type Process, type ProcessWaiting } from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
 import type { WaitEnd, WaitForOptions, WaitOptions } from './waits.js'
@@ -213,6 +214,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
   startedAt: Date
   timedOut: boolean
   cancelled: boolean
+  /** What has killed the command; null if nothing did. */
+  killedBy: KilledBy | null
   /**
    * Number of bytes missing in the middle of each stream because of `maxBuffer`; null when both are complete. Text
    * marks the gap with a separate line like `[48,694 bytes omitted]`, between whole lines if possible. Bytes have no
@@ -258,6 +261,7 @@ export const execResult = reply<Omit<ExecResult<Encoding>, 'process'>>(
     startedAt: date,
     timedOut: boolean,
     cancelled: boolean,
+    killedBy: unlessNull(killedBy),
     truncated: { ...perStream, description: 'Number of bytes missing in each stream.' },
     truncatedAt: { ...perStream, description: 'Number of bytes before the gap in each stream.' },
     sessionRestarted: boolean,
@@ -362,7 +366,7 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
    * never runs, and its `signal` and `exitCode` are null. A command that has become a process, by `detach` or `detachAfter`,
    * is killed too. Rejects with {@link OptionError}.
    */
-  kill(signal?: Signal): Promise<boolean>
+  kill(signal?: Signal, options?: KillReason): Promise<boolean>
   /**
    * Writes to standard input. Resolves when the pipe has accepted the data, or the command has ended. Needs
    * `input: 'pipe'`.

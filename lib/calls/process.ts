@@ -19,7 +19,7 @@ import {
   word,
   wordOf,
 } from '../schema/reply.js'
-import { abortSignal, killSignal } from '../schema/signals.js'
+import { abortSignal, killReasonText, killSignal } from '../schema/signals.js'
 import { callback, flag, ownFlag, switchable } from '../schema/values.js'
 import {
   type Encoding,
@@ -227,13 +227,38 @@ export const processExit = reply<ProcessExit>({
   reason: orNull(exitReason),
 })
 
+/** Options of {@link ExecStream.kill} and {@link Session.killCommand}. */
+export interface KillReason {
+  /** Why, in 1 to 1000 characters. `killedBy` then has it. */
+  reason?: string
+}
+
+export const killReason = table<KillReason>()({ reason: killReasonText })
+
 /** Options of {@link Process.kill}. */
-export interface KillOptions {
+export interface KillOptions extends KillReason {
   /** Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process. */
   forceKillAfterDelay?: number
 }
 
-export const killOptions = table<KillOptions>()({ forceKillAfterDelay: milliseconds })
+export const killOptions = table<KillOptions>()({ ...killReason, forceKillAfterDelay: milliseconds })
+
+/** What has killed a command or a process. */
+export interface KilledBy {
+  /**
+   * 'timeout', 'oom' (its memory limit) and 'outputLimit' are limits. 'abort' is an AbortSignal, an exception of a
+   * callback or the input, or a client that has disconnected. 'caller' is a call that kills. 'session' is the end of the
+   * session or the sandbox.
+   */
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
+  /** What the caller gave as `reason`; null if nothing. */
+  reason: string | null
+}
+
+export const killedBy = reply<KilledBy>(
+  { by: wordOf('timeout', 'abort', 'caller', 'oom', 'outputLimit', 'session'), reason: orNull(text) },
+  'KilledBy',
+)
 
 /** A program of a process that waits for input. */
 export interface ProcessWaiting {
@@ -289,6 +314,24 @@ export const processStats = reply<ProcessStats>({
   ioWrite: number,
 })
 
+/** The terminal of a process, as its programs have set it. */
+export interface ProcessTerminal {
+  /** Columns. */
+  cols: number
+  rows: number
+  /** Whether what is typed is shown. Programs that read a password turn this off. */
+  echo: boolean
+  /** Whether input is read by lines, with editing, and not by keys. */
+  canonical: boolean
+}
+
+const processTerminal = reply<ProcessTerminal>({
+  cols: number,
+  rows: number,
+  echo: boolean,
+  canonical: boolean,
+})
+
 /** A process as plain data. */
 export interface ProcessInfo {
   readonly id: string
@@ -304,11 +347,17 @@ export interface ProcessInfo {
   readonly endedAt: Date | null
   /** When the last output arrived; null if there was none. */
   readonly lastOutputAt: Date | null
+  /** When {@link Process.write} last wrote input; null if it never did. */
+  readonly lastInputAt: Date | null
+  /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
+  readonly terminal: ProcessTerminal | null
   /** null while the process runs, and if a signal ended it. */
   readonly exitCode: number | null
   readonly signal: SignalName | null
   /** null while the process runs, and if it was lost and its state is 'crashed'. */
   readonly reason: ExitReason | null
+  /** What has killed it; null while it runs, and if nothing did. */
+  readonly killedBy: KilledBy | null
 }
 
 export const processInfo = reply<ProcessInfo>({
@@ -322,7 +371,10 @@ export const processInfo = reply<ProcessInfo>({
   signal: orNull(signalName),
   endedAt: unlessNull(date),
   lastOutputAt: unlessNull(date),
+  lastInputAt: unlessNull(date),
+  terminal: unlessNull(processTerminal),
   reason: unlessNull(exitReason),
+  killedBy: unlessNull(killedBy),
 })
 
 /**

@@ -12,13 +12,14 @@ import {
   type Encoding,
   type EnvChanges,
   type ShellTag,
+  type Signal,
   type SignalName,
   signalName,
 } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Files } from './files.js'
 import { type Isolation, isolation } from './isolation.js'
-import type { Process, SessionProcessOptions } from './process.js'
+import type { KillReason, Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
 
 /** Options of {@link Sandbox.createSession}. */
@@ -84,6 +85,36 @@ export const historyEntry = reply<HistoryEntry>(
   'HistoryEntry',
 )
 
+/** A command of a session that runs, or waits for the commands before it. */
+export interface RunningCommand {
+  /** Names the command among those of its sandbox. */
+  id: string
+  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
+  command: string
+  /** null while it waits. */
+  startedAt: Date | null
+  /** The pid of the shell that runs it; null while it waits. */
+  pid: number | null
+  /** Bytes of output so far, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** When the last output arrived; null if there was none. */
+  lastOutputAt: Date | null
+}
+
+export const runningCommand = reply<RunningCommand>(
+  {
+    id: text,
+    command: text,
+    startedAt: orNull(date),
+    pid: orNull(number),
+    stdoutBytes: number,
+    stderrBytes: number,
+    lastOutputAt: orNull(date),
+  },
+  'RunningCommand',
+)
+
 /** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
 export interface Session {
   readonly id: string
@@ -112,6 +143,20 @@ export interface Session {
    * Rejects with OptionError or SESSION_NOT_FOUND.
    */
   history(options?: HistoryOptions): Promise<HistoryEntry[]>
+  /**
+   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
+   * command that still waits in its client is not among them.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  running(): Promise<RunningCommand[]>
+  /**
+   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
+   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
+   *
+   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */

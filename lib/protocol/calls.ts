@@ -25,7 +25,7 @@ import {
 } from '../calls/jobs.js'
 import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
-import { killOptions, processOptions, sessionProcessOptions } from '../calls/process.js'
+import { killOptions, killReason, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { limitOptions, sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
 import { serviceOptions } from '../calls/service.js'
 import { historyOptions, sessionOptions } from '../calls/session.js'
@@ -71,6 +71,7 @@ export const calls: readonly Call[] = [
   { name: 'createSession', table: sessionOptions, route: '/v1/sessions' },
   { name: 'setEnvVars', table: setEnvVarsOptions, route: '/v1/env' },
   { name: 'session.history', table: historyOptions },
+  { name: 'kill of execStream, and session.killCommand', table: killReason, route: '/v1/runs/{runId}/kill' },
   { name: 'kill', table: killOptions, route: '/v1/processes/{processId}/kill' },
   { name: 'wait and waitForInput', table: waitOptions, route: '/v1/processes/{processId}/wait' },
   { name: 'waitFor', table: waitForOptions, route: '/v1/processes/{processId}/wait-for' },

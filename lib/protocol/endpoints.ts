@@ -11,7 +11,7 @@ import { logLines as logLinesReply, processLogs } from '../calls/logs.js'
 import { processExit, processInfo, processStats, processWaiting } from '../calls/process.js'
 import * as sandboxes from '../calls/sandbox.js'
 import { serviceHealth } from '../calls/service.js'
-import { historyEntry } from '../calls/session.js'
+import { historyEntry, runningCommand } from '../calls/session.js'
 import { waitEnd } from '../calls/waits.js'
 import * as workspaces from '../calls/workspace.js'
 import {
@@ -105,6 +105,17 @@ export const history = endpoint(
   'GET',
   '/v1/sessions/{sessionId}/history',
   reply({ commands: list(historyEntry) }),
+)
+export const running = endpoint(
+  'GET',
+  '/v1/sessions/{sessionId}/running',
+  reply({ commands: list(runningCommand) }),
+)
+export const killCommand = endpoint(
+  'POST',
+  '/v1/sessions/{sessionId}/commands/{commandId}/kill',
+  reply({ killed: boolean }),
+  'waits',
 )
 export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')
 

@@ -4,7 +4,7 @@
 
 import type { Encoding, ProcessState } from '../calls/index.js'
 import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
-import { killOptions, PROCESS_STATES } from '../calls/process.js'
+import { killOptions, killReason, PROCESS_STATES } from '../calls/process.js'
 import { oneOf } from '../schema/constructors.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { identifier } from '../schema/names.js'
@@ -37,13 +37,27 @@ export interface KillRequest {
   signal: number | undefined
   /** Milliseconds until SIGKILL. */
   forceKillAfterDelay: number | undefined
+  reason?: string | undefined
+  /** Default: 'caller'. */
+  by?: 'abort' | 'caller' | undefined
 }
 
 /** Checks the arguments of `kill` and `killProcess`. Throws OptionError. */
 export function readKill(signal: unknown, options: unknown, owner: string): KillRequest {
-  const { forceKillAfterDelay } = readOptions(killOptions, options, owner)
-  const number = signal === undefined ? undefined : readArgument(killSignal.read, signal, 'signal')
-  return { signal: number, forceKillAfterDelay }
+  const { forceKillAfterDelay, reason } = readOptions(killOptions, options, owner)
+  return { signal: readSignal(signal), forceKillAfterDelay, reason }
+}
+
+/** How to kill a command. Undefined: its `killSignal`. */
+export type CommandKill = Pick<KillRequest, 'signal' | 'reason'>
+
+/** Checks the arguments of `kill` of a stream, and of `killCommand`. Throws OptionError. */
+export function readCommandKill(signal: unknown, options: unknown, owner: string): CommandKill {
+  return { signal: readSignal(signal), ...readOptions(killReason, options, owner) }
+}
+
+function readSignal(signal: unknown): number | undefined {
+  return signal === undefined ? undefined : readArgument(killSignal.read, signal, 'signal')
 }
 
 const state = oneOf(PROCESS_STATES, `must be one of ${PROCESS_STATES.join(', ')}, or a list of them`)

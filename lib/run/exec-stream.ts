@@ -7,6 +7,7 @@ import { engineError, isCode, notDetached, OptionError } from '../base/errors.js
 import type {
   Encoding,
   ExecEvent,
+  KillReason,
   LogLines,
   LogLinesOptions,
   LogOptions,
@@ -22,12 +23,11 @@ import type {
   WaitOptions,
 } from '../calls/index.js'
 import type { ExecRequest } from '../requests/exec.js'
-import { planLogLines, planLogs } from '../requests/logs.js'
+import { planLogLines, planLogs, readCommandKill } from '../requests/logs.js'
 import { planSource } from '../requests/source.js'
 import { INPUT_AWAITED, planInput, planWait, planWaitFor, type WaitForPlan } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
-import { killSignal } from '../schema/signals.js'
 import { AwaitedPromise } from './awaited.js'
 import { ByteTranslator, readableStream } from './bytes.js'
 import { type CallbackPlan, callbackObserver } from './callbacks.js'
@@ -79,12 +79,11 @@ export class ExecStream implements PublicExecStream<Encoding> {
     this.result = AwaitedPromise.of(this.#outcome, () => this.#feed.awaitResult())
   }
 
-  async kill(signal?: Signal): Promise<boolean> {
-    const number = signal === undefined ? null : readArgument(killSignal.read, signal, 'signal')
-    if (await this.#run?.kill(number)) return true
+  async kill(signal?: Signal, options?: KillReason): Promise<boolean> {
+    if (await this.#run?.kill(readCommandKill(signal, options, 'kill'))) return true
     // A command that took longer than `detachAfter` is a process, which goes on.
     const { process } = (await this.#outcome.catch(resultOf)) ?? {}
-    await process?.kill(signal)
+    await process?.kill(signal, options)
     return (await process?.wait())?.reason === 'killed'
   }
 
@@ -210,7 +209,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   async #stop(): Promise<void> {
     this.#feed.close()
     if (this.#isDetached) return
-    this.#run?.kill(null).catch(() => {})
+    this.#run?.kill({ signal: undefined }).catch(() => {})
     await this.#outcome.catch(() => {})
   }
 }

@@ -10,7 +10,7 @@ import type {
   ProcessWaiting,
   WaitEnd,
 } from '../calls/index.js'
-import type { LogLinesPlan } from '../requests/logs.js'
+import type { CommandKill, LogLinesPlan } from '../requests/logs.js'
 import type { WaitForPlan } from '../requests/waits.js'
 
 /** The result of a run. */
@@ -43,8 +43,8 @@ export interface StreamRun {
   outcome: Promise<Result>
   /** Returns permits for more pieces of output. */
   giveBack(permits: number): void
-  /** Kills the command; null means its `killSignal`. Resolves when it has ended: true if it was ended early. */
-  kill(signal: number | null): Promise<boolean>
+  /** Kills the command. Resolves when it has ended: true if it was ended early. */
+  kill(request: CommandKill): Promise<boolean>
   /** Writes to an open input. Resolves once the pipe took the data, or the command has ended. Rejects with INPUT_CLOSED. */
   write(data: Uint8Array): Promise<void>
   /** Closes an open input. No effect if it is already closed. */

@@ -38,6 +38,9 @@ type Printed = ReturnType<typeof announceProcess> | undefined
 /** A kill with the signal and delay from the process's own options. */
 export const AS_STARTED: KillRequest = { signal: undefined, forceKillAfterDelay: undefined }
 
+/** The same for an abort, and for an exception of the caller's code. */
+export const ABORTED: KillRequest = { ...AS_STARTED, by: 'abort' }
+
 /**
  * Resolves once the process runs. Until then, an abort or an exception of onStart kills it and rejects.
  */
@@ -55,7 +58,7 @@ export async function startProcess<T extends StartedProcess>(start: Start<T>): P
       start.request.callbacks.onStart?.(shown)
       refuseAborted(signal, 'the process')
     } catch (error) {
-      await process.kill(AS_STARTED)
+      await process.kill(ABORTED)
       throw error
     }
     attach(process, start, feed, printed)
@@ -76,7 +79,7 @@ export function attach(
 ): void {
   const { request, logger } = start
   const { callbacks, values } = request
-  const stop = () => void process.kill(AS_STARTED).catch(() => {})
+  const stop = () => void process.kill(ABORTED).catch(() => {})
   const release = onAbort(values.signal, stop)
   const fail = (error: unknown) => {
     reportError(callbacks, logger, error)

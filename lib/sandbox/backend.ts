@@ -30,6 +30,7 @@ import type {
   ProcessStats,
   ProcessWaiting,
   Rollback,
+  RunningCommand,
   Sandbox,
   ServiceFailure,
   ServiceHealth,
@@ -47,7 +48,13 @@ import type {
   FileWritePlan,
 } from '../requests/files.js'
 import type { JobReadPlan, JobStartPlan } from '../requests/jobs.js'
-import type { KillRequest, LogLinesPlan, LogStreamPlan, ProcessFilter } from '../requests/logs.js'
+import type {
+  CommandKill,
+  KillRequest,
+  LogLinesPlan,
+  LogStreamPlan,
+  ProcessFilter,
+} from '../requests/logs.js'
 import type { ProcessRequest } from '../requests/process.js'
 import type { ServiceRequest } from '../requests/service.js'
 import type { LogPlan, PortPlan, WaitForPlan } from '../requests/waits.js'
@@ -83,6 +90,9 @@ export interface Backend {
   listSessions(): Promise<string[]>
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number): Promise<HistoryEntry[]>
+  running(sessionId: string): Promise<RunningCommand[]>
+  /** Resolves when the command has ended; with false if there is none with this id. */
+  killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
   files(sessionId: string): FilesBackend
   capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>

@@ -6,6 +6,7 @@ import { isCode, OptionError } from '../base/errors.js'
 import type {
   Encoding,
   ExitReason,
+  KilledBy,
   KillOptions,
   LogEvent,
   LogLines,
@@ -18,6 +19,7 @@ import type {
   ProcessLogs,
   ProcessState,
   ProcessStats,
+  ProcessTerminal,
   ProcessWaiting,
   Process as PublicProcess,
   Service as PublicService,
@@ -122,6 +124,14 @@ export class Process implements PublicProcess {
     return this.#backend.info.lastOutputAt
   }
 
+  get lastInputAt(): Date | null {
+    return this.#backend.info.lastInputAt
+  }
+
+  get terminal(): ProcessTerminal | null {
+    return this.#backend.info.terminal
+  }
+
   get exitCode(): number | null {
     return this.#backend.info.exitCode
   }
@@ -132,6 +142,10 @@ export class Process implements PublicProcess {
 
   get reason(): ExitReason | null {
     return this.#backend.info.reason
+  }
+
+  get killedBy(): KilledBy | null {
+    return this.#backend.info.killedBy
   }
 
   async kill(signal?: Signal, options?: KillOptions): Promise<boolean> {

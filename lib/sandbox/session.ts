@@ -3,8 +3,18 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
-import type { EnvChanges, HistoryEntry, HistoryOptions, Session as PublicSession } from '../calls/index.js'
+import type {
+  EnvChanges,
+  HistoryEntry,
+  HistoryOptions,
+  KillReason,
+  Session as PublicSession,
+  RunningCommand,
+  Signal,
+} from '../calls/index.js'
 import { historyOptions } from '../calls/session.js'
+import { readCommandKill } from '../requests/logs.js'
+import { readId } from '../schema/names.js'
 import { readWithDefaults } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
@@ -29,6 +39,16 @@ export class Session extends Runner implements PublicSession {
   async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
     const { limit } = readWithDefaults(historyOptions, options, 'session.history')
     return this.#backend.history(this.id, limit)
+  }
+
+  async running(): Promise<RunningCommand[]> {
+    return calledBy(this.running, this.#backend.running(this.id))
+  }
+
+  async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {
+    const commandId = readId(id)
+    const request = readCommandKill(signal, options, 'session.killCommand')
+    return calledBy(this.killCommand, this.#backend.killCommand(this.id, commandId, request))
   }
 
   async delete(): Promise<void> {

@@ -3,7 +3,7 @@
  */
 import { MAX_SIGNAL, signalNumber } from '../base/signals.js'
 import type { Signal } from '../calls/index.js'
-import { local } from './constructors.js'
+import { local, oneOf, text } from './constructors.js'
 import type { Kind } from './kind.js'
 import { refusal } from './read.js'
 import { hasMethod } from './values.js'
@@ -28,6 +28,15 @@ export const killSignal: Kind<Signal, number> = {
   },
   bounds: `a name like SIGTERM, or 1 to ${MAX_SIGNAL}`,
 }
+
+/** Why something is killed. */
+export const killReasonText = text(
+  (reason) => reason.length >= 1 && reason.length <= 1000,
+  'must be 1 to 1000 characters',
+)
+
+/** Whose kill it is, over HTTP. */
+export const killer = oneOf(['caller', 'abort'])
 
 /** An AbortSignal, recognized by its shape: signals of other realms or libraries are not instances of the global class. */
 export const abortSignal = local<AbortSignal>(isAbortSignal, 'must be an AbortSignal')

@@ -1,6 +1,6 @@
 //! Events from the engine.
 
-use super::exec::NativeResult;
+use super::exec::{NativeResult, NativeRunning};
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting};
@@ -34,6 +34,8 @@ pub struct NativeEvent {
     pub process: Option<NativeProcess>,
     /// In `done`: whether there was a process to kill.
     pub killed: Option<bool>,
+    /// In `done`: the running and queued commands of a session.
+    pub running: Option<Vec<NativeRunning>>,
     /// In `done`: a part of a log.
     pub log: Option<NativeLog>,
     /// What a waitFor was for.

@@ -1,6 +1,6 @@
 //! A foreground command and its result.
 
-use super::process::NativeDetachedProcess;
+use super::process::{NativeDetachedProcess, NativeKilledBy};
 use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
@@ -53,6 +53,25 @@ impl From<Lost> for NativeLostState {
     }
 }
 
+/// A command that runs or waits.
+#[napi(object, object_from_js = false)]
+pub struct NativeRunning {
+    /// The id of its call.
+    pub id: u32,
+    /// As displayed.
+    pub command: String,
+    /// Milliseconds since the epoch; absent while it waits, like the rest.
+    pub started_at: Option<f64>,
+    /// The pid of its shell.
+    pub pid: Option<i32>,
+    /// Bytes.
+    pub stdout_bytes: Option<f64>,
+    /// Bytes.
+    pub stderr_bytes: Option<f64>,
+    /// Milliseconds since the epoch.
+    pub last_output_at: Option<f64>,
+}
+
 /// The result of a command. Rare properties are only present if set: each property costs time.
 #[napi(object, object_from_js = false)]
 pub struct NativeResult {
@@ -76,6 +95,8 @@ pub struct NativeResult {
     pub timed_out: Option<bool>,
     /// Whether the caller cancelled it.
     pub cancelled: Option<bool>,
+    /// What has killed it.
+    pub killed_by: Option<NativeKilledBy>,
     /// Whether it printed more than its limit.
     pub output_limited: Option<bool>,
     /// Bytes not kept.

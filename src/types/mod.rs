@@ -9,12 +9,12 @@ mod sandbox;
 mod workspace;
 
 pub use event::NativeEvent;
-pub use exec::{NativeExecExtras, NativeResult};
+pub use exec::{NativeExecExtras, NativeResult, NativeRunning};
 pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{
-    NativeConditions, NativeDetachedProcess, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines, NativeLogPiece,
-    NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats, NativeWaiting,
+    NativeConditions, NativeDetachedProcess, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
+    NativeLogPiece, NativeProcess, NativeProcessRef, NativeProcessStart, NativeStats, NativeTerminal, NativeWaiting,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
 pub use workspace::{

@@ -71,6 +71,19 @@ pub struct NativePty {
     pub rows: u32,
 }
 
+/// The size and the mode of a terminal.
+#[napi(object, object_from_js = false)]
+pub struct NativeTerminal {
+    /// Columns.
+    pub cols: u32,
+    /// Rows.
+    pub rows: u32,
+    /// Whether typed characters are shown.
+    pub echo: bool,
+    /// Whether it is read by lines.
+    pub canonical: bool,
+}
+
 /// Limits of a process.
 #[napi(object)]
 pub struct NativeLimits {
@@ -115,12 +128,28 @@ pub struct NativeProcess {
     pub ended_at: Option<f64>,
     /// Milliseconds since the epoch.
     pub last_output_at: Option<f64>,
+    /// Milliseconds since the epoch.
+    pub last_input_at: Option<f64>,
+    /// Its terminal, while it runs.
+    pub terminal: Option<NativeTerminal>,
     /// Exit code, if it exited.
     pub exit_code: Option<i32>,
     /// Signal, if a signal ended it.
     pub signal: Option<i32>,
     /// What ended it.
     #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'oom' | 'killed'")]
+    pub reason: Option<String>,
+    /// What has killed it.
+    pub killed_by: Option<NativeKilledBy>,
+}
+
+/// What kills a command or a process, and why.
+#[napi(object)]
+pub struct NativeKilledBy {
+    /// What kills it.
+    #[napi(ts_type = "'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'")]
+    pub by: String,
+    /// In the caller's words.
     pub reason: Option<String>,
 }
 

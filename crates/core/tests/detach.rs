@@ -3,7 +3,7 @@
 mod place;
 
 use nacre_core::error::{Code, Error};
-use nacre_core::exec::{Chunk, ExecRequest, InputWriter, Outcome, OutputStream};
+use nacre_core::exec::{By, Chunk, ExecRequest, InputWriter, Outcome, OutputStream};
 use nacre_core::process::{DetachedProcess, Exit, Process, Reason};
 use nacre_protocol::confinement::Filesystem;
 use place::{KILL, Kind, Place, is_pending, is_running, pid_of, request, run, until, wait};
@@ -122,7 +122,7 @@ fn the_session_goes_on_with_the_state_before_the_command() {
         assert!(is_running(shell) && process.life().end.is_none());
         until("it has printed", || logged(&process, OutputStream::Stderr) == "err\n");
         let killed = Arc::clone(&process);
-        assert!(run(async move { killed.kill(Reason::Killed, KILL).await }));
+        assert!(run(async move { killed.kill(By::Caller.into(), KILL).await }));
         assert_eq!(ended(&process).reason, Reason::Killed);
         until("its shell ends", || !is_running(shell));
         let outcome = wait(&running).unwrap();
@@ -174,7 +174,7 @@ fn jobs_of_earlier_commands_go_on_and_those_of_the_command_are_killed_with_it() 
         let lives = |name: &str| place.exec(&format!("kill -0 $(cat {name}) 2> /dev/null && echo yes")) == "yes";
         assert!(["earlier", "own", "escaped", "later"].into_iter().all(lives), "{kind:?}");
         let killed = Arc::clone(&process);
-        assert!(run(async move { killed.kill(Reason::Killed, KILL).await }));
+        assert!(run(async move { killed.kill(By::Caller.into(), KILL).await }));
         // Without groups, nothing shows whose it is. It ends with the session.
         let has_groups = !kind.without_groups && place.sandbox.capabilities().group_parent.is_some();
         assert_eq!(["earlier", "own", "escaped", "later"].map(lives), [true, false, !has_groups, true], "{kind:?}");
@@ -202,9 +202,9 @@ fn a_command_that_does_not_run_is_not_detached() {
     let begun = outside(&place, "begun");
     let killed = place.start_exec(&format!("trap '' TERM; touch {begun}; while :; do sleep 1; done"));
     await_file(&begun);
-    place.sandbox.interrupt("default", 0, None);
+    place.sandbox.interrupt("default", 0, None, By::Caller.into());
     refused("being killed");
-    place.sandbox.interrupt("default", 0, Some(libc::SIGKILL));
+    place.sandbox.interrupt("default", 0, Some(libc::SIGKILL), By::Caller.into());
     assert!(wait(&killed).unwrap().cancelled);
 }
 
@@ -245,7 +245,7 @@ fn a_caller_can_still_kill_the_command() {
     let running = place.start_exec(&format!("touch {begun}; sleep 600; echo next"));
     await_file(&begun);
     let process = detach(&place);
-    place.sandbox.interrupt("default", 0, Some(libc::SIGINT));
+    place.sandbox.interrupt("default", 0, Some(libc::SIGINT), By::Caller.into());
     let outcome = wait(&running).unwrap();
     assert_eq!((outcome.signal, outcome.cancelled, &outcome.stdout[..]), (Some(libc::SIGINT), true, &b""[..]));
     assert_eq!(ended(&process).reason, Reason::Killed);

@@ -5,8 +5,8 @@ mod place;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 use nacre_core::error::Code;
-use nacre_core::exec::KillPolicy;
-use nacre_core::process::{Process, Reason};
+use nacre_core::exec::{By, KillPolicy};
+use nacre_core::process::Process;
 use nacre_core::sandbox::NewSession;
 use place::{
     KILL, Kind, Place, is_pending, is_running, never_given_up, pid_of, request, run, spawn_session, start, until, wait,
@@ -120,7 +120,7 @@ fn a_process_that_is_being_started_stops_like_the_others() {
         }
         drop(pause);
         let process = before.unwrap_or_else(|_| wait(&started)).unwrap();
-        assert!(run(async move { process.kill(Reason::Killed, KILL).await }));
+        assert!(run(async move { process.kill(By::Caller.into(), KILL).await }));
         assert!(command.is_none_or(|command| wait(&command).is_ok()));
     }
 }
@@ -134,7 +134,7 @@ fn a_process_can_be_killed_during_a_pause() {
     let pause = place.pause();
     let kill = |process: &Arc<Process>, policy| {
         let process = Arc::clone(process);
-        run(async move { process.kill(Reason::Killed, policy).await })
+        run(async move { process.kill(By::Caller.into(), policy).await })
     };
     assert!(kill(&asked, KILL));
     assert!(kill(&killed, KillPolicy { signal: libc::SIGKILL, grace: Duration::ZERO }));
@@ -361,7 +361,7 @@ fn without_control_groups_a_commit_names_the_programs_and_changes_nothing() {
         let named = format!("{} (sleep 600)", pid_of(&process));
         assert!(error.message.contains(&named) && error.message.contains("without a control group"), "{error}");
         assert_eq!(place.real("file").unwrap(), "text\n");
-        assert!(run(async move { process.kill(Reason::Killed, KILL).await }));
+        assert!(run(async move { process.kill(By::Caller.into(), KILL).await }));
         assert_eq!(wait(&place.commit()).unwrap().applied, 1);
         assert_eq!(place.real("file").unwrap(), "text\nmore\n");
     }

@@ -6,8 +6,8 @@ use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_core::error::Code;
+use nacre_core::exec::By;
 use nacre_core::files::{Change, Seen, Watcher};
-use nacre_core::process::Reason;
 use nacre_core::sandbox::{NewSession, Pause, WhenBusy};
 use nacre_core::session::{Handle, Isolate, Isolated};
 use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Mount, Namespaces, Workspace};
@@ -355,7 +355,7 @@ fn only_a_session_without_programs_is_idle() {
         }
         let process = place.process("sleep 600");
         assert!(!place.is_idle());
-        assert!(run(async move { process.kill(Reason::Killed, KILL).await }));
+        assert!(run(async move { process.kill(By::Caller.into(), KILL).await }));
         assert!(place.is_idle());
         for program in ["sleep 600 & echo $!", "(setsid sleep 600 > /dev/null 2>&1 & echo $!)"] {
             let pid = place.exec(program);

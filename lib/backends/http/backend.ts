@@ -1,11 +1,11 @@
 /** A server as the backend of a sandbox. */
 import { isCode, SandboxError } from '../../base/errors.js'
-import type { Capabilities, HistoryEntry, Logger, LostSandbox } from '../../calls/index.js'
+import type { Capabilities, HistoryEntry, Logger, LostSandbox, RunningCommand } from '../../calls/index.js'
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
-import type { ProcessFilter } from '../../requests/logs.js'
+import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
@@ -184,6 +184,15 @@ export class HttpBackend implements Backend {
   async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
     const request = { params: { sessionId }, query: { limit } }
     return (await this.#connection.call(endpoints.history, request)).commands
+  }
+
+  async running(sessionId: string): Promise<RunningCommand[]> {
+    return (await this.#connection.call(endpoints.running, { params: { sessionId } })).commands
+  }
+
+  async killCommand(sessionId: string, commandId: string, body: CommandKill): Promise<boolean> {
+    return (await this.#connection.call(endpoints.killCommand, { params: { sessionId, commandId }, body }))
+      .killed
   }
 
   files(sessionId: string): FilesBackend {

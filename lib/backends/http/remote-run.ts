@@ -12,10 +12,11 @@ import { execResult } from '../../calls/exec.js'
 import type { Process } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
+import type { CommandKill } from '../../requests/logs.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, RunView, StreamRun } from '../../run/run.js'
-import { AS_STARTED } from '../../run/start-process.js'
+import { ABORTED } from '../../run/start-process.js'
 import { processOf } from '../../sandbox/process.js'
 import { encodeBytes } from '../../schema/command.js'
 import { MAX_MILLISECONDS } from '../../schema/numbers.js'
@@ -66,6 +67,7 @@ export class RemoteRun implements StreamRun {
   #isOver = false
   /** Aborted by `kill` while the run waits for its turn: then it is never sent. */
   readonly #dropped = new AbortController()
+  #killReason: string | undefined
   #late: ReturnType<typeof setTimeout> | undefined
   /** Frees the run from its AbortSignal. */
   #release = () => {}
@@ -104,16 +106,16 @@ export class RemoteRun implements StreamRun {
     if (this.#credit > 0) this.#proceed()
   }
 
-  async kill(signal: number | null): Promise<boolean> {
+  async kill(request: CommandKill): Promise<boolean> {
     if (this.#isOver) return this.#wasKilled()
     this.#stopWaiting()
     if (!this.#isSent) {
+      this.#killReason ??= request.reason
       this.#dropped.abort()
       return this.#wasKilled()
     }
     try {
-      const body = signal === null ? {} : { signal }
-      return (await this.#ask(endpoints.killRun, { body })).killed
+      return (await this.#ask(endpoints.killRun, { body: request })).killed
     } catch (error) {
       if (this.#isOver || refusalCode(error) === 'RUN_NOT_FOUND') return this.#wasKilled()
       this.#cut.abort()
@@ -239,6 +241,7 @@ export class RemoteRun implements StreamRun {
       ...{ success: false, exitCode: null, signal: null, stdout: none, stderr: none, all: none },
       ...{ command: shown, sessionId, cwd: values.cwd ?? '', duration: 0 },
       ...{ startedAt: new Date(), timedOut: false, cancelled: true },
+      killedBy: { by: 'caller', reason: this.#killReason ?? null },
       ...{ truncated: null, truncatedAt: null, sessionRestarted: false, denials: [] },
     }
     this.#notify(() => this.#observer.end())
@@ -261,7 +264,7 @@ export class RemoteRun implements StreamRun {
     this.#notify(() => this.#observer.end())
     const isUnwanted = this.#thrown !== undefined || this.#request.values.signal?.aborted
     // Until the call has ended, its caller can end the command.
-    if (isUnwanted && this.#isDetached) await this.#process?.kill(AS_STARTED)
+    if (isUnwanted && this.#isDetached) await this.#process?.kill(ABORTED)
     if (this.#thrown !== undefined) throw this.#thrown.value
     if (end === undefined) throw connectionError('the events of the command ended early')
     return end()

@@ -1,11 +1,11 @@
 /** The backend of a sandbox in this process, on the engine. */
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import type { NativeProcess } from '../../boundary/index.js'
-import type { Capabilities, HistoryEntry, Logger, Sandbox } from '../../calls/index.js'
+import type { NativeKilledBy, NativeProcess } from '../../boundary/index.js'
+import type { Capabilities, HistoryEntry, Logger, RunningCommand, Sandbox } from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
-import type { ProcessFilter } from '../../requests/logs.js'
+import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
@@ -23,6 +23,7 @@ import { planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
+import { runningCommand } from './running.js'
 import { tracedExec } from './traced-exec.js'
 import { NativeWorkspace } from './workspace.js'
 
@@ -163,9 +164,24 @@ export class NativeBackend implements Backend {
   }
 
   async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {
-    if (!this.#sessionIds().has(sessionId))
-      throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
+    this.#requireSession(sessionId)
     return this.#engine.history.of(sessionId, limit)
+  }
+
+  async running(sessionId: string): Promise<RunningCommand[]> {
+    const { running = [] } = await this.#engine.call((native, id) => native.running(id, sessionId))
+    return running.map(runningCommand)
+  }
+
+  async killCommand(sessionId: string, id: string, { signal, reason }: CommandKill): Promise<boolean> {
+    this.#requireSession(sessionId)
+    const number = Number(id)
+    if (String(number) !== id || !(number < 2 ** 32)) return false
+    const by: NativeKilledBy = { by: 'caller', reason }
+    const { killed = false } = await this.#engine.call((native, call) =>
+      native.killCommand(call, sessionId, number, signal ?? null, by),
+    )
+    return killed
   }
 
   files(sessionId: string): FilesBackend {
@@ -207,6 +223,10 @@ export class NativeBackend implements Backend {
   /** Keeps the process that the command of a request becomes. */
   #adopt({ values: { input } }: ExecRequest): (process: NativeProcess) => LocalProcess {
     return (process) => this.#processes.adopt(process, input === 'pipe' ? 'open' : 'none')
+  }
+
+  #requireSession(id: string): void {
+    if (!this.#sessionIds().has(id)) throw engineError('SESSION_NOT_FOUND', `there is no session '${id}'`)
   }
 
   /** Includes the default session, which exists before the engine starts it. */

@@ -8,12 +8,14 @@
 import { engineError } from '../../base/errors.js'
 import type {
   NativeEvent,
+  NativeKilledBy,
   NativeProcess,
   NativeProcessRef,
   NativeResult,
   NativeSandbox,
 } from '../../boundary/index.js'
 import type { Process } from '../../calls/index.js'
+import type { CommandKill } from '../../requests/logs.js'
 import type { RunObserver } from '../../run/run.js'
 import type { Engine, PendingCall } from './engine.js'
 import type { NativeExec } from './plan/exec.js'
@@ -27,8 +29,6 @@ export interface RunEnd {
   thrown?: { value: unknown }
   /** The pid of the shell, if the request asked for the start event. */
   pid?: number | undefined
-  /** True if `kill` ended the command early; false after an interrupt. */
-  killed?: boolean
   /** The process that the command has become; `result` is then the result so far. */
   process?: Process
 }
@@ -41,8 +41,6 @@ export class Run {
   readonly #observer: RunObserver | undefined
   readonly #call: PendingCall
   #pending = true
-  /** What ended the command early; the first call counts. */
-  #stopped: 'kill' | 'interrupt' | undefined
   #thrown: RunEnd['thrown']
   #pid: number | undefined
 
@@ -72,12 +70,12 @@ export class Run {
 
   /** Ends the command: a queued command never runs, a running command is killed. No effect after the end. */
   interrupt(): void {
-    this.#stop('interrupt', null)
+    this.#stop({ by: 'abort' })
   }
 
   /** Ends the command for the holder of its stream: the outcome is then a result, not an error. */
-  kill(signal: number | null): void {
-    this.#stop('kill', signal)
+  kill({ signal, reason }: CommandKill): void {
+    this.#stop({ by: 'caller', reason }, signal)
   }
 
   /** Ends the command because of an exception in the caller's code. Only the first exception is kept. */
@@ -121,10 +119,9 @@ export class Run {
     if (this.#pending && permits > 0) this.#call.native.credit(this.#call.id, permits)
   }
 
-  #stop(by: 'kill' | 'interrupt', signal: number | null): void {
-    if (!this.#pending) return
-    this.#stopped ??= by
-    this.#call.native.interrupt(this.#call.id, signal)
+  /** The first call counts. */
+  #stop(by: NativeKilledBy, signal: number | null = null): void {
+    if (this.#pending) this.#call.native.interrupt(this.#call.id, signal, by)
   }
 
   #receive(event: NativeEvent, resolve: (end: RunEnd) => void): void {
@@ -139,8 +136,7 @@ export class Run {
       this.#notify((observer) => observer.end())
       this.#pending = false
       const error = event.kind === 'error' ? { code: event.code, message: event.message } : undefined
-      const killed = this.#stopped === 'kill'
-      resolve({ result: event.result, error, thrown: this.#thrown, pid: this.#pid, killed })
+      resolve({ result: event.result, error, thrown: this.#thrown, pid: this.#pid })
     }
   }
 

@@ -6,7 +6,7 @@ import { engineError, isCode, notDetached } from '../../base/errors.js'
 import type { NativeProcess, NativeProcessRef } from '../../boundary/index.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
-import { AS_STARTED } from '../../run/start-process.js'
+import { ABORTED } from '../../run/start-process.js'
 import { processOf } from '../../sandbox/process.js'
 import { DetachTimer } from './detach-timer.js'
 import type { Engine } from './engine.js'
@@ -43,9 +43,9 @@ export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver, ad
   return {
     outcome: perform(),
     giveBack: (permits) => begun?.run.giveBack(permits),
-    async kill(signal) {
+    async kill(request) {
       if (begun === undefined) return false
-      begun.run.kill(signal)
+      begun.run.kill(request)
       const { result } = await begun.run.ended
       return result?.cancelled ?? false
     },
@@ -115,7 +115,7 @@ async function finishDetached(
   }
   if (process === undefined) return conclude(plan, end)
   // Until the call has ended, its caller can end the command.
-  if (end.thrown !== undefined || plan.signal?.aborted) await process.kill(AS_STARTED)
+  if (end.thrown !== undefined || plan.signal?.aborted) await process.kill(ABORTED)
   return conclude(plan, { ...end, process: processOf(process) })
 }
 

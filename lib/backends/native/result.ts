@@ -13,6 +13,7 @@ import type { Encoding, ExecResult, Output } from '../../calls/index.js'
 import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
 import type { ExecPlan } from './plan/exec.js'
+import { killedByOf } from './processes/handle.js'
 
 type AnyResult = ExecResult<Encoding>
 type AnyOutput = Output<Encoding>
@@ -53,7 +54,8 @@ function chooseFailure(
       `printed more than its outputLimit of ${plan.request.extras?.outputLimit} bytes${by}`,
     )
   }
-  const isAborted = end.process === undefined ? result.cancelled && !end.killed : plan.signal?.aborted
+  const isAborted =
+    end.process === undefined ? result.cancelled && result.killedBy?.by !== 'caller' : plan.signal?.aborted
   if (isAborted) {
     if (!hasRun(end.result)) return { error: new AbortError(plan.signal?.reason) }
     const text = failureText(result, 'was aborted')
@@ -97,6 +99,7 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
     startedAt: new Date(native.startedAt || Date.now()),
     timedOut,
     cancelled,
+    killedBy: killedByOf(native.killedBy),
     ...truncation(out, err),
     sessionRestarted,
     ...(native.lostState && { lostState: native.lostState }),

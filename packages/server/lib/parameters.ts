@@ -47,6 +47,7 @@ const inPaths = {
   jobId: identifier,
   workspaceId: identifier,
   checkpointId: anyText,
+  commandId: identifier,
   processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
   runId: anyText,
   uploadId: anyText,

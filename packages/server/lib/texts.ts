@@ -9,6 +9,7 @@ import {
   jobCancelOptions,
   jobStartOptions,
   killOptions,
+  killReason,
   limitOptions,
   logLinesOptions,
   mountOptions,
@@ -175,9 +176,11 @@ export const texts = new Map<OptionTable, Record<string, string>>([
   ],
   [networkOptions, { allow: 'Hosts and ports that the proxy lets through.' }],
   [setEnvVarsOptions, { sessionId: "The session whose variables to set. Default: 'default'." }],
+  [killReason, { reason: 'Why, in 1 to 1000 characters. `killedBy` then has it.' }],
   [
     killOptions,
     {
+      reason: 'Why, in 1 to 1000 characters. `killedBy` then has it.',
       forceKillAfterDelay:
         'Milliseconds between the first signal and SIGKILL, 0 to 2147483647. Default: the option of the process.',
     },

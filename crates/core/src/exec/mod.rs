@@ -2,12 +2,14 @@
 
 mod input;
 mod kill_policy;
+mod killed_by;
 pub mod outcome;
 mod request;
 mod sink;
 
 pub use input::{Chunk, Input, InputWriter};
 pub use kill_policy::KillPolicy;
+pub use killed_by::{By, KilledBy};
 pub use nacre_protocol::shell::Lost;
 pub use outcome::Outcome;
 pub use request::{Command, ExecRequest};

@@ -1,5 +1,6 @@
 //! The result of a foreground command.
 
+use super::KilledBy;
 use nacre_protocol::shell::Lost;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -31,6 +32,8 @@ pub struct Outcome {
     pub cancelled: bool,
     /// It printed more than its limit.
     pub output_limited: bool,
+    /// What has killed it.
+    pub killed_by: Option<KilledBy>,
     /// The shell died and was replaced.
     pub restarted: bool,
     /// Items of the session's state that were lost before the command.

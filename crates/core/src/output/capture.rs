@@ -10,6 +10,7 @@ use crate::sys;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::SystemTime;
 use tokio::sync::Semaphore;
 
 /// Reads both streams into bounded buffers, and sends chunks at the consumer's pace.
@@ -22,6 +23,8 @@ pub struct Capture {
 struct Kept {
     buffers: [HeadTail; 2],
     arrival: Arrival,
+    /// When the last bytes were read.
+    last_at: Option<SystemTime>,
     live: Option<Live>,
     scratch: Vec<u8>,
     /// Receives everything, too.
@@ -84,6 +87,11 @@ impl Capture {
         self.kept.is_excessive
     }
 
+    /// Bytes of both streams so far, and when the last ones were read (wall clock).
+    pub fn so_far(&self) -> ([u64; 2], Option<SystemTime>) {
+        (self.kept.buffers.each_ref().map(HeadTail::total), self.kept.last_at)
+    }
+
     /// Stops backpressure from blocking a command that is being killed.
     pub fn hurry(&mut self) {
         if let Some(live) = &mut self.kept.live {
@@ -138,6 +146,7 @@ impl Kept {
             is_excessive: false,
             buffers: [HeadTail::new(limit), HeadTail::new(limit)],
             arrival: Arrival::default(),
+            last_at: None,
             live: live.map(Live::new),
             scratch: Vec::new(),
         }
@@ -220,6 +229,9 @@ impl Kept {
             *left -= count as u64;
         }
         self.arrival.note(stream, count);
+        if count > 0 {
+            self.last_at = Some(SystemTime::now());
+        }
         Ok(count)
     }
 }

@@ -66,6 +66,11 @@ impl HeadTail {
         }
     }
 
+    /// Bytes so far, kept or not.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
     /// The kept parts of the stream, as ranges of its offsets.
     pub fn kept(&self) -> [Range<u64>; 2] {
         let tail = self.tail.as_ref().map_or(0, |ring| ring.len() as u64);

@@ -19,7 +19,7 @@ pub use wait_for::{Conditions, First};
 pub use waiting::{How, Waiting};
 
 use crate::error::{Code, Error};
-use crate::exec::{Chunk, InputWriter, KillPolicy, Outcome};
+use crate::exec::{By, Chunk, InputWriter, KillPolicy, KilledBy, Outcome};
 use crate::process_log::ProcessLog;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
@@ -28,7 +28,7 @@ use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use terminal::Terminal;
 use tokio::sync::watch;
 
@@ -52,6 +52,16 @@ pub enum Reason {
     Killed,
     /// Its supervisor was killed, and the process with it.
     Lost,
+}
+
+impl From<By> for Reason {
+    fn from(by: By) -> Self {
+        match by {
+            By::Timeout => Self::Timeout,
+            By::OutOfMemory => Self::OutOfMemory,
+            By::Abort | By::Caller | By::OutputLimit | By::Session => Self::Killed,
+        }
+    }
 }
 
 /// The end of a process.
@@ -83,6 +93,8 @@ pub struct Life {
     pub birth: Option<Birth>,
     /// The end and its time (wall clock).
     pub end: Option<(Exit, SystemTime)>,
+    /// What has killed it, if something did.
+    pub killed_by: Option<KilledBy>,
 }
 
 /// The session that a process belongs to.
@@ -127,12 +139,15 @@ pub struct Process {
     terminal: Mutex<Option<Terminal>>,
     /// The inode of the pipe that is its standard input.
     input: OnceLock<u64>,
+    /// When input was last written, in milliseconds since the epoch; 0 for never.
+    input_ms: AtomicU64,
 }
 
 #[derive(Default)]
 struct Fate {
     key: Option<u64>,
-    doom: Option<(Reason, i32)>,
+    /// What ends it, and the first signal.
+    doom: Option<(KilledBy, i32)>,
 }
 
 impl Process {
@@ -153,6 +168,7 @@ impl Process {
             writer: new.writer.take(),
             terminal: Mutex::default(),
             input: OnceLock::new(),
+            input_ms: AtomicU64::default(),
         }
     }
 
@@ -173,6 +189,7 @@ impl Process {
             writer: new.writer,
             terminal: Mutex::default(),
             input: OnceLock::new(),
+            input_ms: AtomicU64::default(),
         }
     }
 
@@ -199,9 +216,11 @@ impl Process {
     /// command; a 0 is then reported as the signal.
     pub fn ended(&self, status: Option<pump::Status>) {
         if status.is_some_and(|status| status.out_of_memory) {
-            self.doom(Reason::OutOfMemory, libc::SIGKILL);
+            self.doom(By::OutOfMemory.into(), libc::SIGKILL);
         }
-        let doom = self.fate().doom.filter(|(_, signal)| status.is_none_or(|status| status.can_follow(*signal)));
+        let doom = self.fate().doom.clone();
+        let doom = doom.filter(|(_, signal)| status.is_none_or(|status| status.can_follow(*signal)));
+        let (killed_by, doom) = doom.map(|(by, signal)| (by.clone(), (Reason::from(by.by), signal))).unzip();
         let alone = status.is_some_and(|status| status.asked == Asked::Alone);
         let status = status.map(|status| (status.code, status.signal));
         let exit = match (status, doom) {
@@ -218,7 +237,10 @@ impl Process {
         };
         self.close_input();
         drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+        self.life.send_modify(|life| {
+            life.killed_by = killed_by;
+            life.end = Some((exit, SystemTime::now()));
+        });
     }
 
     /// Whether it is a command in the foreground of its session, and no process yet.
@@ -250,7 +272,10 @@ impl Process {
                 Exit { code: *code, signal: *signal, reason }
             }
         };
-        self.life.send_modify(|life| life.end = Some((exit, SystemTime::now())));
+        self.life.send_modify(|life| {
+            life.killed_by = outcome.and_then(|outcome| outcome.killed_by.clone());
+            life.end = Some((exit, SystemTime::now()));
+        });
         self.log.end();
     }
 
@@ -261,10 +286,10 @@ impl Process {
         let _ = life.wait_for(|life| life.end.is_some()).await;
     }
 
-    /// Records why the process is being ended. The first reason counts.
-    pub fn doom(&self, reason: Reason, signal: i32) {
+    /// Records what ends the process. The first counts.
+    pub fn doom(&self, by: KilledBy, signal: i32) {
         if self.life.borrow().end.is_none() {
-            self.fate().doom.get_or_insert((reason, signal));
+            self.fate().doom.get_or_insert((by, signal));
         }
     }
 
@@ -275,12 +300,12 @@ impl Process {
 
     /// The first signal with which it is being ended.
     pub fn doomed_by(&self) -> Option<i32> {
-        self.fate().doom.map(|(_, signal)| signal)
+        self.fate().doom.as_ref().map(|(_, signal)| *signal)
     }
 
     /// Ends the process with its whole tree. Resolves when nothing is left: false if it had already ended.
-    pub async fn kill(&self, reason: Reason, policy: KillPolicy) -> bool {
-        self.doom(reason, policy.signal);
+    pub async fn kill(&self, by: KilledBy, policy: KillPolicy) -> bool {
+        self.doom(by, policy.signal);
         let key = self.fate().key;
         match key {
             Some(key) => self.session.kill_process(key, policy).await,
@@ -302,8 +327,15 @@ impl Process {
     /// Sends a chunk to standard input. A chunk that cannot be delivered is dropped.
     pub fn write(&self, chunk: Chunk) {
         if let Some(writer) = &self.writer {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
+            self.input_ms.store(now, Ordering::Relaxed);
             writer.send(chunk);
         }
+    }
+
+    /// When input was last written, in milliseconds since the epoch.
+    pub fn last_input_ms(&self) -> Option<u64> {
+        Some(self.input_ms.load(Ordering::Relaxed)).filter(|time| *time > 0)
     }
 
     /// Attaches a terminal.
@@ -314,6 +346,11 @@ impl Process {
     /// Sets the size of the terminal. False if there is no terminal, or the process has ended.
     pub fn resize(&self, size: terminal::Size) -> bool {
         self.with_terminal(|terminal| terminal.resize(size)).is_some_and(|resized| resized.is_ok())
+    }
+
+    /// The size and the mode of the terminal. `None` if there is none, or the process has ended.
+    pub fn terminal(&self) -> Option<(terminal::Size, terminal::Mode)> {
+        self.with_terminal(|terminal| Some((terminal.size().ok()?, terminal.mode().ok()?)))?
     }
 
     /// `None` if there is no terminal, or the process has ended.
@@ -343,7 +380,7 @@ impl Process {
 pub fn end_after(process: std::sync::Arc<Process>, timeout: Duration, policy: KillPolicy) {
     tokio::spawn(async move {
         if tokio::time::timeout(timeout, process.wait()).await.is_err() {
-            process.kill(Reason::Timeout, policy).await;
+            process.kill(By::Timeout.into(), policy).await;
         }
     });
 }

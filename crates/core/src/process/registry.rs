@@ -1,7 +1,8 @@
 //! The processes of a sandbox, by id and in start order.
 
-use super::{Process, Reason};
+use super::Process;
 use crate::error::{Code, Error};
+use crate::exec::By;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,7 +90,7 @@ impl Registry {
     pub fn end_with(&self, session: Option<&str>) {
         let all = self.lock();
         let with_it = |process: &&Arc<Process>| session.is_none_or(|id| process.session.id() == id);
-        all.iter().filter(with_it).for_each(|process| process.doom(Reason::Killed, libc::SIGTERM));
+        all.iter().filter(with_it).for_each(|process| process.doom(By::Session.into(), libc::SIGTERM));
     }
 
     /// Forgets a process in any state.

@@ -1,7 +1,7 @@
 //! A pseudoterminal: the host holds the master, and a process gets the other side.
 
 use crate::sys;
-use rustix::termios::{LocalModes, tcgetattr};
+use rustix::termios::{LocalModes, tcgetattr, tcgetwinsize};
 use std::ffi::CStr;
 use std::fs::File;
 use std::io;
@@ -81,6 +81,15 @@ impl Terminal {
     pub fn mode(&self) -> io::Result<Mode> {
         let flags = tcgetattr(&self.master)?.local_modes;
         Ok(Mode { reads_lines: flags.contains(LocalModes::ICANON), echoes: flags.contains(LocalModes::ECHO) })
+    }
+
+    /// Its present size.
+    ///
+    /// # Errors
+    /// Those of ioctl(2).
+    pub fn size(&self) -> io::Result<Size> {
+        let size = tcgetwinsize(&self.master)?;
+        Ok(Size { cols: size.ws_col, rows: size.ws_row })
     }
 
     /// Opens the process's side. It closes on exec and does not become this process's controlling terminal.

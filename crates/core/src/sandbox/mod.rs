@@ -11,10 +11,10 @@ mod workspace;
 
 use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
-use crate::exec::ExecRequest;
+use crate::exec::{ExecRequest, KilledBy};
 use crate::process::{DetachRequest, DetachedProcess, NewProcess, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
-use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, Saved};
+use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
@@ -175,9 +175,41 @@ impl Sandbox {
     }
 
     /// Interrupts a command; see [`Handle::interrupt`].
-    pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>) {
+    pub fn interrupt(&self, session: &str, id: u64, signal: Option<i32>, by: KilledBy) {
         if let Some(Open { handle, .. }) = self.lock().open.get(session) {
-            handle.interrupt(id, signal);
+            handle.interrupt(id, signal, by);
+        }
+    }
+
+    /// Interrupts a command, and resolves when it has ended.
+    pub fn kill_command(
+        &self,
+        session: &str,
+        id: u64,
+        signal: Option<i32>,
+        by: KilledBy,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let ended = self.lock().open.get(session).map(|open| open.handle.kill_command(id, signal, by));
+        async move {
+            if let Some(ended) = ended {
+                ended.await;
+            }
+        }
+    }
+
+    /// Returns the running and the queued commands of a session. The default session has none before its first use.
+    pub fn running(&self, session: &str) -> impl Future<Output = Result<Vec<RunningCommand>, Error>> + Send + use<> {
+        let handle = match self.lock().open.get(session) {
+            Some(open) => Ok(Some(open.handle.clone())),
+            None if session == DEFAULT_SESSION => Ok(None),
+            None => Err(Error::session_not_found(session)),
+        };
+        let asked = handle.map(|handle| handle.map(|handle| handle.running()));
+        async move {
+            match asked? {
+                Some(running) => running.await,
+                None => Ok(Vec::new()),
+            }
         }
     }
 

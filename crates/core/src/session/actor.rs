@@ -187,11 +187,15 @@ impl Session {
             Message::SetEnv { vars, reply } => self.submit(Call::SetEnv { vars, reply }, Work::SetEnv),
             Message::Start(request) => self.submit(Call::Start(request), Work::Start),
             Message::Files(reply) => self.access_files(reply),
+            Message::Running(reply) => drop(reply.send(Ok(self.running()))),
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
             Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
-            Message::Interrupt { id, signal } => match self.calls.ticket_of(id) {
-                Some(ticket) => self.events.push_back(Event::Cancel(ticket, signal)),
-                None => self.interrupt_detached(id, signal),
+            Message::Interrupt { id, signal, by, ended } => match self.calls.ticket_of(id) {
+                Some(ticket) => {
+                    self.calls.cancelled_by(id, by, ended);
+                    self.events.push_back(Event::Cancel(ticket, signal));
+                }
+                None => self.interrupt_detached(id, signal, by),
             },
             Message::Detach(request) => self.detach(*request),
             Message::Hold(hold) => self.queue_hold(hold, None),

@@ -4,7 +4,7 @@ use super::EnvChange;
 use super::Opened;
 use super::loan::Sent;
 use crate::error::Error;
-use crate::exec::ExecRequest;
+use crate::exec::{ExecRequest, KilledBy};
 use crate::process::StartRequest;
 use crate::shell::state::Ticket;
 use std::collections::HashMap;
@@ -36,6 +36,15 @@ pub(super) struct Calls {
     last: Ticket,
     /// The commands that a caller can interrupt, by the number of the request. They are known here until they end.
     requests: HashMap<u64, Ticket>,
+    /// What cancels commands, by the same numbers.
+    killers: HashMap<u64, Killer>,
+}
+
+/// What cancels a command.
+struct Killer {
+    by: KilledBy,
+    /// Dropped when the command is answered.
+    waiting: Vec<oneshot::Sender<()>>,
 }
 
 impl Calls {
@@ -69,8 +78,15 @@ impl Calls {
         self.requests.get(&request).copied()
     }
 
-    /// Forgets a command that is being answered.
-    pub(super) fn answered(&mut self, request: u64) {
+    /// Records what cancels a command; the first counts. `ended` is dropped when it is answered.
+    pub(super) fn cancelled_by(&mut self, request: u64, by: KilledBy, ended: Option<oneshot::Sender<()>>) {
+        let killer = self.killers.entry(request).or_insert(Killer { by, waiting: Vec::new() });
+        killer.waiting.extend(ended);
+    }
+
+    /// Forgets a command that is being answered. Returns what has cancelled it.
+    pub(super) fn answered(&mut self, request: u64) -> Option<KilledBy> {
         self.requests.remove(&request);
+        self.killers.remove(&request).map(|killer| killer.by)
     }
 }

@@ -11,7 +11,7 @@ use super::Session;
 use super::background::Key;
 use super::foreground::{Remains, Running};
 use crate::error::{Code, Error};
-use crate::exec::{KillPolicy, Outcome};
+use crate::exec::{KillPolicy, KilledBy, Outcome};
 use crate::process::pump::{Status, log_rest};
 use crate::process::{Birth, DetachRequest, Process, Reason, Starter, end_after};
 use crate::shell::channel::{Channel, Received};
@@ -235,12 +235,12 @@ impl Session {
     }
 
     /// Kills a process that was a command, for the caller of the command.
-    pub(super) fn interrupt_detached(&mut self, request: u64, signal: Option<i32>) {
+    pub(super) fn interrupt_detached(&mut self, request: u64, signal: Option<i32>, by: KilledBy) {
         let mut all = self.detached.0.iter();
         let Some((&key, command)) = all.find(|(_, command)| command.request == request) else { return };
         let policy = KillPolicy { signal: signal.unwrap_or(command.kill.signal), ..command.kill };
         command.report.is_cancelled.store(true, Ordering::Relaxed);
-        command.process.doom(Reason::Killed, policy.signal);
+        command.process.doom(by, policy.signal);
         self.kill_process(key, policy, oneshot::channel().0);
     }
 }
@@ -271,6 +271,7 @@ async fn carry_on(
         }
         None => true,
     };
+    outcome.killed_by = process.life().killed_by;
     outcome.cancelled = report.is_cancelled.load(Ordering::Relaxed) && outcome.signal.is_some();
     request.sink.finished(if lost {
         let message = format!("the supervisor of process '{}' died; it was killed", process.id);

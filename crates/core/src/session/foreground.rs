@@ -1,6 +1,7 @@
 //! The foreground: the running command, the kill ladder that ends it, and what ended commands left in their pipes.
 
 use super::busy_poll;
+use super::running::Progress;
 use super::stdin;
 use super::stdin::StdinEnd;
 use super::streams::OutputPipes;
@@ -317,6 +318,12 @@ impl Running {
     /// When it started, by the wall clock.
     pub(super) fn started_at(&self) -> SystemTime {
         self.started_at
+    }
+
+    /// Its progress. `pid`: its shell.
+    pub(super) fn progress(&self, pid: Option<Pid>) -> Progress {
+        let (output_bytes, last_output_at) = self.capture.so_far();
+        Progress { started_at: self.started_at, pid, output_bytes, last_output_at }
     }
 
     /// The inode of the pipe that is its standard input.

@@ -23,6 +23,7 @@ mod plain;
 mod recovery;
 mod remount;
 mod run;
+mod running;
 mod salvage;
 mod save;
 mod shell_link;
@@ -37,7 +38,7 @@ mod timers;
 
 use crate::capabilities::Engine;
 use crate::error::Error;
-use crate::exec::{ExecRequest, KillPolicy};
+use crate::exec::{ExecRequest, KillPolicy, KilledBy};
 use crate::files::Access;
 use crate::log::Log;
 use crate::process::{DetachRequest, Owner, StartRequest};
@@ -84,6 +85,7 @@ use timers::Timers;
 use tokio::sync::{mpsc, oneshot};
 
 pub use hold::{Busy, Frozen, Hold};
+pub use running::{Progress, RunningCommand};
 pub use save::Saved;
 
 /// The lock of the mailbox, which its model test replaces.
@@ -176,6 +178,9 @@ enum Message {
     Interrupt {
         id: u64,
         signal: Option<i32>,
+        by: KilledBy,
+        /// Dropped when the command has ended.
+        ended: Option<oneshot::Sender<()>>,
     },
     Detach(Box<DetachRequest>),
     SetEnv {
@@ -184,6 +189,7 @@ enum Message {
     },
     Start(Box<StartRequest>),
     Files(files::Reply),
+    Running(oneshot::Sender<Result<Vec<RunningCommand>, Error>>),
     SignalProcess {
         key: u64,
         signal: i32,
@@ -290,8 +296,15 @@ impl Handle {
     }
 
     /// Interrupts a command: if queued, it never runs; if running, it is killed. No effect after its end.
-    pub fn interrupt(&self, id: u64, signal: Option<i32>) {
-        let _ = self.send(Message::Interrupt { id, signal });
+    pub fn interrupt(&self, id: u64, signal: Option<i32>, by: KilledBy) {
+        let _ = self.send(Message::Interrupt { id, signal, by, ended: None });
+    }
+
+    /// Does the same, and resolves when the command has ended, or has been a background process.
+    pub fn kill_command(&self, id: u64, signal: Option<i32>, by: KilledBy) -> impl Future<Output = ()> + Send + use<> {
+        let (sender, ended) = oneshot::channel();
+        let _ = self.send(Message::Interrupt { id, signal, by, ended: Some(sender) });
+        async move { drop(ended.await) }
     }
 
     /// Makes a running command, with its shell, a background process. The request's starter receives the outcome.
@@ -316,6 +329,11 @@ impl Handle {
     /// Returns access to the session's files, relative to its current directory.
     pub fn files(&self) -> impl Future<Output = Result<Access, Error>> + Send + use<> {
         self.ask(Message::Files)
+    }
+
+    /// Returns the running command, and the queued ones in their order.
+    pub fn running(&self) -> impl Future<Output = Result<Vec<RunningCommand>, Error>> + Send + use<> {
+        self.ask(Message::Running)
     }
 
     /// Ends a background process with its whole tree. False if it had already ended.

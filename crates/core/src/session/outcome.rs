@@ -6,7 +6,7 @@ use super::timers::Timer;
 use super::{Opened, Session};
 use crate::capabilities::Engine;
 use crate::error::{Code, Error};
-use crate::exec::Outcome;
+use crate::exec::{By, Outcome};
 use crate::shell::event::{Answer, Refusal};
 use crate::shell::plain_state::ReadOnly;
 use crate::shell::state::{Cause, End, Kill, Ticket};
@@ -22,7 +22,7 @@ impl Session {
         let outcome = Outcome { restarted, lost_state, cwd: self.cwd.clone(), ..Outcome::default() };
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
         let Remains { request, mut outcome, pipes, died } = command.finish(outcome, is_held);
-        self.calls.answered(request.id);
+        let killer = self.calls.answered(request.id);
         match pipes {
             Ok(pipes) => {
                 let limit = self.spare_pipes.keep(pipes);
@@ -35,6 +35,12 @@ impl Session {
             (End::Done { status, .. }, _) => (Some(status), None),
             (End::Died, Some((code, signal))) => (code.or(signal.map(|signal| 128 + signal)), signal),
             _ => (None, None),
+        };
+        outcome.killed_by = match kill.map(|kill| kill.cause) {
+            Some(Cause::Timeout) => Some(By::Timeout.into()),
+            Some(Cause::OutputLimit) => Some(By::OutputLimit.into()),
+            Some(Cause::Cancel) => killer,
+            None => (end == End::Closed).then_some(By::Session.into()),
         };
         if let Some(kill) = kill {
             outcome.timed_out = kill.cause == Cause::Timeout;
@@ -165,10 +171,10 @@ impl Session {
             }
             Call::Files => self.answer_files(error),
             Call::Exec(request, _) => {
-                self.calls.answered(request.id);
+                let killed_by = self.calls.answered(request.id);
                 request.sink.finished(match (answer, error) {
                     (Answer::Refused(Refusal::Cancelled), _) => {
-                        Ok(Outcome { cancelled: true, cwd: self.cwd.clone(), ..Outcome::default() })
+                        Ok(Outcome { cancelled: true, killed_by, cwd: self.cwd.clone(), ..Outcome::default() })
                     }
                     (_, error) => Err(error.unwrap_or_else(|| self.ended_error())),
                 });

@@ -7,8 +7,8 @@
 
 import { isCode } from '../../../base/errors.js'
 import { signalName } from '../../../base/signals.js'
-import type { NativeProcess, NativeProcessRef } from '../../../boundary/index.js'
-import type { ProcessExit, ProcessInfo } from '../../../calls/index.js'
+import type { NativeKilledBy, NativeProcess, NativeProcessRef } from '../../../boundary/index.js'
+import type { KilledBy, ProcessExit, ProcessInfo } from '../../../calls/index.js'
 import type { KillRequest } from '../../../requests/logs.js'
 import type { Engine } from '../engine.js'
 import type { ProcessPlan } from '../plan/process.js'
@@ -69,7 +69,8 @@ export class ProcessHandle {
     if (isOver(this.state)) return false
     const { signal = this.#killDefaults.signal } = request
     const { forceKillAfterDelay = this.#killDefaults.forceKillAfterDelay } = request
-    const killed = await this.#kill(signal, forceKillAfterDelay)
+    const { by = 'caller', reason } = request
+    const killed = await this.#kill(signal, forceKillAfterDelay, { by, reason })
     // So that the next query returns the final state.
     await this.wait()
     return killed
@@ -82,10 +83,10 @@ export class ProcessHandle {
     return this.ended.finally(release)
   }
 
-  async #kill(signal: number, forceKillAfterDelay: number): Promise<boolean> {
+  async #kill(signal: number, forceKillAfterDelay: number, by: NativeKilledBy): Promise<boolean> {
     try {
       const { killed = false } = await this.#engine.call((native, id) =>
-        native.killProcess(id, this.ref, signal, forceKillAfterDelay),
+        native.killProcess(id, this.ref, signal, forceKillAfterDelay, by),
       )
       return killed
     } catch (error) {
@@ -98,7 +99,8 @@ export class ProcessHandle {
   /** The last state of a process that the engine has forgotten: it was destroyed before the start was handled here. */
   #lost(): NativeProcess {
     const endedAt = Date.now()
-    if (this.#engine.isDestroyed) return { ...this.#state, state: 'killed', reason: 'killed', endedAt }
+    if (this.#engine.isDestroyed)
+      return { ...this.#state, state: 'killed', reason: 'killed', killedBy: { by: 'session' }, endedAt }
     return { ...this.#state, state: 'crashed', endedAt }
   }
 
@@ -127,8 +129,16 @@ export function infoOf(native: NativeProcess): ProcessInfo {
     startedAt: new Date(native.startedAt),
     endedAt: dateOf(native.endedAt),
     lastOutputAt: dateOf(native.lastOutputAt),
+    lastInputAt: dateOf(native.lastInputAt),
+    terminal: native.terminal === undefined ? null : { ...native.terminal },
     ...{ exitCode, signal, reason },
+    killedBy: killedByOf(native.killedBy),
   }
+}
+
+/** The public form of what has killed a command or a process. */
+export function killedByOf(native: NativeKilledBy | undefined): KilledBy | null {
+  return native === undefined ? null : { by: native.by, reason: native.reason ?? null }
 }
 
 /** The public form of a process's end. */

@@ -107,7 +107,7 @@ export class ServiceLife {
   }
 
   async #startOver(): Promise<void> {
-    await this.kill(AS_STARTED)
+    await this.kill({ ...AS_STARTED, reason: 'restart' })
     this.#stopped = new AbortController()
     this.#failures = 0
     await this.#next()
@@ -147,7 +147,7 @@ export class ServiceLife {
       if (this.#isStopped()) throw new AbortError(undefined, undefined, 'the start of the service')
       await waitUntilHealthy(this.#engine, handle, this.plan, this.#signal)
     } catch (error) {
-      await handle.kill(AS_STARTED)
+      await handle.kill({ ...AS_STARTED, reason: 'it did not become ready' })
       await this.#remember(handle)
       throw error
     }

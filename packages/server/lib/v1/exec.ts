@@ -10,6 +10,7 @@ import {
   endpoints,
   execOptions,
   execResult,
+  killReason,
   killSignal,
   logLinesOptions,
   type NamedProcess,
@@ -106,10 +107,10 @@ export function addExec(define: Define, server: ServerContext): void {
   define({
     ...endpoints.killRun,
     summary: 'Kills a run, which then ends with `complete`.',
-    body: shape({ signal: killSignal }),
+    body: shape({ signal: killSignal, ...described(killReason) }),
     errors: ['RUN_NOT_FOUND'],
-    handle: async ({ params, body: { signal } }) => ({
-      killed: await runs.get(params.runId).stream.kill(signal),
+    handle: async ({ params, body: { signal, ...options } }) => ({
+      killed: await runs.get(params.runId).stream.kill(signal, options),
     }),
   })
   define({

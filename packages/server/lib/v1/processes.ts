@@ -7,6 +7,7 @@ import {
   endpoints,
   healthCheck,
   identifier,
+  killer,
   killOptions,
   killSignal,
   planFilter,
@@ -117,11 +118,11 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
   define({
     ...endpoints.killProcess,
     summary: 'Kills a process and everything that it started.',
-    body: shape({ signal: killSignal, ...described(killOptions) }),
+    body: shape({ signal: killSignal, by: killer, ...described(killOptions) }),
     errors: ['PROCESS_NOT_FOUND'],
-    async handle({ params, body: { signal, ...options } }) {
+    async handle({ params, body: { signal, by, ...options } }) {
       const process = await processes.find(params.processId)
-      const killed = await process.kill(readKill(signal, options, 'kill'))
+      const killed = await process.kill({ ...readKill(signal, options, 'kill'), by })
       return { killed, process: withInstance(process) }
     },
   })

@@ -7,6 +7,9 @@ import {
   DEFAULT_SESSION,
   endpoints,
   historyOptions,
+  killReason,
+  killSignal,
+  readCommandKill,
   sessionOptions,
   setEnv,
   setEnvVarsOptions,
@@ -50,6 +53,22 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
       await requireSession(backend, sessionId)
       const { limit } = readWithDefaults(historyOptions, query, 'session.history')
       return { commands: await backend.history(sessionId, limit) }
+    },
+  })
+  define({
+    ...endpoints.running,
+    summary: 'Lists the running command of a session and those that wait, in their order.',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    handle: async ({ params }) => ({ commands: await backend.running(params.sessionId) }),
+  })
+  define({
+    ...endpoints.killCommand,
+    summary: 'Kills a running command, or removes a waiting one, by its id among those that run.',
+    body: shape({ signal: killSignal, ...described(killReason) }),
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    async handle({ params: { sessionId, commandId }, body: { signal, ...options } }) {
+      const request = readCommandKill(signal, options, 'session.killCommand')
+      return { killed: await backend.killCommand(sessionId, commandId, request) }
     },
   })
   define({
