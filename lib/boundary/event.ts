@@ -1,5 +1,6 @@
 /** What the engine reports. */
 import type { NativeResult, NativeRunning } from './exec.js'
+import type { NativeFeed } from './feed.js'
 import type { NativeFile, NativeFileChange } from './file.js'
 import type { NativeJob, NativeJobStatus } from './job.js'
 import type { NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting } from './process.js'
@@ -30,6 +31,7 @@ export interface NativeEvent {
   process?: NativeProcess
   killed?: boolean
   running?: NativeRunning[]
+  feed?: NativeFeed
   log?: NativeLog
   logLines?: NativeLogLines
   /** What a waitFor was for. */

@@ -16,6 +16,7 @@ export interface NativeAddon {
 
 export type { NativeEvent } from './event.js'
 export type { NativeExec, NativeExecExtras, NativeResult, NativeRunning } from './exec.js'
+export type { NativeFeed, NativeFeedEvent } from './feed.js'
 export type {
   NativeFile,
   NativeFileAction,

@@ -24,6 +24,8 @@ export interface NativeProcessStart extends NativeCommand {
   limits?: NativeLimits
   /** Forgotten some time after its end. */
   autoCleanup: boolean
+  /** Not in the feed of events. */
+  hidden?: boolean
 }
 
 /** The process that a command can become. */

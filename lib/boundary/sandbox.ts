@@ -49,6 +49,11 @@ export interface NativeSandbox {
   createSession(id: number, session: NativeSession): void
   deleteSession(id: number, sessionId: string): void
   sessions(): string[]
+  /** The number of the last event. */
+  lastEvent(): number
+  /** Ends with `done` and `feed`: at most `most` events after `since`, for which it waits. */
+  readEvents(id: number, since: number, most: number): void
+  serviceRestarted(sessionId: string, processId: string, restarts: number): void
   /** Ends with `done` and `running`. */
   running(id: number, sessionId: string): void
   /** Ends with `done` and `process`, once the process has a pid. */
@@ -155,7 +160,7 @@ export interface NativeSandbox {
   /** Ends with `done` and `usage`. */
   workspaceUsage(id: number): void
   /**
-   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readLog, logLines, workspaceChanges or workspaceDiff, or
+   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readEvents, readLog, logLines, workspaceChanges or workspaceDiff, or
    * the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for running commands. The call then ends with an empty `done`.
    */
   abandon(id: number): void
