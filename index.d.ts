@@ -339,6 +339,115 @@ export interface Denial {
   rule: 'network'
 }
 
+/** Options of {@link Sandbox.events}. */
+export interface EventOptions {
+  /**
+   * The `cursor` of an event: the iteration begins after it. 0 begins with the oldest event that is kept. Default: only
+   * new events.
+   */
+  since?: number
+  /** Aborting makes the iteration throw an {@link AbortError}. */
+  signal?: AbortSignal
+}
+/**
+ * An event of {@link Sandbox.events}. `id` is that of a command, as in {@link Session.running}, or of a process. The text of a
+ * command is cut as there.
+ */
+export type SandboxEvent = {
+  /** Its number: 1 for the first event of the sandbox, and so on. */
+  cursor: number
+  time: Date
+} & (
+  | {
+      /** The reader was too slow, or `since` is too old: this many events before the next one are no longer kept. */
+      type: 'lost'
+      count: number
+    }
+  | ({
+      sessionId: string
+    } & (
+      | {
+          type: 'sessionStarted' | 'sessionEnded'
+        }
+      | {
+          /** The command waits for those before it, or for the shell. One that begins at once has no such event. */
+          type: 'commandQueued'
+          id: string
+          command: string
+        }
+      | {
+          type: 'commandStarted'
+          id: string
+          command: string
+          pid: number
+        }
+      | {
+          /** At most ten times a second. Only while something reads the events. */
+          type: 'commandOutput'
+          id: string
+          /** The newest bytes since the last event, at most 64 KiB, as far as `maxBuffer` keeps them. */
+          stdout: Uint8Array
+          stderr: Uint8Array
+          /** Bytes of all output so far. */
+          stdoutBytes: number
+          stderrBytes: number
+        }
+      | {
+          /** A call like {@link Process.waiting} has found out that a program waits for input. */
+          type: 'commandWaiting' | 'processWaiting'
+          id: string
+          waiting: ProcessWaiting
+        }
+      | {
+          /** The command goes on as a process. */
+          type: 'commandDetached'
+          id: string
+          processId: string
+        }
+      | {
+          /** All are null or 0 for a command that never began. */
+          type: 'commandEnded'
+          id: string
+          exitCode: number | null
+          signal: SignalName | null
+          killedBy: KilledBy | null
+          /** Milliseconds. */
+          duration: number
+          stdoutBytes: number
+          stderrBytes: number
+          /** The session's directory after the command. */
+          cwd: string
+        }
+      | {
+          type: 'processStarted'
+          id: string
+          command: string
+          pid: number
+          /** Whether it has a terminal. */
+          terminal: boolean
+        }
+      | {
+          type: 'processEnded'
+          id: string
+          exitCode: number | null
+          signal: SignalName | null
+          reason: ExitReason | null
+          killedBy: KilledBy | null
+        }
+      | {
+          /** A service runs again, as the process of the last `processStarted` with this id. */
+          type: 'serviceRestarted'
+          id: string
+          restarts: number
+        }
+      | {
+          /** Reported when the command that runs meanwhile has ended. */
+          type: 'denied'
+          denial: Denial
+        }
+    ))
+)
+
 /**
  * A path. A relative path starts at the session's directory after its last completed command. Bytes can name any file;
  * a string can name only files whose names are UTF-8.
@@ -1378,6 +1487,20 @@ export interface AnySandbox extends AsyncDisposable {
    * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
    */
   fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
+  /**
+   * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and
+   * end, commands print, programs wait for input, connections are refused.
+   *
+   * The sandbox keeps the last 10,000 events, at most 4 MiB. A reader that is slower, or a `since` that is older, gets the
+   * event `lost`. The iteration ends with the sandbox. A pending step keeps the event loop alive.
+   *
+   * ```js not-run="runs until the sandbox is destroyed"
+   * for await (const event of sandbox.events()) console.log(event.type, event.time)
+   * ```
+   *
+   * Throws {@link OptionError}; the first step rejects with it for a `since` of another sandbox.
+   */
+  events(options?: EventOptions): AsyncIterableIterator<SandboxEvent>
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files
   /** Durable jobs, which outlive this sandbox and this program. */

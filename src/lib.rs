@@ -13,6 +13,7 @@
 
 mod capabilities;
 mod emitter;
+mod feed;
 mod file_values;
 mod files;
 mod isolation;

@@ -46,11 +46,12 @@ pub fn new_process(request: NativeProcessStart) -> NewProcess {
         log_limit: request.log_limit as u64,
         window: request.window.map(|bytes| bytes as u64),
         auto_cleanup: request.auto_cleanup,
+        is_hidden: request.hidden.unwrap_or_default(),
     }
 }
 
 /// Converts what a command can become.
-pub fn detached(process: NativeDetachedProcess, writer: Option<InputWriter>) -> DetachedProcess {
+pub fn detached(process: NativeDetachedProcess, writer: Option<InputWriter>, request: u32) -> DetachedProcess {
     DetachedProcess {
         id: process.process_id,
         shown: process.command,
@@ -58,6 +59,7 @@ pub fn detached(process: NativeDetachedProcess, writer: Option<InputWriter>) -> 
         log_limit: process.log_limit as u64,
         keeps_log: process.keeps_log,
         auto_cleanup: process.auto_cleanup,
+        request: request.into(),
     }
 }
 
@@ -107,14 +109,7 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
         Some(Reason::Killed) => "killed",
         Some(_) => "exited",
     };
-    let reason = exit.and_then(|exit| match exit.reason {
-        Reason::Exit => Some("exit"),
-        Reason::Signal => Some("signal"),
-        Reason::Timeout => Some("timeout"),
-        Reason::OutOfMemory => Some("oom"),
-        Reason::Killed => Some("killed"),
-        Reason::Lost => None,
-    });
+    let reason = exit.and_then(|exit| reason(exit.reason));
     Some(NativeProcess {
         process_id: process.id.clone(),
         number: process.number as f64,
@@ -137,6 +132,18 @@ pub fn state(process: &Process) -> Option<NativeProcess> {
         reason: reason.map(Into::into),
         killed_by: life.killed_by.map(killer),
     })
+}
+
+/// The name of the reason; `None` if the process was lost.
+pub fn reason(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::Exit => Some("exit"),
+        Reason::Signal => Some("signal"),
+        Reason::Timeout => Some("timeout"),
+        Reason::OutOfMemory => Some("oom"),
+        Reason::Killed => Some("killed"),
+        Reason::Lost => None,
+    }
 }
 
 /// Converts a part of a log.

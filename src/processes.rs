@@ -126,7 +126,7 @@ impl NativeSandbox {
         })
     }
 
-    /// Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readLog, logLines,
+    /// Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readEvents, readLog, logLines,
     /// workspaceChanges or workspaceDiff, or the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for
     /// running commands. The call then ends with an empty `done`.
     #[napi(catch_unwind)]

@@ -113,7 +113,7 @@ impl NativeSandbox {
         };
         let process = request
             .process
-            .and_then(|process| self.sandbox.command(&session_id, process::detached(process, writer.clone())));
+            .and_then(|process| self.sandbox.command(&session_id, process::detached(process, writer.clone(), id)));
         let number = process.as_ref().map(|process| process.number as f64);
         let sink = CallSink {
             id,

@@ -234,6 +234,11 @@ describe('isolation', () => {
           const denied = await sandbox.exec(request('http://example.invalid/'))
           expect(denied.stdout).toContain('403 Forbidden')
           expect(denied.denials).toEqual([{ target: 'example.invalid:80', rule: 'network' }])
+          for await (const event of sandbox.events({ since: 0 })) {
+            if (event.type !== 'denied') continue
+            expect(event.denial).toEqual({ target: 'example.invalid:80', rule: 'network' })
+            break
+          }
           const past = await sandbox.exec(`exec 3<>/dev/tcp/127.0.0.1/${port}`)
           expect(past.exitCode).toBe(1)
           const ignorant = await sandbox.exec('for i in 1 2; do (: <>/dev/tcp/192.0.2.1/80); done')

@@ -156,6 +156,10 @@ export interface NativeEvent {
   process?: NativeProcess
   /** In `done`: whether there was a process to kill. */
   killed?: boolean
+  /** In `done`: the running and queued commands of a session. */
+  running?: Array<NativeRunning>
+  /** In `done`: events of the feed. */
+  feed?: NativeFeed
   /** In `done`: a part of a log. */
   log?: NativeLog
   /** What a waitFor was for. */
@@ -232,6 +236,75 @@ export interface NativeExecExtras {
   window?: number
   /** The process that the command can become. Only for streams. */
   process?: NativeDetachedProcess
+}
+
+/** Events that were read. */
+export interface NativeFeed {
+  /** In order. */
+  events: Array<NativeFeedEvent>
+  /** How many events before them are no longer kept. */
+  lost: number
+  /** Nothing follows. */
+  isOver: boolean
+}
+
+/** An event. Which members are set depends on its kind. */
+export interface NativeFeedEvent {
+  /** Its number. */
+  cursor: number
+  /** Milliseconds since the epoch. */
+  time: number
+  /** Where it has happened. */
+  sessionId: string
+  /** What has happened. */
+  kind:
+    | 'sessionStarted'
+    | 'sessionEnded'
+    | 'commandQueued'
+    | 'commandStarted'
+    | 'commandOutput'
+    | 'commandWaiting'
+    | 'processWaiting'
+    | 'commandDetached'
+    | 'commandEnded'
+    | 'processStarted'
+    | 'processEnded'
+    | 'serviceRestarted'
+    | 'denied'
+  /** The command or the process. */
+  id?: string
+  /** As displayed. */
+  command?: string
+  /** The pid. */
+  pid?: number
+  /** Bytes of both streams so far. */
+  total?: Array<number>
+  /** The newest bytes of standard output. */
+  stdout?: Buffer
+  /** The newest bytes of standard error. */
+  stderr?: Buffer
+  /** What a program waits for. */
+  waiting?: NativeWaiting
+  /** The process that a command has become. */
+  processId?: string
+  /** Exit code, if it exited. */
+  exitCode?: number
+  /** Signal, if a signal ended it. */
+  signal?: number
+  /** Why a process ended. */
+  reason?: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+  /** What has killed it. */
+  killedBy?: NativeKilledBy
+  /** Milliseconds. */
+  duration?: number
+  /** The directory after a command. */
+  cwd?: string
+  /** Whether a process has a terminal. */
+  terminal?: boolean
+  /** Restarts so far. */
+  restarts?: number
+  /** What was refused. */
+  target?: string
 }
 
 /** A file. */
@@ -402,6 +475,14 @@ export interface NativeJobStatus {
   outputLost: boolean
 }
 
+/** What kills a command or a process, and why. */
+export interface NativeKilledBy {
+  /** What kills it. */
+  by: 'timeout' | 'abort' | 'caller' | 'oom' | 'outputLimit' | 'session'
+  /** In the caller's words. */
+  reason?: string
+}
+
 /** Limits of a process. */
 export interface NativeLimits {
   /** Bytes. */
@@ -536,12 +617,18 @@ export interface NativeProcess {
   endedAt?: number
   /** Milliseconds since the epoch. */
   lastOutputAt?: number
+  /** Milliseconds since the epoch. */
+  lastInputAt?: number
+  /** Its terminal, while it runs. */
+  terminal?: NativeTerminal
   /** Exit code, if it exited. */
   exitCode?: number
   /** Signal, if a signal ended it. */
   signal?: number
   /** What ended it. */
   reason?: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed'
+  /** What has killed it. */
+  killedBy?: NativeKilledBy
 }
 
 /** Names one process for ever: its id can belong to another process once it was forgotten. */
@@ -592,6 +679,8 @@ export interface NativeProcessStart {
   limits?: NativeLimits
   /** Whether to forget it some time after its end. */
   autoCleanup: boolean
+  /** Whether to keep it out of the feed of events. */
+  hidden?: boolean
 }
 
 /** The size of a terminal. */
@@ -624,6 +713,8 @@ export interface NativeResult {
   timedOut?: boolean
   /** Whether the caller cancelled it. */
   cancelled?: boolean
+  /** What has killed it. */
+  killedBy?: NativeKilledBy
   /** Whether it printed more than its limit. */
   outputLimited?: boolean
   /** Bytes not kept. */
@@ -650,8 +741,32 @@ export interface NativeRollback {
   missing: Array<string>
 }
 
+/** A command that runs or waits. */
+export interface NativeRunning {
+  /** The id of its call. */
+  id: number
+  /** As displayed. */
+  command: string
+  /** Milliseconds since the epoch; absent while it waits, like the rest. */
+  startedAt?: number
+  /** The pid of its shell. */
+  pid?: number
+  /** Bytes. */
+  stdoutBytes?: number
+  /** Bytes. */
+  stderrBytes?: number
+  /** Milliseconds since the epoch. */
+  lastOutputAt?: number
+}
+
 /** A sandbox. Ends everything it started when it is garbage-collected or its thread exits. */
 export interface NativeSandbox {
+  /** The number of the last event. */
+  lastEvent(): number
+  /** Ends with `done` and `feed`: at most `most` events after `since`, for which it waits. */
+  readEvents(id: number, since: number, most: number): void
+  /** Adds that a service has been started again. */
+  serviceRestarted(sessionId: string, processId: string, restarts: number): void
   /** Describes a file. Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`. */
   fileStat(id: number, sessionId: string, path: Uint8Array, root?: string | undefined | null): void
   /** Creates a directory, or renames, copies or removes a file. */
@@ -716,7 +831,13 @@ export interface NativeSandbox {
    * Kills a process with its tree. Ends with `done` and `killed` once the process's whole tree has exited; false if
    * it had ended before.
    */
-  killProcess(id: number, process: NativeProcessRef, signal: number, forceKillAfterDelay: number): void
+  killProcess(
+    id: number,
+    process: NativeProcessRef,
+    signal: number,
+    forceKillAfterDelay: number,
+    by: NativeKilledBy,
+  ): void
   /** Waits for the end of a process. Ends with `done` and `process` once it has ended. */
   waitProcess(id: number, process: NativeProcessRef): void
   /**
@@ -732,7 +853,7 @@ export interface NativeSandbox {
   /** Reads lines of a log. Ends with `done` and `logLines`, or with INVALID_OPTION. */
   logLines(id: number, process: NativeProcessRef, query: NativeLineQuery): void
   /**
-   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readLog, logLines,
+   * Gives up a pending fileRead, fileReadAt, fileNext, awaitJob, waitProcess, waitFor, readEvents, readLog, logLines,
    * workspaceChanges or workspaceDiff, or the wait of workspaceCommit, workspaceDiscard, checkpoint or fork for
    * running commands. The call then ends with an empty `done`.
    */
@@ -782,7 +903,18 @@ export interface NativeSandbox {
    * Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one
    * event. A second call only has an effect with SIGKILL, which cuts the grace time short.
    */
-  interrupt(id: number, signal?: number | undefined | null): void
+  interrupt(id: number, signal: number | undefined | null, by: NativeKilledBy): void
+  /**
+   * Kills a command, whichever caller has made it. Ends with `done` and `killed` once that has ended; false if there
+   * is none.
+   */
+  killCommand(
+    id: number,
+    sessionId: string,
+    command: number,
+    signal: number | undefined | null,
+    by: NativeKilledBy,
+  ): void
   /**
    * Makes a running command a process, and frees its session: ends with `done` and `process`. With `endsCall` the
    * exec ends now, with its result so far; otherwise it goes on to its one event.
@@ -805,6 +937,8 @@ export interface NativeSandbox {
   deleteSession(id: number, sessionId: string): void
   /** Lists the ids of the sessions. */
   sessions(): Array<string>
+  /** Looks up the running and queued commands of a session. Ends with `done` and `running`. */
+  running(id: number, sessionId: string): void
   /** Ends everything. */
   destroy(id: number): void
   /** Makes pending events keep the event loop alive. */
@@ -903,6 +1037,18 @@ export interface NativeStats {
   ioRead: number
   /** Bytes. */
   ioWrite: number
+}
+
+/** The size and the mode of a terminal. */
+export interface NativeTerminal {
+  /** Columns. */
+  cols: number
+  /** Rows. */
+  rows: number
+  /** Whether typed characters are shown. */
+  echo: boolean
+  /** Whether it is read by lines. */
+  canonical: boolean
 }
 
 /** The mechanism that enforces each kind of rule. */

@@ -11,6 +11,7 @@
 export type * from './checkpoint.js'
 export type * from './command.js'
 export type * from './errors.js'
+export type * from './events.js'
 export type * from './exec.js'
 export type * from './files.js'
 export type * from './isolation.js'

@@ -12,6 +12,7 @@ import { flag, logger } from '../schema/values.js'
 import type { Checkpoint, CheckpointOptions, ForkOptions, Rollback, Undo } from './checkpoint.js'
 import type { Command, Encoding, EnvChanges, Logger, ShellTag, Signal } from './command.js'
 import type { OptionError } from './errors.js'
+import type { EventOptions, SandboxEvent } from './events.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
 import type { Files } from './files.js'
 import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
@@ -387,6 +388,21 @@ export interface AnySandbox extends AsyncDisposable {
    * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
    */
   fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
+
+  /**
+   * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and
+   * end, commands print, programs wait for input, connections are refused.
+   *
+   * The sandbox keeps the last 10,000 events, at most 4 MiB. A reader that is slower, or a `since` that is older, gets the
+   * event `lost`. The iteration ends with the sandbox. A pending step keeps the event loop alive.
+   *
+   * ```js not-run="runs until the sandbox is destroyed"
+   * for await (const event of sandbox.events()) console.log(event.type, event.time)
+   * ```
+   *
+   * Throws {@link OptionError}; the first step rejects with it for a `since` of another sandbox.
+   */
+  events(options?: EventOptions): AsyncIterableIterator<SandboxEvent>
 
   /** File access as commands of the default session have it. See {@link Session.files} for other sessions. */
   readonly files: Files

@@ -4,6 +4,7 @@ import { checkpointOptions, forkOptions } from '../calls/checkpoint.js'
 import { clientOptions } from '../calls/client.js'
 import { containerExecOptions, containerSessionOptions, containerStreamOptions } from '../calls/container.js'
 import { connectProgramOptions, engineMountOptions, openSandboxOptions } from '../calls/engine.js'
+import { eventOptions } from '../calls/events.js'
 import { execOptions, sessionExecOptions } from '../calls/exec.js'
 import {
   fileCopyOptions,
@@ -78,6 +79,7 @@ export const calls: readonly Call[] = [
   { name: 'waitForLog', table: waitForLogOptions, route: '/v1/processes/{processId}/wait-for-log' },
   { name: 'a health check by port', table: portOptions, route: '/v1/services' },
   { name: 'waitForPort', table: waitForPortOptions, route: '/v1/processes/{processId}/wait-for-port' },
+  { name: 'events', table: eventOptions },
   { name: 'getLogs', table: logOptions },
   { name: 'getLogLines', table: logLinesOptions, route: '/v1/processes/{processId}/lines' },
   { name: 'output and streamProcessLogs', table: logStreamOptions },

@@ -32,6 +32,7 @@ import type {
   Rollback,
   RunningCommand,
   Sandbox,
+  SandboxEvent,
   ServiceFailure,
   ServiceHealth,
   Undo,
@@ -39,6 +40,7 @@ import type {
   WorkspaceUsage,
 } from '../calls/index.js'
 import type { sessionOptions } from '../calls/session.js'
+import type { EventPlan } from '../requests/events.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type {
   FileAction,
@@ -94,6 +96,8 @@ export interface Backend {
   /** Resolves when the command has ended; with false if there is none with this id. */
   killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
   files(sessionId: string): FilesBackend
+  /** `since`: the cursor at which it begins, if that is known. */
+  events(plan: EventPlan): AsyncIterableIterator<SandboxEvent, undefined> & { readonly since?: number }
   capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>
 }

@@ -13,6 +13,7 @@ import type {
   Command,
   Encoding,
   EnvChanges,
+  EventOptions,
   ForkOptions,
   KillOptions,
   LogEvent,
@@ -24,6 +25,7 @@ import type {
   Session as PublicSession,
   Rollback,
   Sandbox,
+  SandboxEvent,
   Service,
   ServiceOptions,
   SessionOptions,
@@ -32,6 +34,7 @@ import type {
 } from '../calls/index.js'
 import { setEnvVarsOptions } from '../calls/sandbox.js'
 import { sessionOptions } from '../calls/session.js'
+import { planEvents } from '../requests/events.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
 import { readService } from '../requests/service.js'
@@ -159,6 +162,10 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
 
   async deleteSession(id: string): Promise<void> {
     await this.#backend.deleteSession(readId(id))
+  }
+
+  events(options?: EventOptions): AsyncIterableIterator<SandboxEvent, undefined> {
+    return this.#backend.events(planEvents(options))
   }
 
   async checkpoint(options?: CheckpointOptions): Promise<Checkpoint> {

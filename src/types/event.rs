@@ -1,6 +1,7 @@
 //! Events from the engine.
 
 use super::exec::{NativeResult, NativeRunning};
+use super::feed::NativeFeed;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting};
@@ -36,6 +37,8 @@ pub struct NativeEvent {
     pub killed: Option<bool>,
     /// In `done`: the running and queued commands of a session.
     pub running: Option<Vec<NativeRunning>>,
+    /// In `done`: events of the feed.
+    pub feed: Option<NativeFeed>,
     /// In `done`: a part of a log.
     pub log: Option<NativeLog>,
     /// What a waitFor was for.

@@ -2,6 +2,7 @@
 
 mod event;
 mod exec;
+mod feed;
 mod file;
 mod job;
 mod process;
@@ -10,6 +11,7 @@ mod workspace;
 
 pub use event::NativeEvent;
 pub use exec::{NativeExecExtras, NativeResult, NativeRunning};
+pub use feed::{NativeFeed, NativeFeedEvent};
 pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{

@@ -60,6 +60,8 @@ pub struct NativeProcessStart {
     pub limits: Option<NativeLimits>,
     /// Whether to forget it some time after its end.
     pub auto_cleanup: bool,
+    /// Whether to keep it out of the feed of events.
+    pub hidden: Option<bool>,
 }
 
 /// The size of a terminal.

@@ -15,6 +15,7 @@ pub mod blocking;
 pub mod capabilities;
 pub mod error;
 pub mod exec;
+pub mod feed;
 pub mod files;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

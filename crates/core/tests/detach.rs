@@ -19,7 +19,15 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 fn new_process(id: &str) -> DetachedProcess {
     let shown = "command".into();
-    DetachedProcess { id: id.into(), shown, writer: None, log_limit: 1 << 20, keeps_log: false, auto_cleanup: false }
+    DetachedProcess {
+        id: id.into(),
+        shown,
+        writer: None,
+        log_limit: 1 << 20,
+        keeps_log: false,
+        auto_cleanup: false,
+        request: 0,
+    }
 }
 
 fn detaching(place: &Place, id: &str) -> Receiver<Result<Arc<Process>, Error>> {

@@ -4,6 +4,7 @@ import type { Capabilities, HistoryEntry, Logger, LostSandbox, RunningCommand } 
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
+import type { EventPlan } from '../../requests/events.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
@@ -16,6 +17,7 @@ import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
+import { HttpEvents } from './events.js'
 import { HttpFiles } from './files.js'
 import type { InputOrder } from './input-order.js'
 import { HttpJobs } from './jobs.js'
@@ -197,6 +199,10 @@ export class HttpBackend implements Backend {
 
   files(sessionId: string): FilesBackend {
     return new HttpFiles(this.#connection, sessionId)
+  }
+
+  events(plan: EventPlan): HttpEvents {
+    return new HttpEvents(this.#connection, plan)
   }
 
   async capabilities(): Promise<Capabilities> {

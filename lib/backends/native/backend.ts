@@ -4,6 +4,7 @@ import { engineError } from '../../base/errors.js'
 import type { NativeKilledBy, NativeProcess } from '../../boundary/index.js'
 import type { Capabilities, HistoryEntry, Logger, RunningCommand, Sandbox } from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
+import type { EventPlan } from '../../requests/events.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
 import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
@@ -14,6 +15,7 @@ import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
+import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
 import type { History } from './history.js'
@@ -191,6 +193,10 @@ export class NativeBackend implements Backend {
   /** Files whose paths start at a root and cannot leave it. */
   filesBelow(sessionId: string, root: string): FilesBackend {
     return new NativeFiles(this.#engine, sessionId, root)
+  }
+
+  events(plan: EventPlan): NativeEvents {
+    return new NativeEvents(this.#engine, plan)
   }
 
   capabilities(): Capabilities {

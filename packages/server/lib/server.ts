@@ -33,6 +33,7 @@ import { addSystem } from './system.js'
 import { Uploads } from './uploads.js'
 import { addCallers } from './v1/callers.js'
 import { addCheckpoints } from './v1/checkpoints.js'
+import { addEvents } from './v1/events.js'
 import { addExec } from './v1/exec.js'
 import { addFileContent } from './v1/file-content.js'
 import { addFiles } from './v1/files.js'
@@ -83,7 +84,7 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
   add('files', addFiles, addFileContent)
   add('workspace', addWorkspace, addCheckpoints)
   add('jobs', addJobs)
-  add('server', addSystem, addCallers)
+  add('server', addSystem, addCallers, addEvents)
   add('files', addUploads)
   // Created once: that takes as long as hundreds of requests.
   let made: object | undefined

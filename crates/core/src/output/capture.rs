@@ -92,6 +92,15 @@ impl Capture {
         (self.kept.buffers.each_ref().map(HeadTail::total), self.kept.last_at)
     }
 
+    /// The newest bytes of both streams since they had printed `seen`, at most `most` of each.
+    pub fn newest(&self, seen: [u64; 2], most: usize) -> [Vec<u8>; 2] {
+        [0, 1].map(|stream| {
+            let buffer = &self.kept.buffers[stream];
+            let unseen = usize::try_from(buffer.total() - seen[stream]).unwrap_or(usize::MAX);
+            buffer.newest(unseen.min(most))
+        })
+    }
+
     /// Stops backpressure from blocking a command that is being killed.
     pub fn hurry(&mut self) {
         if let Some(live) = &mut self.kept.live {

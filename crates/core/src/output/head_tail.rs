@@ -71,6 +71,16 @@ impl HeadTail {
         self.total
     }
 
+    /// The newest bytes, at most `most`, as far as they are kept without a gap.
+    pub fn newest(&self, most: usize) -> Vec<u8> {
+        let Some(ring) = self.tail.as_ref().filter(|ring| ring.len() > 0) else {
+            return self.head[self.head.len() - most.min(self.head.len())..].to_vec();
+        };
+        let (older, newer) = ring.slices();
+        let skip = ring.len() - most.min(ring.len());
+        older.iter().chain(newer).skip(skip).copied().collect()
+    }
+
     /// The kept parts of the stream, as ranges of its offsets.
     pub fn kept(&self) -> [Range<u64>; 2] {
         let tail = self.tail.as_ref().map_or(0, |ring| ring.len() as u64);

@@ -27,7 +27,7 @@ use nacre_protocol::supervisor::Asked;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use terminal::Terminal;
 use tokio::sync::watch;
@@ -86,6 +86,25 @@ pub struct Birth {
     pub tree: Tree,
 }
 
+/// What happens to a process, for an [`Observer`].
+#[derive(Clone, Debug)]
+pub enum Happened {
+    /// It runs.
+    Started {
+        /// Its pid.
+        pid: i32,
+        /// Whether it has a terminal.
+        has_terminal: bool,
+    },
+    /// A program of it waits for input.
+    Waits(Waiting),
+    /// It has ended, and what has killed it.
+    Ended(Exit, Option<KilledBy>),
+}
+
+/// Receives what happens to a process. Must not block.
+pub type Observer = Arc<dyn Fn(&Process, Happened) + Send + Sync>;
+
 /// The progress of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Life {
@@ -141,6 +160,9 @@ pub struct Process {
     input: OnceLock<u64>,
     /// When input was last written, in milliseconds since the epoch; 0 for never.
     input_ms: AtomicU64,
+    /// The id of the request, if it is or was a command.
+    request: Option<u64>,
+    observer: Observer,
 }
 
 #[derive(Default)]
@@ -152,7 +174,7 @@ struct Fate {
 
 impl Process {
     /// Creates a process that has not started.
-    pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
+    pub fn new(new: &mut NewProcess, session: Box<dyn Owner>, log: ProcessLog, observer: Observer) -> Self {
         Self {
             id: new.id.clone(),
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -169,11 +191,13 @@ impl Process {
             terminal: Mutex::default(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
+            request: None,
+            observer,
         }
     }
 
     /// Creates the process that a command in the foreground can become.
-    pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog) -> Self {
+    pub fn of_command(new: DetachedProcess, session: Box<dyn Owner>, log: ProcessLog, observer: Observer) -> Self {
         Self {
             id: new.id,
             number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -190,6 +214,8 @@ impl Process {
             terminal: Mutex::default(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
+            request: Some(new.request),
+            observer,
         }
     }
 
@@ -201,7 +227,10 @@ impl Process {
     /// Records that it is running.
     pub fn born(&self, key: u64, birth: Birth) {
         self.fate().key = Some(key);
+        let pid = birth.pid.raw();
         self.life.send_modify(|life| life.birth = Some(birth));
+        let has_terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        self.happens(Happened::Started { pid, has_terminal });
     }
 
     /// Records that a command in the foreground has begun.
@@ -237,6 +266,7 @@ impl Process {
         };
         self.close_input();
         drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.happens(Happened::Ended(exit, killed_by.clone()));
         self.life.send_modify(|life| {
             life.killed_by = killed_by;
             life.end = Some((exit, SystemTime::now()));
@@ -369,6 +399,15 @@ impl Process {
         if let Some(writer) = &self.writer {
             writer.close();
         }
+    }
+
+    /// The id of the request, if it is a command in the foreground of its session.
+    pub fn request(&self) -> Option<u64> {
+        self.request.filter(|_| self.is_command())
+    }
+
+    fn happens(&self, what: Happened) {
+        (self.observer)(self, what);
     }
 
     fn fate(&self) -> MutexGuard<'_, Fate> {

@@ -41,6 +41,8 @@ pub struct NewProcess {
     pub limits: Enforcement,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
+    /// It is no event of the feed.
+    pub is_hidden: bool,
 }
 
 /// A start request within the session.
@@ -69,6 +71,8 @@ pub struct DetachedProcess {
     pub keeps_log: bool,
     /// Forgotten some time after its end.
     pub auto_cleanup: bool,
+    /// The id of the request for the command.
+    pub request: u64,
 }
 
 /// A request within the session to make a running command a process.

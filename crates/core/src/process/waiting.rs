@@ -3,7 +3,7 @@
 //! It is found by two looks at the system calls of its programs, see [`nacre_containment::waiting`], and costs nothing while
 //! no caller asks.
 
-use super::{Process, terminal, unseen};
+use super::{Happened, Process, terminal, unseen};
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::pid::Pid;
@@ -63,11 +63,17 @@ impl Process {
             let second = self.look().await?;
             match waiting::compare(&first, &second) {
                 Some((State::Hidden, _)) => first = second,
-                found => return Ok(found.map(|(state, wait)| self.found(state, wait))),
+                found => return Ok(found.map(|(state, wait)| self.report(self.found(state, wait)))),
             }
         }
         let reads_secret = self.terminal_mode() == Some(How::Secret);
-        Ok(first.first().filter(|_| reads_secret).map(|wait| self.found(State::Hidden, wait)))
+        Ok(first.first().filter(|_| reads_secret).map(|wait| self.report(self.found(State::Hidden, wait))))
+    }
+
+    /// Reports what was found to observers.
+    fn report(&self, waiting: Waiting) -> Waiting {
+        self.happens(Happened::Waits(waiting.clone()));
+        waiting
     }
 
     async fn look(&self) -> Result<Vec<Wait>, Error> {

@@ -12,7 +12,8 @@ mod workspace;
 use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KilledBy};
-use crate::process::{DetachRequest, DetachedProcess, NewProcess, Process, Registry, StartRequest, Starter};
+use crate::feed::{Feed, What};
+use crate::process::{DetachRequest, DetachedProcess, NewProcess, Observer, Process, Registry, StartRequest, Starter};
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
 use crate::user::{User, UserError};
@@ -67,6 +68,7 @@ struct Inner {
     sessions: Mutex<Sessions>,
     steps: Steps,
     processes: Registry,
+    feed: Arc<Feed>,
     /// Shared by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
 }
@@ -129,6 +131,7 @@ impl Sandbox {
                 sessions: Mutex::default(),
                 steps: Steps::default(),
                 processes: Registry::default(),
+                feed: Arc::default(),
                 files: Arc::default(),
             }),
         }
@@ -169,9 +172,19 @@ impl Sandbox {
     pub fn command(&self, session: &str, new: DetachedProcess) -> Option<Arc<Process>> {
         let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
         let owner = Box::new(self.session(session).ok()?.downgrade());
-        let process = Arc::new(Process::of_command(new, owner, log));
+        let process = Arc::new(Process::of_command(new, owner, log, self.observer(false)));
         self.inner.processes.add_command(Arc::clone(&process));
         Some(process)
+    }
+
+    /// Adds what happens to a process to the feed, unless it is hidden.
+    fn observer(&self, is_hidden: bool) -> Observer {
+        let feed = (!is_hidden).then(|| Arc::clone(&self.inner.feed));
+        Arc::new(move |process, happened| {
+            if let Some(feed) = &feed {
+                feed.push(process.session.id(), What::of(process, happened));
+            }
+        })
     }
 
     /// Interrupts a command; see [`Handle::interrupt`].
@@ -220,10 +233,11 @@ impl Sandbox {
         mut new: NewProcess,
         done: impl FnOnce(Result<Arc<Process>, Error>) + Send + 'static,
     ) {
+        let observer = self.observer(new.is_hidden);
         let log = ProcessLog::new(&self.inner.state_directory, new.log_limit);
         let filed = self.session(session).and_then(|handle| {
             new.limits = self.process_limits(&new.wanted_limits)?;
-            let process = Arc::new(Process::new(&mut new, Box::new(handle.downgrade()), log));
+            let process = Arc::new(Process::new(&mut new, Box::new(handle.downgrade()), log, observer));
             self.inner.processes.add(Arc::clone(&process))?;
             Ok((handle, process))
         });
@@ -270,6 +284,16 @@ impl Sandbox {
             }
             done(result.map(|()| started));
         })
+    }
+
+    /// What happens in the sandbox.
+    pub fn feed(&self) -> &Arc<Feed> {
+        &self.inner.feed
+    }
+
+    /// Reports that a service has been started again.
+    pub fn service_restarted(&self, session: &str, id: String, restarts: u32) {
+        self.inner.feed.push(session, What::ServiceRestarted { id, restarts });
     }
 
     /// The background processes.
@@ -336,6 +360,7 @@ impl Sandbox {
             }
             // This also frees their logs and the logs' files.
             sandbox.inner.processes.clear();
+            sandbox.inner.feed.end();
         }
     }
 
@@ -420,6 +445,7 @@ impl Sandbox {
             shell,
             supervisor: config.supervisor.clone(),
             log: config.log.clone(),
+            feed: Arc::clone(&self.inner.feed),
             survive_exit: new.survive_exit.unwrap_or(config.survive_exit),
             uses_builtin: !config.force_plain,
             limits,

@@ -8,6 +8,7 @@ use super::mailbox::{Mailbox, TakenBack};
 use super::remount::Remount;
 use super::timers::Timer;
 use super::{Config, Message};
+use crate::feed::What;
 use crate::shell::channel::Received;
 use crate::shell::event::{Event, Source};
 use crate::shell::listener::Reconnected;
@@ -25,6 +26,11 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
     let (internal, mut own_messages) = mpsc::unbounded_channel();
     let (reconnects, mut reconnected) = mpsc::unbounded_channel();
     let mut session = Session::new(config, fate, internal, reconnects);
+    // A session that only tries the shell has no id.
+    let is_seen = !session.config.id.is_empty();
+    if is_seen {
+        session.happens(What::SessionStarted);
+    }
     while session.state.shell != Shell::Closed {
         session.check_output();
         session.step_all();
@@ -84,6 +90,9 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
         session.step_all();
     }
     session.supervision.abandoned_ended().await;
+    if is_seen {
+        session.happens(What::SessionEnded);
+    }
     if let Some((_, replies)) = session.closing.take() {
         for reply in replies {
             let _ = reply.send(());
@@ -117,7 +126,7 @@ impl Session {
             Happened::Call(None) => self.close(Duration::ZERO, None),
             Happened::Report(report) => self.reported(report),
             Happened::Reconnected(connection) => self.reconnected(connection),
-            Happened::Output => {}
+            Happened::Output => self.expect_output(),
             Happened::TimePassed => self.time_passed(),
         }
     }
@@ -181,6 +190,9 @@ impl Session {
                 // A session that has ended refuses the command at once.
                 if let Some(hold) = after.filter(|_| !self.state.is_ending()) {
                     self.queue_hold(hold, Some(request.id));
+                }
+                if sent.is_none() && !self.state.is_ready() {
+                    self.happens(What::CommandQueued { id: request.id, command: request.command.shown() });
                 }
                 self.submit(Call::Exec(request, sent), Work::Command);
             }
@@ -259,6 +271,7 @@ impl Session {
                 Timer::Promotion => self.promotion_overdue(),
                 Timer::Hello => self.hello_overdue(),
                 Timer::Files => self.end_idle_files_helper(),
+                Timer::Output => self.show_output(),
             }
         }
     }

@@ -272,6 +272,7 @@ mod tests {
             supervisor: "/bin/false".into(),
             survive_exit: true,
             uses_builtin,
+            feed: Default::default(),
             group: None,
             limits: Default::default(),
             user: None,

@@ -12,6 +12,7 @@ use super::background::Key;
 use super::foreground::{Remains, Running};
 use crate::error::{Code, Error};
 use crate::exec::{KillPolicy, KilledBy, Outcome};
+use crate::feed::What;
 use crate::process::pump::{Status, log_rest};
 use crate::process::{Birth, DetachRequest, Process, Reason, Starter, end_after};
 use crate::shell::channel::{Channel, Received};
@@ -182,6 +183,7 @@ impl Session {
             process.set_input(pipe);
         }
         process.detached();
+        self.happens(What::CommandDetached { id: command.request().id, process: process.id.clone() });
         command.log_to(process.log.clone());
         let spare = self.foreground.take_spared();
         let detached = Command {

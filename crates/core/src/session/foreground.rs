@@ -6,6 +6,7 @@ use super::stdin;
 use super::stdin::StdinEnd;
 use super::streams::OutputPipes;
 use crate::exec::{ExecRequest, Input, KillPolicy, Outcome, Sink};
+use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
 use crate::process::Process;
@@ -95,11 +96,14 @@ impl Foreground {
     }
 
     /// Announces that the command has begun, or certainly will, with the pid of its shell.
-    pub(super) fn announce(&mut self, shell: Option<Pid>) {
-        let Some(command) = &mut self.running else { return };
-        if std::mem::replace(&mut self.announced, command.ticket) != command.ticket {
-            command.request.sink.started(shell.map_or(0, Pid::raw));
+    /// Returns it if that was not announced before.
+    pub(super) fn announce(&mut self, shell: Option<Pid>) -> Option<&ExecRequest> {
+        let command = self.running.as_mut()?;
+        if std::mem::replace(&mut self.announced, command.ticket) == command.ticket {
+            return None;
         }
+        command.request.sink.started(shell.map_or(0, Pid::raw));
+        Some(&command.request)
     }
 
     /// Keeps the reason of a refusal until the call is answered.
@@ -223,6 +227,8 @@ pub(super) struct Running {
     feeder: Option<JoinHandle<()>>,
     /// The inode of the pipe that is its standard input.
     input: Option<u64>,
+    /// Bytes of both streams that observers have seen.
+    seen: [u64; 2],
     streams_input: bool,
     _counted: busy_poll::Running,
 }
@@ -271,6 +277,7 @@ impl Running {
             died: None,
             feeder,
             input: pipe,
+            seen: [0; 2],
             streams_input,
             _counted: busy_poll::Running::begin(),
         }
@@ -318,6 +325,19 @@ impl Running {
     /// When it started, by the wall clock.
     pub(super) fn started_at(&self) -> SystemTime {
         self.started_at
+    }
+
+    /// Its id, and the output that observers have not seen. From now on they have.
+    pub(super) fn unseen_output(&mut self) -> (u64, [u64; 2], [Vec<u8>; 2]) {
+        let (total, _) = self.capture.so_far();
+        let newest = self.capture.newest(self.seen, MOST_OUTPUT);
+        self.seen = total;
+        (self.request.id, total, newest)
+    }
+
+    /// Bytes of both streams that observers have seen.
+    pub(super) fn seen(&self) -> [u64; 2] {
+        self.seen
     }
 
     /// Its progress. `pid`: its shell.

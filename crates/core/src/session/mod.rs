@@ -39,6 +39,7 @@ mod timers;
 use crate::capabilities::Engine;
 use crate::error::Error;
 use crate::exec::{ExecRequest, KillPolicy, KilledBy};
+use crate::feed::{Feed, What};
 use crate::files::Access;
 use crate::log::Log;
 use crate::process::{DetachRequest, Owner, StartRequest};
@@ -120,6 +121,8 @@ pub struct Config {
     pub isolate: Option<Isolate>,
     /// The state that it begins with; otherwise that of a new shell.
     pub saved: Option<Saved>,
+    /// Receives what happens.
+    pub feed: Arc<Feed>,
     /// Receives diagnostics.
     pub log: Log,
 }
@@ -492,6 +495,11 @@ impl Session {
         };
         saved.into_iter().for_each(|saved| session.begin_with(saved));
         session
+    }
+
+    /// Reports what has happened to observers.
+    fn happens(&self, what: What) {
+        self.config.feed.push(&self.config.id, what);
     }
 
     /// The error of a call that the end of the session cuts off.

@@ -20,6 +20,7 @@ impl Session {
         // A refused command has no result that reports it.
         let lost_state = if end == End::Refused { Vec::new() } else { self.recovery.take_lost() };
         let outcome = Outcome { restarted, lost_state, cwd: self.cwd.clone(), ..Outcome::default() };
+        let seen = command.seen();
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
         let Remains { request, mut outcome, pipes, died } = command.finish(outcome, is_held);
         let killer = self.calls.answered(request.id);
@@ -52,6 +53,7 @@ impl Session {
                 (outcome.exit_code, outcome.signal) = (None, Some(signal));
             }
         }
+        self.show_end(request.id, &outcome, seen);
         tracing::debug!(
             log = self.config.log.id(),
             session = %self.config.id,
@@ -172,10 +174,10 @@ impl Session {
             Call::Files => self.answer_files(error),
             Call::Exec(request, _) => {
                 let killed_by = self.calls.answered(request.id);
+                let cancelled = Outcome { cancelled: true, killed_by, cwd: self.cwd.clone(), ..Outcome::default() };
+                self.show_end(request.id, &cancelled, [0; 2]);
                 request.sink.finished(match (answer, error) {
-                    (Answer::Refused(Refusal::Cancelled), _) => {
-                        Ok(Outcome { cancelled: true, killed_by, cwd: self.cwd.clone(), ..Outcome::default() })
-                    }
+                    (Answer::Refused(Refusal::Cancelled), _) => Ok(cancelled),
                     (_, error) => Err(error.unwrap_or_else(|| self.ended_error())),
                 });
             }

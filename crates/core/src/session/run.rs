@@ -9,13 +9,14 @@ use super::mailbox::Mailbox;
 use super::streams::{env_of, null_streams};
 use super::timers::Timer;
 use crate::error::{Code, Error};
-use crate::exec::ExecRequest;
+use crate::exec::{ExecRequest, Outcome};
+use crate::feed::What;
 use crate::process::Birth;
 use crate::shell::channel::Channel;
 use crate::shell::event::{Event, Source};
 use crate::shell::state::{Cause, Ticket};
 use crate::supervisor::PidHold;
-use nacre_containment::pid::Identity;
+use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::tree::Tree;
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
@@ -91,7 +92,11 @@ impl Session {
     /// Announces that the running command has begun, or certainly will.
     pub(super) fn announce_command(&mut self) {
         let shell = self.shell.pid();
-        self.foreground.announce(shell);
+        let announced = self.foreground.announce(shell);
+        let begun = announced.map(|request| (request.id, request.command.shown()));
+        if let Some((id, command)) = begun {
+            self.happens(What::CommandStarted { id, command, pid: shell.map_or(0, Pid::raw) });
+        }
         let Some(command) = self.foreground.command() else { return };
         let (Some(pid), Some(process), at) = (shell, command.process(), command.started_at()) else { return };
         if let Some(pipe) = command.input() {
@@ -111,6 +116,7 @@ impl Session {
     /// Answers a command that did not reach a shell.
     pub(super) fn not_sent(&mut self, ticket: Ticket, request: ExecRequest, error: Error) {
         self.calls.answered(request.id);
+        self.show_end(request.id, &Outcome { cwd: self.cwd.clone(), ..Outcome::default() }, [0; 2]);
         request.sink.finished(Err(error));
         self.events.push_back(Event::Refused(ticket));
     }

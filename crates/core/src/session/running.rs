@@ -2,9 +2,12 @@
 
 use super::Session;
 use super::calls::Call;
-use crate::exec::ExecRequest;
+use super::timers::Timer;
+use crate::exec::{ExecRequest, Outcome};
+use crate::feed::{CommandEnd, MOST_OUTPUT, What};
 use nacre_containment::pid::Pid;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
+use tokio::time::Instant;
 
 /// A command that has not ended.
 #[derive(Clone, Debug)]
@@ -30,7 +33,55 @@ pub struct Progress {
     pub last_output_at: Option<SystemTime>,
 }
 
+/// Between two reports of output to observers.
+const BETWEEN_OUTPUT: Duration = Duration::from_millis(100);
+
 impl Session {
+    /// Reports the output of the running command to observers soon, if there are some.
+    pub(super) fn expect_output(&mut self) {
+        if !self.timers.is_set(Timer::Output) && self.config.feed.is_watched() {
+            self.timers.set(Timer::Output, Instant::now() + BETWEEN_OUTPUT);
+        }
+    }
+
+    /// Reports the output of the running command since the last report.
+    pub(super) fn show_output(&mut self) {
+        let Some((id, total, newest)) = self.foreground.command().map(|command| command.unseen_output()) else {
+            return;
+        };
+        if newest.iter().any(|bytes| !bytes.is_empty()) {
+            self.happens(What::CommandOutput { id, total, newest });
+        }
+    }
+
+    /// Reports the end of a command, and before that the output that was not reported. `seen`: bytes that were.
+    pub(super) fn show_end(&mut self, id: u64, outcome: &Outcome, seen: [u64; 2]) {
+        self.timers.clear(Timer::Output);
+        let kept = [&outcome.stdout, &outcome.stderr];
+        let dropped = [outcome.dropped.0, outcome.dropped.1];
+        let total = [0, 1].map(|stream| kept[stream].len() as u64 + dropped[stream]);
+        if total != seen && self.config.feed.is_watched() {
+            let newest = [0, 1].map(|stream| {
+                // Before the gap is the beginning of the output.
+                let behind_gap = if dropped[stream] > 0 { kept[stream].len() / 2 } else { kept[stream].len() };
+                let unseen = usize::try_from(total[stream] - seen[stream]).unwrap_or(usize::MAX);
+                let count = unseen.min(behind_gap).min(MOST_OUTPUT);
+                kept[stream][kept[stream].len() - count..].to_vec()
+            });
+            self.happens(What::CommandOutput { id, total, newest });
+        }
+        outcome.denials.iter().for_each(|target| self.happens(What::Denied { target: target.clone() }));
+        let end = CommandEnd {
+            exit_code: outcome.exit_code,
+            signal: outcome.signal,
+            killed_by: outcome.killed_by.clone(),
+            duration: outcome.duration,
+            total,
+            cwd: outcome.cwd.to_string_lossy().into_owned(),
+        };
+        self.happens(What::CommandEnded { id, end: Box::new(end) });
+    }
+
     /// The running command, and the queued ones in their order.
     pub(super) fn running(&mut self) -> Vec<RunningCommand> {
         let shown =

@@ -145,6 +145,7 @@ impl Place {
             wanted_limits: Default::default(),
             limits: Default::default(),
             auto_cleanup: false,
+            is_hidden: false,
         };
         self.sandbox.start_process("default", new, move |started| drop(sender.send(started)));
         started
@@ -258,6 +259,7 @@ pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
         supervisor: supervisor(),
         survive_exit: true,
         uses_builtin: true,
+        feed: Default::default(),
         group: None,
         limits: Default::default(),
         user: None,

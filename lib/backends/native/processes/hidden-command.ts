@@ -34,6 +34,7 @@ export async function succeedsHidden(
     mergeOutput: false,
     logLimit: 0,
     autoCleanup: true,
+    hidden: true,
   }
   const handle = await launch(engine, { request, source: undefined })
   const end = () => void handle.kill(kill).catch(() => {})

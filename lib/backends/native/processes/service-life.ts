@@ -117,6 +117,8 @@ export class ServiceLife {
     this.#forgetProcess()
     await this.#launch()
     this.restarts++
+    const { sessionId, processId } = this.plan.process.request
+    this.#engine.release((native) => native.serviceRestarted(sessionId, processId, this.restarts))
   }
 
   /** Starts a process and resolves once it is ready. A process that does not become ready is killed. */

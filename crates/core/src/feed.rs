@@ -1,0 +1,267 @@
+//! The feed of a sandbox: what happens in it, for observers.
+//!
+//! Events are kept in a ring with a bounded number and size, whether or not anything reads them. Output is only added
+//! while something reads.
+
+use crate::error::{Code, Error};
+use crate::exec::KilledBy;
+use crate::process::{Exit, Happened, Process, Waiting};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Notify;
+
+/// Maximum events of the ring.
+const MOST_EVENTS: usize = 10_000;
+/// Maximum bytes of their texts and output.
+const MOST_BYTES: usize = 4 * 1024 * 1024;
+/// Maximum bytes of one stream in one event.
+pub const MOST_OUTPUT: usize = 64 * 1024;
+/// How long a reader may take between two reads and still count as one.
+const BETWEEN_READS: Duration = Duration::from_secs(5);
+
+/// What has happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// 1 for the first event of the sandbox, and so on.
+    pub number: u64,
+    /// Wall clock.
+    pub at: SystemTime,
+    /// The session where it has happened.
+    pub session: String,
+    /// What.
+    pub what: What,
+}
+
+/// See [`Event`]. Commands have the ids of their requests, processes their own.
+#[allow(missing_docs, reason = "the variants explain their fields")]
+#[derive(Clone, Debug)]
+pub enum What {
+    /// The session can be used.
+    SessionStarted,
+    /// Everything in it has ended.
+    SessionEnded,
+    /// A command waits for its turn.
+    CommandQueued { id: u64, command: String },
+    /// A command begins.
+    CommandStarted { id: u64, command: String, pid: i32 },
+    /// It has printed: the bytes of both streams so far, and the newest of them.
+    CommandOutput { id: u64, total: [u64; 2], newest: [Vec<u8>; 2] },
+    /// A program of it waits for input.
+    CommandWaiting { id: u64, waiting: Waiting },
+    /// It is a process from now on.
+    CommandDetached { id: u64, process: String },
+    /// It has ended, or was refused or cancelled before it began.
+    CommandEnded { id: u64, end: Box<CommandEnd> },
+    /// A process runs.
+    ProcessStarted { id: String, command: String, pid: i32, has_terminal: bool },
+    /// A program of it waits for input.
+    ProcessWaiting { id: String, waiting: Waiting },
+    /// It has ended.
+    ProcessEnded { id: String, exit: Exit, killed_by: Option<KilledBy> },
+    /// A service has been started again.
+    ServiceRestarted { id: String, restarts: u32 },
+    /// A connection was refused.
+    Denied { target: String },
+}
+
+/// How a command has ended.
+#[derive(Clone, Debug, Default)]
+pub struct CommandEnd {
+    /// `$?`.
+    pub exit_code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// What has killed it.
+    pub killed_by: Option<KilledBy>,
+    /// How long it ran.
+    pub duration: Duration,
+    /// The bytes of both streams.
+    pub total: [u64; 2],
+    /// The directory of the session.
+    pub cwd: String,
+}
+
+impl What {
+    /// What has happened to a process, or to a command that can become one.
+    pub fn of(process: &Process, happened: Happened) -> Self {
+        let id = process.id.clone();
+        match (happened, process.request()) {
+            (Happened::Started { pid, has_terminal }, _) => {
+                Self::ProcessStarted { id, command: process.command.clone(), pid, has_terminal }
+            }
+            (Happened::Waits(waiting), Some(id)) => Self::CommandWaiting { id, waiting },
+            (Happened::Waits(waiting), None) => Self::ProcessWaiting { id, waiting },
+            (Happened::Ended(exit, killed_by), _) => Self::ProcessEnded { id, exit, killed_by },
+        }
+    }
+
+    /// Bytes of its texts, about.
+    fn size(&self) -> usize {
+        match self {
+            Self::CommandQueued { command, .. }
+            | Self::CommandStarted { command, .. }
+            | Self::ProcessStarted { command, .. } => command.len(),
+            Self::CommandOutput { newest, .. } => newest.iter().map(Vec::len).sum(),
+            Self::CommandEnded { end, .. } => end.cwd.len(),
+            Self::Denied { target } => target.len(),
+            _ => 0,
+        }
+    }
+}
+
+/// Events that were read.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// In order.
+    pub events: Vec<Event>,
+    /// How many events before them are no longer kept.
+    pub lost: u64,
+    /// Nothing follows: the sandbox was destroyed.
+    pub is_over: bool,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Feed {
+    ring: Mutex<Ring>,
+    grown: Notify,
+    reading: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Ring {
+    events: VecDeque<Event>,
+    /// Number of the last event.
+    last: u64,
+    bytes: usize,
+    is_over: bool,
+    last_read: Option<Instant>,
+}
+
+impl Feed {
+    /// Adds an event, and drops the oldest beyond the limits.
+    pub fn push(&self, session: &str, what: What) {
+        let mut ring = self.ring();
+        ring.last += 1;
+        ring.bytes += what.size();
+        let event = Event { number: ring.last, at: SystemTime::now(), session: session.into(), what };
+        ring.events.push_back(event);
+        while ring.events.len() > MOST_EVENTS || ring.bytes > MOST_BYTES {
+            let dropped = ring.events.pop_front().map_or(0, |event| event.what.size());
+            ring.bytes -= dropped;
+        }
+        drop(ring);
+        self.grown.notify_waiters();
+    }
+
+    /// Number of the last event.
+    pub fn last(&self) -> u64 {
+        self.ring().last
+    }
+
+    /// Whether something reads.
+    pub fn is_watched(&self) -> bool {
+        self.reading.load(Ordering::Relaxed) > 0
+            || self.ring().last_read.is_some_and(|last| last.elapsed() < BETWEEN_READS)
+    }
+
+    /// Waits for events after the one with this number. Returns at most `most`. Cancel-safe.
+    ///
+    /// # Errors
+    /// `INVALID_OPTION` if there has been no such event.
+    pub async fn read(&self, since: u64, most: usize) -> Result<Batch, Error> {
+        self.reading.fetch_add(1, Ordering::Relaxed);
+        let _reading = Reading(self);
+        loop {
+            let grown = self.grown.notified();
+            tokio::pin!(grown);
+            grown.as_mut().enable();
+            if let Some(batch) = self.ring().after(since, most)? {
+                return Ok(batch);
+            }
+            grown.await;
+        }
+    }
+
+    /// Ends the feed: readers get what is kept, and then the end.
+    pub fn end(&self) {
+        self.ring().is_over = true;
+        self.grown.notify_waiters();
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.ring.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ring {
+    /// The events after a number; `None` if there is none yet.
+    fn after(&self, since: u64, most: usize) -> Result<Option<Batch>, Error> {
+        if since > self.last {
+            let message = format!(
+                "since is {since}, but the last event of this sandbox is {}: it belongs to another sandbox; \
+                 read without since",
+                self.last
+            );
+            return Err(Error::new(Code::InvalidOption, message));
+        }
+        let before = self.last - self.events.len() as u64;
+        let lost = before.saturating_sub(since);
+        let skipped = usize::try_from(since.saturating_sub(before)).unwrap_or(usize::MAX);
+        let events: Vec<Event> = self.events.iter().skip(skipped).take(most).cloned().collect();
+        let is_over = self.is_over && skipped + events.len() == self.events.len();
+        Ok((!events.is_empty() || lost > 0 || is_over).then_some(Batch { events, lost, is_over }))
+    }
+}
+
+/// A read that waits.
+struct Reading<'a>(&'a Feed);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        self.0.ring().last_read = Some(Instant::now());
+        self.0.reading.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn denied(length: usize) -> What {
+        What::Denied { target: "x".repeat(length) }
+    }
+
+    #[tokio::test]
+    async fn gives_the_events_after_a_cursor_and_waits_for_more() {
+        let feed = Feed::default();
+        feed.push("one", What::SessionStarted);
+        feed.push("one", What::SessionEnded);
+        let numbers = |batch: Batch| batch.events.iter().map(|event| event.number).collect::<Vec<_>>();
+        assert_eq!(numbers(feed.read(0, 10).await.unwrap()), [1, 2]);
+        assert_eq!(numbers(feed.read(0, 1).await.unwrap()), [1]);
+        assert!(feed.is_watched());
+        let (next, ()) = tokio::join!(feed.read(2, 10), async { feed.push("two", What::SessionStarted) });
+        assert_eq!(numbers(next.unwrap()), [3]);
+        assert_eq!(feed.read(4, 10).await.unwrap_err().code, Code::InvalidOption);
+        feed.end();
+        assert!(feed.read(3, 10).await.unwrap().is_over);
+    }
+
+    #[tokio::test]
+    async fn is_bounded_and_counts_what_is_lost() {
+        let feed = Feed::default();
+        (0..MOST_EVENTS + 5).for_each(|_| feed.push("one", denied(1)));
+        let batch = feed.read(2, 1).await.unwrap();
+        assert_eq!((batch.lost, batch.events[0].number), (3, 6));
+        (0..10).for_each(|_| feed.push("one", denied(MOST_BYTES / 4)));
+        let batch = feed.read(feed.last() - 10, 10).await.unwrap();
+        assert_eq!((batch.lost, batch.events.len()), (6, 4));
+        assert!(feed.ring().bytes <= MOST_BYTES);
+        feed.push("one", denied(MOST_BYTES + 1));
+        let batch = feed.read(feed.last() - 1, 10).await.unwrap();
+        assert_eq!((batch.lost, batch.events.len()), (1, 0));
+    }
+}

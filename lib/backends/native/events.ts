@@ -1,0 +1,149 @@
+/**
+ * The feed of events of a sandbox, as an iteration. It reads a batch at a time and nothing ahead, so a slow reader loses
+ * events, and learns how many.
+ */
+import { onAbort, refuseAborted } from '../../base/abort.js'
+import { isCode } from '../../base/errors.js'
+import { signalName } from '../../base/signals.js'
+import { Steps } from '../../base/steps.js'
+import type { NativeEvent, NativeFeed, NativeFeedEvent } from '../../boundary/index.js'
+import type { SandboxEvent } from '../../calls/index.js'
+import type { EventPlan } from '../../requests/events.js'
+import { type Engine, failureOf } from './engine.js'
+import { killedByOf } from './processes/handle.js'
+
+const BATCH = 256
+const SUBJECT = 'reading the events'
+
+export class NativeEvents extends Steps<SandboxEvent> {
+  readonly #engine: Engine
+  readonly #signal: AbortSignal | undefined
+  /** The cursor at which it begins. */
+  readonly since: number
+  #cursor: number
+  #ready: SandboxEvent[] = []
+  #hasBegun = false
+  #isOver = false
+  #abandon = () => {}
+
+  constructor(engine: Engine, { since, signal }: EventPlan) {
+    super()
+    this.#engine = engine
+    this.#signal = signal
+    this.since = since ?? (engine.isDestroyed ? undefined : engine.ask((native) => native.lastEvent())) ?? 0
+    this.#cursor = this.since
+  }
+
+  protected async step(): Promise<IteratorResult<SandboxEvent, undefined>> {
+    for (;;) {
+      if (!this.#isOver) refuseAborted(this.#signal, SUBJECT)
+      const value = this.#ready.shift()
+      if (value !== undefined) return { done: false, value }
+      if (this.#isOver) return { done: true, value: undefined }
+      await this.#read()
+    }
+  }
+
+  protected end(): void {
+    this.#isOver = true
+    this.#ready = []
+    this.#abandon()
+  }
+
+  async #read(): Promise<void> {
+    let event: NativeEvent
+    try {
+      event = await this.#next()
+    } catch (error) {
+      // The sandbox was destroyed between two steps.
+      if (!this.#hasBegun || !isCode(error, 'SANDBOX_DESTROYED')) throw error
+      this.#isOver = true
+      return
+    }
+    this.#hasBegun = true
+    if (event.kind === 'error') {
+      this.#isOver = true
+      throw failureOf(event)
+    }
+    if (event.feed !== undefined && !this.#isOver) this.#receive(event.feed)
+  }
+
+  /** Waits for the next batch. An observer sees the end of a sandbox that is being destroyed. */
+  async #next(): Promise<NativeEvent> {
+    let release = () => {}
+    try {
+      return await new Promise<NativeEvent>((resolve) => {
+        const { native, id } = this.#engine.watch(
+          (handle, call) => handle.readEvents(call, this.#cursor, BATCH),
+          resolve,
+        )
+        this.#abandon = () => native.abandon(id)
+        const letEnd = this.#engine.hold()
+        const ignore = onAbort(this.#signal, this.#abandon)
+        release = () => {
+          letEnd()
+          ignore()
+        }
+      })
+    } finally {
+      release()
+    }
+  }
+
+  #receive({ events, lost, isOver }: NativeFeed): void {
+    const shown = events.map(eventOf)
+    if (lost > 0) {
+      const [first] = shown
+      const cursor = this.#cursor + lost
+      shown.unshift({ type: 'lost', cursor, time: first?.time ?? new Date(), count: lost })
+    }
+    this.#ready = shown
+    this.#cursor = shown.at(-1)?.cursor ?? this.#cursor
+    this.#isOver = isOver
+  }
+}
+
+function eventOf(native: NativeFeedEvent): SandboxEvent {
+  const { cursor, sessionId, kind, id = '', command = '', pid = 0, exitCode = null, reason = null } = native
+  const { total: [stdoutBytes = 0, stderrBytes = 0] = [] } = native
+  const base = { cursor, time: new Date(native.time), sessionId }
+  const signal = native.signal === undefined ? null : signalName(native.signal)
+  const killedBy = killedByOf(native.killedBy)
+  switch (kind) {
+    case 'sessionStarted':
+    case 'sessionEnded':
+      return { ...base, type: kind }
+    case 'commandQueued':
+      return { ...base, type: kind, id, command }
+    case 'commandStarted':
+      return { ...base, type: kind, id, command, pid }
+    case 'commandOutput': {
+      const { stdout = new Uint8Array(), stderr = new Uint8Array() } = native
+      return { ...base, type: kind, id, stdout, stderr, stdoutBytes, stderrBytes }
+    }
+    case 'commandWaiting':
+    case 'processWaiting': {
+      const { listening = false, ...rest } = native.waiting ?? {}
+      const waiting = { state: listening ? 'listening' : 'reading', ...rest } as const
+      return { ...base, type: kind, id, waiting: waiting as never }
+    }
+    case 'commandDetached':
+      return { ...base, type: kind, id, processId: native.processId ?? '' }
+    case 'commandEnded': {
+      const { duration = 0, cwd = '' } = native
+      return {
+        ...base,
+        type: kind,
+        ...{ id, exitCode, signal, killedBy, duration, stdoutBytes, stderrBytes, cwd },
+      }
+    }
+    case 'processStarted':
+      return { ...base, type: kind, id, command, pid, terminal: native.terminal ?? false }
+    case 'processEnded':
+      return { ...base, type: kind, id, exitCode, signal, reason, killedBy }
+    case 'serviceRestarted':
+      return { ...base, type: kind, id, restarts: native.restarts ?? 0 }
+    case 'denied':
+      return { ...base, type: kind, denial: { target: native.target ?? '', rule: 'network' } }
+  }
+}

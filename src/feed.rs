@@ -1,0 +1,109 @@
+//! The native class's methods for the feed of events.
+
+use crate::emitter::Settle;
+use crate::process;
+use crate::sandbox::NativeSandbox;
+use crate::types::{NativeEvent, NativeFeed, NativeFeedEvent};
+use nacre_core::feed::{Batch, Event, What};
+use nacre_core::runtime;
+use napi::bindgen_prelude::{Buffer, Result};
+use napi_derive::napi;
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+#[napi]
+impl NativeSandbox {
+    /// The number of the last event.
+    #[napi(catch_unwind)]
+    pub fn last_event(&self) -> f64 {
+        self.sandbox.feed().last() as f64
+    }
+
+    /// Ends with `done` and `feed`: at most `most` events after `since`, for which it waits.
+    #[napi(catch_unwind)]
+    pub fn read_events(&self, id: u32, since: f64, most: u32) -> Result<()> {
+        let (feed, settle) = (Arc::clone(self.sandbox.feed()), Settle::new(id, &self.emitter));
+        let wait = self.waits.open(id);
+        Ok(runtime::spawn(async move {
+            let batch = wait.run(feed.read(since as u64, most as usize)).await.transpose();
+            settle.answer(batch.map(|batch| NativeEvent { feed: batch.map(shown), ..NativeEvent::default() }));
+        })?)
+    }
+
+    /// Adds that a service has been started again.
+    #[napi(catch_unwind)]
+    pub fn service_restarted(&self, session_id: String, process_id: String, restarts: u32) {
+        self.sandbox.service_restarted(&session_id, process_id, restarts);
+    }
+}
+
+fn shown(batch: Batch) -> NativeFeed {
+    NativeFeed {
+        events: batch.events.into_iter().map(event).collect(),
+        lost: batch.lost as f64,
+        is_over: batch.is_over,
+    }
+}
+
+fn event(event: Event) -> NativeFeedEvent {
+    let at = event.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
+    let new = |kind: &str, id: String| NativeFeedEvent {
+        cursor: event.number as f64,
+        time: at,
+        session_id: event.session.clone(),
+        kind: kind.into(),
+        id: Some(id).filter(|id| !id.is_empty()),
+        ..NativeFeedEvent::default()
+    };
+    match event.what {
+        What::SessionStarted => new("sessionStarted", String::new()),
+        What::SessionEnded => new("sessionEnded", String::new()),
+        What::CommandQueued { id, command } => {
+            NativeFeedEvent { command: Some(command), ..new("commandQueued", id.to_string()) }
+        }
+        What::CommandStarted { id, command, pid } => {
+            NativeFeedEvent { command: Some(command), pid: Some(pid), ..new("commandStarted", id.to_string()) }
+        }
+        What::CommandOutput { id, total, newest: [stdout, stderr] } => NativeFeedEvent {
+            total: Some(total.map(|bytes| bytes as f64).to_vec()),
+            stdout: Some(Buffer::from(stdout)),
+            stderr: Some(Buffer::from(stderr)),
+            ..new("commandOutput", id.to_string())
+        },
+        What::CommandWaiting { id, waiting } => {
+            NativeFeedEvent { waiting: Some(process::waiting(waiting)), ..new("commandWaiting", id.to_string()) }
+        }
+        What::CommandDetached { id, process } => {
+            NativeFeedEvent { process_id: Some(process), ..new("commandDetached", id.to_string()) }
+        }
+        What::CommandEnded { id, end } => NativeFeedEvent {
+            exit_code: end.exit_code,
+            signal: end.signal,
+            killed_by: end.killed_by.map(process::killer),
+            duration: Some(end.duration.as_secs_f64() * 1000.0),
+            total: Some(end.total.map(|bytes| bytes as f64).to_vec()),
+            cwd: Some(end.cwd),
+            ..new("commandEnded", id.to_string())
+        },
+        What::ProcessStarted { id, command, pid, has_terminal } => NativeFeedEvent {
+            command: Some(command),
+            pid: Some(pid),
+            terminal: Some(has_terminal),
+            ..new("processStarted", id)
+        },
+        What::ProcessWaiting { id, waiting } => {
+            NativeFeedEvent { waiting: Some(process::waiting(waiting)), ..new("processWaiting", id) }
+        }
+        What::ProcessEnded { id, exit, killed_by } => NativeFeedEvent {
+            exit_code: exit.code,
+            signal: exit.signal,
+            reason: process::reason(exit.reason).map(Into::into),
+            killed_by: killed_by.map(process::killer),
+            ..new("processEnded", id)
+        },
+        What::ServiceRestarted { id, restarts } => {
+            NativeFeedEvent { restarts: Some(restarts), ..new("serviceRestarted", id) }
+        }
+        What::Denied { target } => NativeFeedEvent { target: Some(target), ..new("denied", String::new()) },
+    }
+}

@@ -1,0 +1,68 @@
+//! The feed of events.
+
+use super::process::{NativeKilledBy, NativeWaiting};
+use napi::bindgen_prelude::Buffer;
+use napi_derive::napi;
+
+/// Events that were read.
+#[napi(object, object_from_js = false)]
+pub struct NativeFeed {
+    /// In order.
+    pub events: Vec<NativeFeedEvent>,
+    /// How many events before them are no longer kept.
+    pub lost: f64,
+    /// Nothing follows.
+    pub is_over: bool,
+}
+
+/// An event. Which members are set depends on its kind.
+#[napi(object, object_from_js = false)]
+#[derive(Default)]
+pub struct NativeFeedEvent {
+    /// Its number.
+    pub cursor: f64,
+    /// Milliseconds since the epoch.
+    pub time: f64,
+    /// Where it has happened.
+    pub session_id: String,
+    /// What has happened.
+    #[napi(
+        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processEnded' | 'serviceRestarted' | 'denied'"
+    )]
+    pub kind: String,
+    /// The command or the process.
+    pub id: Option<String>,
+    /// As displayed.
+    pub command: Option<String>,
+    /// The pid.
+    pub pid: Option<i32>,
+    /// Bytes of both streams so far.
+    pub total: Option<Vec<f64>>,
+    /// The newest bytes of standard output.
+    pub stdout: Option<Buffer>,
+    /// The newest bytes of standard error.
+    pub stderr: Option<Buffer>,
+    /// What a program waits for.
+    pub waiting: Option<NativeWaiting>,
+    /// The process that a command has become.
+    pub process_id: Option<String>,
+    /// Exit code, if it exited.
+    pub exit_code: Option<i32>,
+    /// Signal, if a signal ended it.
+    pub signal: Option<i32>,
+    /// Why a process ended.
+    #[napi(ts_type = "'exit' | 'signal' | 'timeout' | 'oom' | 'killed'")]
+    pub reason: Option<String>,
+    /// What has killed it.
+    pub killed_by: Option<NativeKilledBy>,
+    /// Milliseconds.
+    pub duration: Option<f64>,
+    /// The directory after a command.
+    pub cwd: Option<String>,
+    /// Whether a process has a terminal.
+    pub terminal: Option<bool>,
+    /// Restarts so far.
+    pub restarts: Option<u32>,
+    /// What was refused.
+    pub target: Option<String>,
+}
