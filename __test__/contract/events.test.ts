@@ -83,6 +83,33 @@ describe('events', () => {
     await feed.return?.()
   })
 
+  itHolds(
+    'show what was printed before a queued command ends, and before a command is detached',
+    async ({ sandbox }) => {
+      for (const next of ['kill', 'detach'] as const) {
+        const session = await sandbox.createSession()
+        const feed = sandbox.events()[Symbol.asyncIterator]()
+        const begun = upTo(feed, 'commandStarted')
+        const running = session.execStream('until [ -e go ]; do sleep 0.01; done; printf asks; sleep 600')
+        await begun
+        const queued = session.execStream('true')
+        await upTo(feed, 'commandQueued', ({ command }) => command === 'true')
+        const events = running[Symbol.asyncIterator]()
+        await sandbox.files.write('go', '')
+        while ((await events.next()).value?.type !== 'stdout');
+        const ended = next === 'kill' ? queued.kill() : running.detach()
+        const seen = await upTo(feed, 'commandOutput')
+        expect(Buffer.from((seen.at(-1) as Found<'commandOutput'>).stdout).toString()).toBe('asks')
+        expect(typesOf(seen)).not.toContain('commandDetached')
+        await ended
+        await running.kill()
+        await session.delete()
+        await sandbox.files.remove('go')
+        await feed.return?.()
+      }
+    },
+  )
+
   itHolds('show processes, what they wait for, and services', async ({ sandbox }) => {
     const feed = sandbox.events({ since: 0 })[Symbol.asyncIterator]()
     const process = await sandbox.startProcess('read -r name', { processId: 'asks', pty: true })
@@ -96,8 +123,11 @@ describe('events', () => {
     await process.waitForInput()
     const waits = await upTo(feed, 'processWaiting')
     expect(waits.at(-1)).toMatchObject({ id: 'asks', waiting: { state: 'reading', how: 'line' } })
+    // Whoever asks again learns nothing new.
+    await process.waiting()
     await process.kill()
     const killed = await upTo(feed, 'processEnded')
+    expect(typesOf(killed)).toEqual(['processEnded'])
     const killedBy = { by: 'caller', reason: null }
     expect(killed.at(-1)).toMatchObject({ id: 'asks', reason: 'killed', killedBy })
     const service = await sandbox.startService('sleep 600', {

@@ -97,17 +97,22 @@ impl What {
         }
     }
 
-    /// Bytes of its texts, about.
+    /// Bytes that it takes, about.
     fn size(&self) -> usize {
-        match self {
+        let reason = |killed_by: &Option<KilledBy>| {
+            killed_by.as_ref().and_then(|killed_by| killed_by.reason.as_ref()).map_or(0, String::len)
+        };
+        let texts = match self {
             Self::CommandQueued { command, .. }
             | Self::CommandStarted { command, .. }
             | Self::ProcessStarted { command, .. } => command.len(),
             Self::CommandOutput { newest, .. } => newest.iter().map(Vec::len).sum(),
-            Self::CommandEnded { end, .. } => end.cwd.len(),
+            Self::CommandEnded { end, .. } => end.cwd.len() + reason(&end.killed_by),
+            Self::ProcessEnded { killed_by, .. } => reason(killed_by),
             Self::Denied { target } => target.len(),
             _ => 0,
-        }
+        };
+        size_of::<Event>() + texts
     }
 }
 
@@ -258,7 +263,7 @@ mod tests {
         assert_eq!((batch.lost, batch.events[0].number), (3, 6));
         (0..10).for_each(|_| feed.push("one", denied(MOST_BYTES / 4)));
         let batch = feed.read(feed.last() - 10, 10).await.unwrap();
-        assert_eq!((batch.lost, batch.events.len()), (6, 4));
+        assert_eq!((batch.lost, batch.events.len()), (7, 3));
         assert!(feed.ring().bytes <= MOST_BYTES);
         feed.push("one", denied(MOST_BYTES + 1));
         let batch = feed.read(feed.last() - 1, 10).await.unwrap();

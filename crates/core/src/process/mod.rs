@@ -160,6 +160,8 @@ pub struct Process {
     input: OnceLock<u64>,
     /// When input was last written, in milliseconds since the epoch; 0 for never.
     input_ms: AtomicU64,
+    /// The wait for input that observers know, and `input_ms` then.
+    reported: Mutex<Option<(Waiting, u64)>>,
     /// The id of the request, if it is or was a command.
     request: Option<u64>,
     observer: Observer,
@@ -191,6 +193,7 @@ impl Process {
             terminal: Mutex::default(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
+            reported: Mutex::default(),
             request: None,
             observer,
         }
@@ -214,6 +217,7 @@ impl Process {
             terminal: Mutex::default(),
             input: OnceLock::new(),
             input_ms: AtomicU64::default(),
+            reported: Mutex::default(),
             request: Some(new.request),
             observer,
         }

@@ -9,6 +9,8 @@ use crate::error::Error;
 use nacre_containment::pid::Pid;
 use nacre_containment::tree::Tree;
 use nacre_containment::waiting::{self, Source, State, Wait};
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -70,9 +72,15 @@ impl Process {
         Ok(first.first().filter(|_| reads_secret).map(|wait| self.report(self.found(State::Hidden, wait))))
     }
 
-    /// Reports what was found to observers.
+    /// Reports what was found to observers, once until the process gets input.
     fn report(&self, waiting: Waiting) -> Waiting {
-        self.happens(Happened::Waits(waiting.clone()));
+        let found = (waiting.clone(), self.input_ms.load(Ordering::Relaxed));
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        if reported.as_ref() != Some(&found) {
+            *reported = Some(found);
+            drop(reported);
+            self.happens(Happened::Waits(waiting.clone()));
+        }
         waiting
     }
 

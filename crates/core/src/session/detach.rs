@@ -12,7 +12,6 @@ use super::background::Key;
 use super::foreground::{Remains, Running};
 use crate::error::{Code, Error};
 use crate::exec::{KillPolicy, KilledBy, Outcome};
-use crate::feed::What;
 use crate::process::pump::{Status, log_rest};
 use crate::process::{Birth, DetachRequest, Process, Reason, Starter, end_after};
 use crate::shell::channel::{Channel, Received};
@@ -183,7 +182,6 @@ impl Session {
             process.set_input(pipe);
         }
         process.detached();
-        self.happens(What::CommandDetached { id: command.request().id, process: process.id.clone() });
         command.log_to(process.log.clone());
         let spare = self.foreground.take_spared();
         let detached = Command {
@@ -202,6 +200,7 @@ impl Session {
         self.detached.0.insert(key, detached);
         let end = self.add_detached(key);
         let denials = self.enclosure.proxied().map(|proxied| proxied.denials.take()).unwrap_or_default();
+        self.show_detach(&mut command, &process.id, &denials);
         let outcome = Outcome { cwd: self.cwd.clone(), denials, ..Outcome::default() };
         if ends_call {
             command.answer(outcome.clone());

@@ -53,6 +53,7 @@ impl Session {
                 (outcome.exit_code, outcome.signal) = (None, Some(signal));
             }
         }
+        self.timers.clear(Timer::Output);
         self.show_end(request.id, &outcome, seen);
         tracing::debug!(
             log = self.config.log.id(),

@@ -2,6 +2,7 @@
 
 use super::Session;
 use super::calls::Call;
+use super::foreground::Running;
 use super::timers::Timer;
 use crate::exec::{ExecRequest, Outcome};
 use crate::feed::{CommandEnd, MOST_OUTPUT, What};
@@ -54,9 +55,20 @@ impl Session {
         }
     }
 
+    /// Reports that a command has become a process, and before that what was not reported.
+    pub(super) fn show_detach(&mut self, command: &mut Running, process: &str, denials: &[String]) {
+        if self.config.feed.is_watched() {
+            let (id, total, newest) = command.unseen_output();
+            if newest.iter().any(|bytes| !bytes.is_empty()) {
+                self.happens(What::CommandOutput { id, total, newest });
+            }
+        }
+        denials.iter().for_each(|target| self.happens(What::Denied { target: target.clone() }));
+        self.happens(What::CommandDetached { id: command.request().id, process: process.into() });
+    }
+
     /// Reports the end of a command, and before that the output that was not reported. `seen`: bytes that were.
     pub(super) fn show_end(&mut self, id: u64, outcome: &Outcome, seen: [u64; 2]) {
-        self.timers.clear(Timer::Output);
         let kept = [&outcome.stdout, &outcome.stderr];
         let dropped = [outcome.dropped.0, outcome.dropped.1];
         let total = [0, 1].map(|stream| kept[stream].len() as u64 + dropped[stream]);
