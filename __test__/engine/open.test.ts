@@ -1,6 +1,6 @@
 /** `openSandbox`: finding an engine, its command lines and its errors, with stand-ins for engines. The server is real. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
@@ -11,6 +11,7 @@ import { type EngineOptions, openSandbox } from 'nacre/engine'
 import { describe, expect, it } from 'vitest'
 import { DOCKER, withStandIn } from '../helpers/stand-in-engine.js'
 import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
 
 describe('on this machine', () => {
   it('is a Sandbox, with the options that count there', async () => {
@@ -138,6 +139,8 @@ describe('a container', () => {
       await asUser(501, () => open())
       const line = calls().find((one) => one.startsWith('podman run')) ?? ''
       expect(line).toContain('--userns keep-id --passwd=false')
+      // The address of a proxy may have a password.
+      expect(line).toContain('--http-proxy=false ')
       expect(calls().find((one) => one.startsWith('podman exec'))).toMatch(/ 501 \d+ \w+$/)
     }))
 
@@ -174,6 +177,44 @@ describe('a container', () => {
       expect(line).toContain('--volume /usr/share:/usr/share ')
     }))
 
+  it('mounts nothing in place of an own directory whose path has a colon', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      await open({ own: ['x:/etc'] })
+      const line = calls().find((one) => one.startsWith('docker run')) ?? ''
+      expect(line).toContain(`--mount type=volume,target=${project}/x:/etc `)
+    }))
+
+  it('that stops just before a client enters is started again', () =>
+    withStandIn(['docker'], async ({ open, on, state, calls }) => {
+      on(
+        'exec',
+        `[ -e "$state/once" ] || { touch "$state/once"; echo exited | tee "$state"/c-* >/dev/null; echo stopped; exit 126; }`,
+      )
+      const sandbox = await open()
+      expect((await sandbox.exec('echo there')).stdout).toBe('there\n')
+      expect(existsSync(path.join(state, 'once'))).toBe(true)
+      expect(calls().map((line) => line.split(' ')[1])).toContain('start')
+    }))
+
+  it('stays for others when the client that has created it gives up', () =>
+    withStandIn(['docker'], async ({ open, on, state, calls }) => {
+      on('exec', `touch "$state/entered"; exec sleep 60`)
+      const controller = new AbortController()
+      const given = rejectionOf(open({ signal: controller.signal }))
+      await until(
+        () => existsSync(path.join(state, 'entered')) || undefined,
+        () => 'the client has not entered',
+      )
+      on('exec', '')
+      const other = await open()
+      controller.abort()
+      expect(await given).toMatchObject({ name: 'AbortError' })
+      expect((await other.exec('echo lives')).stdout).toBe('lives\n')
+      expect(calls().filter((line) => line.startsWith('docker rm --force'))).toEqual([])
+      expect((await open()).container?.name).toBe(other.container?.name)
+      expect(calls().filter((line) => line.startsWith('docker run'))).toHaveLength(1)
+    }))
+
   it('lets programs of this machine connect to its servers', () =>
     withServer((port) =>
       withStandIn(['docker'], async ({ open }) => {
@@ -191,6 +232,15 @@ describe('a container', () => {
         const dead = await sandbox.forward(free, 0)
         await expect(fetch(dead.url)).rejects.toThrow()
         expect((await sandbox.exec('echo lives')).stdout).toBe('lives\n')
+        // Programs may connect while it ends.
+        const last = await sandbox.forward(port)
+        let isOver = false
+        const ending = sandbox.destroy().then(() => {
+          isOver = true
+        })
+        while (!isOver) await fetch(last.url).catch(() => {})
+        await ending
+        await expect(fetch(last.url)).rejects.toThrow()
       }),
     ))
 
@@ -272,7 +322,7 @@ describe('the errors', () => {
       const error = (await rejectionOf(open())) as Error
       expect(error).toMatchObject({ name: 'SandboxError', code })
       expect(error.message).toMatch(message)
-      expect(calls().some((line) => line.startsWith('docker rm --force --volumes nacre-'))).toBe(isRemoved)
+      expect(calls().some((line) => /^docker rm (--force )?--volumes nacre-/.test(line))).toBe(isRemoved)
       expect(readdirSync(state).filter((name) => name.startsWith('c-'))).toEqual([])
     }),
   )
@@ -295,6 +345,19 @@ describe('the errors', () => {
       expect(calls()).toEqual([])
     }))
 
+  it('refuse the home directory of this user also when HOME is another one', () =>
+    withStandIn(['docker'], async ({ open, project }) => {
+      const { HOME } = process.env
+      process.env.HOME = path.join(path.dirname(project), 'home')
+      try {
+        const { homedir } = os.userInfo()
+        for (const cwd of [homedir, process.env.HOME])
+          expect(await rejectionOf(open({ cwd }))).toMatchObject({ code: 'PROJECT_TOO_WIDE' })
+      } finally {
+        process.env.HOME = HOME
+      }
+    }))
+
   it('refuse own directories outside of the project, and behind links', () =>
     withStandIn(['docker'], async ({ open, project }) => {
       const away = path.join(path.dirname(project), 'away')
@@ -315,6 +378,19 @@ describe('the errors', () => {
       }
       const error = await rejectionOf(open({ signal: controller.signal, onProgress }))
       expect(error).toMatchObject({ name: 'AbortError', cause: 'enough' })
+    }))
+
+  it('report an abort while the engine is asked', () =>
+    withStandIn(['docker'], async ({ open, on, state }) => {
+      on('info', `touch "$state/asked"; exec sleep 60`)
+      const controller = new AbortController()
+      const opening = rejectionOf(open({ signal: controller.signal }))
+      await until(
+        () => existsSync(path.join(state, 'asked')) || undefined,
+        () => 'the engine was not asked',
+      )
+      controller.abort()
+      expect(await opening).toMatchObject({ name: 'AbortError' })
     }))
 })
 

@@ -165,6 +165,15 @@ describe('a container', () => {
     const sandbox = await open({ image: 'localhost/debian:12', onProgress: (step) => steps.push(step) })
     expect(await shell(sandbox, 'x=5; command -v node || echo $x')).toBe('5')
     expect(steps).toContain('fetching Bun')
+    // Bun reads settings where it starts, and would run what commands have written there as root.
+    await shell(
+      sandbox,
+      `echo 'require("node:fs").writeFileSync("/tmp/preloaded", "")' >~/x.js; echo "preload = ['$HOME/x.js']" | tee bunfig.toml >~/.bunfig.toml; echo LOADED=1 >.env`,
+    )
+    const next = await open({ image: 'localhost/debian:12' })
+    expect(await shell(next, 'ls /tmp/preloaded 2>&1 >/dev/null | wc -l; echo "$LOADED$HOME"')).toMatch(
+      /^1\n\/home\/[a-z]+$/,
+    )
   })
 
   it('has the mounts, and those that are read-only', async () => {

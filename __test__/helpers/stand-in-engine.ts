@@ -34,7 +34,10 @@ case $kind in
     ;;
   start) echo running >"$state/c-$name" ;;
   stop) echo exited >"$state/c-$name" ;;
-  rm) rm -f "$state/c-$name" ;;
+  rm)
+    [[ $2 == --force || $(cat "$state/c-$name") != running ]] || { echo "Error: $name is running" >&2; exit 1; }
+    rm -f "$state/c-$name"
+    ;;
   exec) exec "$NODE" ${inside} ;;
 esac
 `

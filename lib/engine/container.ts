@@ -34,13 +34,15 @@ export function creation(engine: Engine, plan: ContainerPlan): string[] {
     ...plan.mounts.map(({ source, readOnly }) => bind(source, source, readOnly)),
     bind(plan.runtime, INSIDE, true),
     // The layers of workspaces cannot lie on the layers of the container itself.
-    ...['/var/lib/nacre', ...plan.own].map((target) => ['--volume', target]),
+    ...['/var/lib/nacre', ...plan.own].map(volume),
   ]
   const { network, cpus, memory } = plan
   const options = [
     ...['--label', 'dev.nacre=1', '--label', `dev.nacre.project=${project}`],
     ...['--entrypoint', `${INSIDE}/nacre-supervisor`, '--user', '0:0', '--workdir', project],
     ...volumes.flat(),
+    // Its default is to pass the proxy of this machine, which may have a password in its address.
+    ...(engine.name === 'podman' ? ['--http-proxy=false'] : []),
     ...rights(engine, plan.isUnrestricted),
     // Otherwise the files of the project belong to another user inside, and podman would make the project the home of this one.
     ...(engine.name === 'podman' && engine.isRootless && plan.user.uid !== 0
@@ -61,11 +63,17 @@ export function creation(engine: Engine, plan: ContainerPlan): string[] {
 /** `--volume` splits at colons, and `--mount` at commas. */
 function bind(source: string, target: string, isReadOnly: boolean): string[] {
   if (!source.includes(':')) return ['--volume', `${source}:${target}${isReadOnly ? ':ro' : ''}`]
-  const fields = ['type=bind', `source=${source}`, `target=${target}`, ...(isReadOnly ? ['readonly'] : [])]
-  return [
-    '--mount',
-    fields.map((field) => (/[",]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field)).join(','),
-  ]
+  return mount(['type=bind', `source=${source}`, `target=${target}`, ...(isReadOnly ? ['readonly'] : [])])
+}
+
+/** A volume that belongs to the container alone. */
+function volume(target: string): string[] {
+  return target.includes(':') ? mount(['type=volume', `target=${target}`]) : ['--volume', target]
+}
+
+function mount(fields: string[]): string[] {
+  const quoted = fields.map((field) => (/[",]/.test(field) ? `"${field.replaceAll('"', '""')}"` : field))
+  return ['--mount', quoted.join(',')]
 }
 
 function rights({ name, version }: Engine, isUnrestricted: boolean): string[] {

@@ -13,7 +13,7 @@ import { gitSettings } from './git.js'
 import { Program } from './program.js'
 import { fingerprint, isBelow, projectOf, realPath, refuseWide } from './project.js'
 import { fetchBun, prepareRuntime } from './runtime.js'
-import { removeContainer, startContainer } from './start.js'
+import { isRunning, removeContainer, startContainer } from './start.js'
 
 /** The variable with the options of the sandbox. Its value is on no command line, which all users can see. */
 const SETTINGS = 'NACRE_INSIDE'
@@ -108,9 +108,10 @@ export async function enterContainer(
           await fetchBun(runtime, engine.arch, lastLine(lastWords) === 'musl' ? 'musl' : 'gnu', signal)
           continue
         }
-        if (exitCode === MOUNT_MISSING || isGone(lastWords)) continue
+        if (exitCode === MOUNT_MISSING || !(signal?.aborted || (await isRunning(engine, name)))) continue
       }
-      if (isNew) await removeContainer(engine, name)
+      // A server that has ended by itself does so for every client. Otherwise others may use the container.
+      if (isNew) await removeContainer(engine, name, exitCode !== null)
       throw explain(error, program, { engine, name, image, cwd })
     }
   }
@@ -151,11 +152,6 @@ function accountName(): string {
   } catch {
     return 'user'
   }
-}
-
-/** The container has stopped, or was removed. */
-function isGone(printed: string): boolean {
-  return /no such container|is not running|state improper|container .* is stopped/i.test(printed)
 }
 
 function lastLine(text: string): string {

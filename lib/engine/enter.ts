@@ -38,9 +38,10 @@ else
 fi
 export HOME
 
-# New volumes belong to root.
+# New volumes belong to root. A program of the container may have put a link on the way.
 for directory; do
-  [ "$(stat -c %u "$directory")" = "$uid" ] || chown "$uid:$gid" "$directory"
+  (cd -P -- "$directory" && [ "$PWD" = "$directory" ] &&
+    { [ "$(stat -c %u .)" = "$uid" ] || chown "$uid:$gid" .; })
 done
 
 # The addon must be built for the C library of the runtime, which is that of the image.
@@ -59,7 +60,10 @@ elif [ -x ${INSIDE}/bun-$libc ]; then
 else
   fail ${NO_RUNTIME} $libc
 fi
-cd "$cwd" || fail ${MOUNT_MISSING} "$cwd has gone"
+# A runtime reads settings in the directory where it starts and in the home directory, which commands can write.
+cd /
+export NACRE_HOME=$HOME HOME=/root
+unset XDG_CONFIG_HOME
 shopt -s execfail
 exec "$runtime" ${INSIDE}/inside.js
 fail ${NO_RUNTIME} $libc

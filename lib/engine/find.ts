@@ -1,4 +1,5 @@
 /** Finds the container engine: programs that are installed, and the first of them that answers. */
+import { refuseAborted } from '../base/abort.js'
 import { fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { type Answer, call, reasonOf } from './call.js'
@@ -125,6 +126,7 @@ export async function findEngine(
   // All are asked at once, and the first in order is taken as soon as it has answered.
   for (const pending of tried) {
     const found = await pending
+    refuseAborted(signal, 'opening the sandbox')
     if (typeof found === 'object') return found
     if (found !== undefined) problems.push(found)
   }

@@ -32,8 +32,13 @@ export class Forwards {
     const server = net().createServer((socket) => {
       sockets.add(socket)
       socket.once('close', () => sockets.delete(socket))
-      // Both ends close together, also after an error.
-      streams().pipeline(socket, this.#open(port), socket, () => socket.destroy())
+      try {
+        // Both ends close together, also after an error.
+        streams().pipeline(socket, this.#open(port), socket, () => socket.destroy())
+      } catch {
+        // The connection to the sandbox ends.
+        socket.destroy()
+      }
     })
     const url = `http://${HOST}:${await listen(server, wanted)}`
     const forwarding = {

@@ -33,8 +33,11 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
     container: { engine: engine.name, name, image },
     forward: (port: number, local?: number) => forwards.forward(port, local),
     async stop() {
-      await backend.destroy()
-      await stopContainer(engine, name)
+      try {
+        await backend.destroy()
+      } finally {
+        await stopContainer(engine, name)
+      }
     },
   })
 }

@@ -43,9 +43,31 @@ export function refuseWide(directory: string, name: string): void {
   )
 }
 
+/** Compares directories, not names: a Mac ignores case, and has a second path for each directory. */
 function isWide(directory: string): boolean {
-  const home = realpathOr(os.homedir())
-  return directory === path.dirname(directory) || isBelow(home, directory)
+  if (directory === path.dirname(directory)) return true
+  const own = identityOf(directory)
+  return homes().some((home) => {
+    for (let at = home; at !== path.dirname(at); at = path.dirname(at))
+      if (at === directory || (own !== undefined && identityOf(at) === own)) return true
+    return false
+  })
+}
+
+/** The home directory of this user, also when HOME names another one. */
+function homes(): string[] {
+  const found = [os.homedir()]
+  try {
+    found.push(os.userInfo().homedir)
+  } catch {
+    // The user database does not know this user.
+  }
+  return found.map(realpathOr)
+}
+
+function identityOf(file: string): string | undefined {
+  const found = fs.statSync(file, { bigint: true, throwIfNoEntry: false })
+  return found && `${found.dev}:${found.ino}`
 }
 
 function realpathOr(file: string): string {

@@ -7,6 +7,7 @@
 import { packageRoot } from '../addon/package-root.js'
 import { PLATFORMS, VERSION } from '../addon/platforms.js'
 import { findPackage, programDirectories } from '../addon/search.js'
+import { refuseAborted } from '../base/abort.js'
 import { crypto, fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { call, reasonOf } from './call.js'
@@ -166,6 +167,7 @@ export async function fetchBun(
     const args = ['install', '--prefix', temporary, ...platform, ...quiet, `${name}@${BUN}`]
     const env = { ...process.env, PATH: directories.join(path.delimiter) }
     const answer = await call(npm, args, { env, timeout: FETCH_MS, signal })
+    refuseAborted(signal, 'opening the sandbox')
     if (!answer.isOk) throw withoutRuntime(`npm cannot fetch Bun: ${reasonOf(answer)}`)
     const fetched = path.join(temporary, 'node_modules', name, 'bin/bun')
     chmodSync(fetched, 0o755)

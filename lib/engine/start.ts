@@ -12,6 +12,8 @@ const PULL_MS = 60 * 60_000
 const MOST_ATTEMPTS = 5
 const PAUSE_MS = 100
 
+const INSPECT = ['inspect', '--type', 'container', '--format', '{{.State.Status}}']
+
 export interface StartPlan {
   engine: Engine
   name: string
@@ -32,7 +34,7 @@ export async function startContainer(plan: StartPlan): Promise<{ isNew: boolean 
   let failure: Answer | undefined
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     if (attempt > 1) await timers.setTimeout(PAUSE_MS)
-    const found = await run(plan, ['inspect', '--type', 'container', '--format', '{{.State.Status}}', name])
+    const found = await run(plan, [...INSPECT, name])
     if (found.isOk && found.stdout === 'running') return { isNew: false }
     if (!found.isOk && !isMissing(found)) throw failed(plan, 'cannot look for', found)
     if (!found.isOk) await needImage(plan)
@@ -46,7 +48,7 @@ export async function startContainer(plan: StartPlan): Promise<{ isNew: boolean 
     // Another client was faster, or the container ended in between.
     if (isRace(started)) continue
     // An engine keeps a container that it could not start.
-    if (!found.isOk) await removeContainer(engine, name)
+    if (!found.isOk) await removeContainer(engine, name, false)
     break
   }
   const remedy = `; if it stays so, remove it: ${engine.name} rm --force --volumes ${name}`
@@ -122,7 +124,17 @@ export async function stopContainer(engine: Engine, name: string): Promise<void>
   )
 }
 
-/** Removes a container that has never served, with its volumes. What fails shows at the next start. */
-export async function removeContainer(engine: Engine, name: string): Promise<void> {
-  await call(engine.file, ['rm', '--force', '--volumes', name], { env: engine.env, timeout: CALL_MS })
+/** Whether it runs, as far as the engine says. */
+export async function isRunning(engine: Engine, name: string): Promise<boolean> {
+  const { isOk, stdout } = await call(engine.file, [...INSPECT, name], { env: engine.env, timeout: CALL_MS })
+  return isOk && stdout === 'running'
+}
+
+/**
+ * Removes a container with its volumes: one that runs only with `isUseless`, when it can serve nobody. What fails shows at the
+ * next start.
+ */
+export async function removeContainer(engine: Engine, name: string, isUseless: boolean): Promise<void> {
+  const force = isUseless ? ['--force'] : []
+  await call(engine.file, ['rm', ...force, '--volumes', name], { env: engine.env, timeout: CALL_MS })
 }

@@ -20,13 +20,19 @@ const print = (text: string) => console.error(text)
 const quiet = () => {}
 const logger: Logger = { debug: quiet, info: quiet, warn: print, error: print }
 
-const { NACRE_INSIDE: given = '{}', HOME = '/root' } = process.env
+const { NACRE_INSIDE: given = '{}', NACRE_HOME: home = '/root' } = process.env
 const { cwd, env, isolation, user }: Settings = JSON.parse(given)
 const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
 const sandbox = new Sandbox({
   cwd,
   // What only this program needs.
-  env: { NACRE_INSIDE: undefined, NACRE_NATIVE_PATH: undefined, ...variables },
+  env: {
+    NACRE_INSIDE: undefined,
+    NACRE_NATIVE_PATH: undefined,
+    NACRE_HOME: undefined,
+    HOME: home,
+    ...variables,
+  },
   isolation: isolation && withHome(isolation),
   user,
   stateDir: STATE,
@@ -38,5 +44,5 @@ process.exit((await serveStdio(sandbox, logger, true)) ? 0 : 1)
 function withHome(isolation: Isolation): IsolationRules {
   const rules: IsolationRules = typeof isolation === 'string' ? { preset: isolation } : isolation
   const write = rules.filesystem?.write ?? (rules.preset === 'read-only' ? [] : ['.'])
-  return { ...rules, filesystem: { ...rules.filesystem, write: [...write, HOME] } }
+  return { ...rules, filesystem: { ...rules.filesystem, write: [...write, home] } }
 }
