@@ -2,7 +2,6 @@
  * Which requests are served: those from programs of this machine to a name of this machine. A page in a browser sends its
  * `Origin`; a page whose name was made to point here (DNS rebinding) sends that name as `Host`.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { HttpError } from './failure.js'
 
@@ -19,13 +18,4 @@ export function checkCaller({ host = '', origin }: IncomingHttpHeaders, isPrevie
 export function previewOf({ host = '' }: IncomingHttpHeaders): { port: number; id: string } | undefined {
   const [, port, id = ''] = PREVIEW.exec(host) ?? []
   return port === undefined ? undefined : { port: Number(port), id: id.toLowerCase() }
-}
-
-/** Compares secrets. Their digests have one length, and comparing them takes the same time wherever they differ. */
-export function isSame(given: string, secret: string): boolean {
-  return timingSafeEqual(digest(given), digest(secret))
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
 }

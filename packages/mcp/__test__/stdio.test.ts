@@ -177,6 +177,10 @@ describe('commands', () => {
         // The directory may be in a private /tmp, where it is no error to write.
         expect((await call('bash', { command })).text).toContain('private')
         expect(client.getInstructions()).toContain('--write')
+        const { text } = await call('bash', { command: 'echo x > /usr/nacre-refused' })
+        expect(text).toMatch(
+          /^\[exit 1 .*\| the option --write of the server allows more\]\n.*Read-only file system/,
+        )
       })
       expect(existsSync(path.join(other, 'x'))).toBe(false)
       await overStdio(

@@ -2,8 +2,8 @@
  * Which requests over HTTP are served: those with the token, to a name of this server, and from no page that is not allowed.
  * A page whose name was made to point here (DNS rebinding) sends that name as `Host`.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Secret } from 'nacre/internal/server'
 import type { HttpSettings } from './settings.js'
 
 const LOOPBACK_NAME = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/i
@@ -16,12 +16,12 @@ interface Refusal {
 }
 
 export class Guard {
-  readonly #token: Buffer
+  readonly #token: Secret
   readonly #origins: readonly string[]
   readonly #host: string
 
   constructor({ token, origins, host }: HttpSettings) {
-    this.#token = digest(token)
+    this.#token = new Secret(token)
     this.#origins = origins
     this.#host = host
   }
@@ -34,8 +34,7 @@ export class Guard {
       return { status: 403, message: 'the header Host must be localhost or the address of --host' }
     if (method === 'OPTIONS' && origin !== undefined) return undefined
     const token = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
-    // Digests have one length, and comparing them takes the same time wherever they differ.
-    if (timingSafeEqual(digest(token), this.#token)) return undefined
+    if (this.#token.is(token)) return undefined
     return { status: 401, message: 'the header `Authorization: Bearer <token>` is missing or wrong' }
   }
 
@@ -44,10 +43,6 @@ export class Guard {
     const own = this.#host.toLowerCase()
     return LOOPBACK_NAME.test(name) || name === own || name === `[${own}]` || EVERY_ADDRESS.includes(own)
   }
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
 }
 
 /**

@@ -103,6 +103,7 @@ export function readSettings(flags: Flags): Settings {
     tools: {
       tools: workspaceId === undefined ? tools : [...tools, 'workspace'],
       allowCommit: allowCommit ?? false,
+      ...(isolation === undefined ? {} : { writeHint: 'the option --write of the server allows more' }),
       requireSession: http !== undefined,
       redact: [
         ...secretValues(process.env),

@@ -7,7 +7,8 @@
  * Origin for GET. Neither kind of page can choose the address of the peer. A header of a proxy means that the peer is the
  * proxy, and the caller may be anywhere.
  */
-import { crypto, TOKEN_HEADER } from 'nacre/internal'
+import { TOKEN_HEADER } from 'nacre/internal'
+import { Secret } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import type { ServerPlan } from './plan.js'
 
@@ -18,13 +19,13 @@ const LOOPBACK_ADDRESS = /^(::ffff:)?127(\.\d{1,3}){3}$|^::1$/
 const PROXY_HEADER = /^(?:forwarded|via|x-real-ip|x-forwarded-.+)$/
 
 export class Guard {
-  readonly #digest: Buffer | undefined
+  readonly #token: Secret | undefined
   readonly #origins: Set<string>
   readonly #isAuthenticated: boolean
 
   constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan) {
     this.#isAuthenticated = isAuthenticated
-    this.#digest = token === undefined ? undefined : digest(token)
+    this.#token = token === undefined ? undefined : new Secret(token)
     this.#origins = new Set(allowedOrigins)
   }
 
@@ -33,8 +34,8 @@ export class Guard {
     const origin = headers.get('origin')
     if (origin !== null && !this.#origins.has(origin))
       throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
-    if (this.#digest !== undefined) {
-      if (!this.#isToken(tokenOf(headers)))
+    if (this.#token !== undefined) {
+      if (!this.#token.is(tokenOf(headers)))
         throw new Refusal(
           'UNAUTHORIZED',
           'the header `Authorization: Bearer <token>` or `X-Nacre-Token: <token>` is missing or wrong',
@@ -58,11 +59,6 @@ export class Guard {
       )
     if (!LOOPBACK_ADDRESS.test(peer))
       throw new Refusal('FORBIDDEN', 'without a token this server answers to this machine only')
-  }
-
-  /** Digests have one length, and comparing them takes the same time wherever they differ. */
-  #isToken(given: string): boolean {
-    return this.#digest !== undefined && crypto().timingSafeEqual(digest(given), this.#digest)
   }
 }
 
@@ -90,10 +86,6 @@ function decoded(text: string): string {
   } catch {
     return text
   }
-}
-
-function digest(text: string): Buffer {
-  return crypto().createHash('sha256').update(text).digest()
 }
 
 /** Whether a header `Host` names this machine. */

@@ -10,6 +10,7 @@ import {
   readWithDefaults,
   table,
 } from 'nacre/internal'
+import { textKind } from 'nacre/internal/server'
 import type { ToolName, ToolOptions } from './public.js'
 import { estimateTokens } from './tokens.js'
 
@@ -77,6 +78,7 @@ export const toolOptions = table<ToolOptions>()({
   countTokens: countTokens as never,
   requireSession: { ...flag, default: false },
   allowCommit: { ...flag, default: false },
+  writeHint: textKind((text) => text !== '', 'must be a text that is not empty'),
 })
 
 export type Options = ReturnType<typeof planTools>

@@ -58,6 +58,8 @@ export interface ToolOptions {
   requireSession?: boolean
   /** Whether the tool `workspace` can also commit changes to the real directory. Default: false. */
   allowCommit?: boolean
+  /** A note for a command that failed and has printed "Read-only file system": how to allow more. Default: none. */
+  writeHint?: string
 }
 
 /** What a program that runs the tools passes along with a call. */

@@ -13,10 +13,14 @@ const LEAST_BODY_TOKENS = 20
 const ERROR_TOKENS = 1000
 const LONGEST_FIELD = 200
 
+/** What programs print when a write is refused in a namespace. Landlock's "Permission denied" has other causes, too. */
+const READ_ONLY = /Read-only file system|\bEROFS\b/
+
 /** How replies are written. */
 export interface Style {
   countTokens: CountTokens
   redactor: Redactor
+  writeHint: string | undefined
 }
 
 interface Parts {
@@ -85,6 +89,8 @@ export async function replyOf(
       ? `${formatCount(body.missing)} characters left out; all: output {"id":"${run.id}"}`
       : undefined
   const notes = end === undefined ? [] : endNotes(run, end)
+  const isRefused = end !== undefined && end.exitCode !== 0 && READ_ONLY.test(excerpt.tail || excerpt.head)
+  if (isRefused && style.writeHint !== undefined) notes.push(style.writeHint)
   return reply(style, { header: [...header, omission, ...notes], body, next, data: dataOf(run) })
 }
 

@@ -61,7 +61,8 @@ export class Host {
   constructor(sandbox: AnySandbox, options: Options) {
     this.sandbox = sandbox
     this.options = options
-    this.style = { countTokens: options.countTokens, redactor: new Redactor(options.redact) }
+    const { countTokens, redact, writeHint } = options
+    this.style = { countTokens, redactor: new Redactor(redact), writeHint }
   }
 
   get scopes(): Scope[] {

@@ -2,8 +2,8 @@
 import os from 'node:os'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
+import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
-import { isSame } from '../guard.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, isMessage, type Message, readJson, sendJson, sendNothing } from '../http.js'
 import type { NewSandbox, Registry } from '../registry.js'
@@ -20,7 +20,7 @@ const REFUSED = ['iam', 'mcp', 'network', 'volumeMounts'] as const
 
 export class Api {
   readonly #registry: Registry
-  readonly #key: string
+  readonly #key: Secret
   readonly #domain: string
   readonly #logger: Logger | undefined
   readonly #templates = new Set<string>()
@@ -28,14 +28,14 @@ export class Api {
   /** `domain` is what clients put behind the port and the id of a sandbox. */
   constructor(registry: Registry, key: string, domain: string, logger: Logger | undefined) {
     this.#registry = registry
-    this.#key = key
+    this.#key = new Secret(key)
     this.#domain = domain
     this.#logger = logger
   }
 
   async serve(exchange: Exchange): Promise<void> {
     const { request, response, url } = exchange
-    if (!isSame(String(request.headers['x-api-key'] ?? ''), this.#key))
+    if (!this.#key.is(String(request.headers['x-api-key'] ?? '')))
       throw new HttpError(
         401,
         'the header X-API-KEY is missing or wrong: set E2B_API_KEY to the key of this server',

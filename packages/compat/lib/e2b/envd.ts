@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { statfs } from 'node:fs/promises'
 import os from 'node:os'
+import { Secret } from 'nacre/internal/server'
 import { HttpError, RpcError } from '../failure.js'
-import { isSame } from '../guard.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, sendJson, sendNothing } from '../http.js'
 import type { Registry } from '../registry.js'
@@ -37,7 +37,7 @@ export async function serveEnvd(registry: Registry, exchange: Exchange): Promise
   const isFiles = path === '/files'
   const isSigned = isFiles && url.searchParams.has('signature')
   if (isSigned) checkSignature(hosted, exchange)
-  else if (!isSame(String(request.headers['x-access-token'] ?? ''), hosted.record.token))
+  else if (!new Secret(hosted.record.token).is(String(request.headers['x-access-token'] ?? '')))
     throw new HttpError(401, 'the header X-Access-Token is missing or wrong')
   const user = userOf(exchange)
   if (!USERS.includes(user)) {
@@ -67,11 +67,13 @@ function find(registry: Registry, { request, url }: Exchange): Hosted {
   const id = headers['e2b-sandbox-id']?.toString()
   const token = headers['x-access-token']?.toString()
   const isSigned = (hosted: Hosted) =>
-    isSame(url.searchParams.get('signature') ?? '', sign(hosted, request.method, url))
+    new Secret(sign(hosted, request.method, url)).is(url.searchParams.get('signature') ?? '')
   const hosted =
     id !== undefined
       ? registry.get(id)
-      : registry.list().find((one) => (token === undefined ? isSigned(one) : isSame(token, one.record.token)))
+      : registry
+          .list()
+          .find((one) => (token === undefined ? isSigned(one) : new Secret(one.record.token).is(token)))
   if (hosted?.state === 'running') return hosted
   throw new HttpError(502, `The sandbox ${id ?? ''} was not found`)
 }
@@ -80,7 +82,7 @@ function checkSignature(hosted: Hosted, { request, url }: Exchange): void {
   const until = url.searchParams.get('signature_expiration')
   if (until !== null && !(Number(until) * 1000 > Date.now()))
     throw new HttpError(401, 'signature is already expired')
-  if (!isSame(url.searchParams.get('signature') ?? '', sign(hosted, request.method, url)))
+  if (!new Secret(sign(hosted, request.method, url)).is(url.searchParams.get('signature') ?? ''))
     throw new HttpError(401, 'invalid signature')
 }
 
