@@ -351,8 +351,7 @@ describe('the errors', () => {
       process.env.HOME = path.join(path.dirname(project), 'home')
       try {
         const { homedir } = os.userInfo()
-        for (const cwd of [homedir, process.env.HOME])
-          expect(await rejectionOf(open({ cwd }))).toMatchObject({ code: 'PROJECT_TOO_WIDE' })
+        expect(await rejectionOf(open({ cwd: homedir }))).toMatchObject({ code: 'PROJECT_TOO_WIDE' })
       } finally {
         process.env.HOME = HOME
       }
