@@ -1,5 +1,5 @@
 /** The code interpreter, by its official SDK. */
-import { Sandbox } from '@e2b/code-interpreter'
+import { type Context, type Execution, Sandbox } from '@e2b/code-interpreter'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
 import { type Place, withServer } from './place.js'
@@ -8,6 +8,14 @@ const withInterpreter = (test: (sandbox: Sandbox, place: Place) => Promise<void>
   withServer(async (place) =>
     test(await Sandbox.create({ ...place.connection, envs: { NACRE_TEST_TAG: place.tag } }), place),
   )
+
+/** Code that runs until something ends it. */
+async function startEndless(sandbox: Sandbox, context?: Context): Promise<{ run: Promise<Execution> }> {
+  const code = 'import time\nprint("ready")\ntime.sleep(1000)'
+  return new Promise((resolve) => {
+    const run = sandbox.runCode(code, { context, onStdout: () => resolve({ run }) })
+  })
+}
 
 describe('Python', () => {
   it('keeps its state, and the last expression is the result', () =>
@@ -88,6 +96,59 @@ Page()`
       const { error } = await sandbox.runCode('import os\nos._exit(1)')
       expect(error).toMatchObject({ name: 'KernelDied' })
       expect((await sandbox.runCode('1 + 1')).text).toBe('2')
+    }))
+
+  it('starts anew after its end between two runs, and an interrupt there does nothing', () =>
+    withInterpreter(async (sandbox) => {
+      const { text: pid } = await sandbox.runCode('import os\nos.getpid()')
+      await sandbox.commands.run(`kill -INT ${pid}`)
+      expect((await sandbox.runCode('os.getpid()')).text).toBe(pid)
+      await sandbox.commands.run(`kill -KILL ${pid}; while kill -0 ${pid} 2>&-; do sleep 0.05; done`)
+      expect((await sandbox.runCode('1 + 1')).text).toBe('2')
+    }))
+
+  it('ends each run while a thread prints', () =>
+    withInterpreter(async (sandbox) => {
+      const thread = `import threading
+def spin():
+  while not stop: print("x" * 100)
+stop = False
+threading.Thread(target=spin).start()`
+      const options = { timeoutMs: 10_000 }
+      expect((await sandbox.runCode(thread, options)).error).toBeUndefined()
+      for (const text of ['1', '2', '3']) expect((await sandbox.runCode(text, options)).text).toBe(text)
+      expect((await sandbox.runCode('stop = True\nstop', options)).text).toBe('True')
+    }))
+
+  it('ends with its sandbox, and the server goes on', () =>
+    withInterpreter(async (sandbox, { connection }) => {
+      const unhandled: unknown[] = []
+      const note = (error: unknown) => void unhandled.push(error)
+      process.on('unhandledRejection', note)
+      try {
+        const ended = rejectionOf((await startEndless(sandbox)).run)
+        await sandbox.kill()
+        expect(await ended).toBeInstanceOf(Error)
+        await (await Sandbox.create(connection)).kill()
+        expect(unhandled).toEqual([])
+      } finally {
+        process.off('unhandledRejection', note)
+      }
+    }))
+
+  it('does not run code that waited in a context that was removed', () =>
+    withInterpreter(async (sandbox, { server }) => {
+      const context = await sandbox.createCodeContext()
+      const { run } = await startEndless(sandbox, context)
+      // It replies at once, while the code waits.
+      const waiting = await fetch(`${server.url}/execute`, {
+        method: 'POST',
+        headers: { 'e2b-sandbox-id': sandbox.sandboxId },
+        body: JSON.stringify({ code: '1', context_id: context.id }),
+      })
+      await sandbox.removeCodeContext(context)
+      expect((await run).error).toMatchObject({ name: 'KernelDied' })
+      expect(await waiting.text()).toContain('"ContextRemoved"')
     }))
 
   it('runs the code of several clients one after the other', () =>

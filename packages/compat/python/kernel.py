@@ -9,6 +9,7 @@ import io
 import json
 import linecache
 import os
+import signal
 import sys
 import threading
 import time
@@ -138,19 +139,29 @@ def explain(error):
     say(type="error", name=type(error).__name__, value=str(error), traceback="".join(lines))
 
 
+def ignore(*_):
+    """Unlike SIG_IGN, children do not inherit it."""
+
+
 def serve():
+    handler = signal.default_int_handler
+    signal.signal(signal.SIGINT, ignore)
     scope = {"__name__": "__main__", "__builtins__": __builtins__, "display": display}
     for count, line in enumerate(iter(requests.readline, ""), 1):
         given = json.loads(line)
         variables = given.get("env_vars") or {}
         before = {name: os.environ.get(name) for name in variables}
         try:
-            os.environ.update(variables)
-            value = run(given["code"], f"<cell {count}>", scope)
-            if value is not None:
-                scope["_"] = value
-                say(type="result", is_main_result=True, **forms_of(value))
-            show_figures()
+            try:
+                signal.signal(signal.SIGINT, handler)
+                os.environ.update(variables)
+                value = run(given["code"], f"<cell {count}>", scope)
+                if value is not None:
+                    scope["_"] = value
+                    say(type="result", is_main_result=True, **forms_of(value))
+                show_figures()
+            finally:
+                handler = signal.signal(signal.SIGINT, ignore) or handler
         except BaseException as error:
             explain(error)
         for name, value in before.items():

@@ -16,9 +16,10 @@ export class BashKernel implements Kernel {
 
   async *run({ code, env }: Code, signal: AbortSignal): AsyncGenerator<string> {
     this.#session ??= await this.#hosted.sandbox.createSession({ cwd: this.#cwd })
+    if (signal.aborted) return
     this.#count += 1
     const running = this.#session.execStream(code, { env })
-    const stop = () => void running.kill()
+    const stop = () => running.kill().catch(() => {})
     signal.addEventListener('abort', stop)
     try {
       for await (const event of running) {

@@ -4,7 +4,7 @@ import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, readJson, sendJson, sendNothing, writePiece } from '../http.js'
 import { BashKernel } from './bash-kernel.js'
-import type { Kernel } from './kernel.js'
+import { type Kernel, line } from './kernel.js'
 import { PythonKernel } from './python-kernel.js'
 
 const LANGUAGES = {
@@ -23,6 +23,11 @@ interface Context {
 }
 
 const MOST_CONTEXTS = 256
+/** The reply to code that waited in a context which was removed. */
+const REMOVED = [
+  line({ type: 'error', name: 'ContextRemoved', value: 'the context was removed', traceback: '' }),
+  line({ type: 'end_of_execution' }),
+].join('')
 
 /** By their ids; the ids of the first contexts are the names of their languages. */
 const contexts = new WeakMap<Hosted, Map<string, Context>>()
@@ -41,10 +46,14 @@ export async function serveInterpreter(hosted: Hosted, exchange: Exchange): Prom
       const { language, cwd } = await readJson(request)
       return sendJson(response, 201, shown(open(hosted, randomUUID(), language, cwd)))
     }
-    case 'DELETE contexts :id':
-      await find(known, id).kernel.end()
-      known.delete(id ?? '')
+    case 'DELETE contexts :id': {
+      const context = find(known, id)
+      known.delete(context.id)
+      await context.kernel.end()
+      // Code may just have been starting it.
+      context.last = context.last.then(() => context.kernel.end()).catch(() => {})
       return sendNothing(response)
+    }
     case 'POST contexts :id restart':
       await find(known, id).kernel.end()
       return sendNothing(response)
@@ -66,6 +75,7 @@ async function execute(hosted: Hosted, { request, response }: Exchange): Promise
   response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders()
   const running = context.last.then(async () => {
     if (gone.signal.aborted) return
+    if (contexts.get(hosted)?.get(context.id) !== context) return void response.end(REMOVED)
     const given = { code, env: (env ?? {}) as Record<string, string> }
     for await (const lines of context.kernel.run(given, gone.signal)) await writePiece(response, lines)
     response.end()
@@ -79,6 +89,8 @@ function contextsOf(hosted: Hosted): Map<string, Context> {
   if (known === undefined) {
     known = new Map()
     contexts.set(hosted, known)
+    // A pause ends the kernels.
+    hosted.onHalt.add(() => contexts.delete(hosted))
   }
   return known
 }
@@ -90,8 +102,6 @@ function open(hosted: Hosted, id: string, given: unknown, cwd: unknown): Context
   const directory = hosted.view.resolve(typeof cwd === 'string' ? cwd : '')
   const kernel = LANGUAGES[language](hosted, directory)
   const context = { id, language, cwd: hosted.view.shown(directory), kernel, last: Promise.resolve() }
-  // A pause ends the kernels.
-  if (known.size === 0) hosted.onHalt.add(() => known.clear())
   known.set(id, context)
   return context
 }

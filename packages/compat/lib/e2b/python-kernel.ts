@@ -16,6 +16,8 @@ const END = '{"type": "end_of_execution"}'
 interface Running {
   process: Process
   events: AsyncIterator<LogEvent>
+  /** What it printed that no run has yielded yet, from the start of a line. */
+  rest: string
 }
 
 export class PythonKernel implements Kernel {
@@ -29,20 +31,31 @@ export class PythonKernel implements Kernel {
   }
 
   async *run({ code, env }: Code, signal: AbortSignal): AsyncGenerator<string> {
-    this.#running ??= await this.#start()
-    const { process, events } = this.#running
+    let running = await this.#ready()
+    if (signal.aborted) return
+    let interrupting: Promise<void> | undefined
     let killing: NodeJS.Timeout | undefined
     const leave = () => {
-      void this.#interrupt(process)
-      killing = setTimeout(() => void this.end(), INTERRUPT_TIME)
+      interrupting = this.#interrupt(running.process).catch(() => {})
+      killing = setTimeout(() => this.end().catch(() => {}), INTERRUPT_TIME)
     }
     signal.addEventListener('abort', leave)
     try {
-      await process.write(`${JSON.stringify({ code, env_vars: env })}\n`)
-      yield* this.#lines(events)
+      const request = `${JSON.stringify({ code, env_vars: env })}\n`
+      try {
+        await running.process.write(request)
+      } catch {
+        // It has just ended.
+        await this.end()
+        running = await this.#ready()
+        await running.process.write(request)
+      }
+      yield* this.#lines(running)
     } finally {
       signal.removeEventListener('abort', leave)
       clearTimeout(killing)
+      // Otherwise it could reach the next code.
+      await interrupting
     }
   }
 
@@ -52,22 +65,28 @@ export class PythonKernel implements Kernel {
     await running?.process.kill('SIGKILL')
   }
 
+  /** The interpreter, which may have ended since the last code. */
+  async #ready(): Promise<Running> {
+    if (this.#running?.process.state !== 'running') this.#running = await this.#start()
+    return this.#running
+  }
+
   async #start(): Promise<Running> {
     const process = await this.#hosted.sandbox.startProcess(['python3', '-u', '-c', PROGRAM], {
       cwd: this.#cwd,
       input: 'pipe',
       logLimit: LOG_BYTES,
     })
-    return { process, events: process.output()[Symbol.asyncIterator]() }
+    return { process, events: process.output()[Symbol.asyncIterator](), rest: '' }
   }
 
   /** Whole lines, until the code has ended. */
-  async *#lines(events: AsyncIterator<LogEvent>): AsyncGenerator<string> {
-    let rest = ''
+  async *#lines(running: Running): AsyncGenerator<string> {
     let printed = ''
     for (;;) {
-      const { value: event, done } = await events.next()
-      if (done || event.type === 'exit' || event.missing !== undefined || rest.length > MAX_LINE_CHARACTERS) {
+      const { value: event, done } = await running.events.next()
+      const isTooLong = running.rest.length > MAX_LINE_CHARACTERS
+      if (done || event.type === 'exit' || event.missing !== undefined || isTooLong) {
         await this.end()
         yield line({
           type: 'error',
@@ -83,18 +102,20 @@ export class PythonKernel implements Kernel {
         printed = (printed + event.data).slice(-2000)
         continue
       }
-      const text = rest + event.data
-      const end = text.lastIndexOf('\n') + 1
-      rest = text.slice(end)
-      if (end === 0) continue
-      yield text.slice(0, end)
-      if (text.slice(0, end).endsWith(`${END}\n`)) return
+      const text = running.rest + event.data
+      const whole = text.lastIndexOf('\n') + 1
+      // Threads may print after the end, which belongs to the next code.
+      const at = whole === 0 ? -1 : `\n${text}`.indexOf(`\n${END}\n`)
+      const end = at < 0 ? whole : at + END.length + 1
+      running.rest = text.slice(end)
+      if (end > 0) yield text.slice(0, end)
+      if (at >= 0) return
     }
   }
 
   async #interrupt(process: Process): Promise<void> {
     // Inside, so that the number cannot be that of another process.
     const pid = String(innerPid(process.pid))
-    await this.#hosted.sandbox.exec(['kill', '-INT', pid]).catch(() => {})
+    await this.#hosted.sandbox.exec(['kill', '-INT', pid])
   }
 }
