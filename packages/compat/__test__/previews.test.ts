@@ -19,12 +19,14 @@ async function startServer({ commands, files }: Sandbox): Promise<number> {
 
 const PROGRAM = `
 const server = require('node:http').createServer((request, response) => {
+  if (request.url === '/trailer')
+    return request.socket.end('HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\ntrailer: x\\r\\n\\r\\nok')
   let body = ''
   request.on('data', (data) => { body += data })
   request.on('end', () => response.end([request.method, request.url, request.headers.host, body].join(' ')))
 })
 server.on('upgrade', (request, socket) => {
-  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nconnection: upgrade\\r\\nupgrade: own\\r\\n\\r\\n')
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nconnection: upgrade\\r\\nupgrade: own\\r\\nhost: ' + request.headers.host + '\\r\\n\\r\\n')
   socket.pipe(socket)
 })
 server.listen(0, '127.0.0.1', () => console.log(server.address().port))
@@ -50,6 +52,7 @@ it('pass requests and connections on', () =>
         () => received,
       )
       expect(received).toContain('101 Switching Protocols')
+      expect(received).toContain(`host: localhost:${port}\r\n`)
       socket.write('echoed')
       await until(
         () => received.endsWith('echoed') || undefined,
@@ -62,6 +65,42 @@ it('pass requests and connections on', () =>
       socket.destroy()
     }
     expect((await request(server.url, { headers })).status).toBe(502)
+  }))
+
+/** The reply to the bytes of a request, when the connection has ended. */
+async function send(url: string, lines: string[]): Promise<string> {
+  const socket = net.connect(Number(new URL(url).port), '127.0.0.1')
+  socket.write(`${lines.join('\r\n')}\r\n\r\n`)
+  let received = ''
+  for await (const data of socket) received += data
+  return received
+}
+
+it('pass requests and replies on that name trailers', () =>
+  withSandbox(async (sandbox, { server }) => {
+    const port = await startServer(sandbox)
+    const host = sandbox.getHost(port)
+    expect(await request(`${server.url}/trailer`, { headers: { host } })).toEqual({ status: 200, text: 'ok' })
+    const lines = ['GET /a HTTP/1.1', `host: ${host}`, 'trailer: x', 'connection: close']
+    expect(await send(server.url, lines)).toContain(`GET /a localhost:${port}`)
+  }))
+
+it('refuse the port of the server', () =>
+  withSandbox(async (sandbox, { server }) => {
+    const host = sandbox.getHost(Number(new URL(server.url).port))
+    expect((await request(server.url, { headers: { host } })).status).toBe(502)
+    const lines = ['GET / HTTP/1.1', `host: ${host}`, 'connection: upgrade', 'upgrade: own']
+    expect(await send(server.url, lines)).toContain('HTTP/1.1 502')
+  }))
+
+it('refuse ports of this machine for a sandbox without network, and ports that do not exist', () =>
+  withSandbox(async (sandbox, { server, create }) => {
+    const port = await startServer(sandbox)
+    const alone = await create({ allowInternetAccess: false })
+    const refused = await request(server.url, { headers: { host: alone.getHost(port) } })
+    expect(refused).toMatchObject({ status: 502, text: expect.stringContaining('has no network') })
+    for (const wrong of [0, 70_000])
+      expect((await request(server.url, { headers: { host: sandbox.getHost(wrong) } })).status).toBe(400)
   }))
 
 it('say what is wrong', () =>

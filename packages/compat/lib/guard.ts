@@ -14,8 +14,13 @@ export function checkCaller({ host = '', origin }: IncomingHttpHeaders, isPrevie
   if (origin !== undefined && !isPreview) throw new HttpError(403, 'pages in browsers may not call')
 }
 
+export interface Preview {
+  port: number
+  id: string
+}
+
 /** The port and the sandbox in a host name like '3000-id.localhost:49983'. */
-export function previewOf({ host = '' }: IncomingHttpHeaders): { port: number; id: string } | undefined {
+export function previewOf({ host = '' }: IncomingHttpHeaders): Preview | undefined {
   const [, port, id = ''] = PREVIEW.exec(host) ?? []
   return port === undefined ? undefined : { port: Number(port), id: id.toLowerCase() }
 }

@@ -7,22 +7,44 @@ import { sendJson } from './http.js'
 
 /** It may listen on either address. */
 const HOST = 'localhost'
+/** Headers that are about one connection alone. */
+const HOP_BY_HOP = [
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'upgrade',
+]
 
 export function passRequest({ request, response }: Exchange, port: number, sandboxId: string): void {
-  const headers = { ...request.headers, host: `${HOST}:${port}` }
+  const headers = { ...endToEnd(request.headers), host: hostOf(port) }
   const { method, url: path } = request
   const inner = http.request({ host: HOST, port, method, path, headers, agent: false }, (reply) => {
-    response.writeHead(reply.statusCode ?? 502, reply.headers)
     reply.on('error', () => response.destroy())
+    try {
+      response.writeHead(reply.statusCode ?? 502, endToEnd(reply.headers))
+    } catch (error) {
+      reply.resume()
+      return fail(`The reply from port ${port} cannot be passed on: ${(error as Error).message}`)
+    }
     reply.pipe(response)
   })
-  inner.on('error', () => {
+  const fail = (message: string) => {
     if (response.headersSent) return void response.destroy()
     request.resume()
-    const message = `The sandbox is running but nothing listens on port ${port}: the port is not open`
     sendJson(response, 502, { sandboxId, message, port, code: 502 })
-  })
+  }
+  inner.on('error', () =>
+    fail(`The sandbox is running but nothing listens on port ${port}: the port is not open`),
+  )
   response.on('close', () => inner.destroy())
+  const hasBody = 'content-length' in headers || 'transfer-encoding' in headers
+  if (!hasBody) return void inner.end()
+  // Here the caller sees what it throws.
+  inner.flushHeaders()
   request.pipe(inner)
 }
 
@@ -30,8 +52,10 @@ export function passRequest({ request, response }: Exchange, port: number, sandb
 export function passUpgrade(request: http.IncomingMessage, outer: Duplex, head: Buffer, port: number): void {
   const inner = net.connect(port, HOST, () => {
     const lines = [`${request.method} ${request.url} HTTP/1.1`]
-    for (let at = 0; at < request.rawHeaders.length; at += 2)
-      lines.push(`${request.rawHeaders[at]}: ${request.rawHeaders[at + 1]}`)
+    for (let at = 0; at < request.rawHeaders.length; at += 2) {
+      const [name = '', value] = request.rawHeaders.slice(at, at + 2)
+      lines.push(`${name}: ${name.toLowerCase() === 'host' ? hostOf(port) : value}`)
+    }
     inner.write(`${lines.join('\r\n')}\r\n\r\n`, 'latin1')
     inner.write(head)
     inner.pipe(outer).pipe(inner)
@@ -41,4 +65,12 @@ export function passUpgrade(request: http.IncomingMessage, outer: Duplex, head: 
     outer.destroy()
   }
   for (const one of [inner, outer]) one.on('error', end).on('close', end)
+}
+
+function hostOf(port: number): string {
+  return `${HOST}:${port}`
+}
+
+function endToEnd(headers: http.IncomingHttpHeaders): http.IncomingHttpHeaders {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !HOP_BY_HOP.includes(name)))
 }

@@ -8,7 +8,7 @@ import { Api } from './e2b/api.js'
 import { USER } from './e2b/entry.js'
 import { isEnvdPath, serveEnvd } from './e2b/envd.js'
 import { HttpError, httpError } from './failure.js'
-import { checkCaller, previewOf } from './guard.js'
+import { checkCaller, type Preview, previewOf } from './guard.js'
 import type { Hosted, Place } from './hosted.js'
 import { refuse } from './http.js'
 import { type E2bPlan, planE2b } from './options.js'
@@ -27,7 +27,11 @@ const OWN_PORTS = [49_983, 49_999]
 export async function serveE2b(options?: E2bOptions): Promise<ServingE2b> {
   const plan = planE2b(options)
   const root = await openRoot(plan.root)
-  const registry = new Registry(await placeOf(root, plan), plan.maxSandboxes, plan.logger)
+  const place = await placeOf(root, plan).catch(async (error: unknown) => {
+    await root.close()
+    throw error
+  })
+  const registry = new Registry(place, plan.maxSandboxes, plan.logger)
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE_TIMEOUT, requestTimeout: 0 })
   const upgraded = new Set<Duplex>()
   let closed: Promise<void> | undefined
@@ -39,9 +43,13 @@ export async function serveE2b(options?: E2bOptions): Promise<ServingE2b> {
     await registry.load()
     await checkMachine(registry)
     const port = await listen(server, plan.port)
+    server.on('error', (error) =>
+      report(plan.logger, 'error', `a connection cannot be accepted: ${error.message}`),
+    )
     const api = new Api(registry, root.key, `localhost:${port}`, plan.logger)
-    server.on('request', (request, response) => void serveRequest(registry, api, plan, request, response))
-    server.on('upgrade', (request, socket, head) => serveUpgrade(registry, upgraded, request, socket, head))
+    const serving = { registry, api, plan, port, upgraded }
+    server.on('request', (request, response) => void serveRequest(serving, request, response))
+    server.on('upgrade', (request, socket, head) => serveUpgrade(serving, request, socket, head))
     const url = `http://${ADDRESS}:${port}`
     const env = { E2B_API_KEY: root.key, E2B_API_URL: url, E2B_SANDBOX_URL: url }
     return { url, key: root.key, env, close, [Symbol.asyncDispose]: close }
@@ -53,8 +61,7 @@ export async function serveE2b(options?: E2bOptions): Promise<ServingE2b> {
 
 /** How sandboxes run on this machine. */
 async function placeOf(root: Root, { isolation, logger }: E2bPlan): Promise<Place> {
-  const isMounted =
-    isolation !== 'none' && (await new Sandbox().capabilities()).isolation.filesystem === 'namespace'
+  const isMounted = isolation !== 'none' && (await canMount())
   // Without mounts, hiding the directory would hide the sandbox's own one.
   const hidden = isMounted ? root.directory : root.keyFile
   return {
@@ -87,6 +94,11 @@ async function placeOf(root: Root, { isolation, logger }: E2bPlan): Promise<Plac
       })
     },
   }
+}
+
+async function canMount(): Promise<boolean> {
+  await using sandbox = new Sandbox()
+  return (await sandbox.capabilities()).isolation.filesystem === 'namespace'
 }
 
 /** Otherwise every call would fail. */
@@ -122,43 +134,46 @@ function listen(server: Server, port: number): Promise<number> {
   })
 }
 
+interface Serving {
+  registry: Registry
+  api: Api
+  plan: E2bPlan
+  /** On which the server listens. */
+  port: number
+  upgraded: Set<Duplex>
+}
+
 async function serveRequest(
-  registry: Registry,
-  api: Api,
-  { logger }: E2bPlan,
+  serving: Serving,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
+  const { registry, api, plan } = serving
   try {
     const url = urlOf(request)
     const exchange = { request, response, url }
     const preview = previewIn(request)
     checkCaller(request.headers, preview !== undefined)
     if (preview !== undefined) {
-      expectRunning(registry, preview.id)
+      expectOpen(serving, preview)
       passRequest(exchange, preview.port, preview.id)
     } else if (isEnvdPath(url.pathname)) await serveEnvd(registry, exchange)
     else await api.serve(exchange)
   } catch (error) {
     const failure = httpError(error)
     if (failure.status === 500)
-      report(logger, 'error', `${request.method} ${request.url}: ${failure.message}`)
+      report(plan.logger, 'error', `${request.method} ${request.url}: ${failure.message}`)
     if (!response.destroyed) refuse({ request, response }, failure)
   }
 }
 
-function serveUpgrade(
-  registry: Registry,
-  upgraded: Set<Duplex>,
-  request: IncomingMessage,
-  socket: Duplex,
-  head: Buffer,
-): void {
+function serveUpgrade(serving: Serving, request: IncomingMessage, socket: Duplex, head: Buffer): void {
+  const { upgraded } = serving
   try {
     const preview = previewIn(request)
     checkCaller(request.headers, preview !== undefined)
     if (preview === undefined) throw new HttpError(404, 'only previews have WebSockets')
-    const hosted = expectRunning(registry, preview.id)
+    const hosted = expectOpen(serving, preview)
     const end = () => socket.destroy()
     upgraded.add(socket)
     hosted.onHalt.add(end)
@@ -182,15 +197,22 @@ function urlOf({ url = '/' }: IncomingMessage): URL {
   }
 }
 
-function previewIn({ headers }: IncomingMessage) {
+function previewIn({ headers }: IncomingMessage): Preview | undefined {
   const preview = previewOf(headers)
   return preview === undefined || OWN_PORTS.includes(preview.port) ? undefined : preview
 }
 
-function expectRunning(registry: Registry, id: string): Hosted {
+/** Throws HttpError, unless a program of the sandbox can listen on the port. */
+function expectOpen({ registry, plan, port: own }: Serving, { id, port }: Preview): Hosted {
   const hosted = registry.get(id)
-  if (hosted?.state === 'running') return hosted
-  throw new HttpError(502, `The sandbox ${id} was not found`)
+  if (hosted?.state !== 'running') throw new HttpError(502, `The sandbox ${id} was not found`)
+  if (!(port >= 1 && port <= 65_535)) throw new HttpError(400, 'the port of a preview must be 1 to 65535')
+  if (port === own) throw new HttpError(502, `port ${port} is that of this server`)
+  const { hasNetwork } = hosted.record
+  // Otherwise the port would be that of another program of this machine.
+  if (plan.isolation !== 'none' && !(plan.isolation === 'workspace+network' && hasNetwork))
+    throw new HttpError(502, `The sandbox ${id} has no network, and so no previews`)
+  return hosted
 }
 
 /** Ends the sandboxes before their connections, so that clients learn why. */
