@@ -1,5 +1,7 @@
 /** The life of sandboxes, by the official SDK. */
+import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
 import path from 'node:path'
 import { type ServingE2b, serveE2b } from '@nacre/compat'
 import {
@@ -7,6 +9,7 @@ import {
   RateLimitError,
   Sandbox,
   SandboxError,
+  type SandboxListOpts,
   SandboxNotFoundError,
   TimeoutError,
 } from 'e2b'
@@ -63,6 +66,49 @@ describe('sandboxes', () => {
       expect(await paused.nextItems()).toMatchObject([{ sandboxId: first.sandboxId, state: 'paused' }])
       const running = Sandbox.list({ ...connection, query: { state: ['running'] } })
       expect(await running.nextItems()).toHaveLength(2)
+    }))
+
+  it('are listed by their start and their template, in both orders', () =>
+    withServer(async ({ create, connection }) => {
+      const first = await create()
+      const { startedAt } = await first.getInfo()
+      await until(
+        () => Date.now() > startedAt.getTime() || undefined,
+        () => 'the clock stands still',
+      )
+      const second = await Sandbox.create('other', connection)
+      const ids = async (options: SandboxListOpts) => {
+        const paginator = Sandbox.list({ ...connection, limit: 1, ...options })
+        const found: string[] = []
+        while (paginator.hasNext)
+          found.push(...(await paginator.nextItems()).map(({ sandboxId }) => sandboxId))
+        return found
+      }
+      const [one, other] = [first.sandboxId, second.sandboxId]
+      expect(await ids({})).toEqual([other, one])
+      expect(await ids({ order: 'asc' })).toEqual([one, other])
+      expect(await ids({ query: { template: 'other' } })).toEqual([other])
+      const startedAfter = (await second.getInfo()).startedAt
+      expect(await ids({ query: { startedAfter } })).toEqual([other])
+      expect(await ids({ query: { startedAfter: startedAt } })).toEqual([other, one])
+    }))
+
+  it('refuse a new time once they are paused, also while its request arrives', () =>
+    withSandbox(async (sandbox, { server }) => {
+      const sent = http.request(`${server.url}/sandboxes/${sandbox.sandboxId}/timeout`, {
+        method: 'POST',
+        agent: false,
+        headers: { 'x-api-key': server.key, 'content-length': 13, expect: '100-continue' },
+      })
+      const replied = once(sent, 'response')
+      sent.flushHeaders()
+      await once(sent, 'continue')
+      await sandbox.pause()
+      sent.end('{"timeout":0}')
+      const [reply] = (await replied) as [http.IncomingMessage]
+      reply.resume()
+      expect(reply.statusCode).toBe(404)
+      expect((await sandbox.getInfo()).state).toBe('paused')
     }))
 
   it('end or pause when their time is up, and calls extend it', () =>

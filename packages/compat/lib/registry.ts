@@ -75,13 +75,15 @@ export class Registry {
     })
   }
 
-  /** Sets the time from now until the sandbox is paused or ends, in milliseconds. */
+  /** Sets the time from now until the sandbox is paused or ends, in milliseconds, if it runs. */
   setTimeout(hosted: Hosted, timeout: number): void {
     const { id } = hosted.record
+    if (hosted.state !== 'running' || this.#all.get(id) !== hosted) return
     hosted.record.endAt = Date.now() + timeout
     clearTimeout(this.#timers.get(id))
     const end = () => (hosted.record.pausesOnTimeout ? this.pause(hosted) : this.remove(hosted))
     const timer = setTimeout(() => {
+      if (hosted.state !== 'running') return
       Promise.resolve(end()).catch((error) => this.#warn(`sandbox ${id} cannot be ended`, error))
     }, timeout)
     this.#timers.set(id, timer.unref())
@@ -121,7 +123,8 @@ export class Registry {
   /** Removes all that run. Paused ones stay for the next server. */
   async close(): Promise<void> {
     this.#isClosed = true
-    await Promise.allSettled(this.#changes.values())
+    // Others may begin meanwhile.
+    while (this.#changes.size > 0) await Promise.allSettled(this.#changes.values())
     await Promise.all(
       this.list().map((hosted) => (hosted.state === 'running' ? this.remove(hosted) : undefined)),
     )

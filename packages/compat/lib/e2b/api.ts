@@ -63,14 +63,18 @@ export class Api {
       case 'DELETE':
         await this.#registry.remove(hosted)
         return sendNothing(response)
-      case 'POST timeout':
+      case 'POST timeout': {
+        const timeout = timeoutOf((await readJson(request)).timeout)
         this.#expectRunning(hosted)
-        this.#registry.setTimeout(hosted, timeoutOf((await readJson(request)).timeout))
+        this.#registry.setTimeout(hosted, timeout)
         return sendNothing(response)
-      case 'POST refreshes':
+      }
+      case 'POST refreshes': {
+        const timeout = timeoutOf((await readJson(request)).duration)
         this.#expectRunning(hosted)
-        this.#extend(hosted, timeoutOf((await readJson(request)).duration))
+        this.#extend(hosted, timeout)
         return sendNothing(response)
+      }
       case 'POST connect':
       case 'POST resume': {
         const timeout = timeoutOf((await readJson(request)).timeout)
@@ -118,13 +122,22 @@ export class Api {
     const limit = Number(query.get('limit') ?? MOST_PER_PAGE)
     if (!(limit >= 1 && limit <= MOST_PER_PAGE))
       throw new HttpError(400, `limit must be 1 to ${MOST_PER_PAGE}`)
-    const after = query.get('nextToken') ?? ''
+    const order = query.get('order') ?? 'desc'
+    if (order !== 'asc' && order !== 'desc') throw new HttpError(400, 'order must be asc or desc')
+    const startedAfter = new Date(query.get('startedAfter') ?? 0).getTime()
+    if (Number.isNaN(startedAfter))
+      throw new HttpError(400, 'startedAfter must be a time like 2026-01-31T12:00:00Z')
+    const template = query.get('template')
+    const after = query.get('nextToken')
+    const isBefore = (one: string, other: string) => (order === 'asc' ? one < other : one > other)
     const all = this.#registry
       .list()
       .filter(({ state }) => states.length === 0 || states.includes(state))
       .filter(({ record }) => wanted.every(([name = '', value]) => record.metadata[name] === value))
-      .sort((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1))
-      .filter((hosted) => placeOf(hosted) > after)
+      .filter(({ record }) => record.startedAt >= startedAfter)
+      .filter(({ record }) => template === null || record.template === template)
+      .sort((one, other) => (isBefore(placeOf(one), placeOf(other)) ? -1 : 1))
+      .filter((hosted) => after === null || isBefore(after, placeOf(hosted)))
     const page = all.slice(0, limit)
     const last = page.at(-1)
     if (page.length < all.length && last !== undefined) response.setHeader('x-next-token', placeOf(last))
@@ -188,9 +201,9 @@ function decoded(text: string): string {
   }
 }
 
-/** The place in lists: the newest first. */
+/** The place in lists, by the time of the start. */
 function placeOf({ record }: Hosted): string {
-  return `${String(Number.MAX_SAFE_INTEGER - record.startedAt).padStart(16, '0')}-${record.id}`
+  return `${String(record.startedAt).padStart(16, '0')}-${record.id}`
 }
 
 /** Of seconds, in milliseconds. */
