@@ -84,6 +84,14 @@ describe('files', () => {
       expect(await files.exists('broken/x')).toBe(false)
     }))
 
+  it('are listed beside a link that leads to itself', () =>
+    withSandbox(async ({ files, commands }) => {
+      await files.write('sub/file', 'text')
+      await commands.run('cd sub; ln -s loop loop')
+      expect((await files.list('sub')).map(({ name }) => name)).toEqual(['file', 'loop'])
+      expect(await files.getInfo('sub/loop')).toMatchObject({ symlinkTarget: '/home/user/sub/loop' })
+    }))
+
   it('are moved and removed', () =>
     withSandbox(async ({ files }) => {
       expect(await files.makeDir('a/b')).toBe(true)
@@ -128,6 +136,29 @@ describe('files', () => {
       expect(await rejectionOf(files.watchDir('missing', () => {}))).toBeInstanceOf(FileNotFoundError)
     }))
 })
+
+it('a watch without changes shows that the server is alive', () =>
+  withSandbox(async (sandbox, { server }) => {
+    const token = (sandbox as unknown as { envdAccessToken: string }).envdAccessToken
+    const message = Buffer.from('{"path":"."}')
+    const head = Buffer.from([0, 0, 0, 0, message.length])
+    const reply = await fetch(`${server.url}/filesystem.Filesystem/WatchDir`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/connect+json',
+        'e2b-sandbox-id': sandbox.sandboxId,
+        'x-access-token': token,
+        'keepalive-ping-interval': '1',
+      },
+      body: Buffer.concat([head, message]),
+    })
+    let received = ''
+    for await (const piece of reply.body ?? []) {
+      received += Buffer.from(piece).toString('latin1')
+      if (received.includes('{"keepalive":{}}')) break
+    }
+    expect(received).toContain('{"keepalive":{}}')
+  }))
 
 describe('signed addresses', () => {
   const read = async (sandbox: Sandbox, options?: { useSignatureExpiration?: number }) =>
@@ -190,6 +221,10 @@ it('refuses what no client of E2B sends', () =>
       (await send('/files?path=x', { 'content-type': 'application/octet-stream', 'content-encoding': 'br' }))
         .status,
     ).toBe(400)
+    const part = '--a\r\ncontent-disposition: form-data; name="other"\r\n\r\n\r\n'
+    const form = { 'content-type': 'multipart/form-data; boundary=a' }
+    expect((await send('/files', form, `${part.repeat(10_000)}--a--\r\n`)).status).toBe(200)
+    expect((await send('/files', form, `${part.repeat(10_001)}--a--\r\n`)).status).toBe(400)
     expect((await send('/filesystem.Filesystem/Stat', { 'content-type': 'text/plain' })).status).toBe(415)
     expect((await send('/filesystem.Filesystem/Stat', json, '[1]')).status).toBe(400)
     expect((await send('/filesystem.Filesystem/Stat', json, '{"path":1}')).status).toBe(400)

@@ -19,8 +19,11 @@ const TYPES = {
 
 /** Describes a file. A link has the type of what it leads to. Throws RpcError for a missing one. */
 export async function describe({ sandbox, view }: Hosted, file: string) {
-  const [followed, own] = await Promise.all([sandbox.files.stat(file), view.lstat(file)])
+  const own = await view.lstat(file)
   const isLink = own?.stats.isSymbolicLink() === true
+  const stat = sandbox.files.stat(file)
+  // A link may lead to itself, or to where nobody may look.
+  const followed = await (isLink ? stat.catch(() => null) : stat)
   const isOwn = view.shown(file) !== file || view.mounts.some(({ target }) => file.startsWith(`${target}/`))
   if (followed === null && !(isLink && isOwn))
     throw new RpcError('not_found', `there is no file ${view.shown(file)}`)

@@ -6,7 +6,13 @@ import type { Hosted } from '../hosted.js'
 import type { Message } from '../http.js'
 import { flagOf, type Method, numberOf, textOf } from './connect.js'
 import { describe } from './entry.js'
+import { keepAlive } from './keep-alive.js'
 import { openWatch, Watchers } from './watch.js'
+
+/** In one list. */
+const MOST_ENTRIES = 100_000
+/** How many are described at the same time. */
+const BATCH = 256
 
 const watchers = new Watchers()
 
@@ -23,8 +29,19 @@ export const filesystemMethods: Record<string, Method> = {
       await expectDirectory(hosted, directory)
       const { files } = hosted.sandbox
       const found = await files.list(directory, depth > 1 ? { recursive: true, maxDepth: depth } : {})
-      const entries = await Promise.all(found.map((file) => describe(hosted, file.path).catch(unlessMissing)))
-      return { entries: entries.filter((entry) => entry !== undefined) }
+      if (found.length > MOST_ENTRIES)
+        throw new RpcError(
+          'resource_exhausted',
+          `${hosted.view.shown(directory)} has more than ${MOST_ENTRIES} files: list its directories one by one`,
+        )
+      const entries: object[] = []
+      for (let at = 0; at < found.length; at += BATCH) {
+        const batch = found
+          .slice(at, at + BATCH)
+          .map((file) => describe(hosted, file.path).catch(unlessMissing))
+        entries.push(...(await Promise.all(batch)).filter((entry) => entry !== undefined))
+      }
+      return { entries }
     },
   },
   MakeDir: {
@@ -64,10 +81,11 @@ export const filesystemMethods: Record<string, Method> = {
   },
   WatchDir: {
     kind: 'replies',
-    async *run(input, { hosted, gone }) {
+    async *run(input, { hosted, headers, gone }) {
       const events = await watch(input, hosted, gone)
       yield { start: {} }
-      for await (const event of events) yield { filesystem: event }
+      for await (const event of keepAlive(events, headers))
+        yield event === 'ping' ? { keepalive: {} } : { filesystem: event }
     },
   },
   CreateWatcher: {

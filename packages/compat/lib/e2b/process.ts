@@ -1,18 +1,17 @@
 /** The service `process.Process` of envd. */
 import { readFileSync } from 'node:fs'
-import type { IncomingHttpHeaders } from 'node:http'
 import type { LogExit, Process } from 'nacre'
 import { isCode } from 'nacre/internal'
 import { RpcError } from '../failure.js'
 import type { Hosted, HostedProcess } from '../hosted.js'
 import type { Message } from '../http.js'
 import { type Call, type Method, messageOf, numberOf, textOf } from './connect.js'
+import { keepAlive } from './keep-alive.js'
 
 /** Bytes of output in one message. */
 const PIECE_BYTES = 32 * 1024
 /** A client that reads slowly loses what is older. Most of it is on disk. */
 const LOG_BYTES = 256 * 1024 * 1024
-const PING_SECONDS = 90
 /** SIGTERM alone: programs may ignore it. */
 const NEVER_FORCED = { forceKillAfterDelay: 2 ** 31 - 1 }
 const DEFAULT_SIZE = { cols: 80, rows: 24 }
@@ -190,50 +189,23 @@ async function* follow(
   const { process, pid, isTerminal } = known
   yield { event: { start: { pid } } }
   const events = process.output({ encoding: 'buffer', cursor, signal: gone })
-  let next = events.next()
-  try {
-    for (;;) {
-      const step = await orPing(next, pingInterval(headers))
-      if (step === 'ping') {
-        yield { event: { keepalive: {} } }
-        continue
-      }
-      if (step.done) return
-      const event = step.value
-      if (event.missing !== undefined)
-        throw new RpcError('data_loss', `${event.missing} bytes of output were dropped`)
-      if (event.type === 'exit') {
-        yield { event: { end: endOf(event) } }
-        return
-      }
-      const stream = isTerminal ? 'pty' : event.type
-      for (let at = 0; at < event.data.length; at += PIECE_BYTES) {
-        const piece = Buffer.from(event.data.subarray(at, at + PIECE_BYTES))
-        yield { event: { data: { [stream]: piece.toString('base64') } } }
-      }
-      next = events.next()
+  for await (const event of keepAlive(events, headers)) {
+    if (event === 'ping') {
+      yield { event: { keepalive: {} } }
+      continue
     }
-  } finally {
-    next.catch(() => {})
-    events.return?.().catch(() => {})
+    if (event.missing !== undefined)
+      throw new RpcError('data_loss', `${event.missing} bytes of output were dropped`)
+    if (event.type === 'exit') {
+      yield { event: { end: endOf(event) } }
+      return
+    }
+    const stream = isTerminal ? 'pty' : event.type
+    for (let at = 0; at < event.data.length; at += PIECE_BYTES) {
+      const piece = Buffer.from(event.data.subarray(at, at + PIECE_BYTES))
+      yield { event: { data: { [stream]: piece.toString('base64') } } }
+    }
   }
-}
-
-async function orPing<T>(step: Promise<T>, interval: number): Promise<T | 'ping'> {
-  let timer: NodeJS.Timeout | undefined
-  const ping = new Promise<'ping'>((resolve) => {
-    timer = setTimeout(resolve, interval, 'ping')
-  })
-  try {
-    return await Promise.race([step, ping])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
-function pingInterval(headers: IncomingHttpHeaders): number {
-  const seconds = Number(headers['keepalive-ping-interval'])
-  return (seconds >= 1 && seconds <= 3600 ? seconds : PING_SECONDS) * 1000
 }
 
 /** As Go describes signals. */

@@ -8,6 +8,9 @@ import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, sendJson } from '../http.js'
 
+/** In one form. */
+const MOST_PARTS = 10_000
+
 export async function sendFile(
   { sandbox, view }: Hosted,
   { request, response, url }: Exchange,
@@ -101,6 +104,7 @@ function receiveForm(
       last.catch(fail)
     })
     form.once('error', (error: unknown) => fail(new HttpError(400, `the form cannot be read: ${error}`)))
+    form.once('partsLimit', () => fail(new HttpError(400, `the form has more than ${MOST_PARTS} parts`)))
     form.once('finish', () => last.then(resolve, reject))
     body.once('error', fail)
     body.once('close', () => {
@@ -123,6 +127,7 @@ function openForm(type: string): InstanceType<typeof Busboy> {
       isPartAFile: () => true,
       // The name of the file is its path.
       preservePath: true,
+      limits: { parts: MOST_PARTS },
     })
   } catch (error) {
     throw new HttpError(400, `the form cannot be read: ${(error as Error).message}`)
