@@ -73,10 +73,9 @@ describe('events', () => {
   })
 
   itHolds('show who has killed what, and why', async ({ sandbox }) => {
-    const feed = sandbox.events()[Symbol.asyncIterator]()
-    const begun = upTo(feed, 'commandStarted')
+    const feed = sandbox.events({ since: 0 })[Symbol.asyncIterator]()
     const stream = sandbox.execStream('sleep 600')
-    await begun
+    await upTo(feed, 'commandStarted')
     await stream.kill('SIGTERM', { reason: 'enough' })
     const ended = await upTo(feed, 'commandEnded')
     expect(ended.at(-1)).toMatchObject({ exitCode: null, killedBy: { by: 'caller', reason: 'enough' } })
@@ -88,17 +87,17 @@ describe('events', () => {
     async ({ sandbox }) => {
       for (const next of ['kill', 'detach'] as const) {
         const session = await sandbox.createSession()
-        const feed = sandbox.events()[Symbol.asyncIterator]()
-        const begun = upTo(feed, 'commandStarted')
+        const isHere = ({ sessionId }: { sessionId: string }) => sessionId === session.id
+        const feed = sandbox.events({ since: 0 })[Symbol.asyncIterator]()
         const running = session.execStream('until [ -e go ]; do sleep 0.01; done; printf asks; sleep 600')
-        await begun
+        await upTo(feed, 'commandStarted', isHere)
         const queued = session.execStream('true')
-        await upTo(feed, 'commandQueued', ({ command }) => command === 'true')
+        await upTo(feed, 'commandQueued', (event) => isHere(event) && event.command === 'true')
         const events = running[Symbol.asyncIterator]()
         await sandbox.files.write('go', '')
         while ((await events.next()).value?.type !== 'stdout');
         const ended = next === 'kill' ? queued.kill() : running.detach()
-        const seen = await upTo(feed, 'commandOutput')
+        const seen = await upTo(feed, 'commandOutput', isHere)
         expect(Buffer.from((seen.at(-1) as Found<'commandOutput'>).stdout).toString()).toBe('asks')
         expect(typesOf(seen)).not.toContain('commandDetached')
         await ended
