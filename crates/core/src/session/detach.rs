@@ -12,6 +12,7 @@ use super::background::Key;
 use super::foreground::{Remains, Running};
 use crate::error::{Code, Error};
 use crate::exec::{KillPolicy, KilledBy, Outcome};
+use crate::feed::What;
 use crate::process::pump::{Status, log_rest};
 use crate::process::{Birth, DetachRequest, Process, Reason, Starter, end_after};
 use crate::shell::channel::{Channel, Received};
@@ -209,6 +210,18 @@ impl Session {
         let command = (!self.plain.is_engine()).then_some(number);
         self.ask(&Order::Detach { key, mark: self.mark(key), command, spare });
         self.use_standby();
+    }
+
+    /// Reports that a command has become a process, and before that what was not reported.
+    fn show_detach(&mut self, command: &mut Running, process: &str, denials: &[String]) {
+        if self.config.feed.is_watched() {
+            let (id, total, newest) = command.unseen_output();
+            if newest.iter().any(|bytes| !bytes.is_empty()) {
+                self.happens(What::CommandOutput { id, total, newest });
+            }
+        }
+        denials.iter().for_each(|target| self.happens(What::Denied { target: target.clone() }));
+        self.happens(What::CommandDetached { id: command.request().id, process: process.into() });
     }
 
     /// Handles the supervisor's answer.

@@ -2,7 +2,6 @@
 
 use super::Session;
 use super::calls::Call;
-use super::foreground::Running;
 use super::timers::Timer;
 use crate::exec::{ExecRequest, Outcome};
 use crate::feed::{CommandEnd, MOST_OUTPUT, What};
@@ -53,18 +52,6 @@ impl Session {
         if newest.iter().any(|bytes| !bytes.is_empty()) {
             self.happens(What::CommandOutput { id, total, newest });
         }
-    }
-
-    /// Reports that a command has become a process, and before that what was not reported.
-    pub(super) fn show_detach(&mut self, command: &mut Running, process: &str, denials: &[String]) {
-        if self.config.feed.is_watched() {
-            let (id, total, newest) = command.unseen_output();
-            if newest.iter().any(|bytes| !bytes.is_empty()) {
-                self.happens(What::CommandOutput { id, total, newest });
-            }
-        }
-        denials.iter().for_each(|target| self.happens(What::Denied { target: target.clone() }));
-        self.happens(What::CommandDetached { id: command.request().id, process: process.into() });
     }
 
     /// Reports the end of a command, and before that the output that was not reported. `seen`: bytes that were.
