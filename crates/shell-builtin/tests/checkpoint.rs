@@ -229,7 +229,8 @@ b'; } &",
     assert_eq!(other.output("jobs; echo on"), "on\n");
     assert_eq!(not_restored(&checkpoint(&mut other)), [""; 0]);
     session.run("kill -KILL $(jobs -p); exec 7<&- 10>&-");
-    session.run("wait");
+    // `wait` alone passes over a job that is stopped as far as bash knows yet.
+    session.run("wait -f %4; wait");
     assert_eq!(not_restored(&checkpoint(&mut session)), [""; 0]);
     // Each cut gives texts, or none.
     (0..items.len()).for_each(|cut| drop(not_restored(&items[..cut])));
