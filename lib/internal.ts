@@ -3,6 +3,7 @@
  * anything here may change in any release.
  */
 
+export { VERSION } from './addon/platforms.js'
 export { isBusy, refusalCode } from './backends/http/failure.js'
 export { tracedExec } from './backends/native/traced-exec.js'
 export { traced } from './backends/native/tracing.js'

@@ -1,10 +1,8 @@
 /**
  * The verbs, and their common settings. Each verb is a file, which adds itself to the program. companions.ts adds others.
  */
-import { readFileSync } from 'node:fs'
-import path from 'node:path'
 import { Command } from 'commander'
-import { packageRoot } from '../addon/package-root.js'
+import { VERSION } from '../addon/platforms.js'
 import { addCompletion } from './completion.js'
 import { addDoctor } from './doctor.js'
 import { withExamples } from './examples.js'
@@ -29,7 +27,7 @@ const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCa
 export function createProgram(finish: Finish): Command {
   const program = new Command('nacre')
     .description('Runs shell commands, starts durable jobs, and serves both over HTTP.')
-    .version(version(), '-V, --version')
+    .version(VERSION, '-V, --version')
     .enablePositionalOptions()
     // Subcommands created from here on inherit both.
     .exitOverride()
@@ -48,9 +46,4 @@ export function createProgram(finish: Finish): Command {
     ['nacre cp data.csv remote:data.csv', 'copies a file to a sandbox on a server'],
   ])
   return program
-}
-
-function version(): string {
-  const file = path.join(packageRoot(import.meta.dirname) ?? '.', 'package.json')
-  return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version
 }

@@ -6,11 +6,12 @@ import { onAbort, refuseAborted } from '../../base/abort.js'
 import { isCode } from '../../base/errors.js'
 import { signalName } from '../../base/signals.js'
 import { Steps } from '../../base/steps.js'
-import type { NativeEvent, NativeFeed, NativeFeedEvent } from '../../boundary/index.js'
+import type { NativeEvent, NativeFeed, NativeFeedEvent, NativeWaiting } from '../../boundary/index.js'
 import type { SandboxEvent } from '../../calls/index.js'
 import type { EventPlan } from '../../requests/events.js'
 import { type Engine, failureOf } from './engine.js'
 import { killedByOf } from './processes/handle.js'
+import { waitingOf } from './processes/waiting.js'
 
 const BATCH = 256
 const SUBJECT = 'reading the events'
@@ -122,11 +123,8 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
       return { ...base, type: kind, id, stdout, stderr, stdoutBytes, stderrBytes }
     }
     case 'commandWaiting':
-    case 'processWaiting': {
-      const { listening = false, ...rest } = native.waiting ?? {}
-      const waiting = { state: listening ? 'listening' : 'reading', ...rest } as const
-      return { ...base, type: kind, id, waiting: waiting as never }
-    }
+    case 'processWaiting':
+      return { ...base, type: kind, id, waiting: waitingOf(native.waiting as NativeWaiting) }
     case 'commandDetached':
       return { ...base, type: kind, id, processId: native.processId ?? '' }
     case 'commandEnded': {

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 /** The entry of `nacre-mcp`. */
+import { VERSION } from 'nacre/internal'
 import { Command, exitCodeOf, report } from 'nacre/internal/cli'
 import { defineServer } from './command.js'
-import { VERSION } from './version.js'
 
 // The client may have closed its ends.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {})

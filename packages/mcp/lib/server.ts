@@ -8,7 +8,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import type { ToolContext, Tools } from '@nacre/tools'
-import { VERSION } from './version.js'
+import { VERSION } from 'nacre/internal'
 
 /** Called after each call of a tool. `opened` is the session that it has opened. */
 export type OnCall = (name: string, input: Record<string, unknown>, opened: string | undefined) => void

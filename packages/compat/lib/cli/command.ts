@@ -1,6 +1,7 @@
 /** The options of `nacre-compat`, and of `nacre serve --e2b`. */
+
+import { VERSION } from 'nacre/internal'
 import { Command, wholeNumber, withExamples } from 'nacre/internal/cli'
-import { VERSION } from '../version.js'
 import type { Flags } from './run.js'
 
 /** `name` is what the user has called. */

@@ -1,5 +1,6 @@
 /** Pings in replies that may be silent for long. */
 import type { IncomingHttpHeaders } from 'node:http'
+import { inTime } from 'nacre/internal'
 
 const PING_SECONDS = 90
 
@@ -13,30 +14,18 @@ export async function* keepAlive<T extends object>(
   let next = events.next()
   try {
     for (;;) {
-      const step = await orPing(next, interval)
-      if (step === 'ping') {
-        yield step
+      const step = await inTime(interval, next)
+      if (step === undefined) {
+        yield 'ping'
         continue
       }
-      if (step.done) return
-      yield step.value
+      if (step.value.done) return
+      yield step.value.value
       next = events.next()
     }
   } finally {
     next.catch(() => {})
     events.return?.().catch(() => {})
-  }
-}
-
-async function orPing<T>(step: Promise<T>, interval: number): Promise<T | 'ping'> {
-  let timer: NodeJS.Timeout | undefined
-  const ping = new Promise<'ping'>((resolve) => {
-    timer = setTimeout(resolve, interval, 'ping')
-  })
-  try {
-    return await Promise.race([step, ping])
-  } finally {
-    clearTimeout(timer)
   }
 }
 
