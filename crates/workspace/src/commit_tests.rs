@@ -262,6 +262,32 @@ fn every_kind_of_change_is_committed() {
 }
 
 #[test]
+fn a_committed_file_does_not_name_the_real_file_that_it_has_replaced() {
+    in_namespaces("a_committed_file_does_not_name_the_real_file_that_it_has_replaced", |workspace| {
+        for name in ["edited", "moved", "other"] {
+            write(workspace.path().join(name), name);
+        }
+        let mut opened = Opened::new(workspace);
+        let mark = format!("{}.overlay.origin", opened.mounted.mounter.marks());
+        let named = |opened: &Opened| {
+            let layer = opened.mounted.layers[0].directory(b"").unwrap().unwrap();
+            ["edited", "to", "other"].map(|name| {
+                let path = format!("/proc/self/fd/{}/{name}", layer.as_raw_fd());
+                rustix::fs::getxattr(path, &*mark, &mut [0; 200]).is_ok()
+            })
+        };
+        write(opened.at("edited"), "edited twice");
+        fs::rename(opened.at("moved"), opened.at("to")).unwrap();
+        write(opened.at("other"), "again");
+        assert_eq!(named(&opened), [true; 3]);
+        opened.commit(paths(&["edited", "to"]), false);
+        assert_eq!(named(&opened), [false, false, true]);
+        opened.commit(None, false);
+        assert_eq!(named(&opened), [false; 3]);
+    });
+}
+
+#[test]
 fn selected_paths_are_committed_with_the_directories_they_need() {
     in_namespaces("selected_paths_are_committed_with_the_directories_they_need", |workspace| {
         furnish(&workspace);
