@@ -465,6 +465,10 @@ export interface FileInfo {
   size: number
   /** Permission bits, like 0o644. */
   mode: number
+  /** The number of the user that owns it, as programs of the session see it. */
+  uid: number
+  /** The number of the group that owns it, as programs of the session see it. */
+  gid: number
   modifiedAt: Date
   /** The target of a symlink. In the result of {@link Files.stat}, only if the path itself is a symlink. */
   target?: string
@@ -508,6 +512,11 @@ export interface FileWriteOptions {
   append?: boolean
   /** Aborting undoes the write. */
   signal?: AbortSignal
+}
+/** Options of {@link Files.stat}. */
+export interface FileStatOptions {
+  /** Describes what a symlink leads to, and not the symlink. Default: true. */
+  followSymlinks?: boolean
 }
 /** Options of {@link Files.list}. */
 export interface FileListOptions {
@@ -555,9 +564,9 @@ export interface Files {
   ): Promise<FileInfo>
   /** Lists a directory, sorted by path. Default: the session's directory. */
   list(path?: FilePath, options?: FileListOptions): Promise<FileInfo[]>
-  /** Returns the metadata of a file, or null if it does not exist. Follows symlinks. */
-  stat(path: FilePath): Promise<FileInfo | null>
-  /** Returns whether {@link Files.stat} finds a file. */
+  /** Returns the metadata of a file, or null if it does not exist. */
+  stat(path: FilePath, options?: FileStatOptions): Promise<FileInfo | null>
+  /** Returns whether there is a file. A symlink that leads nowhere is none. */
   exists(path: FilePath): Promise<boolean>
   /** Creates a directory and its missing parents. Rejects with FILE_EXISTS if it already exists. */
   mkdir(path: FilePath): Promise<void>

@@ -50,6 +50,7 @@ export {
   planFileList,
   planFileRemove,
   planFileRename,
+  planFileStat,
   planFileStream,
   planFileWatch,
   planFileWrite,

@@ -28,6 +28,8 @@ pub fn file(placed: Placed) -> NativeFile {
         .into(),
         size: placed.info.size as f64,
         mode: placed.info.mode,
+        uid: placed.info.uid,
+        gid: placed.info.gid,
         modified: seconds as f64 * 1000.0 + f64::from(nanoseconds) / 1e6,
         target: placed.info.target.map(|target| String::from_utf8_lossy(&target).into_owned()),
         version: None,

@@ -19,11 +19,18 @@ type Answer = std::result::Result<NativeEvent, Error>;
 impl NativeSandbox {
     /// Describes a file. Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`.
     #[napi(catch_unwind)]
-    pub fn file_stat(&self, id: u32, session_id: String, path: Uint8Array, root: Option<String>) -> Result<()> {
+    pub fn file_stat(
+        &self,
+        id: u32,
+        session_id: String,
+        path: Uint8Array,
+        follow: bool,
+        root: Option<String>,
+    ) -> Result<()> {
         self.on_path(
             id,
             (&session_id, root, path),
-            move |access, path| async move { access.stat(path).await },
+            move |access, path| async move { access.stat(path, follow).await },
             |found, _| NativeEvent { file: found.map(file), ..NativeEvent::default() },
         )
     }

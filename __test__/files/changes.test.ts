@@ -85,6 +85,8 @@ itHolds('stat follows symlinks and is null when there is nothing', async ({ sand
     type: 'file',
     size: 4,
     mode: 0o640,
+    uid: process.getuid?.(),
+    gid: process.getgid?.(),
     modifiedAt: expect.any(Date),
   })
   // Runtimes round differently.
@@ -98,6 +100,23 @@ itHolds('stat follows symlinks and is null when there is nothing', async ({ sand
     expect(await sandbox.files.exists(name)).toBe(false)
   }
   expect(await sandbox.files.exists('.')).toBe(true)
+})
+
+itHolds('stat can describe a symlink itself', async ({ sandbox, directory }) => {
+  symlinkSync('none', path.join(directory, 'dangling'))
+  symlinkSync('loop', path.join(directory, 'loop'))
+  mkdirSync(path.join(directory, 'd'))
+  symlinkSync('d', path.join(directory, 'to-d'))
+  const lstat = (name: string) => sandbox.files.stat(name, { followSymlinks: false })
+  for (const [name, target] of Object.entries({ dangling: 'none', loop: 'loop', 'to-d': 'd' }))
+    expect(await lstat(name)).toMatchObject({ path: name, type: 'symlink', size: target.length, target })
+  expect(await lstat('to-d/')).toMatchObject({ type: 'directory' })
+  expect(await lstat('d')).toMatchObject({ type: 'directory' })
+  expect(await lstat('none')).toBeNull()
+  expect(await lstat('loop/x').catch((error) => error.code)).toBe('INVALID_PATH')
+  expect(await rejectionOf(lstat(''))).toMatchObject({ code: 'INVALID_PATH' })
+  const wrong = sandbox.files.stat('d', { followSymlinks: 'no' as never })
+  expect(await rejectionOf(wrong)).toMatchObject({ code: 'INVALID_OPTION' })
 })
 
 itHolds('mkdir makes parents, and rename replaces files only', async ({ sandbox, directory }) => {

@@ -319,6 +319,10 @@ export interface NativeFile {
   size: number
   /** Permission bits. */
   mode: number
+  /** The user that owns it. */
+  uid: number
+  /** The group that owns it. */
+  gid: number
   /** Milliseconds since the epoch. */
   modified: number
   /** The target of a symlink. */
@@ -768,7 +772,13 @@ export interface NativeSandbox {
   /** Adds that a service has been started again. */
   serviceRestarted(sessionId: string, processId: string, restarts: number): void
   /** Describes a file. Ends with `done`, and `file` if it exists. Here and below, the path cannot leave `root`. */
-  fileStat(id: number, sessionId: string, path: Uint8Array, root?: string | undefined | null): void
+  fileStat(
+    id: number,
+    sessionId: string,
+    path: Uint8Array,
+    follow: boolean,
+    root?: string | undefined | null,
+  ): void
   /** Creates a directory, or renames, copies or removes a file. */
   fileChange(id: number, sessionId: string, action: NativeFileAction): void
   /** Lists a directory. Ends with `done` and `files`, and a handle for fileNext if there may be more. */

@@ -25,6 +25,10 @@ export interface FileInfo {
   size: number
   /** Permission bits, like 0o644. */
   mode: number
+  /** The number of the user that owns it, as programs of the session see it. */
+  uid: number
+  /** The number of the group that owns it, as programs of the session see it. */
+  gid: number
   modifiedAt: Date
   /** The target of a symlink. In the result of {@link Files.stat}, only if the path itself is a symlink. */
   target?: string
@@ -37,6 +41,8 @@ export const fileInfo = reply<FileInfo>(
     type: wordOf('file', 'directory', 'symlink', 'other'),
     size: number,
     mode: number,
+    uid: number,
+    gid: number,
     target: optional(text),
     pathBytes: { ...optional(bytesField), name: 'pathBase64' },
     modifiedAt: date,
@@ -114,6 +120,14 @@ export const fileWriteOptions = table<FileWriteOptions>()({
   signal: abortSignal,
 })
 
+/** Options of {@link Files.stat}. */
+export interface FileStatOptions {
+  /** Describes what a symlink leads to, and not the symlink. Default: true. */
+  followSymlinks?: boolean
+}
+
+export const fileStatOptions = table<FileStatOptions>()({ followSymlinks: { ...flag, default: true } })
+
 /** Options of {@link Files.list}. */
 export interface FileListOptions {
   /** Includes subdirectories. Symlinks are not followed. Default: false. */
@@ -178,9 +192,9 @@ export interface Files {
   ): Promise<FileInfo>
   /** Lists a directory, sorted by path. Default: the session's directory. */
   list(path?: FilePath, options?: FileListOptions): Promise<FileInfo[]>
-  /** Returns the metadata of a file, or null if it does not exist. Follows symlinks. */
-  stat(path: FilePath): Promise<FileInfo | null>
-  /** Returns whether {@link Files.stat} finds a file. */
+  /** Returns the metadata of a file, or null if it does not exist. */
+  stat(path: FilePath, options?: FileStatOptions): Promise<FileInfo | null>
+  /** Returns whether there is a file. A symlink that leads nowhere is none. */
   exists(path: FilePath): Promise<boolean>
   /** Creates a directory and its missing parents. Rejects with FILE_EXISTS if it already exists. */
   mkdir(path: FilePath): Promise<void>

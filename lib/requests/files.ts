@@ -9,6 +9,7 @@ import {
   fileListOptions,
   fileReadOptions,
   fileRemoveOptions,
+  fileStatOptions,
   fileStreamOptions,
   fileWatchOptions,
   fileWriteOptions,
@@ -52,6 +53,11 @@ export function planFileWrite(path: unknown, data: unknown, options: unknown): F
   const checked = checkPath(path, 'path')
   refuseAborted(values.signal, 'the write')
   return { ...values, path: checked, data: content }
+}
+
+export function planFileStat(path: unknown, options: unknown): { path: CheckedPath; follow: boolean } {
+  const { followSymlinks } = readWithDefaults(fileStatOptions, options, 'files.stat')
+  return { path: checkPath(path, 'path'), follow: followSymlinks }
 }
 
 /** Checks the arguments of `list`, whose depth is in levels. */

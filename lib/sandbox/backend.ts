@@ -149,7 +149,8 @@ export interface FilesBackend {
   write(plan: FileWritePlan): Promise<FileInfo>
   /** Sorted by path. */
   list(path: CheckedPath, depth: number): Promise<FileInfo[]>
-  stat(path: CheckedPath): Promise<FileInfo | null>
+  /** `follow`: describes what a symlink leads to, which is the default. */
+  stat(path: CheckedPath, follow?: boolean): Promise<FileInfo | null>
   act(action: FileAction): Promise<void>
   /** Starts watching immediately; a failure rejects the first step. */
   watch(path: CheckedPath, plan: FileWatchPlan): AsyncIterableIterator<FileEvent, undefined>

@@ -11,6 +11,7 @@ import type {
   FilePath,
   FileReadOptions,
   FileRemoveOptions,
+  FileStatOptions,
   FileStreamOptions,
   FileWatchOptions,
   FileWriteOptions,
@@ -23,6 +24,7 @@ import {
   planFileRead,
   planFileRemove,
   planFileRename,
+  planFileStat,
   planFileStream,
   planFileWatch,
   planFileWrite,
@@ -59,8 +61,9 @@ export class Files implements PublicFiles {
     return calledBy(this.list, this.#backend.list(plan.path, plan.depth))
   }
 
-  async stat(path: FilePath): Promise<FileInfo | null> {
-    return calledBy(this.stat, this.#backend.stat(checkPath(path, 'path')))
+  async stat(path: FilePath, options?: FileStatOptions): Promise<FileInfo | null> {
+    const plan = planFileStat(path, options)
+    return calledBy(this.stat, this.#backend.stat(plan.path, plan.follow))
   }
 
   async exists(path: FilePath): Promise<boolean> {

@@ -17,6 +17,10 @@ pub struct NativeFile {
     pub size: f64,
     /// Permission bits.
     pub mode: u32,
+    /// The user that owns it.
+    pub uid: u32,
+    /// The group that owns it.
+    pub gid: u32,
     /// Milliseconds since the epoch.
     pub modified: f64,
     /// The target of a symlink.

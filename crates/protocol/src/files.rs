@@ -76,10 +76,12 @@ pub enum Call {
         /// Levels to list, at least 1.
         depth: u32,
     },
-    /// Describe a file, following symlinks. Answered by [`Reply::Found`].
+    /// Describe a file. Answered by [`Reply::Found`].
     Stat {
         /// The file.
         path: Vec<u8>,
+        /// Follow it if it is a symlink.
+        follow: bool,
     },
     /// Create a directory and its missing parents. Answered by [`Reply::Done`], like the calls below.
     MakeDirectory {
@@ -167,6 +169,10 @@ pub struct Info {
     pub size: u64,
     /// Permission bits.
     pub mode: u32,
+    /// The user that owns it.
+    pub uid: u32,
+    /// The group that owns it.
+    pub gid: u32,
     /// Modification time: seconds since the epoch, and nanoseconds.
     pub modified: (i64, u32),
     /// The target of a symlink.

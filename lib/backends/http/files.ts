@@ -91,8 +91,9 @@ export class HttpFiles implements FilesBackend {
     return (await this.#connection.call(listFiles, { params: this.#params, query })).files
   }
 
-  async stat(path: CheckedPath): Promise<FileInfo | null> {
-    const request = { params: this.#params, query: queryOf(path) }
+  async stat(path: CheckedPath, follow = true): Promise<FileInfo | null> {
+    const query = { ...queryOf(path), ...(!follow && { followSymlinks: false }) }
+    const request = { params: this.#params, query }
     return (await this.#connection.call(stat, request)).file
   }
 

@@ -5,18 +5,10 @@
  * are on this machine, and only paths of clients are translated.
  */
 
-import type { Stats } from 'node:fs'
-import { lstat, readlink, realpath } from 'node:fs/promises'
 import path from 'node:path'
 import type { FilesystemMount } from 'nacre'
 
 export const HOME = '/home/user'
-
-/** What `lstat` finds, and where a link leads as programs see it. */
-export interface OwnFile {
-  stats: Stats
-  target: string | undefined
-}
 
 export class View {
   readonly mounts: FilesystemMount[]
@@ -44,36 +36,6 @@ export class View {
   /** The path that clients see. */
   shown(file: string): string {
     return replacePrefix(file, this.home, HOME) ?? file
-  }
-
-  /**
-   * Looks at a file without following it. Undefined if it is missing, or if a link leads out of the sandbox's own directories on
-   * the way: this process does not see what programs see there.
-   */
-  async lstat(file: string): Promise<OwnFile | undefined> {
-    const own = await this.#find(file)
-    try {
-      const stats = await lstat(own ?? file)
-      if (!stats.isSymbolicLink()) return { stats, target: undefined }
-      return { stats, target: path.resolve(path.dirname(file), await readlink(own ?? file)) }
-    } catch {
-      return undefined
-    }
-  }
-
-  /** The place on this machine of a file below a mount. Undefined for other files, which are where programs see them. */
-  async #find(file: string): Promise<string | undefined> {
-    for (const { source, target } of this.mounts) {
-      const own = replacePrefix(file, target, source)
-      if (own === undefined) continue
-      if (own === source) return own
-      const parent = await realpath(path.dirname(own)).catch(() => '')
-      const root = await realpath(source)
-      // An impossible path: nothing is below a null device.
-      if (replacePrefix(parent, root, root) === undefined) return '/dev/null/outside'
-      return path.join(parent, path.basename(own))
-    }
-    return undefined
   }
 }
 

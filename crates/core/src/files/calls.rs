@@ -34,9 +34,9 @@ impl Access {
         }
     }
 
-    /// Describes a file.
-    pub async fn stat(&self, path: Vec<u8>) -> Sent<Found> {
-        let Some(connection) = self.call(Call::Stat { path: path.clone() }).await? else { return Ok(None) };
+    /// Describes a file. With `follow`, a symlink is followed.
+    pub async fn stat(&self, path: Vec<u8>, follow: bool) -> Sent<Found> {
+        let Some(connection) = self.call(Call::Stat { path: path.clone(), follow }).await? else { return Ok(None) };
         match connection.reply().await? {
             (Reply::Found(found), _) => Ok(Some(found.map(|info| Placed { path, info }))),
             _ => Err(connection.confused()),
@@ -102,7 +102,7 @@ fn paths_of(call: &Call) -> Vec<&[u8]> {
         Call::Read { path }
         | Call::Write { path, .. }
         | Call::List { path, .. }
-        | Call::Stat { path }
+        | Call::Stat { path, .. }
         | Call::MakeDirectory { path }
         | Call::Remove { path, .. }
         | Call::Watch { path, .. } => vec![path],

@@ -10,9 +10,9 @@ use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat
 use rustix::io::Errno;
 use std::os::fd::AsFd;
 
-/// Describes a file. Links are followed; `target` shows whether the path itself is a link.
-pub fn stat(connection: &Connection, start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
-    let way = match Way::of(start, path) {
+/// Describes a file; `target` shows whether the path itself is a link.
+pub fn stat(connection: &Connection, start: Start<'_>, path: &[u8], follow: bool) -> Result<(), Stop> {
+    let way = match Way::of(start, path, follow) {
         Err(Failure { reason: Reason::System(errno), .. }) if is_missing(errno) => {
             return connection.send(&Reply::Found(None));
         }
@@ -58,7 +58,7 @@ pub fn rename(cwd: &[u8], from: &[u8], to: &[u8]) -> Result<(), Stop> {
 
 /// Opens a regular file and passes it to the host.
 pub fn read(connection: &Connection, start: Start<'_>, path: &[u8]) -> Result<(), Stop> {
-    let way = Way::of(start, path)?;
+    let way = Way::of(start, path, true)?;
     let flags = if way.follows { OFlags::empty() } else { OFlags::NOFOLLOW };
     let (file, found) = open_to_read(&way.origin, &way.path, flags).map_err(|reason| failure(reason, path))?;
     connection.send_with(&Reply::Opened(found), &[file.as_fd()])

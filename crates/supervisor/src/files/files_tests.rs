@@ -178,7 +178,7 @@ fn calls_that_take_long_hold_up_no_other() {
         let watches: Vec<OwnedFd> =
             (0..20).map(|_| helper.call(Call::Watch { path: b"d".to_vec(), recursive: true })).collect();
         watches.iter().for_each(|watch| assert_eq!(reply(watch).0, Reply::Done));
-        assert!(matches!(helper.ask(Call::Stat { path: b"d".to_vec() }), Reply::Found(Some(_))));
+        assert!(matches!(helper.ask(Call::Stat { path: b"d".to_vec(), follow: true }), Reply::Found(Some(_))));
         fs::write(helper.path("d/x"), "").unwrap();
         let created = Event { change: Change::Created, path: b"x".to_vec(), old_path: None };
         for watch in &watches {
@@ -221,7 +221,7 @@ fn a_message_that_is_none_is_passed_over() {
         let socket = helper.socket.as_ref().unwrap();
         for bytes in [&[0xff_u8; 40][..], &[0]] {
             let _ = socket::send(socket.as_fd(), bytes, &[]);
-            assert!(matches!(helper.ask(Call::Stat { path: b".".to_vec() }), Reply::Found(Some(_))));
+            assert!(matches!(helper.ask(Call::Stat { path: b".".to_vec(), follow: true }), Reply::Found(Some(_))));
         }
     });
 }

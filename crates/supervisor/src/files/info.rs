@@ -21,6 +21,8 @@ pub fn info(stat: &Stat, target: Option<Vec<u8>>) -> Info {
         kind: Kind::of(stat.st_mode),
         size: u64::try_from(stat.st_size).unwrap_or(0),
         mode: permissions(stat),
+        uid: stat.st_uid,
+        gid: stat.st_gid,
         modified: (stat.st_mtime, u32::try_from(stat.st_mtime_nsec).unwrap_or(0)),
         target,
     }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 /// Sends the entries in no particular order. Entries that disappear meanwhile are left out.
 pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32) -> Result<(), Stop> {
-    let way = Way::of(start, path)?;
+    let way = Way::of(start, path, true)?;
     let open =
         if way.follows { Cursor::open(&way.origin, &way.path) } else { Cursor::open_exactly(&way.origin, &way.path) };
     let mut cursor = open.map_err(about(path))?;

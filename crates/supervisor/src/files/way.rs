@@ -25,12 +25,13 @@ pub struct Way {
 }
 
 impl Way {
-    /// Resolves the path of an existing file.
-    pub fn of(start: Start<'_>, path: &[u8]) -> Result<Self, Failure> {
+    /// Resolves the path of an existing file. Without `follow`, a final symlink is kept.
+    pub fn of(start: Start<'_>, path: &[u8], follow: bool) -> Result<Self, Failure> {
         match start {
-            Start::Session(cwd) => Ok(Self { origin: Origin::of(cwd, path)?, path: path.to_vec(), follows: true }),
+            Start::Session(cwd) => Ok(Self { origin: Origin::of(cwd, path)?, path: path.to_vec(), follows: follow }),
             Start::Root(root) => {
-                let Place { parent, name, .. } = below(root, path, Last::Followed, false)?;
+                let last = if follow { Last::Followed } else { Last::Kept };
+                let Place { parent, name, .. } = below(root, path, last, false)?;
                 Ok(Self { origin: Origin::at(parent), path: name, follows: false })
             }
         }

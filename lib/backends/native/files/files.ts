@@ -61,9 +61,11 @@ export class NativeFiles implements FilesBackend {
     }
   }
 
-  async stat(path: CheckedPath): Promise<FileInfo | null> {
+  async stat(path: CheckedPath, follow = true): Promise<FileInfo | null> {
     const { sessionId, root } = this.#scope
-    const { file } = await this.#engine.call((native, id) => native.fileStat(id, sessionId, path.bytes, root))
+    const { file } = await this.#engine.call((native, id) =>
+      native.fileStat(id, sessionId, path.bytes, follow, root),
+    )
     return file === undefined ? null : infoOf(file)
   }
 

@@ -4,7 +4,17 @@ import type { NativeEvent, NativeFile } from '../../../boundary/index.js'
 import type { FileInfo } from '../../../calls/index.js'
 import { nameOf } from '../../../schema/paths.js'
 
-export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: NativeFile): FileInfo {
+export function infoOf({
+  path,
+  pathBytes,
+  kind,
+  size,
+  mode,
+  uid,
+  gid,
+  modified,
+  target,
+}: NativeFile): FileInfo {
   return {
     path,
     ...(pathBytes && { pathBytes }),
@@ -12,6 +22,8 @@ export function infoOf({ path, pathBytes, kind, size, mode, modified, target }: 
     type: kind,
     size,
     mode,
+    uid,
+    gid,
     modifiedAt: new Date(Math.round(modified)),
     ...(target !== undefined && { target }),
   }

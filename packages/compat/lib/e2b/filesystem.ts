@@ -36,10 +36,8 @@ export const filesystemMethods: Record<string, Method> = {
         )
       const entries: object[] = []
       for (let at = 0; at < found.length; at += BATCH) {
-        const batch = found
-          .slice(at, at + BATCH)
-          .map((file) => describe(hosted, file.path).catch(unlessMissing))
-        entries.push(...(await Promise.all(batch)).filter((entry) => entry !== undefined))
+        const batch = found.slice(at, at + BATCH).map((file) => describe(hosted, file.path, file))
+        entries.push(...(await Promise.all(batch)))
       }
       return { entries }
     },
@@ -121,10 +119,4 @@ async function expectDirectory({ sandbox, view }: Hosted, directory: string): Pr
   if (known === null) throw new RpcError('not_found', `there is no directory ${view.shown(directory)}`)
   if (known.type !== 'directory')
     throw new RpcError('invalid_argument', `${view.shown(directory)} is no directory`)
-}
-
-/** A file that was removed meanwhile is left out. */
-function unlessMissing(error: unknown): undefined {
-  if (!(error instanceof RpcError && error.code === 'not_found')) throw error
-  return undefined
 }

@@ -12,6 +12,7 @@ import {
   planFileList,
   planFileRemove,
   planFileRename,
+  planFileStat,
   planFileWatch,
 } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
@@ -30,12 +31,13 @@ export function addFiles(define: Define, { backend }: ServerContext): void {
   const files = ({ sessionId }: { sessionId: string }) => filesOf(backend, sessionId)
   define({
     ...endpoints.stat,
-    summary: 'Returns the metadata of a file, or null if it does not exist. Follows symlinks.',
+    summary: 'Returns the metadata of a file, or null if it does not exist.',
     errors,
-    query: shape(pathQuery),
-    handle: async ({ params, query }) => ({
-      file: await (await files(params)).stat(checkPath(pathOf(query), 'path')),
-    }),
+    query: shape({ ...pathQuery, followSymlinks: queryFlag }),
+    async handle({ params, query }) {
+      const { path, follow } = planFileStat(pathOf(query), { followSymlinks: query.followSymlinks })
+      return { file: await (await files(params)).stat(path, follow) }
+    },
   })
   define({
     ...endpoints.listFiles,
