@@ -15,6 +15,8 @@ import {
 } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { type EngineOptions, type EngineSandbox, openSandbox } from 'nacre/engine'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -224,6 +226,31 @@ describe('the errors', () => {
     expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'SANDBOX_LOST' })
     expect(await shell(await open(), 'echo new')).toBe('new')
   })
+})
+
+it('the MCP server runs commands in a container', async () => {
+  const root = path.dirname(path.dirname(__dirname))
+  const transport = new StdioClientTransport({
+    command: 'node',
+    args: [path.join(root, 'packages/mcp/dist/main.js'), '--container', 'podman', '--root'],
+    cwd: project,
+    env: { PATH: process.env.PATH ?? '', XDG_CACHE_HOME: process.env.XDG_CACHE_HOME ?? '' },
+    stderr: 'inherit',
+  })
+  const client = new Client({ name: 'test', version: '1' })
+  await client.connect(transport)
+  try {
+    const bash = async (command: string) => {
+      const { content } = await client.callTool({ name: 'bash', arguments: { command } })
+      return (content as { text: string }[])[0]?.text.split('\n').slice(1).join('\n')
+    }
+    expect(await bash('cat file; x=1; touch made; id -u')).toBe('text\n0')
+    expect(await bash('echo $x; echo no >/etc/made; [ -e /etc/made ] || echo protected')).toMatch(
+      /^1\n.*\nprotected$/,
+    )
+  } finally {
+    await client.close()
+  }
 })
 
 describe('nothing runs after', () => {

@@ -64,6 +64,11 @@ export interface ToolOptions {
   /** A note for a command that failed and has printed "Read-only file system": how to allow more. Default: none. */
   writeHint?: string
 }
+/** Opens the sandbox of tools. `onProgress` receives what takes long; `signal` ends it. */
+export type OpenSandbox = (context: {
+  signal: AbortSignal
+  onProgress: (step: string) => void
+}) => Promise<AnySandbox>
 /** What a program that runs the tools passes along with a call. */
 export interface ToolContext {
   /** Kills the run of `bash`; ends the waiting of other tools. */
@@ -91,7 +96,8 @@ export interface ToolReply {
 export interface ToolData {
   /** The id of the run. */
   id?: string
-  state?: 'running' | 'reading' | 'listening' | 'unknown' | 'ended'
+  /** Of the run; 'starting' while the sandbox opens: then nothing has run. */
+  state?: 'starting' | 'running' | 'reading' | 'listening' | 'unknown' | 'ended'
   exitCode?: number | null
   signal?: string | null
   /** Why it ended. */
@@ -159,9 +165,11 @@ export interface RunInfo {
 /**
  * Creates tools with which a model runs commands in a sandbox.
  *
- * Does no I/O: the first call opens a session. Throws {@link OptionError}.
+ * Does no I/O: the first call opens a session. With a function, the first call opens the sandbox too, and `close` ends it. A reply
+ * comes within `maxWait`: it then says that the sandbox starts. When the sandbox is lost, the next call opens another one. Throws
+ * {@link OptionError}.
  */
-export declare function createTools(sandbox: AnySandbox, options?: ToolOptions): Tools
+export declare function createTools(sandbox: AnySandbox | OpenSandbox, options?: ToolOptions): Tools
 /** A tool for the tool runner of the Anthropic SDK. */
 export interface AnthropicTool {
   type: 'custom'

@@ -37,6 +37,19 @@ export function defineServer(command: Command): Command {
     .option('--write <directories...>', 'more directories that commands may write', directories)
     .addOption(
       command
+        .createOption(
+          '--container [engine]',
+          'run commands in a Linux container of docker or podman, which is the default where there is no Linux',
+        )
+        .choices(['auto', 'docker', 'podman'])
+        .preset('auto'),
+    )
+    .option('--image <image>', 'the image of the container (default: node:22)')
+    .option('--mount <paths...>', 'what else the container has, to read only')
+    .option('--own <directories...>', 'directories that the container has for itself, like node_modules')
+    .option('--root', 'in the container, commands run as root')
+    .addOption(
+      command
         .createOption('--workspace <mode>', 'change files in a private layer, which the tool workspace shows')
         .choices(['copy-on-write']),
     )
@@ -67,6 +80,7 @@ export function defineServer(command: Command): Command {
   withExamples(command, [
     ['npx -y @nacre/mcp --print-config claude', 'prints what Claude Code needs to start the server'],
     ['npx -y @nacre/mcp --isolation workspace', 'commands have no network'],
+    ['npx -y @nacre/mcp --container --own node_modules', 'commands run in a container of the project'],
     ['npx -y @nacre/mcp --workspace copy-on-write', 'changes of files become real only when you commit them'],
     ['npx -y @nacre/mcp --port 4748', 'serves several clients over HTTP; prints a token'],
   ])

@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import { createTools } from '@nacre/tools'
+import { createTools, type OpenSandbox } from '@nacre/tools'
 import { Sandbox, type SandboxErrorCode } from 'nacre'
 import { engineError, isCode } from 'nacre/internal'
 import { checkSandbox, onSignals } from 'nacre/internal/cli'
@@ -16,30 +16,58 @@ const REMEDIES: [SandboxErrorCode, string][] = [
 
 /** Serves until the client has gone or a signal comes. Then ends everything but jobs. */
 export async function serve(settings: Settings): Promise<void> {
-  const { http, workspaceId } = settings
-  const { stop, stopped } = untilStopped()
+  const { container } = settings
+  const life = untilStopped()
+  if (container === undefined) await serveHere(settings, life)
+  else {
+    // It answers at once, also while an image is pulled, and survives the loss of the container.
+    const open: OpenSandbox = async (context) => {
+      const { openSandbox } = await import('nacre/engine')
+      return openSandbox({ ...container, ...context })
+    }
+    await serveTools(open, settings, life)
+  }
+}
+
+async function serveHere(settings: Settings, life: Life): Promise<void> {
+  const { workspaceId } = settings
   const cache = await mkdtemp(path.join(os.tmpdir(), 'nacre-mcp-'))
   try {
     await using sandbox = new Sandbox(sandboxOptions(settings, cache))
-    await using tools = createTools(sandbox, settings.tools)
-    const notes = instructions(settings)
-    // The libraries of the protocol load while the first shell starts.
-    await Promise.all([http === undefined ? import('./stdio.js') : import('./http.js'), check(sandbox)])
-    const close =
-      http === undefined
-        ? (await import('./stdio.js')).serveStdio(tools, notes, stop)
-        : await (await import('./http.js')).serveHttp(tools, notes, http)
-    await stopped
-    await tools.close()
-    await close()
+    await serveTools(sandbox, settings, life)
     if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
   } finally {
     await rm(cache, { recursive: true, force: true })
   }
 }
 
+async function serveTools(
+  sandbox: Sandbox | OpenSandbox,
+  settings: Settings,
+  { stop, stopped }: Life,
+): Promise<void> {
+  const { http } = settings
+  await using tools = createTools(sandbox, settings.tools)
+  const notes = instructions(settings)
+  // The libraries of the protocol load while the first shell starts.
+  const loaded = http === undefined ? import('./stdio.js') : import('./http.js')
+  await Promise.all([loaded, sandbox instanceof Sandbox && check(sandbox)])
+  const close =
+    http === undefined
+      ? (await import('./stdio.js')).serveStdio(tools, notes, stop)
+      : await (await import('./http.js')).serveHttp(tools, notes, http)
+  await stopped
+  await tools.close()
+  await close()
+}
+
+interface Life {
+  stop(): void
+  stopped: Promise<void>
+}
+
 /** Resolves with the first signal, or when `stop` is called. The second signal ends this process, and so its commands. */
-function untilStopped() {
+function untilStopped(): Life {
   let stop = () => {}
   const stopped = new Promise<void>((resolve) => {
     stop = resolve
@@ -65,9 +93,12 @@ function sandboxOptions({ sandbox, isolation }: Settings, cache: string) {
   }
 }
 
-function instructions({ isolation, sandbox, workspaceId }: Settings): string[] {
+function instructions({ isolation, sandbox, container, workspaceId }: Settings): string[] {
   const where = isolation?.filesystem.write.join(', ') || 'no directory'
   return [
+    ...(container === undefined
+      ? []
+      : ['Commands run in a Linux container, which has the files of the project at the same path.']),
     ...(isolation === undefined
       ? []
       : [

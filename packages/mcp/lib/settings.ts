@@ -1,8 +1,10 @@
 /** The options of the command line, checked. */
 import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
+import type { EngineOptions } from 'nacre/engine'
 import { MAX_MILLISECONDS, type Preset, SECRETS } from 'nacre/internal'
 import { contentOf, OptionError, stderrLogger } from 'nacre/internal/cli'
 import { hostName, origins, serverToken } from 'nacre/internal/server'
@@ -17,6 +19,11 @@ export interface Flags {
   cwd?: string
   isolation: Preset | 'none'
   write?: string[]
+  container?: 'auto' | 'docker' | 'podman'
+  image?: string
+  mount?: string[]
+  own?: string[]
+  root?: true
   workspace?: string
   allowCommit?: true
   env?: string[]
@@ -48,10 +55,14 @@ export interface Settings {
   isolation: (IsolationRules & { filesystem: { write: string[] } }) | undefined
   tools: ToolOptions
   http: HttpSettings | undefined
+  /** Where commands run, unless it is this machine. */
+  container: EngineOptions | undefined
   /** The name of the copy-on-write workspace. */
   workspaceId: string | undefined
 }
 
+/** Programs of the machine run them, or commands that they name. */
+const GIT_PROGRAMS = ['.git/hooks', '.git/config']
 const EIGHT = ['bash', 'wait', 'write', 'output', 'kill', 'service', 'sessions', 'jobs'] as const
 const HOUR = 3_600_000
 const LEAST_IDLE = 60_000
@@ -70,25 +81,27 @@ export function readSettings(flags: Flags): Settings {
     refuse('--write needs isolation: with --isolation none, commands may write everywhere')
   for (const name of env) if (!/^[A-Za-z_]\w*$/.test(name)) refuse('--env must have names of variables')
   const tools = toolsOf(flags, http !== undefined)
+  const container = containerOf(flags)
   const cwd = path.resolve(flags.cwd ?? '.')
   // Some clients start their servers there.
   if (cwd === '/' && preset.startsWith('workspace'))
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
   const hidden = [tokenFile, redactFile].flatMap((file) => (file === undefined ? [] : [path.resolve(file)]))
+  const others = write.map((directory) => path.resolve(directory))
+  const programs = GIT_PROGRAMS.map((name) => path.join(cwd, name)).filter((file) => existsSync(file))
   const isolation =
     preset === 'none'
       ? undefined
       : {
           preset,
           filesystem: {
-            write: [
-              ...(preset === 'read-only' ? [] : [cwd]),
-              ...write.map((directory) => path.resolve(directory)),
-            ],
+            write: [...(preset === 'read-only' ? [] : [cwd]), ...others],
+            ...(container !== undefined && preset !== 'read-only' && { protect: programs }),
             ...(hidden.length === 0 ? {} : { hide: [...SECRETS, ...hidden] }),
           },
         }
   const dropped = secretNames(process.env).filter((name) => !env.includes(name))
+  const passed = Object.fromEntries(env.map((name) => [name, process.env[name]]))
   const workspaceId = workspace === undefined ? undefined : `mcp-${randomBytes(4).toString('hex')}`
   return {
     sandbox: {
@@ -119,7 +132,33 @@ export function readSettings(flags: Flags): Settings {
       maxRuns,
     },
     http,
+    container: container && {
+      ...container,
+      cwd,
+      env: passed,
+      mounts: [...others.map((source) => ({ source })), ...(container.mounts ?? [])],
+      ...(isolation && { isolation }),
+    },
     workspaceId,
+  }
+}
+
+/** What the options say of the container. Undefined without one. */
+function containerOf(flags: Flags): EngineOptions | undefined {
+  const { container, image, mount = [], own = [], root, workspace } = flags
+  if (container === undefined && process.platform === 'linux') {
+    if ([image, root, flags.mount, flags.own].some((value) => value !== undefined))
+      refuse('--image, --mount, --own and --root are for a container: add --container')
+    return undefined
+  }
+  if (workspace !== undefined) refuse('--workspace is not for containers: leave out --workspace')
+  return {
+    where: 'container',
+    engine: container ?? 'auto',
+    ...(image === undefined ? {} : { image }),
+    mounts: mount.map((source) => ({ source: path.resolve(source), readOnly: true })),
+    own,
+    user: root ? 'root' : 'me',
   }
 }
 

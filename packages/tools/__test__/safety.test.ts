@@ -1,9 +1,61 @@
 import { existsSync, writeFileSync } from 'node:fs'
 import { createTools } from '@nacre/tools'
-import { Sandbox } from 'nacre'
+import { OptionError, Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { withSandbox } from '../../../__test__/helpers/invariants.js'
 import { until } from '../../../__test__/helpers/until.js'
 import { itWithTools, withTools } from './places.js'
+
+describe('a function that opens the sandbox', () => {
+  it('is called once for calls at the same time, and the tools end what it has opened', () =>
+    withSandbox(async ({ directory }) => {
+      const sandbox = new Sandbox({ cwd: directory })
+      let count = 0
+      const tools = createTools(async ({ onProgress }) => {
+        onProgress(`the sandbox ${++count}`)
+        return sandbox
+      })
+      const calls = [1, 2].map((number) => tools.call('bash', { command: `echo ${number}` }))
+      const texts = (await Promise.all(calls)).map(({ text }) => text.split('\n')[1])
+      expect([texts.sort(), count, tools.runs().length]).toEqual([['1', '2'], 1, 2])
+      await tools.close()
+      expect((await tools.call('bash', { command: 'true' })).data.code).toBe('TOOLS_CLOSED')
+      await expect(sandbox.exec('true')).rejects.toMatchObject({ code: 'SANDBOX_DESTROYED' })
+    }))
+
+  it('is told when the tools close, and what it still opens is destroyed', () =>
+    withSandbox(async ({ directory }) => {
+      const sandbox = new Sandbox({ cwd: directory })
+      const seen: string[] = []
+      const tools = createTools(
+        ({ signal, onProgress }) => {
+          onProgress('step one')
+          return new Promise((resolve) => signal.addEventListener('abort', () => resolve(sandbox)))
+        },
+        { maxWait: 1100 },
+      )
+      const onProgress = ({ message }: { message: string }) => seen.push(message)
+      const reply = await tools.get('bash')?.execute({ command: 'true' }, { onProgress })
+      expect(reply?.text).toMatch(/^\[starts \| 1\.\d s \| step one\]\n\[nothing has run yet: call again\]$/)
+      expect(seen).toEqual(['step one'])
+      await tools.close()
+      await expect(sandbox.exec('true')).rejects.toMatchObject({ code: 'SANDBOX_DESTROYED' })
+    }))
+
+  it('may fail, and the next call tries again', () =>
+    withSandbox(async ({ directory }) => {
+      const sandbox = new Sandbox({ cwd: directory })
+      let count = 0
+      await using tools = createTools(() => {
+        if (++count === 1) throw new OptionError('INVALID_OPTION', 'no sandbox today')
+        return Promise.resolve(sandbox)
+      })
+      expect((await tools.call('bash', { command: 'true' })).text).toBe(
+        '[error] INVALID_OPTION: no sandbox today',
+      )
+      expect((await tools.call('bash', { command: 'echo ran' })).text).toMatch(/ran$/)
+    }))
+})
 
 describe('redact', () => {
   const SECRET = 'hunter2-hunter2'
@@ -112,7 +164,7 @@ describe('limits', () => {
     )
     expect(() => createTools(sandbox, { redact: ['abc'] })).toThrow('redact must be')
     expect(() => createTools(sandbox, { maxWaits: 1 } as never)).toThrow('maxWaits')
-    expect(() => createTools(undefined as never)).toThrow('must be a Sandbox or a SandboxClient')
+    expect(() => createTools(undefined as never)).toThrow('must be a Sandbox, a SandboxClient or a function')
     expect(createTools(sandbox, { tools: ['bash', 'kill'] }).list.map(({ name }) => name)).toEqual([
       'bash',
       'kill',

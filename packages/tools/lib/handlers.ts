@@ -18,6 +18,8 @@ interface Call<Input> {
   scope: Scope
   input: Input
   context: ToolContext
+  /** When the reply must come, as `performance.now()` tells it. */
+  until: number
 }
 
 type Handlers = { [Name in ToolName]: (call: Call<Inputs[Name]>) => Promise<ToolReply> }
@@ -34,16 +36,14 @@ const PROGRESS_LENGTH = 120
 const NAME = /^(?!r\d+$)[A-Za-z0-9._-]{1,64}$/
 
 export const handlers: Handlers = {
-  async bash({ host, scope, input, context }) {
-    const { maxWait } = host.options
-    const until = performance.now() + maxWait
+  async bash({ host, scope, input, context, until }) {
     const plan = {
       command: input.command,
       cwd: input.cwd,
       timeout: milliseconds(input.timeout) ?? host.options.timeout,
       stdin: input.stdin,
     }
-    const yieldAfter = Math.min(maxWait, milliseconds(input.yield_after) ?? host.options.yieldAfter)
+    const yieldAfter = timeLeft(until, milliseconds(input.yield_after) ?? host.options.yieldAfter)
     const run = await host.start(scope, input.session, plan, input.pty ?? false, yieldAfter)
     const cancel = () => void run.kill().catch(() => {})
     context.signal?.addEventListener('abort', cancel, { once: true })
@@ -51,7 +51,7 @@ export const handlers: Handlers = {
     try {
       if (context.signal?.aborted) await run.kill()
       // A command may have to wait for the one before it.
-      await inTime(until - performance.now(), run.yielded)
+      await inTime(timeLeft(until), run.yielded)
       if (context.signal?.aborted) await run.ended
     } finally {
       stop()
@@ -60,9 +60,9 @@ export const handlers: Handlers = {
     return replyTo(host, run, input.max_tokens, false)
   },
 
-  async wait({ host, scope, input, context }) {
+  async wait({ host, scope, input, context, until }) {
     const ids = input.id.split(/[\s,]+/).filter((id) => id !== '')
-    const limit = waitLimit(host, input.seconds ?? 30)
+    const limit = timeLeft(until, milliseconds(input.seconds) ?? 30_000)
     const [first, ...others] = ids
     if (first !== undefined && others.length === 0 && scope.services.has(first)) {
       const service = serviceOf(scope, first)
@@ -80,7 +80,7 @@ export const handlers: Handlers = {
     return replyTo(host, run, input.max_tokens)
   },
 
-  async write({ host, scope, input, context }) {
+  async write({ host, scope, input, context, until }) {
     const run = runOf(scope, input.id)
     const { text = '', key, eof = false } = input
     if (input.text === undefined && key === undefined && !eof && input.enter !== true)
@@ -95,11 +95,10 @@ export const handlers: Handlers = {
     const newline = run.hasTerminal ? '\r' : '\n'
     const typed =
       text + (enter ? newline : '') + (key === undefined ? '' : key === 'enter' ? newline : KEYS[key])
-    const limit = waitLimit(host, input.wait ?? 5)
-    const until = performance.now() + limit
-    if (typed !== '') await inTime(limit, run.write(typed))
+    const end = performance.now() + timeLeft(until, milliseconds(input.wait) ?? 5000)
+    if (typed !== '') await inTime(timeLeft(end), run.write(typed))
     if (eof) await (run.hasTerminal ? run.write('\x04') : run.closeInput())
-    await waitForFirst(host, [run], { timeout: until - performance.now() }, context)
+    await waitForFirst(host, [run], { timeout: timeLeft(end) }, context)
     return replyTo(host, run, input.max_tokens)
   },
 
@@ -147,24 +146,21 @@ export const handlers: Handlers = {
     return reply(style, { header, body: { text: rows.join('\n'), missing: 0 }, data: { id: run.id } })
   },
 
-  async kill({ host, scope, input }) {
+  async kill({ host, scope, input, until }) {
     const { id } = input
     if (scope.services.has(id)) {
       const service = serviceOf(scope, id)
-      const isKilled = await inTime(
-        host.options.maxWait,
-        service.kill(input.signal as NodeJS.Signals | undefined),
-      )
+      const isKilled = await inTime(timeLeft(until), service.kill(input.signal as NodeJS.Signals | undefined))
       return reply(host.style, {
         header: [`service ${id} ${isKilled?.value === false ? 'had ended' : 'killed'}`],
       })
     }
     const run = runOf(scope, id)
-    if (!run.isOver) await inTime(host.options.maxWait, run.kill(input.signal as Signal | undefined))
+    if (!run.isOver) await inTime(timeLeft(until), run.kill(input.signal as Signal | undefined))
     return replyTo(host, run, undefined)
   },
 
-  async service({ host, scope, input, context }) {
+  async service({ host, scope, input, context, until }) {
     const { name, command } = input
     if (command === undefined) {
       return replyToService(host, serviceOf(scope, name), input.max_tokens)
@@ -198,7 +194,7 @@ export const handlers: Handlers = {
     context.signal?.addEventListener('abort', cancel, { once: true })
     try {
       if (context.signal?.aborted) cancel()
-      await inTime(host.options.maxWait, service.ready)
+      await inTime(timeLeft(until), service.ready)
     } finally {
       context.signal?.removeEventListener('abort', cancel)
     }
@@ -230,7 +226,7 @@ export const handlers: Handlers = {
     return reply(style, { header: [`sessions: ${names.length}`], body: { text, missing: 0 } })
   },
 
-  async jobs({ host, scope, input }) {
+  async jobs({ host, scope, input, until }) {
     const { style, sandbox } = host
     const { jobs } = sandbox
     if (input.start !== undefined) {
@@ -253,7 +249,7 @@ export const handlers: Handlers = {
       const header = [`jobs: ${own.length}`, missing > 0 ? `${missing} older ones left out` : undefined]
       return reply(style, { header, body: { text: toPlainText(rows.join('\n')), missing: 0 } })
     }
-    if (input.cancel) await inTime(host.options.maxWait, jobs.cancel(input.id))
+    if (input.cancel) await inTime(timeLeft(until), jobs.cancel(input.id))
     const { raw, cursor, bytesFetched, status } = await jobs.read(input.id, input.cursor ?? 0, {
       maxBytes: JOB_BYTES,
     })
@@ -276,9 +272,9 @@ export const handlers: Handlers = {
     })
   },
 
-  async workspace({ host, scope, input, context }) {
+  async workspace({ host, scope, input, context, until }) {
     const tokens = budget(host, input.max_tokens) - HEADER_TOKENS
-    return useWorkspace(host, scope, input, tokens, context.signal)
+    return useWorkspace(host, scope, input, tokens, until, context.signal)
   },
 }
 
@@ -292,9 +288,9 @@ function milliseconds(seconds: number | undefined): number | undefined {
   return seconds === undefined ? undefined : seconds * 1000
 }
 
-/** No reply takes longer than `maxWait`. */
-function waitLimit({ options }: Host, seconds: number): number {
-  return Math.min(options.maxWait, seconds * 1000)
+/** Milliseconds until a moment, at most `limit`. */
+function timeLeft(until: number, limit = Number.POSITIVE_INFINITY): number {
+  return Math.max(0, Math.min(limit, until - performance.now()))
 }
 
 function runOf({ runs }: Scope, id: string): Run {

@@ -2,7 +2,6 @@
 import type { AnySandbox, Session } from 'nacre'
 import { crypto, isCode } from 'nacre/internal'
 import type { Options } from './options.js'
-import { Redactor } from './redact.js'
 import type { Style } from './reply.js'
 import { LOG_LIMIT, Run, type RunPlan } from './run.js'
 import { ToolError } from './schema.js'
@@ -58,11 +57,10 @@ export class Host {
   readonly #ended = new Map<Run, Scope>()
   #running = 0
 
-  constructor(sandbox: AnySandbox, options: Options) {
+  constructor(sandbox: AnySandbox, options: Options, style: Style) {
     this.sandbox = sandbox
     this.options = options
-    const { countTokens, redact, writeHint } = options
-    this.style = { countTokens, redactor: new Redactor(redact), writeHint }
+    this.style = style
   }
 
   get scopes(): Scope[] {

@@ -3,8 +3,10 @@ import type { AnySandbox } from 'nacre'
 import { OptionError, SandboxError } from 'nacre'
 import { type Definition, definitions, INSTRUCTIONS, type Inputs } from './definitions.js'
 import { handlers } from './handlers.js'
-import { planTools } from './options.js'
+import { type Options, planTools } from './options.js'
+import { type Opening, Place } from './place.js'
 import type {
+  OpenSandbox,
   Tools as PublicTools,
   RunInfo,
   Tool,
@@ -13,30 +15,37 @@ import type {
   ToolOptions,
   ToolReply,
 } from './public.js'
-import { failure } from './reply.js'
+import { Redactor } from './redact.js'
+import { failure, formatTime, reply, type Style } from './reply.js'
 import { read, ToolError } from './schema.js'
 import { Host, Scope } from './scope.js'
 
-export function createTools(sandbox: AnySandbox, options?: ToolOptions): PublicTools {
+export function createTools(sandbox: AnySandbox | OpenSandbox, options?: ToolOptions): PublicTools {
   return new Tools(sandbox, options)
 }
 
 class Tools implements PublicTools {
   readonly list: readonly Tool[]
   readonly instructions = INSTRUCTIONS
-  readonly #host: Host
+  readonly #options: Options
+  readonly #style: Style
+  readonly #place: Place
   /** Calls that have not replied yet. */
   readonly #pending = new Set<Promise<ToolReply>>()
   #closing: Promise<void> | undefined
 
-  constructor(sandbox: AnySandbox, options: ToolOptions | undefined) {
+  constructor(sandbox: AnySandbox | OpenSandbox, options: ToolOptions | undefined) {
     const plan = planTools(options)
-    if (typeof (sandbox as Partial<AnySandbox> | undefined)?.createSession !== 'function')
+    const isSandbox = typeof (sandbox as Partial<AnySandbox> | undefined)?.createSession === 'function'
+    if (!isSandbox && typeof sandbox !== 'function')
       throw new OptionError(
         'INVALID_OPTION',
-        'the first argument of createTools must be a Sandbox or a SandboxClient',
+        'the first argument of createTools must be a Sandbox, a SandboxClient or a function that opens one',
       )
-    this.#host = new Host(sandbox, plan)
+    const { countTokens, redact, writeHint } = plan
+    this.#options = plan
+    this.#style = { countTokens, redactor: new Redactor(redact), writeHint }
+    this.#place = new Place(sandbox, (opened) => new Host(opened, plan, this.#style))
     const all = definitions({
       timeout: plan.timeout / 1000,
       yieldAfter: plan.yieldAfter / 1000,
@@ -55,11 +64,11 @@ class Tools implements PublicTools {
     const tool = this.get(name)
     if (tool !== undefined) return tool.execute(input, context)
     const names = this.list.map((known) => known.name).join(', ')
-    return failure(this.#host.style, 'INVALID_ARGUMENT', `There is no tool "${name}". Tools: ${names}.`)
+    return failure(this.#style, 'INVALID_ARGUMENT', `There is no tool "${name}". Tools: ${names}.`)
   }
 
   runs(): RunInfo[] {
-    return this.#host.scopes.flatMap(({ runs }) =>
+    return this.#place.scopes.flatMap(({ runs }) =>
       [...runs.values()].map(({ id, command, sessionName, age, isOver }) => ({
         id,
         command,
@@ -72,10 +81,10 @@ class Tools implements PublicTools {
 
   async close(): Promise<void> {
     this.#closing ??= (async () => {
-      await this.#host.close()
+      await this.#place.close()
       await Promise.all(this.#pending)
       // Ends what these calls have started meanwhile.
-      await this.#host.close()
+      await this.#place.close()
     })()
     return this.#closing
   }
@@ -101,23 +110,39 @@ class Tools implements PublicTools {
     given: unknown,
     context: ToolContext,
   ): Promise<ToolReply> {
-    const host = this.#host
+    const style = this.#style
+    const until = performance.now() + this.#options.maxWait
+    let host: Host | undefined
     try {
-      if (host.isClosed) throw new ToolError('The tools are closed.', 'TOOLS_CLOSED')
+      if (this.#closing !== undefined) throw new ToolError('The tools are closed.', 'TOOLS_CLOSED')
       const input = read(schema, given) as Inputs[ToolName] & {
         session?: string
         open?: string
         end?: string
       }
+      const place = await this.#place.host(until, context)
+      if (!(place instanceof Host)) return startReply(style, place)
+      host = place
       const scope =
         name === 'sessions' && input.open !== undefined
           ? new Scope()
           : host.scopeOf(input.session ?? input.end)
-      return await handlers[name]({ host, scope, input: input as never, context })
+      return await handlers[name]({ host, scope, input: input as never, context, until })
     } catch (error) {
       if (error instanceof ToolError || error instanceof OptionError || error instanceof SandboxError)
-        return failure(host.style, error.code, error.message)
+        return failure(style, error.code, this.#explain(error, host))
       throw error
     }
   }
+
+  #explain(error: Error, host: Host | undefined): string {
+    if (host === undefined || !this.#place.leave(host, error)) return error.message
+    return `${error.message}. The next call opens a new one, without the sessions of this one.`
+  }
+}
+
+function startReply(style: Style, { startedAt, step }: Opening): ToolReply {
+  const time = formatTime(performance.now() - startedAt)
+  const next = ['nothing has run yet: call again']
+  return reply(style, { header: ['starts', time, step], next, data: { state: 'starting' } })
 }

@@ -30,9 +30,10 @@ export async function useWorkspace(
   scope: Scope,
   input: Input,
   tokens: number,
+  until: number,
   cancel: AbortSignal | undefined,
 ): Promise<ToolReply> {
-  const late = AbortSignal.timeout(host.options.maxWait)
+  const late = AbortSignal.timeout(Math.max(0, Math.round(until - performance.now())))
   const signal = cancel === undefined ? late : AbortSignal.any([cancel, late])
   const paths = input.path === undefined ? {} : { paths: [input.path] }
   try {
