@@ -1,6 +1,6 @@
 /** `openSandbox`: finding an engine, its command lines and its errors, with stand-ins for engines. The server is real. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
@@ -455,3 +455,15 @@ async function freePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve))
   return port
 }
+
+it('removes copies of its files that nothing has used for a month', () =>
+  withStandIn(['docker'], async ({ open }) => {
+    const cache = path.join(process.env.XDG_CACHE_HOME ?? '', 'nacre/runtime')
+    for (const [name, days] of Object.entries({ '0.0.1-x64-old': 31, '0.0.2-x64-used': 29, 'new-x': 40 })) {
+      mkdirSync(path.join(cache, name, 'gnu'), { recursive: true })
+      const time = new Date(Date.now() - days * 24 * 3_600_000)
+      utimesSync(path.join(cache, name), time, time)
+    }
+    await open()
+    expect(readdirSync(cache).sort()).toEqual(['0.0.2-x64-used', expect.stringMatching(/^\d/)])
+  }))

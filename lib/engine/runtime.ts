@@ -31,6 +31,9 @@ const BUN = '1.4.5'
 /** Milliseconds that npm has to fetch it. */
 const FETCH_MS = 10 * 60_000
 
+/** Milliseconds after which a copy that no client has used is removed. */
+const UNUSED_MS = 30 * 24 * 3_600_000
+
 const ADDON = 'nacre.node'
 const SUPERVISOR = 'nacre-supervisor'
 
@@ -51,7 +54,11 @@ export function prepareRuntime(arch: string): string {
   const cache = cacheDirectory()
   const directory = path.join(cache, `${VERSION}-${arch}-${hash.digest('hex').slice(0, 12)}`)
   try {
-    if (!isOwn(directory)) copy(sources, cache, directory)
+    if (isOwn(directory)) markUsed(directory)
+    else {
+      copy(sources, cache, directory)
+      sweep(cache)
+    }
     return fs.realpathSync(directory)
   } catch (cause) {
     const message = `nacre cannot copy its files to ${directory}: ${(cause as Error).message}; make it writable`
@@ -145,6 +152,27 @@ function copy(sources: Sources, cache: string, directory: string): void {
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true })
     if (!isOwn(directory)) throw error
+  }
+}
+
+function markUsed(directory: string): void {
+  try {
+    fs.utimesSync(directory, new Date(), new Date())
+  } catch {
+    // Another user's copy: root has made it.
+  }
+}
+
+/** Removes copies of other versions, and of programs that were killed, which nothing has used for long. */
+function sweep(cache: string): void {
+  const oldest = Date.now() - UNUSED_MS
+  for (const name of fs.readdirSync(cache)) {
+    const entry = path.join(cache, name)
+    try {
+      if (lstatSync(entry).mtimeMs < oldest) rmSync(entry, { recursive: true, force: true })
+    } catch {
+      // Another program may be faster.
+    }
   }
 }
 
