@@ -18,6 +18,7 @@ import {
 } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Files } from './files.js'
+import type { Hold } from './hold.js'
 import { type Isolation, isolation } from './isolation.js'
 import type { KillReason, Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
@@ -157,6 +158,16 @@ export interface Session {
    * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
    */
   killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
+  /**
+   * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
+   * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
+   *
+   * Commands that run or wait already go on. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
+   * so do the processes of the session: they have holds of their own.
+   *
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is held already, whoever the owner is.
+   */
+  hold(owner: string): Promise<Hold<Session>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */

@@ -117,6 +117,7 @@ export const killCommand = endpoint(
   reply({ killed: boolean }),
   'waits',
 )
+export const releaseSession = endpoint('DELETE', '/v1/sessions/{sessionId}/hold', empty)
 export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')
 
 export const startProcess = endpoint('POST', '/v1/processes', namedProcess, 'waits')
@@ -146,6 +147,7 @@ export const waitForPort = endpoint('POST', `${process}/wait-for-port`, empty, '
 export const logs = endpoint('GET', `${process}/logs`, processLogs)
 export const logLines = endpoint('POST', `${process}/lines`, logLinesReply, 'waits')
 export const writeToProcess = endpoint('POST', `${process}/input`, empty, 'waits')
+export const releaseProcess = endpoint('DELETE', '/v1/processes/{processId}/hold', empty)
 export const resize = endpoint('POST', `${process}/resize`, reply({ resized: boolean }))
 export const stats = endpoint('GET', `${process}/stats`, processStats)
 export const waiting = endpoint('GET', `${process}/waiting`, reply({ waiting: orNull(processWaiting) }))

@@ -7,6 +7,7 @@ import {
   DEFAULT_SESSION,
   endpoints,
   historyOptions,
+  holdOwner,
   killReason,
   killSignal,
   readCommandKill,
@@ -20,7 +21,7 @@ import { queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 
-export function addV1Sessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
+export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts }: ServerContext): void {
   define({
     ...endpoints.createSession,
     summary: 'Creates a session.',
@@ -72,6 +73,22 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     },
   })
   define({
+    method: 'POST',
+    path: '/v1/sessions/{sessionId}/hold',
+    summary: 'Keeps a session for the caller, until the stream of its events ends: held, complete.',
+    body: shape({ owner: holdOwner }, ['owner']),
+    reply: 'events',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID', 'HELD'],
+    handle: async ({ params, body: { owner }, signal }) =>
+      holds.events(await backend.hold(params.sessionId, owner), signal),
+  })
+  define({
+    ...endpoints.releaseSession,
+    summary: 'Ends the hold of the caller on a session.',
+    errors: ['HELD'],
+    handle: async ({ hold }) => holds.release(hold),
+  })
+  define({
     ...endpoints.deleteSession,
     summary: 'Deletes a session and kills everything in it.',
     errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
@@ -84,8 +101,9 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     ...endpoints.setEnv,
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
-    errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME'],
-    handle: async ({ body: { vars, sessionId = DEFAULT_SESSION } }) => setEnv(backend, sessionId, vars),
+    errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME', 'HELD'],
+    handle: async ({ body: { vars, sessionId = DEFAULT_SESSION }, hold }) =>
+      setEnv(backend, sessionId, vars, hold),
   })
 }
 
