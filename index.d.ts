@@ -468,6 +468,36 @@ export interface Files {
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
 
+/** The resources that a process and its descendants use. */
+export interface ProcessStats {
+  /** Processor time so far, in ms. */
+  cpuTime: number
+  /** Bytes. */
+  memory: number
+  /** The maximum so far, in bytes. */
+  memoryPeak: number
+  /** Number of processes. */
+  pids: number
+  /** Bytes read from and written to disks. */
+  ioRead: number
+  ioWrite: number
+}
+/** The resources that everything in a session uses: its bash, commands, background jobs and processes. */
+export interface SessionStats extends ProcessStats {
+  /**
+   * Open file descriptors of its processes. Those of programs that this process may not look into count as 0, like
+   * programs of another user.
+   */
+  openFiles: number
+  /** Number of different terminals that its processes have. */
+  terminals: number
+}
+/** The resources that all sessions of a sandbox use. `memoryPeak` is the sum of those of the sessions. */
+export interface SandboxStats extends SessionStats {
+  /** Number of open sessions. The default session counts from its first use. */
+  sessions: number
+}
+
 /** Options of {@link Sandbox.createSession}. */
 export interface SessionOptions {
   /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
@@ -556,6 +586,13 @@ export interface Session {
    * Rejects with SESSION_NOT_FOUND.
    */
   running(): Promise<RunningCommand[]>
+  /**
+   * Measures the resources that everything in this session uses, nacre's own helpers included. Without control groups,
+   * `cpuTime` lacks orphans that have ended. All are 0 before the first use of the default session.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  stats(): Promise<SessionStats>
   /**
    * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
    * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
@@ -1519,6 +1556,11 @@ export interface AnySandbox extends AsyncDisposable {
    */
   fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
   /**
+   * Measures the resources that all open sessions use, whichever caller has opened them, as {@link Session.stats} does for one.
+   * Sessions that have ended and durable jobs are not included. Nothing is measured before a call asks.
+   */
+  stats(): Promise<SandboxStats>
+  /**
    * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and
    * end, commands print, programs wait for input, connections are refused.
    *
@@ -1721,20 +1763,6 @@ export interface ProcessWaiting {
   pid: number
   /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
   timed: boolean
-}
-/** The resources that a process and its descendants use. */
-export interface ProcessStats {
-  /** Processor time so far, in ms. */
-  cpuTime: number
-  /** Bytes. */
-  memory: number
-  /** The maximum so far, in bytes. */
-  memoryPeak: number
-  /** Number of processes. */
-  pids: number
-  /** Bytes read from and written to disks. */
-  ioRead: number
-  ioWrite: number
 }
 /** The terminal of a process, as its programs have set it. */
 export interface ProcessTerminal {

@@ -41,6 +41,7 @@ import type {
 } from './logs.js'
 import { type Limits, limits, type Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
+import type { ProcessStats } from './stats.js'
 import type {
   LogMatch,
   WaitEnd,
@@ -289,30 +290,6 @@ export const processWaiting = reply<ProcessWaiting>({
   program: text,
   pid: number,
   timed: boolean,
-})
-
-/** The resources that a process and its descendants use. */
-export interface ProcessStats {
-  /** Processor time so far, in ms. */
-  cpuTime: number
-  /** Bytes. */
-  memory: number
-  /** The maximum so far, in bytes. */
-  memoryPeak: number
-  /** Number of processes. */
-  pids: number
-  /** Bytes read from and written to disks. */
-  ioRead: number
-  ioWrite: number
-}
-
-export const processStats = reply<ProcessStats>({
-  cpuTime: number,
-  memory: number,
-  memoryPeak: number,
-  pids: number,
-  ioRead: number,
-  ioWrite: number,
 })
 
 /** The terminal of a process, as its programs have set it. */

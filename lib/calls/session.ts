@@ -22,6 +22,7 @@ import type { Hold } from './hold.js'
 import { type Isolation, isolation } from './isolation.js'
 import type { KillReason, Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
+import type { SessionStats } from './stats.js'
 
 /** Options of {@link Sandbox.createSession}. */
 export interface SessionOptions {
@@ -151,6 +152,13 @@ export interface Session {
    * Rejects with SESSION_NOT_FOUND.
    */
   running(): Promise<RunningCommand[]>
+  /**
+   * Measures the resources that everything in this session uses, nacre's own helpers included. Without control groups,
+   * `cpuTime` lacks orphans that have ended. All are 0 before the first use of the default session.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  stats(): Promise<SessionStats>
   /**
    * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
    * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.

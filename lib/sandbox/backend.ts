@@ -33,8 +33,10 @@ import type {
   RunningCommand,
   Sandbox,
   SandboxEvent,
+  SandboxStats,
   ServiceFailure,
   ServiceHealth,
+  SessionStats,
   Undo,
   WaitEnd,
   WorkspaceUsage,
@@ -94,6 +96,8 @@ export interface Backend {
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number): Promise<HistoryEntry[]>
   running(sessionId: string): Promise<RunningCommand[]>
+  sessionStats(sessionId: string): Promise<SessionStats>
+  stats(): Promise<SandboxStats>
   /** Resolves when the command has ended; with false if there is none with this id. */
   killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
   hold(sessionId: string, owner: string): Promise<HoldBackend>

@@ -12,6 +12,7 @@ import type {
   Hold as PublicHold,
   Session as PublicSession,
   RunningCommand,
+  SessionStats,
   Signal,
 } from '../calls/index.js'
 import { historyOptions } from '../calls/session.js'
@@ -49,6 +50,10 @@ export class Session extends Runner implements PublicSession {
 
   async running(): Promise<RunningCommand[]> {
     return calledBy(this.running, this.#backend.running(this.id))
+  }
+
+  async stats(): Promise<SessionStats> {
+    return calledBy(this.stats, this.#backend.sessionStats(this.id))
   }
 
   async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {

@@ -1,6 +1,14 @@
 /** A server as the backend of a sandbox. */
 import { isCode, SandboxError } from '../../base/errors.js'
-import type { Capabilities, HistoryEntry, Logger, LostSandbox, RunningCommand } from '../../calls/index.js'
+import type {
+  Capabilities,
+  HistoryEntry,
+  Logger,
+  LostSandbox,
+  RunningCommand,
+  SandboxStats,
+  SessionStats,
+} from '../../calls/index.js'
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
@@ -192,6 +200,14 @@ export class HttpBackend implements Backend {
 
   async running(sessionId: string): Promise<RunningCommand[]> {
     return (await this.#connection.call(endpoints.running, { params: { sessionId } })).commands
+  }
+
+  sessionStats(sessionId: string): Promise<SessionStats> {
+    return this.#connection.call(endpoints.sessionStats, { params: { sessionId } })
+  }
+
+  stats(): Promise<SandboxStats> {
+    return this.#connection.call(endpoints.sandboxStats)
   }
 
   async killCommand(sessionId: string, commandId: string, body: CommandKill): Promise<boolean> {

@@ -2,7 +2,15 @@
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { NativeKilledBy, NativeProcess } from '../../boundary/index.js'
-import type { Capabilities, HistoryEntry, Logger, RunningCommand, Sandbox } from '../../calls/index.js'
+import type {
+  Capabilities,
+  HistoryEntry,
+  Logger,
+  RunningCommand,
+  Sandbox,
+  SandboxStats,
+  SessionStats,
+} from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
 import type { EventPlan } from '../../requests/events.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
@@ -194,6 +202,22 @@ export class NativeBackend implements Backend {
   async running(sessionId: string): Promise<RunningCommand[]> {
     const { running = [] } = await this.#engine.call((native, id) => native.running(id, sessionId))
     return running.map(runningCommand)
+  }
+
+  async sessionStats(sessionId: string): Promise<SessionStats> {
+    const { sessions: _, ...stats } = await this.#stats(sessionId)
+    return stats
+  }
+
+  stats(): Promise<SandboxStats> {
+    return this.#stats(null)
+  }
+
+  /** Of one session, or of all. */
+  async #stats(sessionId: string | null): Promise<SandboxStats> {
+    const { stats } = await this.#engine.call((native, id) => native.stats(id, sessionId))
+    if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
+    return { openFiles: 0, terminals: 0, sessions: 0, ...stats }
   }
 
   async killCommand(sessionId: string, id: string, { signal, reason }: CommandKill): Promise<boolean> {

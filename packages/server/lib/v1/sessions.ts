@@ -63,6 +63,12 @@ export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts 
     handle: async ({ params }) => ({ commands: await backend.running(params.sessionId) }),
   })
   define({
+    ...endpoints.sessionStats,
+    summary: 'Returns the processor time, memory, processes and open files of a session.',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    handle: async ({ params }) => backend.sessionStats(params.sessionId),
+  })
+  define({
     ...endpoints.killCommand,
     summary: 'Kills a running command, or removes a waiting one, by its id among those that run.',
     body: shape({ signal: killSignal, ...described(killReason) }),
