@@ -93,6 +93,7 @@ export type SandboxErrorCode =
   | 'FILE_EXISTS'
   | 'FILE_NOT_FOUND'
   | 'FILE_TOO_LARGE'
+  | 'HELD'
   | 'HOST_ID_IN_USE'
   | 'HOST_LOST'
   | 'IMAGE_UNAVAILABLE'
@@ -339,115 +340,6 @@ export interface Denial {
   rule: 'network'
 }
 
-/** Options of {@link Sandbox.events}. */
-export interface EventOptions {
-  /**
-   * The `cursor` of an event: the iteration begins after it. 0 begins with the oldest event that is kept. Default: only
-   * new events.
-   */
-  since?: number
-  /** Aborting makes the iteration throw an {@link AbortError}. */
-  signal?: AbortSignal
-}
-/**
- * An event of {@link Sandbox.events}. `id` is that of a command, as in {@link Session.running}, or of a process. The text of a
- * command is cut as there.
- */
-export type SandboxEvent = {
-  /** Its number: 1 for the first event of the sandbox, and so on. */
-  cursor: number
-  time: Date
-} & (
-  | {
-      /** The reader was too slow, or `since` is too old: this many events before the next one are no longer kept. */
-      type: 'lost'
-      count: number
-    }
-  | ({
-      sessionId: string
-    } & (
-      | {
-          type: 'sessionStarted' | 'sessionEnded'
-        }
-      | {
-          /** The command waits for those before it, or for the shell. One that begins at once has no such event. */
-          type: 'commandQueued'
-          id: string
-          command: string
-        }
-      | {
-          type: 'commandStarted'
-          id: string
-          command: string
-          pid: number
-        }
-      | {
-          /** At most ten times a second. Only while something reads the events. */
-          type: 'commandOutput'
-          id: string
-          /** The newest bytes since the last event, at most 64 KiB, as far as `maxBuffer` keeps them. */
-          stdout: Uint8Array
-          stderr: Uint8Array
-          /** Bytes of all output so far. */
-          stdoutBytes: number
-          stderrBytes: number
-        }
-      | {
-          /** A call like {@link Process.waiting} has found out that a program waits for input. */
-          type: 'commandWaiting' | 'processWaiting'
-          id: string
-          waiting: ProcessWaiting
-        }
-      | {
-          /** The command goes on as a process. */
-          type: 'commandDetached'
-          id: string
-          processId: string
-        }
-      | {
-          /** All are null or 0 for a command that never began. */
-          type: 'commandEnded'
-          id: string
-          exitCode: number | null
-          signal: SignalName | null
-          killedBy: KilledBy | null
-          /** Milliseconds. */
-          duration: number
-          stdoutBytes: number
-          stderrBytes: number
-          /** The session's directory after the command. */
-          cwd: string
-        }
-      | {
-          type: 'processStarted'
-          id: string
-          command: string
-          pid: number
-          /** Whether it has a terminal. */
-          terminal: boolean
-        }
-      | {
-          type: 'processEnded'
-          id: string
-          exitCode: number | null
-          signal: SignalName | null
-          reason: ExitReason | null
-          killedBy: KilledBy | null
-        }
-      | {
-          /** A service runs again, as the process of the last `processStarted` with this id. */
-          type: 'serviceRestarted'
-          id: string
-          restarts: number
-        }
-      | {
-          /** Reported when the command that runs meanwhile has ended. */
-          type: 'denied'
-          denial: Denial
-        }
-    ))
-)
-
 /**
  * A path. A relative path starts at the session's directory after its last completed command. Bytes can name any file;
  * a string can name only files whose names are UTF-8.
@@ -584,6 +476,283 @@ export interface Files {
    */
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
+
+/** The resources that a process and its descendants use. */
+export interface ProcessStats {
+  /** Processor time so far, in ms. */
+  cpuTime: number
+  /** Bytes. */
+  memory: number
+  /** The maximum so far, in bytes. */
+  memoryPeak: number
+  /** Number of processes. */
+  pids: number
+  /** Bytes read from and written to disks. */
+  ioRead: number
+  ioWrite: number
+}
+/** The resources that everything in a session uses: its bash, commands, background jobs and processes. */
+export interface SessionStats extends ProcessStats {
+  /**
+   * Open file descriptors of its processes. Those of programs that this process may not look into count as 0, like
+   * programs of another user.
+   */
+  openFiles: number
+  /** Number of different terminals that its processes have. */
+  terminals: number
+}
+/** The resources that all sessions of a sandbox use. `memoryPeak` is the sum of those of the sessions. */
+export interface SandboxStats extends SessionStats {
+  /** Number of open sessions. The default session counts from its first use. */
+  sessions: number
+}
+
+/** Options of {@link Sandbox.createSession}. */
+export interface SessionOptions {
+  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
+  id?: string
+  /**
+   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
+   */
+  cwd?: string | URL
+  /** Changes to the environment of the sandbox, for this session. */
+  env?: EnvChanges
+  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
+  surviveExit?: boolean
+  /**
+   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
+   * with OptionError. Default: the sandbox's.
+   */
+  isolation?: Isolation
+}
+/** Options of {@link Session.history}. */
+export interface HistoryOptions {
+  /** Number of commands, 1 to 100. Default: 100. */
+  limit?: number
+}
+/** A command that a session has run. */
+export interface HistoryEntry {
+  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
+  command: string
+  startedAt: Date
+  /** Milliseconds, by a monotonic clock. */
+  duration: number
+  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
+  exitCode: number | null
+  signal: SignalName | null
+  /** Bytes of output, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+}
+/** A command of a session that runs, or waits for the commands before it. */
+export interface RunningCommand {
+  /** Names the command among those of its sandbox. */
+  id: string
+  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
+  command: string
+  /** null while it waits. */
+  startedAt: Date | null
+  /** The pid of the shell that runs it; null while it waits. */
+  pid: number | null
+  /** Bytes of output so far, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** When the last output arrived; null if there was none. */
+  lastOutputAt: Date | null
+}
+/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
+export interface Session {
+  readonly id: string
+  /** File access as this session's commands have it. Relative paths start at the session's directory. */
+  readonly files: Files
+  /** Runs a command in this session. See {@link Sandbox.exec}. */
+  exec<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>>
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
+  readonly $: ShellTag
+  /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): ExecStream<E, L>
+  /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
+  startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
+  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
+  setEnvVars(vars: EnvChanges): Promise<void>
+  /**
+   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
+   * sessions, in memory.
+   *
+   * Rejects with OptionError or SESSION_NOT_FOUND.
+   */
+  history(options?: HistoryOptions): Promise<HistoryEntry[]>
+  /**
+   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
+   * command that still waits in its client is not among them.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  running(): Promise<RunningCommand[]>
+  /**
+   * Measures the resources that everything in this session uses, nacre's own helpers included. Without control groups,
+   * `cpuTime` lacks orphans that have ended. All are 0 before the first use of the default session.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  stats(): Promise<SessionStats>
+  /**
+   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
+   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
+   *
+   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
+  /**
+   * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
+   * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
+   *
+   * Commands that run or wait already go on. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
+   * so do the processes of the session: they have holds of their own.
+   *
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is held already, whoever the owner is.
+   */
+  hold(owner: string): Promise<Hold<Session>>
+  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
+  delete(): Promise<void>
+  /** The same as `delete`. Has no effect if it is already deleted. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
+ * make it. What others try meanwhile rejects with HELD; it does not wait.
+ *
+ * A hold ends when it is released, when its session is deleted or its process ends, and with the sandbox. A client's hold
+ * also ends when the client ends or loses its connection; with `resume`, `reconnectTimeout` plus 10 s later.
+ */
+export interface Hold<Held extends Session | Process = Session | Process> {
+  /** Who holds it. */
+  readonly owner: string
+  /** The same session or process for the owner, whose calls pass. When the hold has ended, they reject with HELD, too. */
+  readonly held: Held
+  /** Resolves when the hold has ended, for whatever reason. Does not keep the event loop alive, except over HTTP. */
+  readonly ended: Promise<void>
+  /** Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended. */
+  release(): Promise<void>
+  /** The same as `release`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/** Options of {@link Sandbox.events}. */
+export interface EventOptions {
+  /**
+   * The `cursor` of an event: the iteration begins after it. 0 begins with the oldest event that is kept. Default: only
+   * new events.
+   */
+  since?: number
+  /** Aborting makes the iteration throw an {@link AbortError}. */
+  signal?: AbortSignal
+}
+/**
+ * An event of {@link Sandbox.events}. `id` is that of a command, as in {@link Session.running}, or of a process. The text of a
+ * command is cut as there.
+ */
+export type SandboxEvent = {
+  /** Its number: 1 for the first event of the sandbox, and so on. */
+  cursor: number
+  time: Date
+} & (
+  | {
+      /** The reader was too slow, or `since` is too old: this many events before the next one are no longer kept. */
+      type: 'lost'
+      count: number
+    }
+  | ({
+      sessionId: string
+    } & (
+      | {
+          type: 'sessionStarted' | 'sessionEnded'
+        }
+      | {
+          /** The command waits for those before it, or for the shell. One that begins at once has no such event. */
+          type: 'commandQueued'
+          id: string
+          command: string
+        }
+      | {
+          type: 'commandStarted'
+          id: string
+          command: string
+          pid: number
+        }
+      | {
+          /** At most ten times a second. Only while something reads the events. */
+          type: 'commandOutput'
+          id: string
+          /** The newest bytes since the last event, at most 64 KiB, as far as `maxBuffer` keeps them. */
+          stdout: Uint8Array
+          stderr: Uint8Array
+          /** Bytes of all output so far. */
+          stdoutBytes: number
+          stderrBytes: number
+        }
+      | {
+          /** A call like {@link Process.waiting} has found out that a program waits for input. */
+          type: 'commandWaiting' | 'processWaiting'
+          id: string
+          waiting: ProcessWaiting
+        }
+      | {
+          /** The command goes on as a process. */
+          type: 'commandDetached'
+          id: string
+          processId: string
+        }
+      | {
+          /** All are null or 0 for a command that never began. */
+          type: 'commandEnded'
+          id: string
+          exitCode: number | null
+          signal: SignalName | null
+          killedBy: KilledBy | null
+          /** Milliseconds. */
+          duration: number
+          stdoutBytes: number
+          stderrBytes: number
+          /** The session's directory after the command. */
+          cwd: string
+        }
+      | {
+          type: 'processStarted'
+          id: string
+          command: string
+          pid: number
+          /** Whether it has a terminal. */
+          terminal: boolean
+        }
+      | {
+          type: 'processEnded'
+          id: string
+          exitCode: number | null
+          signal: SignalName | null
+          reason: ExitReason | null
+          killedBy: KilledBy | null
+        }
+      | {
+          /** A service runs again, as the process of the last `processStarted` with this id. */
+          type: 'serviceRestarted'
+          id: string
+          restarts: number
+        }
+      | {
+          /** Reported when the command that runs meanwhile has ended. */
+          type: 'denied'
+          denial: Denial
+        }
+    ))
+)
 
 /** The handle of a durable job: plain data, which you can store and send. Every call needs only its `jobId`. */
 export interface JobHandle {
@@ -924,107 +1093,6 @@ export interface Service extends Process {
    * Rejects as {@link Sandbox.startService} does.
    */
   restart(): Promise<void>
-}
-
-/** Options of {@link Sandbox.createSession}. */
-export interface SessionOptions {
-  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
-  id?: string
-  /**
-   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
-   */
-  cwd?: string | URL
-  /** Changes to the environment of the sandbox, for this session. */
-  env?: EnvChanges
-  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
-  surviveExit?: boolean
-  /**
-   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
-   * with OptionError. Default: the sandbox's.
-   */
-  isolation?: Isolation
-}
-/** Options of {@link Session.history}. */
-export interface HistoryOptions {
-  /** Number of commands, 1 to 100. Default: 100. */
-  limit?: number
-}
-/** A command that a session has run. */
-export interface HistoryEntry {
-  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
-  command: string
-  startedAt: Date
-  /** Milliseconds, by a monotonic clock. */
-  duration: number
-  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
-  exitCode: number | null
-  signal: SignalName | null
-  /** Bytes of output, including those beyond `maxBuffer`. */
-  stdoutBytes: number
-  stderrBytes: number
-}
-/** A command of a session that runs, or waits for the commands before it. */
-export interface RunningCommand {
-  /** Names the command among those of its sandbox. */
-  id: string
-  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
-  command: string
-  /** null while it waits. */
-  startedAt: Date | null
-  /** The pid of the shell that runs it; null while it waits. */
-  pid: number | null
-  /** Bytes of output so far, including those beyond `maxBuffer`. */
-  stdoutBytes: number
-  stderrBytes: number
-  /** When the last output arrived; null if there was none. */
-  lastOutputAt: Date | null
-}
-/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
-export interface Session {
-  readonly id: string
-  /** File access as this session's commands have it. Relative paths start at the session's directory. */
-  readonly files: Files
-  /** Runs a command in this session. See {@link Sandbox.exec}. */
-  exec<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: SessionExecOptions<E, L>,
-  ): Promise<ExecResult<E, L>>
-  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
-  readonly $: ShellTag
-  /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
-  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: SessionExecOptions<E, L>,
-  ): ExecStream<E, L>
-  /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
-  startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
-  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
-  setEnvVars(vars: EnvChanges): Promise<void>
-  /**
-   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
-   * sessions, in memory.
-   *
-   * Rejects with OptionError or SESSION_NOT_FOUND.
-   */
-  history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /**
-   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
-   * command that still waits in its client is not among them.
-   *
-   * Rejects with SESSION_NOT_FOUND.
-   */
-  running(): Promise<RunningCommand[]>
-  /**
-   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
-   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
-   *
-   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
-   */
-  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
-  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
-  delete(): Promise<void>
-  /** The same as `delete`. Has no effect if it is already deleted. */
-  [Symbol.asyncDispose](): Promise<void>
 }
 
 /** Options of a copy-on-write workspace. */
@@ -1497,6 +1565,11 @@ export interface AnySandbox extends AsyncDisposable {
    */
   fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
   /**
+   * Measures the resources that all open sessions use, whichever caller has opened them, as {@link Session.stats} does for one.
+   * Sessions that have ended and durable jobs are not included. Nothing is measured before a call asks.
+   */
+  stats(): Promise<SandboxStats>
+  /**
    * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and
    * end, commands print, programs wait for input, connections are refused.
    *
@@ -1700,20 +1773,6 @@ export interface ProcessWaiting {
   /** Whether it goes on by itself after some time, or at least wakes up, as editors do. */
   timed: boolean
 }
-/** The resources that a process and its descendants use. */
-export interface ProcessStats {
-  /** Processor time so far, in ms. */
-  cpuTime: number
-  /** Bytes. */
-  memory: number
-  /** The maximum so far, in bytes. */
-  memoryPeak: number
-  /** Number of processes. */
-  pids: number
-  /** Bytes read from and written to disks. */
-  ioRead: number
-  ioWrite: number
-}
 /** The terminal of a process, as its programs have set it. */
 export interface ProcessTerminal {
   /** Columns. */
@@ -1804,6 +1863,17 @@ export interface Process extends ProcessInfo {
   write(data: string | Uint8Array): Promise<void>
   /** Closes standard input. Has no effect if it is already closed. */
   closeInput(): Promise<void>
+  /**
+   * Keeps the input of this process for one caller, like a person who types: until the hold ends, `write`, `closeInput`
+   * and `resize` of others reject with HELD. `owner` says who it is, in 1 to 100 characters. Needs `input: 'pipe'`.
+   *
+   * All can still read its output, look at it, and kill it; a service can be restarted, which ends the hold. Input that
+   * waits for the process already is written.
+   *
+   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is held already, whoever the
+   * owner is.
+   */
+  hold(owner: string): Promise<Hold<Process>>
   /**
    * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
    * false if the process has ended.

@@ -17,6 +17,7 @@ export { checkpointOptions } from './calls/checkpoint.js'
 export { sandboxEvent } from './calls/events.js'
 export { execOptions, execResult } from './calls/exec.js'
 export { fileCopyOptions, fileEvent, fileRemoveOptions, fileWriteOptions } from './calls/files.js'
+export { holdEvent, holdOwner } from './calls/hold.js'
 export { filesystemOptions, isolationOptions, mountOptions, networkOptions } from './calls/isolation.js'
 export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
 export { logEvent, logLinesOptions } from './calls/logs.js'
@@ -41,7 +42,7 @@ export {
 export { type Sendable, sendable } from './protocol/codec.js'
 export type { Endpoint, NamedProcess } from './protocol/endpoints.js'
 export * as endpoints from './protocol/endpoints.js'
-export { CALL_HEADER, INSTANCE_HEADER, RECEIVED_HEADER } from './protocol/headers.js'
+export { CALL_HEADER, HOLD_HEADER, INSTANCE_HEADER, RECEIVED_HEADER } from './protocol/headers.js'
 export { MOST_KEEP_MS } from './protocol/keep.js'
 export { planEvents } from './requests/events.js'
 export { DEFAULT_SESSION, readExec } from './requests/exec.js'
@@ -77,9 +78,16 @@ export {
 } from './requests/workspace.js'
 export { exitOf, resultOf } from './run/exec-stream.js'
 export { AS_STARTED } from './run/start-process.js'
-export type { Backend, FileSource, FilesBackend, ProcessBackend, ServiceBackend } from './sandbox/backend.js'
+export type {
+  Backend,
+  FileSource,
+  FilesBackend,
+  HoldBackend,
+  ProcessBackend,
+  ServiceBackend,
+} from './sandbox/backend.js'
 export { backendOf } from './sandbox/facade.js'
-export { closeInput, processBackend, resize, write } from './sandbox/process.js'
+export { closeInput, hold, processBackend, resize, write } from './sandbox/process.js'
 export { openStream, runToEnd, setEnv } from './sandbox/runner.js'
 export { base64, command, data, type WireData } from './schema/command.js'
 export { text as textKind } from './schema/constructors.js'

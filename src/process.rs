@@ -9,7 +9,9 @@ use crate::variables::zip;
 use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
 use nacre_core::limits::{Enforcement, Limits};
 use nacre_core::process::terminal::Size;
-use nacre_core::process::{Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, Stats, Waiting};
+use nacre_core::process::{
+    Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, SessionStats, Stats, Waiting,
+};
 use nacre_core::process_log::{FoundLine, FoundLines, LineQuery, LogSlice};
 use nacre_core::session::RunningCommand;
 use napi::bindgen_prelude::Buffer;
@@ -237,6 +239,19 @@ pub fn stats(stats: Stats) -> NativeStats {
         pids: stats.pids as u32,
         io_read: stats.io_read as f64,
         io_write: stats.io_write as f64,
+        open_files: None,
+        terminals: None,
+        sessions: None,
+    }
+}
+
+/// Converts the resource usage of sessions.
+pub fn session_stats(sessions: SessionStats) -> NativeStats {
+    NativeStats {
+        open_files: Some(sessions.open_files as f64),
+        terminals: Some(sessions.terminals as u32),
+        sessions: Some(sessions.sessions as u32),
+        ..stats(sessions.usage)
     }
 }
 

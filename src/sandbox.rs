@@ -285,6 +285,16 @@ impl NativeSandbox {
         })?)
     }
 
+    /// Reads the resource usage of a session, or of all of them. Ends with `done` and `stats`.
+    #[napi(catch_unwind)]
+    pub fn stats(&self, id: u32, session_id: Option<String>) -> Result<()> {
+        let (asking, settle) = (self.sandbox.stats(session_id.as_deref()), Settle::new(id, &self.emitter));
+        Ok(runtime::spawn(async move {
+            let event = |stats| NativeEvent { stats: Some(process::session_stats(stats)), ..NativeEvent::default() };
+            settle.answer(asking.await.map(event));
+        })?)
+    }
+
     /// Ends everything.
     #[napi(catch_unwind)]
     pub fn destroy(&self, id: u32) -> Result<()> {

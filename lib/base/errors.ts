@@ -31,6 +31,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   FILE_EXISTS: 'a file is in the way',
   FILE_NOT_FOUND: 'the file does not exist',
   FILE_TOO_LARGE: 'the file is too large',
+  HELD: 'another caller holds the session or the process',
   HOST_ID_IN_USE: 'another worker has this host id',
   HOST_LOST: 'the host is lost',
   IMAGE_UNAVAILABLE: 'the image is missing and cannot be pulled',

@@ -166,7 +166,7 @@ export interface NativeEvent {
   first?: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
   /** In `done`: lines of a log. */
   logLines?: NativeLogLines
-  /** In `done`: the resource usage of a process. */
+  /** In `done`: the resource usage of a process or of sessions. */
   stats?: NativeStats
   /** In `done`: the program of a process that waits for input, if there is one. */
   waiting?: NativeWaiting
@@ -949,6 +949,8 @@ export interface NativeSandbox {
   sessions(): Array<string>
   /** Looks up the running and queued commands of a session. Ends with `done` and `running`. */
   running(id: number, sessionId: string): void
+  /** Reads the resource usage of a session, or of all of them. Ends with `done` and `stats`. */
+  stats(id: number, sessionId?: string | undefined | null): void
   /** Ends everything. */
   destroy(id: number): void
   /** Makes pending events keep the event loop alive. */
@@ -1033,7 +1035,7 @@ export interface NativeSkipped {
   reason: string
 }
 
-/** Resource usage of a process and its tree. */
+/** Resource usage of a process and its tree, or of sessions. */
 export interface NativeStats {
   /** Milliseconds. */
   cpuTime: number
@@ -1047,6 +1049,12 @@ export interface NativeStats {
   ioRead: number
   /** Bytes. */
   ioWrite: number
+  /** Of sessions: open descriptors of their processes. */
+  openFiles?: number
+  /** Of sessions: the terminals of their processes. */
+  terminals?: number
+  /** Of sessions: how many. */
+  sessions?: number
 }
 
 /** The size and the mode of a terminal. */

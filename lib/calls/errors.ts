@@ -21,6 +21,7 @@ export type SandboxErrorCode =
   | 'FILE_EXISTS'
   | 'FILE_NOT_FOUND'
   | 'FILE_TOO_LARGE'
+  | 'HELD'
   | 'HOST_ID_IN_USE'
   | 'HOST_LOST'
   | 'IMAGE_UNAVAILABLE'

@@ -30,6 +30,7 @@ import {
   signalName,
 } from './command.js'
 import type { AbortError, OptionError } from './errors.js'
+import type { Hold } from './hold.js'
 import type {
   LogEvent,
   LogLines,
@@ -40,6 +41,7 @@ import type {
 } from './logs.js'
 import { type Limits, limits, type Sandbox } from './sandbox.js'
 import type { Session } from './session.js'
+import type { ProcessStats } from './stats.js'
 import type {
   LogMatch,
   WaitEnd,
@@ -290,30 +292,6 @@ export const processWaiting = reply<ProcessWaiting>({
   timed: boolean,
 })
 
-/** The resources that a process and its descendants use. */
-export interface ProcessStats {
-  /** Processor time so far, in ms. */
-  cpuTime: number
-  /** Bytes. */
-  memory: number
-  /** The maximum so far, in bytes. */
-  memoryPeak: number
-  /** Number of processes. */
-  pids: number
-  /** Bytes read from and written to disks. */
-  ioRead: number
-  ioWrite: number
-}
-
-export const processStats = reply<ProcessStats>({
-  cpuTime: number,
-  memory: number,
-  memoryPeak: number,
-  pids: number,
-  ioRead: number,
-  ioWrite: number,
-})
-
 /** The terminal of a process, as its programs have set it. */
 export interface ProcessTerminal {
   /** Columns. */
@@ -430,6 +408,17 @@ export interface Process extends ProcessInfo {
   write(data: string | Uint8Array): Promise<void>
   /** Closes standard input. Has no effect if it is already closed. */
   closeInput(): Promise<void>
+  /**
+   * Keeps the input of this process for one caller, like a person who types: until the hold ends, `write`, `closeInput`
+   * and `resize` of others reject with HELD. `owner` says who it is, in 1 to 100 characters. Needs `input: 'pipe'`.
+   *
+   * All can still read its output, look at it, and kill it; a service can be restarted, which ends the hold. Input that
+   * waits for the process already is written.
+   *
+   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is held already, whoever the
+   * owner is.
+   */
+  hold(owner: string): Promise<Hold<Process>>
   /**
    * Sets the size of the terminal (1 to 65535 each) and notifies the process with SIGWINCH. Needs `pty`. Resolves with
    * false if the process has ended.

@@ -21,6 +21,7 @@ import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
+import type { SandboxStats } from './stats.js'
 import {
   type Workspace,
   type WorkspaceCapabilities,
@@ -388,6 +389,12 @@ export interface AnySandbox extends AsyncDisposable {
    * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
    */
   fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
+
+  /**
+   * Measures the resources that all open sessions use, whichever caller has opened them, as {@link Session.stats} does for one.
+   * Sessions that have ended and durable jobs are not included. Nothing is measured before a call asks.
+   */
+  stats(): Promise<SandboxStats>
 
   /**
    * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and

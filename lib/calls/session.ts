@@ -18,9 +18,11 @@ import {
 } from './command.js'
 import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Files } from './files.js'
+import type { Hold } from './hold.js'
 import { type Isolation, isolation } from './isolation.js'
 import type { KillReason, Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
+import type { SessionStats } from './stats.js'
 
 /** Options of {@link Sandbox.createSession}. */
 export interface SessionOptions {
@@ -151,12 +153,29 @@ export interface Session {
    */
   running(): Promise<RunningCommand[]>
   /**
+   * Measures the resources that everything in this session uses, nacre's own helpers included. Without control groups,
+   * `cpuTime` lacks orphans that have ended. All are 0 before the first use of the default session.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  stats(): Promise<SessionStats>
+  /**
    * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
    * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
    *
    * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
    */
   killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
+  /**
+   * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
+   * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
+   *
+   * Commands that run or wait already go on. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
+   * so do the processes of the session: they have holds of their own.
+   *
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is held already, whoever the owner is.
+   */
+  hold(owner: string): Promise<Hold<Session>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
   delete(): Promise<void>
   /** The same as `delete`. Has no effect if it is already deleted. */

@@ -8,10 +8,11 @@ import { fileInfo } from '../calls/files.js'
 import type { ProcessInfo } from '../calls/index.js'
 import * as jobs from '../calls/jobs.js'
 import { logLines as logLinesReply, processLogs } from '../calls/logs.js'
-import { processExit, processInfo, processStats, processWaiting } from '../calls/process.js'
+import { processExit, processInfo, processWaiting } from '../calls/process.js'
 import * as sandboxes from '../calls/sandbox.js'
 import { serviceHealth } from '../calls/service.js'
 import { historyEntry, runningCommand } from '../calls/session.js'
+import * as measured from '../calls/stats.js'
 import { waitEnd } from '../calls/waits.js'
 import * as workspaces from '../calls/workspace.js'
 import {
@@ -68,6 +69,7 @@ const namedProcess = reply<NamedProcess>(
 
 export const healthCheck = endpoint('GET', '/healthz', reply({ status: wordOf('ok') }))
 export const capabilities = endpoint('GET', '/v1/capabilities', sandboxes.capabilities)
+export const sandboxStats = endpoint('GET', '/v1/stats', measured.sandboxStats)
 export const registerCaller = endpoint('POST', '/v1/callers', reply({ callerId: text }))
 export const removeCaller = endpoint('DELETE', '/v1/callers/{callerId}', empty)
 export const cancelCall = endpoint('DELETE', '/v1/callers/{callerId}/calls/{number}', empty)
@@ -117,6 +119,8 @@ export const killCommand = endpoint(
   reply({ killed: boolean }),
   'waits',
 )
+export const releaseSession = endpoint('DELETE', '/v1/sessions/{sessionId}/hold', empty)
+export const sessionStats = endpoint('GET', '/v1/sessions/{sessionId}/stats', measured.sessionStats)
 export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')
 
 export const startProcess = endpoint('POST', '/v1/processes', namedProcess, 'waits')
@@ -146,8 +150,9 @@ export const waitForPort = endpoint('POST', `${process}/wait-for-port`, empty, '
 export const logs = endpoint('GET', `${process}/logs`, processLogs)
 export const logLines = endpoint('POST', `${process}/lines`, logLinesReply, 'waits')
 export const writeToProcess = endpoint('POST', `${process}/input`, empty, 'waits')
+export const releaseProcess = endpoint('DELETE', '/v1/processes/{processId}/hold', empty)
 export const resize = endpoint('POST', `${process}/resize`, reply({ resized: boolean }))
-export const stats = endpoint('GET', `${process}/stats`, processStats)
+export const stats = endpoint('GET', `${process}/stats`, measured.processStats)
 export const waiting = endpoint('GET', `${process}/waiting`, reply({ waiting: orNull(processWaiting) }))
 export const health = endpoint('GET', `${process}/health`, serviceHealth)
 export const restart = endpoint('POST', `${process}/restart`, namedProcess, 'waits')

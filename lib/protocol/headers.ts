@@ -6,6 +6,9 @@ export const TOKEN_HEADER = 'x-nacre-token'
 /** The instance of the server: in every reply, and in requests that only this instance may answer. */
 export const INSTANCE_HEADER = 'x-nacre-instance'
 
+/** The hold of the caller on what the request uses. */
+export const HOLD_HEADER = 'x-nacre-hold'
+
 /** The caller and the number of a call that survives its connection, as `<caller>/<number>`. */
 export const CALL_HEADER = 'x-nacre-call'
 

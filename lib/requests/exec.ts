@@ -76,6 +76,8 @@ export interface ExecRequest {
   /** Receives the shell's pid when the command ends. */
   onPid?: (pid: number) => void
   values: Values
+  /** The caller's hold on the session. */
+  hold?: string | undefined
 }
 
 /** Checks the arguments of a call; in a session, `session` is given. Throws OptionError. */

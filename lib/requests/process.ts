@@ -23,6 +23,8 @@ export interface ProcessRequest {
   /** Where the call was made. */
   site: CallSite
   values: Values
+  /** The caller's hold on the session. */
+  hold?: string | undefined
   /** Bytes of output that may wait for a reader that reports its progress; beyond that, the process blocks. */
   window?: number
 }

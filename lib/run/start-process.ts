@@ -87,7 +87,9 @@ export function attach(
   }
   // A process may stop reading its input. Any other failure kills it, since it would wait for input forever.
   const refuse = (error: unknown) => {
-    if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
+    // Over HTTP, another caller may take over the input meanwhile: the process lives on without the rest.
+    if (isCode(error, 'HELD')) reportError(callbacks, logger, error)
+    else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
     void feed?.close()
   }
   void feed?.feed({

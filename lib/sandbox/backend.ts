@@ -33,8 +33,10 @@ import type {
   RunningCommand,
   Sandbox,
   SandboxEvent,
+  SandboxStats,
   ServiceFailure,
   ServiceHealth,
+  SessionStats,
   Undo,
   WaitEnd,
   WorkspaceUsage,
@@ -85,7 +87,8 @@ export interface Backend {
   process(id: string): ProcessBackend
   killAllProcesses(): Promise<number>
   cleanUpProcesses(): Promise<number>
-  setEnv(sessionId: string, env: EnvLists): Promise<void>
+  /** `hold`: the caller's, of the session. */
+  setEnv(sessionId: string, env: EnvLists, hold: string | undefined): Promise<void>
   /** Resolves with the id of the new session. */
   createSession(values: OptionValues<typeof sessionOptions>): Promise<string>
   hasSession(id: string): Promise<boolean>
@@ -93,13 +96,25 @@ export interface Backend {
   deleteSession(id: string): Promise<void>
   history(sessionId: string, limit: number): Promise<HistoryEntry[]>
   running(sessionId: string): Promise<RunningCommand[]>
+  sessionStats(sessionId: string): Promise<SessionStats>
+  stats(): Promise<SandboxStats>
   /** Resolves when the command has ended; with false if there is none with this id. */
   killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
+  hold(sessionId: string, owner: string): Promise<HoldBackend>
   files(sessionId: string): FilesBackend
   /** `since`: the cursor at which it begins, if that is known. */
   events(plan: EventPlan): AsyncIterableIterator<SandboxEvent, undefined> & { readonly since?: number }
   capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>
+}
+
+/** A hold on a session or a process. */
+export interface HoldBackend {
+  /** What no other caller knows. */
+  readonly id: string
+  /** Resolves when the hold has ended. */
+  readonly ended: Promise<void>
+  release(): Promise<void>
 }
 
 /** One background process. */
@@ -124,9 +139,11 @@ export interface ProcessBackend {
   waitForInput(limits: WaitLimits): Promise<ProcessWaiting>
   waitForPort(plan: PortPlan): Promise<void>
   waitFor(plan: WaitForPlan): Promise<WaitEnd>
-  write(data: Uint8Array): Promise<void>
-  closeInput(): Promise<void>
-  resize(size: { cols: number; rows: number }): Promise<boolean>
+  hold(owner: string): Promise<HoldBackend>
+  /** Of these three, `hold` is the caller's. */
+  write(data: Uint8Array, hold?: string): Promise<void>
+  closeInput(hold?: string): Promise<void>
+  resize(size: { cols: number; rows: number }, hold?: string): Promise<boolean>
   stats(): Promise<ProcessStats>
   waiting(): Promise<ProcessWaiting | null>
 }

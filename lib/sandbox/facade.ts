@@ -26,6 +26,7 @@ import type {
   Rollback,
   Sandbox,
   SandboxEvent,
+  SandboxStats,
   Service,
   ServiceOptions,
   SessionOptions,
@@ -90,6 +91,10 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
 
   async capabilities(): Promise<Capabilities> {
     return this.#backend.capabilities()
+  }
+
+  async stats(): Promise<SandboxStats> {
+    return calledBy(this.stats, this.#backend.stats())
   }
 
   async startService(command: Command, options: ServiceOptions): Promise<Service> {

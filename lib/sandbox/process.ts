@@ -3,6 +3,7 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode, OptionError } from '../base/errors.js'
+import { holdOwner } from '../calls/hold.js'
 import type {
   Encoding,
   ExitReason,
@@ -21,6 +22,7 @@ import type {
   ProcessStats,
   ProcessTerminal,
   ProcessWaiting,
+  Hold as PublicHold,
   Process as PublicProcess,
   Service as PublicService,
   ServiceFailure,
@@ -37,7 +39,8 @@ import { planLogLines, planLogStream, planLogs, readKill } from '../requests/log
 import { planWait, planWaitFor, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
-import type { ProcessBackend, ServiceBackend } from './backend.js'
+import type { HoldBackend, ProcessBackend, ServiceBackend } from './backend.js'
+import { Hold } from './hold.js'
 
 /** The public object of each backend process. Callers get the same object as long as the backend keeps its own. */
 const shown = new WeakMap<ProcessBackend, Process>()
@@ -56,24 +59,36 @@ export function processBackend(process: PublicProcess): ProcessBackend {
   return Process.backendOf(process as Process)
 }
 
-/** Writes to the standard input of a process. */
-export async function write(process: ProcessBackend, data: unknown): Promise<void> {
+/** Holds the standard input of a process. */
+export async function hold(process: ProcessBackend, owner: unknown): Promise<HoldBackend> {
+  const name = readArgument(holdOwner.read, owner, 'owner')
+  requireOption(process.hasPipe, 'hold', "input: 'pipe'")
+  return process.hold(name)
+}
+
+/** Writes to the standard input of a process. `hold`: the caller's. */
+export async function write(process: ProcessBackend, data: unknown, hold?: string): Promise<void> {
   const bytes = readArgument(inputBytes, data, 'data')
   requireOption(process.hasPipe, 'write', "input: 'pipe'")
-  await process.write(bytes)
+  await process.write(bytes, hold)
 }
 
 /** Closes the standard input of a process. */
-export async function closeInput(process: ProcessBackend): Promise<void> {
+export async function closeInput(process: ProcessBackend, hold?: string): Promise<void> {
   requireOption(process.hasPipe, 'closeInput', "input: 'pipe'")
-  await process.closeInput()
+  await process.closeInput(hold)
 }
 
 /** Sets the size of the terminal of a process. */
-export async function resize(process: ProcessBackend, cols: unknown, rows: unknown): Promise<boolean> {
+export async function resize(
+  process: ProcessBackend,
+  cols: unknown,
+  rows: unknown,
+  hold?: string,
+): Promise<boolean> {
   const size = readArgument(terminal.read, { cols, rows }, 'size')
   requireOption(process.hasTerminal, 'resize', 'pty')
-  return process.resize(size)
+  return process.resize(size, hold)
 }
 
 function requireOption(isGiven: boolean, method: string, option: string): void {
@@ -83,9 +98,12 @@ function requireOption(isGiven: boolean, method: string, option: string): void {
 
 export class Process implements PublicProcess {
   readonly #backend: ProcessBackend
+  readonly #hold: string | undefined
 
-  constructor(backend: ProcessBackend) {
+  /** `hold`: the caller's. */
+  constructor(backend: ProcessBackend, hold?: string) {
     this.#backend = backend
+    this.#hold = hold
   }
 
   static backendOf(process: Process): ProcessBackend {
@@ -195,15 +213,22 @@ export class Process implements PublicProcess {
   }
 
   async write(data: string | Uint8Array): Promise<void> {
-    await calledBy(this.write, write(this.#backend, data))
+    await calledBy(this.write, write(this.#backend, data, this.#hold))
   }
 
   async closeInput(): Promise<void> {
-    await closeInput(this.#backend)
+    await closeInput(this.#backend, this.#hold)
+  }
+
+  async hold(owner: string): Promise<PublicHold<PublicProcess>> {
+    const made = await calledBy(this.hold, hold(this.#backend, owner))
+    const { service } = this.#backend
+    const held = service ? new Service(service, made.id) : new Process(this.#backend, made.id)
+    return new Hold(owner, made, held)
   }
 
   async resize(cols: number, rows: number): Promise<boolean> {
-    return resize(this.#backend, cols, rows)
+    return resize(this.#backend, cols, rows, this.#hold)
   }
 
   async stats(): Promise<ProcessStats> {
@@ -234,8 +259,8 @@ export class Process implements PublicProcess {
 export class Service extends Process implements PublicService {
   readonly #backend: ServiceBackend
 
-  constructor(backend: ServiceBackend) {
-    super(backend)
+  constructor(backend: ServiceBackend, hold?: string) {
+    super(backend, hold)
     this.#backend = backend
   }
 

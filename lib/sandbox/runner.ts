@@ -28,22 +28,25 @@ import { shellTag } from './tag.js'
 
 export class Runner {
   readonly $ = shellTag<Pick<ExecOptions, 'sessionId'>>((command, options) => {
-    const request = readExec(command, options, '$', this.#sessionId)
+    const request = this.#owned(readExec(command, options, '$', this.#sessionId))
     return new ShellRun(request, sourceOf(this.#backend)) as PublicShellRun<Encoding, boolean>
   })
   readonly #backend: Backend
   readonly #sessionId: string | undefined
+  readonly #hold: string | undefined
 
-  constructor(backend: Backend, sessionId?: string) {
+  /** `hold`: the caller's, of the session. */
+  constructor(backend: Backend, sessionId?: string, hold?: string) {
     this.#backend = backend
     this.#sessionId = sessionId
+    this.#hold = hold
   }
 
   async exec<E extends Encoding = 'utf8', L extends boolean = false>(
     command: Command,
     options?: ExecOptions<E, L>,
   ): Promise<ExecResult<E, L>> {
-    const request = readExec(command, options, 'exec', this.#sessionId)
+    const request = this.#owned(readExec(command, options, 'exec', this.#sessionId))
     const result: ExecResult<Encoding, boolean> = await runToEnd(this.#backend, request)
     return result as ExecResult<E, L>
   }
@@ -52,12 +55,17 @@ export class Runner {
     command: Command,
     options?: ExecOptions<E, L>,
   ): PublicExecStream<E, L> {
-    return openStream(this.#backend, readExec(command, options, 'execStream', this.#sessionId))
+    const request = readExec(command, options, 'execStream', this.#sessionId)
+    return openStream(this.#backend, this.#owned(request))
   }
 
   async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {
-    const request = readProcess(command, options, this.#sessionId)
+    const request = this.#owned(readProcess(command, options, this.#sessionId))
     return startWith(this.#backend, request, async () => processOf(await this.#backend.startProcess(request)))
+  }
+
+  #owned<T extends ExecRequest | ProcessRequest>(request: T): T {
+    return this.#hold === undefined ? request : { ...request, hold: this.#hold }
   }
 }
 
@@ -107,6 +115,11 @@ export async function startWith<T>(
 }
 
 /** Checks the variables and sets them in a session, after the commands queued before. */
-export async function setEnv(backend: Backend, sessionId: string, vars: unknown): Promise<void> {
-  await backend.setEnv(sessionId, readArgument(envChanges, vars, 'vars'))
+export async function setEnv(
+  backend: Backend,
+  sessionId: string,
+  vars: unknown,
+  hold?: string,
+): Promise<void> {
+  await backend.setEnv(sessionId, readArgument(envChanges, vars, 'vars'), hold)
 }

@@ -3,37 +3,44 @@
  */
 import { calledBy } from '../base/call-site.js'
 import { isCode } from '../base/errors.js'
+import { holdOwner } from '../calls/hold.js'
 import type {
   EnvChanges,
   HistoryEntry,
   HistoryOptions,
   KillReason,
+  Hold as PublicHold,
   Session as PublicSession,
   RunningCommand,
+  SessionStats,
   Signal,
 } from '../calls/index.js'
 import { historyOptions } from '../calls/session.js'
 import { readCommandKill } from '../requests/logs.js'
 import { readId } from '../schema/names.js'
-import { readWithDefaults } from '../schema/read.js'
+import { readArgument, readWithDefaults } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
+import { Hold } from './hold.js'
 import { Runner, setEnv } from './runner.js'
 
 export class Session extends Runner implements PublicSession {
   readonly id: string
   readonly files: Files
   readonly #backend: Backend
+  readonly #hold: string | undefined
 
-  constructor(backend: Backend, id: string) {
-    super(backend, id)
+  /** `hold`: the caller's. */
+  constructor(backend: Backend, id: string, hold?: string) {
+    super(backend, id, hold)
     this.id = id
+    this.#hold = hold
     this.#backend = backend
     this.files = new Files(backend.files(id))
   }
 
   async setEnvVars(vars: EnvChanges): Promise<void> {
-    await calledBy(this.setEnvVars, setEnv(this.#backend, this.id, vars))
+    await calledBy(this.setEnvVars, setEnv(this.#backend, this.id, vars, this.#hold))
   }
 
   async history(options?: HistoryOptions): Promise<HistoryEntry[]> {
@@ -45,10 +52,20 @@ export class Session extends Runner implements PublicSession {
     return calledBy(this.running, this.#backend.running(this.id))
   }
 
+  async stats(): Promise<SessionStats> {
+    return calledBy(this.stats, this.#backend.sessionStats(this.id))
+  }
+
   async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {
     const commandId = readId(id)
     const request = readCommandKill(signal, options, 'session.killCommand')
     return calledBy(this.killCommand, this.#backend.killCommand(this.id, commandId, request))
+  }
+
+  async hold(owner: string): Promise<PublicHold<PublicSession>> {
+    const name = readArgument(holdOwner.read, owner, 'owner')
+    const hold = await calledBy(this.hold, this.#backend.hold(this.id, name))
+    return new Hold(name, hold, new Session(this.#backend, this.id, hold.id))
   }
 
   async delete(): Promise<void> {

@@ -46,7 +46,7 @@ pub struct NativeEvent {
     pub first: Option<String>,
     /// In `done`: lines of a log.
     pub log_lines: Option<NativeLogLines>,
-    /// In `done`: the resource usage of a process.
+    /// In `done`: the resource usage of a process or of sessions.
     pub stats: Option<NativeStats>,
     /// In `done`: the program of a process that waits for input, if there is one.
     pub waiting: Option<NativeWaiting>,

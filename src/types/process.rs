@@ -252,7 +252,7 @@ pub struct NativeWaiting {
     pub timed: bool,
 }
 
-/// Resource usage of a process and its tree.
+/// Resource usage of a process and its tree, or of sessions.
 #[napi(object, object_from_js = false)]
 pub struct NativeStats {
     /// Milliseconds.
@@ -267,4 +267,10 @@ pub struct NativeStats {
     pub io_read: f64,
     /// Bytes.
     pub io_write: f64,
+    /// Of sessions: open descriptors of their processes.
+    pub open_files: Option<f64>,
+    /// Of sessions: the terminals of their processes.
+    pub terminals: Option<u32>,
+    /// Of sessions: how many.
+    pub sessions: Option<u32>,
 }

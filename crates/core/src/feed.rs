@@ -7,7 +7,7 @@ use crate::error::{Code, Error};
 use crate::exec::KilledBy;
 use crate::process::{Exit, Happened, Process, Waiting};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
@@ -128,11 +128,27 @@ pub struct Batch {
 }
 
 /// See the module.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Feed {
     ring: Mutex<Ring>,
     grown: Notify,
     reading: AtomicUsize,
+    /// When the last read ended, in milliseconds since `made_at`, plus 1; 0 if there was none. Commands look at it each
+    /// time they print, so it needs no lock.
+    last_read: AtomicU64,
+    made_at: Instant,
+}
+
+impl Default for Feed {
+    fn default() -> Self {
+        Self {
+            ring: Mutex::default(),
+            grown: Notify::default(),
+            reading: AtomicUsize::default(),
+            last_read: AtomicU64::default(),
+            made_at: Instant::now(),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -142,7 +158,6 @@ struct Ring {
     last: u64,
     bytes: usize,
     is_over: bool,
-    last_read: Option<Instant>,
 }
 
 impl Feed {
@@ -168,8 +183,17 @@ impl Feed {
 
     /// Whether something reads.
     pub fn is_watched(&self) -> bool {
-        self.reading.load(Ordering::Relaxed) > 0
-            || self.ring().last_read.is_some_and(|last| last.elapsed() < BETWEEN_READS)
+        // Acquire: the end of the last read, whose count this may see, has stored its time before.
+        if self.reading.load(Ordering::Acquire) > 0 {
+            return true;
+        }
+        let last_read = self.last_read.load(Ordering::Relaxed);
+        last_read > 0 && self.age() + 1 < last_read + BETWEEN_READS.as_millis() as u64
+    }
+
+    /// Milliseconds since it was made.
+    fn age(&self) -> u64 {
+        self.made_at.elapsed().as_millis() as u64
     }
 
     /// Waits for events after the one with this number. Returns at most `most`. Cancel-safe.
@@ -226,8 +250,8 @@ struct Reading<'a>(&'a Feed);
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        self.0.ring().last_read = Some(Instant::now());
-        self.0.reading.fetch_sub(1, Ordering::Relaxed);
+        self.0.last_read.fetch_max(self.0.age() + 1, Ordering::Relaxed);
+        self.0.reading.fetch_sub(1, Ordering::Release);
     }
 }
 
@@ -242,6 +266,7 @@ mod tests {
     #[tokio::test]
     async fn gives_the_events_after_a_cursor_and_waits_for_more() {
         let feed = Feed::default();
+        assert!(!feed.is_watched());
         feed.push("one", What::SessionStarted);
         feed.push("one", What::SessionEnded);
         let numbers = |batch: Batch| batch.events.iter().map(|event| event.number).collect::<Vec<_>>();
@@ -253,6 +278,20 @@ mod tests {
         assert_eq!(feed.read(4, 10).await.unwrap_err().code, Code::InvalidOption);
         feed.end();
         assert!(feed.read(3, 10).await.unwrap().is_over);
+    }
+
+    #[tokio::test]
+    async fn is_watched_for_some_time_after_a_read_even_while_another_thread_has_its_ring() {
+        let mut feed = Feed::default();
+        feed.push("one", What::SessionStarted);
+        feed.read(0, 1).await.unwrap();
+        let ring = feed.ring();
+        assert!(feed.is_watched());
+        drop(ring);
+        feed.made_at = feed.made_at.checked_sub(BETWEEN_READS).unwrap();
+        assert!(!feed.is_watched());
+        assert!(tokio::time::timeout(Duration::ZERO, feed.read(1, 1)).await.is_err());
+        assert!(feed.is_watched());
     }
 
     #[tokio::test]

@@ -1,6 +1,14 @@
 /** A server as the backend of a sandbox. */
 import { isCode, SandboxError } from '../../base/errors.js'
-import type { Capabilities, HistoryEntry, Logger, LostSandbox, RunningCommand } from '../../calls/index.js'
+import type {
+  Capabilities,
+  HistoryEntry,
+  Logger,
+  LostSandbox,
+  RunningCommand,
+  SandboxStats,
+  SessionStats,
+} from '../../calls/index.js'
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
@@ -11,7 +19,7 @@ import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
 import { AS_STARTED, attach, startProcess } from '../../run/start-process.js'
-import type { Backend, FilesBackend, ProcessBackend } from '../../sandbox/backend.js'
+import type { Backend, FilesBackend, HoldBackend, ProcessBackend } from '../../sandbox/backend.js'
 import { processOf } from '../../sandbox/process.js'
 import { type EnvLists, encodeEnv } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
@@ -19,11 +27,12 @@ import { HttpCheckpoints } from './checkpoints.js'
 import { Connection } from './connection.js'
 import { HttpEvents } from './events.js'
 import { HttpFiles } from './files.js'
+import { HttpHold, holdHeaders } from './hold.js'
 import type { InputOrder } from './input-order.js'
 import { HttpJobs } from './jobs.js'
 import type { ClientPlan } from './options.js'
 import { Owned } from './owned.js'
-import { planExec, planLiveExec, planProcess, planService, traceHeaders } from './plan.js'
+import { execHeaders, planExec, planLiveExec, planProcess, planService } from './plan.js'
 import { HttpProcess } from './process.js'
 import { RemoteRun, SILENT } from './remote-run.js'
 import type { Details } from './request.js'
@@ -67,7 +76,7 @@ export class HttpBackend implements Backend {
     const { sessionId, encoding } = request
     const body = observer === undefined ? planExec(request) : undefined
     if (body === undefined) return this.stream(request, observer ?? SILENT).outcome
-    const details = { body, encoding, headers: traceHeaders(request) }
+    const details = { body, encoding, headers: execHeaders(request) }
     const { result, process } = await this.#inTurn(sessionId, endpoints.exec, details)
     return process === undefined ? result : { ...result, process: processOf(this.#adopt(process)) }
   }
@@ -90,7 +99,8 @@ export class HttpBackend implements Backend {
   startProcess(request: ProcessRequest): Promise<HttpProcess> {
     const { body, source } = planProcess(request)
     const launch = async () => {
-      const call = this.#connection.call(endpoints.startProcess, { body })
+      const headers = holdHeaders(request.hold)
+      const call = this.#connection.call(endpoints.startProcess, { body, headers })
       const info = await this.#owned.starting(call.then((started) => this.#owned.addProcess(started)))
       return new HttpProcess(this.#connection, info, request.values.pty !== undefined)
     }
@@ -102,7 +112,7 @@ export class HttpBackend implements Backend {
     const { signal } = process.values
     const launch = async () => {
       // The server kills a service whose client disconnects while it is being started.
-      const asked = { body, signal, subject: 'the process' }
+      const asked = { body, signal, headers: holdHeaders(process.hold), subject: 'the process' }
       const info = this.#owned.addProcess(await this.#connection.call(endpoints.startService, asked))
       return new HttpService(this.#connection, info, process.values.pty !== undefined)
     }
@@ -146,9 +156,9 @@ export class HttpBackend implements Backend {
     return (await this.#connection.call(endpoints.cleanUpProcesses)).count
   }
 
-  async setEnv(sessionId: string, env: EnvLists): Promise<void> {
+  async setEnv(sessionId: string, env: EnvLists, hold: string | undefined): Promise<void> {
     const body = { vars: encodeEnv(env), sessionId }
-    await this.#inTurn(sessionId, endpoints.setEnv, { body })
+    await this.#inTurn(sessionId, endpoints.setEnv, { body, headers: holdHeaders(hold) })
   }
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
@@ -192,9 +202,24 @@ export class HttpBackend implements Backend {
     return (await this.#connection.call(endpoints.running, { params: { sessionId } })).commands
   }
 
+  sessionStats(sessionId: string): Promise<SessionStats> {
+    return this.#connection.call(endpoints.sessionStats, { params: { sessionId } })
+  }
+
+  stats(): Promise<SandboxStats> {
+    return this.#connection.call(endpoints.sandboxStats)
+  }
+
   async killCommand(sessionId: string, commandId: string, body: CommandKill): Promise<boolean> {
     return (await this.#connection.call(endpoints.killCommand, { params: { sessionId, commandId }, body }))
       .killed
+  }
+
+  hold(sessionId: string, owner: string): Promise<HoldBackend> {
+    const path = `/v1/sessions/${sessionId}/hold`
+    return HttpHold.begin(this.#connection, { path, owner }, endpoints.releaseSession, {
+      params: { sessionId },
+    })
   }
 
   files(sessionId: string): FilesBackend {

@@ -9,6 +9,7 @@ import type { ExecRequest } from '../../requests/exec.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { HealthCheck, ServiceRequest } from '../../requests/service.js'
 import { type CheckedInput, encodeCommand } from '../../schema/command.js'
+import { holdHeaders } from './hold.js'
 
 /** Bytes of input in one request. Also as base64, it fits into the default limit of a body. */
 const MOST_BYTES_AT_ONCE = 1024 * 1024
@@ -19,9 +20,12 @@ export interface Sendable {
   source: AsyncIterable<unknown> | undefined
 }
 
-/** The trace context of a command as headers, for the proxies on the way. The command has it in its environment. */
-export function traceHeaders({ values: { env } }: Pick<ExecRequest, 'values'>): Record<string, string> {
-  const headers: Record<string, string> = {}
+/**
+ * The headers of a command: the hold of its caller, and its trace context, for the proxies on the way. The command has that
+ * in its environment.
+ */
+export function execHeaders({ values: { env }, hold }: ExecRequest): Record<string, string> {
+  const headers = holdHeaders(hold)
   for (const [at, name] of (env?.names ?? []).entries()) {
     const value = env?.values[at]
     // What no header can have is left to the environment.

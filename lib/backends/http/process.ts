@@ -20,9 +20,10 @@ import { logEvent } from '../../calls/logs.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../requests/logs.js'
 import type { LogPlan, PortPlan, WaitForPlan } from '../../requests/waits.js'
-import type { ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
 import { encodeBytes } from '../../schema/command.js'
 import type { Connection } from './connection.js'
+import { HttpHold, holdHeaders } from './hold.js'
 import { InputOrder } from './input-order.js'
 import { patternBody, piecesOf, probeBody } from './plan.js'
 import type { Details } from './request.js'
@@ -168,18 +169,26 @@ export class HttpProcess implements ProcessBackend {
     return this.#call(endpoints.waitFor, { body, signal })
   }
 
-  write(data: Uint8Array): Promise<void> {
+  hold(owner: string): Promise<HoldBackend> {
+    const { params } = this
+    const request = { path: this.path('hold'), owner }
+    return HttpHold.begin(this.#connection, request, endpoints.releaseProcess, { params })
+  }
+
+  /** The WebSocket of a terminal has no hold. */
+  write(data: Uint8Array, hold?: string): Promise<void> {
     return this.#input.add(async () => {
       for (const piece of piecesOf(data)) {
-        if (!(await this.#type(piece))) await this.sendInput({ data: encodeBytes(piece) })
+        const isTyped = hold === undefined && (await this.#type(piece))
+        if (!isTyped) await this.sendInput({ data: encodeBytes(piece) }, hold)
       }
     })
   }
 
-  closeInput(): Promise<void> {
+  closeInput(hold?: string): Promise<void> {
     return this.#input.add(async () => {
       try {
-        await this.sendInput({ end: true })
+        await this.sendInput({ end: true }, hold)
       } catch (error) {
         if (!isCode(error, 'INPUT_CLOSED')) throw error
       }
@@ -187,16 +196,17 @@ export class HttpProcess implements ProcessBackend {
   }
 
   /** Sends input at once, whatever is being sent. A process that the server has forgotten has ended. */
-  async sendInput(body: object): Promise<void> {
+  async sendInput(body: object, hold?: string): Promise<void> {
     try {
-      await this.#call(endpoints.writeToProcess, { body })
+      await this.#call(endpoints.writeToProcess, { body, headers: holdHeaders(hold) })
     } catch (error) {
       throw isCode(error, 'PROCESS_NOT_FOUND') ? engineError('INPUT_CLOSED', 'the process has ended') : error
     }
   }
 
-  async resize(body: { cols: number; rows: number }): Promise<boolean> {
-    return (await this.#call(endpoints.resize, { body, isIdempotent: true })).resized
+  async resize(body: { cols: number; rows: number }, hold?: string): Promise<boolean> {
+    const details = { body, headers: holdHeaders(hold), isIdempotent: true }
+    return (await this.#call(endpoints.resize, details)).resized
   }
 
   async stats(): Promise<ProcessStats> {

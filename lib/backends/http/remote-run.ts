@@ -24,7 +24,7 @@ import { decodeOutput } from '../../schema/reply.js'
 import type { Connection } from './connection.js'
 import { connectionError, errorOf, refusalCode } from './failure.js'
 import { InputOrder } from './input-order.js'
-import { piecesOf, type Sendable, traceHeaders } from './plan.js'
+import { execHeaders, piecesOf, type Sendable } from './plan.js'
 import type { HttpProcess } from './process.js'
 import type { Details } from './request.js'
 import type { Slot } from './session-queues.js'
@@ -253,7 +253,7 @@ export class RemoteRun implements StreamRun {
   async #follow(): Promise<Result> {
     const request = {
       ...{ path: '/v1/exec/stream', body: this.#sendable.body, signal: this.#cut.signal },
-      headers: traceHeaders(this.#request),
+      headers: execHeaders(this.#request),
     }
     let end: (() => Result) | undefined
     for await (const { data } of this.#connection.runEvents(request, this.#cut.signal)) {

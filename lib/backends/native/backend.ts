@@ -2,7 +2,15 @@
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { NativeKilledBy, NativeProcess } from '../../boundary/index.js'
-import type { Capabilities, HistoryEntry, Logger, RunningCommand, Sandbox } from '../../calls/index.js'
+import type {
+  Capabilities,
+  HistoryEntry,
+  Logger,
+  RunningCommand,
+  Sandbox,
+  SandboxStats,
+  SessionStats,
+} from '../../calls/index.js'
 import type { sessionOptions } from '../../calls/session.js'
 import type { EventPlan } from '../../requests/events.js'
 import { DEFAULT_SESSION, type ExecRequest } from '../../requests/exec.js'
@@ -10,7 +18,13 @@ import type { CommandKill, ProcessFilter } from '../../requests/logs.js'
 import type { ProcessRequest } from '../../requests/process.js'
 import type { ServiceRequest } from '../../requests/service.js'
 import type { Result, RunObserver, StreamRun } from '../../run/run.js'
-import type { Backend, FilesBackend, ProcessBackend, ServiceBackend } from '../../sandbox/backend.js'
+import type {
+  Backend,
+  FilesBackend,
+  HoldBackend,
+  ProcessBackend,
+  ServiceBackend,
+} from '../../sandbox/backend.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
@@ -19,6 +33,7 @@ import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
 import type { History } from './history.js'
+import { SessionHolds } from './holds.js'
 import { NativeJobs } from './jobs.js'
 import type { ExecDefaults } from './plan/defaults.js'
 import { planExec, planStream } from './plan/exec.js'
@@ -48,6 +63,7 @@ export class NativeBackend implements Backend {
   readonly #defaults: ExecDefaults
   readonly #base: SessionBase
   readonly #plan: SandboxPlan
+  readonly #holds = new SessionHolds()
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
@@ -63,15 +79,18 @@ export class NativeBackend implements Backend {
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
     this.workspace = new NativeWorkspace(this.#engine, config)
     this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show))
+    this.#engine.onDestroy(() => this.#holds.endAll())
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 
   exec(request: ExecRequest, observer: RunObserver | undefined): Promise<Result> {
+    this.#holds.require(request.sessionId, request.hold)
     return exec(this.#engine, planExec(request, this.#defaults), observer, this.#adopt(request))
   }
 
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
-    return stream(this.#engine, planStream(request, this.#defaults), observer, this.#adopt(request))
+    const check = () => this.#holds.require(request.sessionId, request.hold)
+    return stream(this.#engine, planStream(request, this.#defaults), observer, this.#adopt(request), check)
   }
 
   traced(request: ExecRequest, perform: (request: ExecRequest) => Promise<Result>): Promise<Result> {
@@ -79,10 +98,12 @@ export class NativeBackend implements Backend {
   }
 
   async startProcess(request: ProcessRequest): Promise<LocalProcess> {
+    this.#holds.require(request.sessionId, request.hold)
     return this.#processes.start(request)
   }
 
   async startService(request: ServiceRequest): Promise<ServiceBackend> {
+    this.#holds.require(request.process.sessionId, request.process.hold)
     return this.#processes.startService(request)
   }
 
@@ -111,7 +132,12 @@ export class NativeBackend implements Backend {
     return this.#processes.cleanUp()
   }
 
-  async setEnv(sessionId: string, { names, values }: EnvLists): Promise<void> {
+  async setEnv(sessionId: string, vars: EnvLists, hold: string | undefined): Promise<void> {
+    this.#holds.require(sessionId, hold)
+    await this.#setEnv(sessionId, vars)
+  }
+
+  async #setEnv(sessionId: string, { names, values }: EnvLists): Promise<void> {
     await this.#engine.call((native, id) => native.setEnv(id, sessionId, names, values))
   }
 
@@ -123,6 +149,8 @@ export class NativeBackend implements Backend {
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]
     await this.#engine.call((native, id) => native.createSession(id, session))
+    // A rollback may have ended an earlier session with this id.
+    this.#holds.end(session.sessionId)
     return session.sessionId
   }
 
@@ -131,7 +159,7 @@ export class NativeBackend implements Backend {
     if (this.#engine.extendEnv(vars)) return
     this.#announced = vars
     for (const id of this.#engine.sessions())
-      this.setEnv(id, vars).catch((error) =>
+      this.#setEnv(id, vars).catch((error) =>
         this.logger?.warn(`session '${id}' has no ${vars.names}: ${error}`),
       )
   }
@@ -160,6 +188,7 @@ export class NativeBackend implements Backend {
 
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
+    this.#holds.end(id)
     // The default session exists even before its shell has started.
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     await this.#engine.call((native, call) => native.deleteSession(call, id))
@@ -175,6 +204,22 @@ export class NativeBackend implements Backend {
     return running.map(runningCommand)
   }
 
+  async sessionStats(sessionId: string): Promise<SessionStats> {
+    const { sessions: _, ...stats } = await this.#stats(sessionId)
+    return stats
+  }
+
+  stats(): Promise<SandboxStats> {
+    return this.#stats(null)
+  }
+
+  /** Of one session, or of all. */
+  async #stats(sessionId: string | null): Promise<SandboxStats> {
+    const { stats } = await this.#engine.call((native, id) => native.stats(id, sessionId))
+    if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
+    return { openFiles: 0, terminals: 0, sessions: 0, ...stats }
+  }
+
   async killCommand(sessionId: string, id: string, { signal, reason }: CommandKill): Promise<boolean> {
     this.#requireSession(sessionId)
     const number = Number(id)
@@ -184,6 +229,11 @@ export class NativeBackend implements Backend {
       native.killCommand(call, sessionId, number, signal ?? null, by),
     )
     return killed
+  }
+
+  async hold(sessionId: string, owner: string): Promise<HoldBackend> {
+    this.#requireSession(sessionId)
+    return this.#holds.of(sessionId).take(owner)
   }
 
   files(sessionId: string): FilesBackend {

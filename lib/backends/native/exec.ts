@@ -32,11 +32,18 @@ export async function exec(
   return finish(engine, plan, begin(engine, plan, observer, adopt))
 }
 
-/** Runs a command as a stream. */
-export function stream(engine: Engine, plan: ExecPlan, observer: RunObserver, adopt: Adopt): StreamRun {
+/** Runs a command as a stream. `check` throws if it must not start. */
+export function stream(
+  engine: Engine,
+  plan: ExecPlan,
+  observer: RunObserver,
+  adopt: Adopt,
+  check: () => void,
+): StreamRun {
   /** Undefined if the command could not be sent to the engine. */
   let begun: Begun | undefined
   const perform = async () => {
+    check()
     begun = begin(engine, plan, observer, adopt)
     return finish(engine, plan, begun)
   }

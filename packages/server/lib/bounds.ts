@@ -36,6 +36,8 @@ interface ConnectionOptions {
   wholeResult?: boolean | undefined
   /** Whether output events have bytes, whatever the encoding. */
   byteEvents?: boolean | undefined
+  /** The caller's hold on the session. */
+  hold?: string | undefined
 }
 
 /** Runs a command whose result is one reply. */
@@ -43,10 +45,11 @@ export async function runToReply(
   backend: Backend,
   command: Command,
   options: ExecOptions<Encoding, boolean>,
+  hold?: string,
 ): Promise<Result> {
   refuseLargeResult(options)
   const bounds = { maxBuffer: MAX_REPLY_BUFFER_BYTES }
-  return runToEnd(backend, { ...readExec(command, options, 'exec'), bounds })
+  return runToEnd(backend, { ...readExec(command, options, 'exec'), bounds, hold })
 }
 
 /** Starts a command whose output goes to a connection. */
@@ -54,12 +57,12 @@ export function streamToConnection<E extends Encoding>(
   backend: Backend,
   command: Command,
   options: ExecOptions<E, boolean>,
-  { wholeResult = false, byteEvents }: ConnectionOptions = {},
+  { wholeResult = false, byteEvents, hold }: ConnectionOptions = {},
 ): ExecStream<E> {
   refuseLargeResult(options)
   const maxBuffer = wholeResult ? MAX_REPLY_BUFFER_BYTES : MAX_BUFFER_BYTES
   const bounds = { window: WINDOW, maxBuffer, byteEvents }
-  return openStream(backend, { ...readExec(command, options, 'execStream'), wholeResult, bounds })
+  return openStream(backend, { ...readExec(command, options, 'execStream'), wholeResult, bounds, hold })
 }
 
 /**

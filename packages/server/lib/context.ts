@@ -4,6 +4,7 @@
 import type { Logger } from 'nacre'
 import type { Backend } from 'nacre/internal/server'
 import type { Callers } from './callers.js'
+import type { Holds } from './holds.js'
 import type { Metrics } from './metrics.js'
 import type { Processes } from './processes.js'
 import type { Requests } from './requests.js'
@@ -17,6 +18,7 @@ export interface ServerContext {
   processes: Processes
   callers: Callers
   uploads: Uploads
+  holds: Holds
   /** The id of this run of the server. */
   instance: string
   requests: Requests

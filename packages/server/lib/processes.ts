@@ -47,14 +47,16 @@ export class Processes {
     this.#metrics = metrics
   }
 
-  async start(command: unknown, options: unknown): Promise<ProcessBackend> {
-    const process = await this.#backend.startProcess(readProcess(command, options))
+  /** `hold`: the caller's, of the session. */
+  async start(command: unknown, options: unknown, hold?: string): Promise<ProcessBackend> {
+    const process = await this.#backend.startProcess({ ...readProcess(command, options), hold })
     this.#metrics.process(process)
     return process
   }
 
-  async startService(command: unknown, options: unknown): Promise<ServiceBackend> {
-    const service = await this.#backend.startService(readService(command, options))
+  async startService(command: unknown, options: unknown, hold?: string): Promise<ServiceBackend> {
+    const request = readService(command, options)
+    const service = await this.#backend.startService({ ...request, process: { ...request.process, hold } })
     this.#metrics.process(service)
     return service
   }

@@ -7,7 +7,7 @@
 import type { Context, Hono } from 'hono'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
-import type { Endpoint } from 'nacre/internal/server'
+import { type Endpoint, HOLD_HEADER } from 'nacre/internal/server'
 import { type ByteReply, byteResponse } from './byte-response.js'
 import { callMismatch } from './callers.js'
 import type { ServerContext } from './context.js'
@@ -45,6 +45,8 @@ export interface Call<Path, Q, B> {
   /** HEAD for a GET without its body. */
   method: string
   header(name: string): string | undefined
+  /** The caller's hold on the session or the process. */
+  hold: string | undefined
   /** The body of an upload. */
   upload: AsyncIterable<Uint8Array> | undefined
 }
@@ -91,6 +93,7 @@ export function definer(app: Hono, server: ServerContext, isAdded: (route: AnyRo
           lastEventId: c.req.header('last-event-id'),
           method: c.req.method,
           header: (name: string) => c.req.header(name),
+          hold: c.req.header(HOLD_HEADER),
           upload: upload ? bodyOf(c.req.raw, c.env) : undefined,
         }
         return await answer(server, route as unknown as AnyRoute, c, call as never, { json, subject })

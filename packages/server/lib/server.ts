@@ -21,6 +21,7 @@ import { documentOf, type TaggedRoute } from './document.js'
 import { Refusal, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
+import { Holds } from './holds.js'
 import { Metrics } from './metrics.js'
 import { planServer, type ServerPlan } from './plan.js'
 import { Processes } from './processes.js'
@@ -63,6 +64,7 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
     processes: new Processes(backend, metrics),
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
+    holds: new Holds(),
     instance: crypto().randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,

@@ -34,4 +34,9 @@ export function addSystem(
     summary: 'Returns the capabilities of the machine.',
     handle: async () => backend.capabilities(),
   })
+  define({
+    ...endpoints.sandboxStats,
+    summary: 'Returns the processor time, memory, processes and open files of all sessions.',
+    handle: async () => backend.stats(),
+  })
 }

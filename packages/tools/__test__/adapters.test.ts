@@ -85,7 +85,7 @@ it('works with the AI SDK, whose signal cancels', () =>
       set.bash?.execute?.(input, { ...options, ...signals })
     expect(await run(INPUT)).toMatch(/^\[exit 3 .*\nthere$/)
     expect(await run({ command: 'sleep 600' }, { abortSignal: AbortSignal.timeout(100) })).toMatch(
-      /^\[killed /,
+      /^\[killed, its call was cancelled /,
     )
   }))
 

@@ -106,10 +106,10 @@ describe('a call with a signal', () => {
       () => 'it does not begin',
     )
     aborting.abort()
-    expect((await running).text).toMatch(/^\[killed \| /)
+    expect((await running).text).toMatch(/^\[killed, its call was cancelled \| /)
     expect(tools.runs().filter(({ isRunning }) => isRunning)).toEqual([])
     const aborted = await tools.call('bash', { command: 'sleep 600' }, { signal: AbortSignal.abort() })
-    expect(aborted.text).toMatch(/^\[killed \| /)
+    expect(aborted.text).toMatch(/^\[killed, its call was cancelled \| /)
   })
 
   itWithTools('of wait leaves the run alone', async ({ tools, call }) => {

@@ -45,11 +45,11 @@ export const handlers: Handlers = {
     }
     const yieldAfter = timeLeft(until, milliseconds(input.yield_after) ?? host.options.yieldAfter)
     const run = await host.start(scope, input.session, plan, input.pty ?? false, yieldAfter)
-    const cancel = () => void run.kill().catch(() => {})
+    const cancel = () => void run.kill('cancel').catch(() => {})
     context.signal?.addEventListener('abort', cancel, { once: true })
     const stop = reportProgress(host, run, context)
     try {
-      if (context.signal?.aborted) await run.kill()
+      if (context.signal?.aborted) await run.kill('cancel')
       // A command may have to wait for the one before it.
       await inTime(timeLeft(until), run.yielded)
       if (context.signal?.aborted) await run.ended
@@ -156,7 +156,7 @@ export const handlers: Handlers = {
       })
     }
     const run = runOf(scope, id)
-    if (!run.isOver) await inTime(timeLeft(until), run.kill(input.signal as Signal | undefined))
+    if (!run.isOver) await inTime(timeLeft(until), run.kill('tool', input.signal as Signal | undefined))
     return replyTo(host, run, undefined)
   },
 

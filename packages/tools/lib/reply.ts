@@ -1,9 +1,10 @@
 /** Replies: a header line, output, and for a running command the next step. */
 
+import type { KilledBy } from 'nacre'
 import { toPlainText } from './plain.js'
 import type { ToolData, ToolReply } from './public.js'
 import type { Redactor } from './redact.js'
-import type { Run, RunEnd } from './run.js'
+import { KILLS, type Run, type RunEnd } from './run.js'
 import type { CountTokens, Excerpt, Shortened } from './shorten.js'
 import { formatCount, shorten } from './shorten.js'
 
@@ -12,6 +13,7 @@ const OMISSION_TOKENS = 30
 const LEAST_BODY_TOKENS = 20
 const ERROR_TOKENS = 1000
 const LONGEST_FIELD = 200
+const LONGEST_REASON = 100
 
 /** What programs print when a write is refused in a namespace. Landlock's "Permission denied" has other causes, too. */
 const READ_ONLY = /Read-only file system|\bEROFS\b/
@@ -115,13 +117,29 @@ function endFields(run: Run, end: RunEnd): string[] {
 }
 
 /** How it ended, like `exit 0`. */
-export function endOf({ exitCode, signal, reason }: Pick<RunEnd, 'exitCode' | 'signal' | 'reason'>): string {
+export function endOf(end: Pick<RunEnd, 'exitCode' | 'signal' | 'reason' | 'killedBy'>): string {
+  const { exitCode, signal, reason, killedBy } = end
   const by = signal === 'SIGKILL' ? ' by SIGKILL' : ''
   if (reason === 'timeout') return `timed out, killed${by}`
-  if (reason === 'killed') return `killed${by}`
+  if (reason === 'killed') return `killed${by}${killerOf(killedBy)}`
   if (reason === 'oom') return 'killed, because it reached its memory limit'
   if (reason === null) return 'ended, lost by nacre'
   return signal === null ? `exit ${exitCode}` : `ended by ${signal}`
+}
+
+/** What has killed it, unless the model did. */
+function killerOf(killedBy: KilledBy | null): string {
+  const { by, reason } = killedBy ?? {}
+  if (by === 'session') return ', its session has ended'
+  if (by === 'abort' || reason === KILLS.cancel) return ', its call was cancelled'
+  if (by !== 'caller' || reason === KILLS.tool || reason === KILLS.close) return ''
+  return `, by another caller${reason ? `: ${quoted(reason)}` : ''}`
+}
+
+/** The words of another caller. They must not look like a field of the header, or its end. */
+function quoted(words: string): string {
+  const text = toPlainText(words).replace(/[\s|[\]"]+/g, ' ')
+  return `"${text.length <= LONGEST_REASON ? text : `${text.slice(0, LONGEST_REASON)}...`}"`
 }
 
 function endNotes({ wasDetached }: Run, { wasRestarted, refused }: RunEnd): string[] {

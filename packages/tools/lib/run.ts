@@ -7,6 +7,8 @@
 import type {
   ExecResult,
   ExecStream,
+  KilledBy,
+  KillReason,
   LogLines,
   LogLinesOptions,
   Process,
@@ -25,8 +27,16 @@ export const LOG_LIMIT = 64 * 1024 * 1024
 
 /** What a command and a process have in common. */
 type Handle = Pick<Process, 'write' | 'closeInput' | 'waitFor' | 'waiting' | 'getLogLines'> & {
-  kill(signal?: Signal): Promise<boolean>
+  kill(signal?: Signal, options?: KillReason): Promise<boolean>
 }
+
+/** Why the tools kill what they have started, as others see it in `killedBy`. */
+export const KILLS = {
+  tool: 'a call of the tool kill',
+  cancel: 'its tool call was cancelled',
+  timeout: 'its time limit',
+  close: 'its tools were closed',
+} as const
 
 export interface RunPlan {
   command: string
@@ -43,6 +53,7 @@ export interface RunEnd {
   signal: string | null
   /** null if the process was lost. */
   reason: 'exit' | 'signal' | 'timeout' | 'oom' | 'killed' | null
+  killedBy: KilledBy | null
   /** Milliseconds. */
   duration: number
   /** The directory of the session, unless the command became a process. */
@@ -76,7 +87,6 @@ export class Run {
   #process: Process | undefined
   #timer: NodeJS.Timeout | undefined
   #hasBegun = false
-  #isTimedOut = false
   #unseen = new Ends()
   #cursor = 0
   #lines = 0
@@ -187,8 +197,8 @@ export class Run {
   }
 
   /** Kills it with everything it started. Resolves when all have ended. */
-  async kill(signal?: Signal): Promise<void> {
-    await this.#handle().kill(signal)
+  async kill(cause: keyof typeof KILLS, signal?: Signal): Promise<void> {
+    await this.#handle().kill(signal, { reason: KILLS[cause] })
     await this.ended.catch(() => {})
   }
 
@@ -297,10 +307,7 @@ export class Run {
     this.wasDetached = true
     // The engine's own time limit ends with detach.
     const left = timeout - (performance.now() - begunAt)
-    this.#timer = setTimeout(() => {
-      this.#isTimedOut = true
-      this.kill().catch(() => {})
-    }, left)
+    this.#timer = setTimeout(() => void this.kill('timeout').catch(() => {}), left)
   }
 
   async #endOfStream(stream: ExecStream<'buffer'>): Promise<RunEnd> {
@@ -314,10 +321,11 @@ export class Run {
     this.#add(decode(stdout.subarray(0, gap)))
     if (truncated !== null) this.#add(decode(stdout.subarray(gap)), truncated.stdout)
     this.#cursor = stdout.length + (truncated?.stdout ?? 0)
-    const { exitCode, signal, timedOut, cancelled, duration, cwd, sessionRestarted, denials } = end
+    const { exitCode, signal, timedOut, cancelled, killedBy, duration, cwd, denials } = end
     const reason = timedOut ? 'timeout' : cancelled ? 'killed' : signal === null ? 'exit' : 'signal'
     const refused = [...new Set(denials.map(({ target }) => target))]
-    return this.#finish({ exitCode, signal, reason, duration, cwd, wasRestarted: sessionRestarted, refused })
+    const wasRestarted = end.sessionRestarted
+    return this.#finish({ exitCode, signal, reason, killedBy, duration, cwd, wasRestarted, refused })
   }
 
   async #endOfProcess(process: Process): Promise<RunEnd> {
@@ -328,7 +336,8 @@ export class Run {
     return this.#finish({
       exitCode,
       signal,
-      reason: this.#isTimedOut && reason === 'killed' ? 'timeout' : reason,
+      reason: process.killedBy?.reason === KILLS.timeout ? 'timeout' : reason,
+      killedBy: process.killedBy,
       duration: performance.now() - this.#startedAt,
       wasRestarted: false,
       refused: [],

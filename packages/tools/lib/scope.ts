@@ -146,7 +146,7 @@ export class Host {
       run.ended
         .catch((error) => this.#forgetLostSession(scope, name, error))
         .then(() => this.#retire(run, scope))
-      if (this.isClosed) await run.kill()
+      if (this.isClosed) await run.kill('close')
       return run
     } catch (error) {
       this.#running--
@@ -161,7 +161,7 @@ export class Host {
     const scopes = this.scopes
     await Promise.all(
       scopes.flatMap(({ runs, services }) => [
-        ...[...runs.values()].filter(({ isOver }) => !isOver).map((run) => run.kill().catch(() => {})),
+        ...[...runs.values()].filter(({ isOver }) => !isOver).map((run) => run.kill('close').catch(() => {})),
         ...[...services.values()].map((service) => service.kill()),
       ]),
     )

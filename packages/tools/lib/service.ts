@@ -1,7 +1,7 @@
 /** Services: servers that `service` starts and waits for. */
 import type { AnySandbox, Service as EngineService, LogLine, Session } from 'nacre'
 import { isCode } from 'nacre/internal'
-import { LOG_LIMIT } from './run.js'
+import { KILLS, LOG_LIMIT } from './run.js'
 import { ToolError } from './schema.js'
 
 export interface ServicePlan {
@@ -59,10 +59,10 @@ export class Service {
     if (!this.isReady && this.failure === undefined) {
       this.#stop.abort()
       await this.ready.catch(() => {})
-      await this.#service?.kill('SIGKILL').catch(ignoreGone)
+      await this.#service?.kill('SIGKILL', { reason: KILLS.tool }).catch(ignoreGone)
       return true
     }
-    return (await this.#service?.kill(signal).catch(ignoreGone)) ?? false
+    return (await this.#service?.kill(signal, { reason: KILLS.tool }).catch(ignoreGone)) ?? false
   }
 
   /** The last lines of its output. */

@@ -14,7 +14,7 @@ pub use hold::Hold;
 pub use pump::pump;
 pub use registry::Registry;
 pub use request::{DetachRequest, DetachedProcess, NewProcess, StartRequest, Starter};
-pub use stats::Stats;
+pub use stats::{SessionStats, Stats};
 pub use wait_for::{Conditions, First};
 pub use waiting::{How, Waiting};
 

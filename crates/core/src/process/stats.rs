@@ -1,11 +1,15 @@
-//! Resource usage of a process and its tree: from its control group if controllers exist, otherwise from `/proc`.
+//! Resource usage of a process and its tree, or of a session: from its control group if controllers exist, otherwise from
+//! `/proc`. Nothing is measured before a caller asks.
 
 use super::unseen;
 use crate::blocking::blocking;
 use crate::error::Error;
+use crate::supervisor::PidHold;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
+use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::tree::Tree;
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::time::Duration;
@@ -27,6 +31,69 @@ pub struct Stats {
     pub io_write: u64,
 }
 
+/// Resource usage of a session, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionStats {
+    /// Everything below the supervisor: shells, commands, background jobs and processes, and the files helper.
+    pub usage: Stats,
+    /// Open descriptors of these processes, as far as this process may look.
+    pub open_files: u64,
+    /// Terminals that these processes have as their controlling terminal.
+    pub terminals: u64,
+    /// How many sessions these are.
+    pub sessions: u64,
+}
+
+/// Major numbers of the devices of pseudoterminals.
+const TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
+
+/// Maximum descriptors of a process to count where the kernel does not.
+const MOST_OPEN_FILES: usize = 1 << 20;
+
+impl SessionStats {
+    /// Reads the current usage of a session by its supervisor.
+    ///
+    /// # Errors
+    /// `ENGINE_ERROR`.
+    pub async fn of(supervisor: PidHold, group: Option<Group>) -> Result<Self, Error> {
+        blocking(move || Self::look(supervisor.pid(), group.as_ref()).map_err(|error| unseen(&error))).await
+    }
+
+    fn look(supervisor: Pid, group: Option<&Group>) -> io::Result<Self> {
+        let mut members = proc_table::descendants(&[supervisor], &HashSet::new())?;
+        members.retain(Stat::is_running);
+        let usage = Stats::of_each(members.iter().map(|stat| stat.identity.pid), group);
+        let terminals: HashSet<_> =
+            members.iter().map(Stat::terminal_device).filter(|(major, _)| TERMINALS.contains(major)).collect();
+        Ok(Self {
+            usage,
+            open_files: members.iter().map(|stat| open_files(stat.identity.pid)).sum(),
+            terminals: terminals.len() as u64,
+            sessions: 1,
+        })
+    }
+
+    /// The sum.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        Self {
+            usage: self.usage.plus(&other.usage),
+            open_files: self.open_files + other.open_files,
+            terminals: self.terminals + other.terminals,
+            sessions: self.sessions + other.sessions,
+        }
+    }
+}
+
+/// The kernel counts them since Linux 6.2. Unreadable ones count as 0.
+fn open_files(pid: Pid) -> u64 {
+    let directory = format!("/proc/{pid}/fd");
+    match fs::metadata(&directory).map_or(0, |directory| directory.len()) {
+        0 => fs::read_dir(directory).map_or(0, |entries| entries.take(MOST_OPEN_FILES).count() as u64),
+        counted => counted,
+    }
+}
+
 impl Stats {
     /// Reads the current usage.
     ///
@@ -37,13 +104,15 @@ impl Stats {
     }
 
     fn look(tree: &Tree) -> io::Result<Self> {
-        let members: Vec<Pid> = tree.members()?.iter().map(|stat| stat.identity.pid).collect();
-        let mut stats = members.iter().fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(*pid)));
-        stats.pids = members.len() as u64;
-        if let Some(group) = &tree.group {
+        Ok(Self::of_each(tree.members()?.iter().map(|stat| stat.identity.pid), tree.group.as_ref()))
+    }
+
+    fn of_each(members: impl Iterator<Item = Pid>, group: Option<&Group>) -> Self {
+        let mut stats = members.fold(Self::default(), |sum, pid| sum.plus(&Self::of_one(pid)));
+        if let Some(group) = group {
             stats.prefer_group(group);
         }
-        Ok(stats)
+        stats
     }
 
     fn plus(&self, other: &Self) -> Self {

@@ -13,7 +13,9 @@ use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, KilledBy};
 use crate::feed::{Feed, What};
-use crate::process::{DetachRequest, DetachedProcess, NewProcess, Observer, Process, Registry, StartRequest, Starter};
+use crate::process::{
+    DetachRequest, DetachedProcess, NewProcess, Observer, Process, Registry, SessionStats, StartRequest, Starter,
+};
 use crate::process_log::{ProcessLog, StateDirectory};
 use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
 use crate::user::{User, UserError};
@@ -223,6 +225,36 @@ impl Sandbox {
                 Some(running) => running.await,
                 None => Ok(Vec::new()),
             }
+        }
+    }
+
+    /// Reads the resource usage of a session, or the sum of those that are open. The default session uses nothing before
+    /// its first use.
+    pub fn stats(&self, session: Option<&str>) -> impl Future<Output = Result<SessionStats, Error>> + Send + use<> {
+        let handles: Result<Vec<Handle>, Error> = {
+            let open = &self.lock().open;
+            match session {
+                None => Ok(open.values().map(|open| open.handle.clone()).collect()),
+                Some(id) => match open.get(id) {
+                    Some(open) => Ok(vec![open.handle.clone()]),
+                    None if id == DEFAULT_SESSION => Ok(Vec::new()),
+                    None => Err(Error::session_not_found(id)),
+                },
+            }
+        };
+        let is_sum = session.is_none();
+        let asked = handles.map(|handles| handles.iter().map(Handle::stats).collect::<Vec<_>>());
+        async move {
+            let mut sum = SessionStats::default();
+            for stats in asked? {
+                match stats.await {
+                    Ok(stats) => sum = sum.plus(&stats),
+                    // The session has just ended.
+                    Err(error) if is_sum && error.code != Code::EngineError => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(sum)
         }
     }
 

@@ -200,6 +200,7 @@ impl Session {
             Message::Start(request) => self.submit(Call::Start(request), Work::Start),
             Message::Files(reply) => self.access_files(reply),
             Message::Running(reply) => drop(reply.send(Ok(self.running()))),
+            Message::Stats(reply) => self.read_stats(reply),
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
             Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
             Message::Interrupt { id, signal, by, ended } => match self.calls.ticket_of(id) {

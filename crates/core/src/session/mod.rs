@@ -42,7 +42,7 @@ use crate::exec::{ExecRequest, KillPolicy, KilledBy};
 use crate::feed::{Feed, What};
 use crate::files::Access;
 use crate::log::Log;
-use crate::process::{DetachRequest, Owner, StartRequest};
+use crate::process::{DetachRequest, Owner, SessionStats, StartRequest};
 use crate::proxy::Denials;
 use crate::shell::channel::Received;
 use crate::shell::event::Event;
@@ -193,6 +193,7 @@ enum Message {
     Start(Box<StartRequest>),
     Files(files::Reply),
     Running(oneshot::Sender<Result<Vec<RunningCommand>, Error>>),
+    Stats(oneshot::Sender<Result<SessionStats, Error>>),
     SignalProcess {
         key: u64,
         signal: i32,
@@ -337,6 +338,11 @@ impl Handle {
     /// Returns the running command, and the queued ones in their order.
     pub fn running(&self) -> impl Future<Output = Result<Vec<RunningCommand>, Error>> + Send + use<> {
         self.ask(Message::Running)
+    }
+
+    /// Reads the resource usage of everything in the session.
+    pub fn stats(&self) -> impl Future<Output = Result<SessionStats, Error>> + Send + use<> {
+        self.ask(Message::Stats)
     }
 
     /// Ends a background process with its whole tree. False if it had already ended.

@@ -1,12 +1,15 @@
-//! The commands of a session that run or wait, for observers.
+//! The commands of a session that run or wait, and what the session uses, for observers.
 
 use super::Session;
 use super::calls::Call;
 use super::timers::Timer;
+use crate::error::Error;
 use crate::exec::{ExecRequest, Outcome};
 use crate::feed::{CommandEnd, MOST_OUTPUT, What};
+use crate::process::SessionStats;
 use nacre_containment::pid::Pid;
 use std::time::{Duration, SystemTime};
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 /// A command that has not ended.
@@ -79,6 +82,15 @@ impl Session {
             cwd: outcome.cwd.to_string_lossy().into_owned(),
         };
         self.happens(What::CommandEnded { id, end: Box::new(end) });
+    }
+
+    /// Answers with the resource usage of the session, beside whatever it does. Without a supervisor it is 0.
+    pub(super) fn read_stats(&self, reply: oneshot::Sender<Result<SessionStats, Error>>) {
+        let Some(supervisor) = self.supervision.last().cloned() else {
+            return drop(reply.send(Ok(SessionStats { sessions: 1, ..SessionStats::default() })));
+        };
+        let reading = SessionStats::of(supervisor, self.supervision.session_group().cloned());
+        tokio::spawn(async move { drop(reply.send(reading.await)) });
     }
 
     /// The running command, and the queued ones in their order.

@@ -5,12 +5,14 @@
  * even after the engine has forgotten it.
  */
 
-import { isCode } from '../../../base/errors.js'
+import { engineError, isCode } from '../../../base/errors.js'
 import { signalName } from '../../../base/signals.js'
 import type { NativeKilledBy, NativeProcess, NativeProcessRef } from '../../../boundary/index.js'
 import type { KilledBy, ProcessExit, ProcessInfo } from '../../../calls/index.js'
 import type { KillRequest } from '../../../requests/logs.js'
+import type { HoldBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
+import { Holdable } from '../holds.js'
 import type { ProcessPlan } from '../plan/process.js'
 
 /** What a handle needs to know of the start. */
@@ -27,6 +29,8 @@ export class ProcessHandle {
   /** Whether its input stays open for `write`. */
   readonly hasPipe: boolean
   readonly hasTerminal: boolean
+  /** Its input, which one caller can hold. */
+  readonly input: Holdable
   /** The default signal and delay of `kill`. */
   readonly #killDefaults: { signal: number; forceKillAfterDelay: number }
   readonly #engine: Engine
@@ -39,12 +43,14 @@ export class ProcessHandle {
     this.ref = { processId: started.processId, number: started.number }
     this.#killDefaults = { signal: request.killSignal, forceKillAfterDelay: request.forceKillAfterDelay }
     this.hasPipe = request.input === 'open' && source === undefined
+    this.input = new Holdable(`process '${started.processId}'`)
     this.hasTerminal = request.pty !== undefined
     this.ended = new Promise((resolve) => {
       engine.watch(
         (native, id) => native.waitProcess(id, this.ref),
         ({ process }) => {
           this.#state = process ?? this.#lost()
+          this.input.end()
           resolve(this.#state)
         },
       )
@@ -62,6 +68,12 @@ export class ProcessHandle {
     // After this process has ended, its id may belong to another process.
     if (now !== null && now.number === this.ref.number) this.#state = now
     return this.#state
+  }
+
+  /** Holds the input until the process ends. Throws HELD or INPUT_CLOSED. */
+  hold(owner: string): HoldBackend {
+    if (isOver(this.state)) throw engineError('INPUT_CLOSED', 'the process has ended')
+    return this.input.take(owner)
   }
 
   /** Kills the whole tree, and resolves once all of it has exited. False if the process had ended before. */

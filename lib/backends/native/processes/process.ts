@@ -18,7 +18,7 @@ import type {
 } from '../../../calls/index.js'
 import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../../requests/logs.js'
 import type { LogPlan, PortPlan, WaitForPlan } from '../../../requests/waits.js'
-import type { ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
+import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
 import type { Engine } from '../engine.js'
 import { notInTime } from './failures.js'
 import { exitOf, infoOf, type ProcessHandle } from './handle.js'
@@ -107,18 +107,25 @@ export class LocalProcess implements ProcessBackend {
     return waitFor(this.#engine, this.handle.ref, plan)
   }
 
+  async hold(owner: string): Promise<HoldBackend> {
+    return this.handle.hold(owner)
+  }
+
   /** Resolves once the pipe took the data, so the writer waits for a process that does not read. */
-  async write(data: Uint8Array): Promise<void> {
-    const { ref } = this.handle
+  async write(data: Uint8Array, hold?: string): Promise<void> {
+    const { ref, input } = this.handle
+    input.require(hold)
     await this.#engine.call((native, id) => native.writeProcess(id, ref, data))
   }
 
   /** No effect if the input is already closed, or the process has ended. */
-  async closeInput(): Promise<void> {
+  async closeInput(hold?: string): Promise<void> {
+    this.handle.input.require(hold)
     this.#engine.ask((native) => native.closeProcessInput(this.handle.ref))
   }
 
-  async resize({ cols, rows }: { cols: number; rows: number }): Promise<boolean> {
+  async resize({ cols, rows }: { cols: number; rows: number }, hold?: string): Promise<boolean> {
+    this.handle.input.require(hold)
     return this.#engine.ask((native) => native.resizeProcess(this.handle.ref, cols, rows)) ?? false
   }
 

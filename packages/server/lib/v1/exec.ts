@@ -42,6 +42,7 @@ const streamMembers = {
 }
 
 const errors = [
+  'HELD',
   'CWD_NOT_FOUND',
   'SESSION_NOT_FOUND',
   'SESSION_TERMINATED',
@@ -60,9 +61,10 @@ export function addExec(define: Define, server: ServerContext): void {
       'Runs a command. It is killed when the client disconnects. Without `maxBuffer`, the result has at most 16 MiB of each stream.',
     body: shape(execMembers, ['command']),
     errors,
-    async handle({ body, signal }) {
+    async handle({ body, signal, hold }) {
       const { command, ...options } = body
-      const result = await metrics.command(runToReply(backend, command, { ...options, signal }))
+      const run = runToReply(backend, command, { ...options, signal }, hold)
+      const result = await metrics.command(run)
       return { result, process: detached(server, result) }
     },
   })
@@ -74,11 +76,11 @@ export function addExec(define: Define, server: ServerContext): void {
     body: shape(streamMembers, ['command']),
     reply: 'events',
     errors,
-    async handle({ body, signal }) {
+    async handle({ body, signal, hold }) {
       const { command, openInput, wholeResult, byteEvents, ...rest } = body
       const options = withInput(rest, openInput)
       const { id, run } = runs.add((signal) =>
-        streamToConnection(backend, command, { ...options, signal }, { wholeResult, byteEvents }),
+        streamToConnection(backend, command, { ...options, signal }, { wholeResult, byteEvents, hold }),
       )
       signal.addEventListener('abort', () => run.abort.abort(signal.reason), { once: true })
       const output = eventsOf(run.stream)

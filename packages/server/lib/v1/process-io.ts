@@ -7,6 +7,8 @@ import {
   closeInput,
   data,
   endpoints,
+  hold,
+  holdOwner,
   logEvent,
   logLinesOptions,
   type ProcessBackend,
@@ -35,7 +37,7 @@ const outputQuery = shape({
   encoding,
 })
 
-export function addProcessIo(define: Define, { processes }: ServerContext): void {
+export function addProcessIo(define: Define, { processes, holds }: ServerContext): void {
   const inputs = new Inputs()
   define({
     ...endpoints.logs,
@@ -112,22 +114,39 @@ export function addProcessIo(define: Define, { processes }: ServerContext): void
     ...endpoints.writeToProcess,
     summary: 'Writes to the standard input of a process, or closes it. Responds when the input is written.',
     body: shape({ data, end: flag }),
-    errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED'],
-    async handle({ params: { processId }, body: { data, end }, signal }) {
+    errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED', 'HELD'],
+    async handle({ params: { processId }, body: { data, end }, signal, hold }) {
       const process = await processes.find(processId)
       await Promise.all([
-        data !== undefined && inputs.add(process, () => write(process, data), signal),
-        end && inputs.add(process, () => closeInput(process), signal),
+        data !== undefined && inputs.add(process, () => write(process, data, hold), signal),
+        end && inputs.add(process, () => closeInput(process, hold), signal),
       ])
     },
+  })
+  define({
+    method: 'POST',
+    path: '/v1/processes/{processId}/hold',
+    summary:
+      'Keeps the input of a process for the caller, until the stream of its events ends: held, complete.',
+    body: shape({ owner: holdOwner }, ['owner']),
+    reply: 'events',
+    errors: ['PROCESS_NOT_FOUND', 'INPUT_CLOSED', 'HELD'],
+    handle: async ({ params, body: { owner }, signal }) =>
+      holds.events(await hold(await processes.find(params.processId), owner), signal),
+  })
+  define({
+    ...endpoints.releaseProcess,
+    summary: 'Ends the hold of the caller on a process.',
+    errors: ['HELD'],
+    handle: async ({ hold }) => holds.release(hold),
   })
   define({
     ...endpoints.resize,
     summary: 'Sets the size of the terminal of a process.',
     body: shape(terminalOptions, ['cols', 'rows']),
-    errors: ['PROCESS_NOT_FOUND'],
-    handle: async ({ params, body: { cols, rows } }) => ({
-      resized: await resize(await processes.find(params.processId), cols, rows),
+    errors: ['PROCESS_NOT_FOUND', 'HELD'],
+    handle: async ({ params, body: { cols, rows }, hold }) => ({
+      resized: await resize(await processes.find(params.processId), cols, rows, hold),
     }),
   })
   define({

@@ -51,6 +51,7 @@ const serviceBody = shape(
 )
 
 const errors = [
+  'HELD',
   'PROCESS_ALREADY_EXISTS',
   'SESSION_NOT_FOUND',
   'CWD_NOT_FOUND',
@@ -65,22 +66,22 @@ export function addV1Processes(define: Define, { backend, processes }: ServerCon
     summary: 'Starts a process in the background.',
     body: startBody,
     errors,
-    handle: async ({ body: { command, openInput, ...options } }) =>
-      processes.show(await processes.start(command, withInput(options, openInput))),
+    handle: async ({ body: { command, openInput, ...options }, hold }) =>
+      processes.show(await processes.start(command, withInput(options, openInput), hold)),
   })
   define({
     ...endpoints.startService,
     summary: 'Starts a process and waits until its health check passes.',
     body: serviceBody,
     errors: [...errors, 'PROCESS_READY_TIMEOUT', 'PROCESS_EXITED_BEFORE_READY'],
-    async handle({ body: { command, openInput, ...rest }, signal }) {
+    async handle({ body: { command, openInput, ...rest }, signal, hold }) {
       const options = withInput(rest, openInput)
       // A service whose client disconnected while it was starting would stay unknown.
       const start = new AbortController()
       const abandon = () => start.abort(signal.reason)
       signal.addEventListener('abort', abandon)
       try {
-        const service = await processes.startService(command, { ...options, signal: start.signal })
+        const service = await processes.startService(command, { ...options, signal: start.signal }, hold)
         return processes.show(service)
       } finally {
         signal.removeEventListener('abort', abandon)

@@ -7,6 +7,7 @@ import {
   DEFAULT_SESSION,
   endpoints,
   historyOptions,
+  holdOwner,
   killReason,
   killSignal,
   readCommandKill,
@@ -20,7 +21,7 @@ import { queryNumber } from '../parameters.js'
 import { shape } from '../request-json.js'
 import type { Define } from '../route.js'
 
-export function addV1Sessions(define: Define, { backend, sessionTimeouts }: ServerContext): void {
+export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts }: ServerContext): void {
   define({
     ...endpoints.createSession,
     summary: 'Creates a session.',
@@ -62,6 +63,12 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     handle: async ({ params }) => ({ commands: await backend.running(params.sessionId) }),
   })
   define({
+    ...endpoints.sessionStats,
+    summary: 'Returns the processor time, memory, processes and open files of a session.',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID'],
+    handle: async ({ params }) => backend.sessionStats(params.sessionId),
+  })
+  define({
     ...endpoints.killCommand,
     summary: 'Kills a running command, or removes a waiting one, by its id among those that run.',
     body: shape({ signal: killSignal, ...described(killReason) }),
@@ -70,6 +77,22 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
       const request = readCommandKill(signal, options, 'session.killCommand')
       return { killed: await backend.killCommand(sessionId, commandId, request) }
     },
+  })
+  define({
+    method: 'POST',
+    path: '/v1/sessions/{sessionId}/hold',
+    summary: 'Keeps a session for the caller, until the stream of its events ends: held, complete.',
+    body: shape({ owner: holdOwner }, ['owner']),
+    reply: 'events',
+    errors: ['SESSION_NOT_FOUND', 'INVALID_ID', 'HELD'],
+    handle: async ({ params, body: { owner }, signal }) =>
+      holds.events(await backend.hold(params.sessionId, owner), signal),
+  })
+  define({
+    ...endpoints.releaseSession,
+    summary: 'Ends the hold of the caller on a session.',
+    errors: ['HELD'],
+    handle: async ({ hold }) => holds.release(hold),
   })
   define({
     ...endpoints.deleteSession,
@@ -84,8 +107,9 @@ export function addV1Sessions(define: Define, { backend, sessionTimeouts }: Serv
     ...endpoints.setEnv,
     summary: 'Sets variables of a session. A null value unsets the variable.',
     body: shape({ vars: env, ...described(setEnvVarsOptions) }, ['vars']),
-    errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME'],
-    handle: async ({ body: { vars, sessionId = DEFAULT_SESSION } }) => setEnv(backend, sessionId, vars),
+    errors: ['SESSION_NOT_FOUND', 'ROLLED_BACK', 'INVALID_ENV_NAME', 'HELD'],
+    handle: async ({ body: { vars, sessionId = DEFAULT_SESSION }, hold }) =>
+      setEnv(backend, sessionId, vars, hold),
   })
 }
 

@@ -13,7 +13,7 @@ import { isCode, OptionError, onAbort, report } from 'nacre/internal'
 import { type ProcessBackend, planLogStream, resize, terminal, write } from 'nacre/internal/server'
 import type { WebSocket } from 'ws'
 import type { ServerContext } from '../context.js'
-import { queryFlag, queryNumber } from '../parameters.js'
+import { anyText, queryFlag, queryNumber } from '../parameters.js'
 import { type Given, readJson, shape } from '../request-json.js'
 import { type Define, errorEvent } from '../route.js'
 import { SocketSession } from '../socket-session.js'
@@ -41,6 +41,10 @@ const terminalQuery = shape({
   cursor: queryNumber,
   output: { ...queryFlag, description: 'Whether to send output. Default: true.' },
   acknowledge: { ...queryFlag, description: 'Whether to answer each input message.' },
+  hold: {
+    ...anyText,
+    description: 'The hold of the caller on the process: a page can set no headers for a WebSocket.',
+  },
 })
 type TerminalQuery = Given<typeof terminalQuery>
 
@@ -52,13 +56,13 @@ export function addTerminal(define: Define, server: ServerContext): void {
     query: terminalQuery,
     reply: 'socket',
     errors: ['PROCESS_NOT_FOUND', 'UPGRADE_REQUIRED'],
-    async handle({ params: { processId }, query, signal }) {
+    async handle({ params: { processId }, query, signal, hold }) {
       const process = await server.processes.find(processId)
       if (!process.hasTerminal)
         throw new OptionError('INVALID_OPTION', `process '${process.info.id}' was not started with pty`)
       return new SocketSession((socket, closed) => {
         const stop = AbortSignal.any([closed, signal])
-        return new Terminal(process, socket, server, query).run(stop)
+        return new Terminal(process, socket, server, { hold, ...query }).run(stop)
       })
     },
   })
@@ -134,7 +138,7 @@ class Terminal {
     this.#waiting += bytes
     if (this.#waiting > MOST_WAITING_BYTES) this.#socket.pause()
     this.#input = this.#input
-      .then(() => write(this.#process, data))
+      .then(() => write(this.#process, data, this.#query.hold))
       .then(
         () => this.#acknowledge({ written: data.length }),
         (error) => this.#refuse(error),
@@ -151,18 +155,23 @@ class Terminal {
 
   /** Answers input that was not written. */
   async #refuse(error: unknown): Promise<void> {
-    if (this.#query.acknowledge) await this.#acknowledge(errorEvent(this.#server, error, 'v1'))
+    if (this.#query.acknowledge || isCode(error, 'HELD')) await this.#report(error)
     else if (error instanceof OptionError) this.#close(BAD_MESSAGE, error.message)
     // The process has ended, or its input: then there is nothing to write to, and the end follows.
     else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND')) this.#fail(error)
   }
 
+  async #report(error: unknown): Promise<void> {
+    await this.#send(JSON.stringify(errorEvent(this.#server, error, 'v1')))
+  }
+
   async #command(text: string): Promise<void> {
     try {
       const { resize: size } = readJson(message, parse(text), 'the message')
-      await resize(this.#process, size.cols, size.rows)
+      await resize(this.#process, size.cols, size.rows, this.#query.hold)
     } catch (error) {
-      if (!(error instanceof OptionError)) this.#fail(error)
+      if (isCode(error, 'HELD')) await this.#report(error)
+      else if (!(error instanceof OptionError)) this.#fail(error)
       else this.#close(BAD_MESSAGE, `send {"resize":{"cols":80,"rows":24}}; ${error.message}`)
     }
   }

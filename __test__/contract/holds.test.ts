@@ -1,0 +1,159 @@
+/** One caller holds a session or a process, here and over HTTP. */
+import type { Hold, Session } from 'nacre'
+import { describe, expect } from 'vitest'
+import { rejectionOf } from '../helpers/thrown.js'
+import { itHolds } from './helper.js'
+
+const HELD_BY_PERSON = {
+  name: 'SandboxError',
+  code: 'HELD',
+  message: `session 'one' is held by "a person": try again when it is released`,
+}
+
+describe('session.hold', () => {
+  itHolds('lets only the owner use the session', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ id: 'one' })
+    const hold = await session.hold('a person')
+    expect(hold.owner).toBe('a person')
+    const other = (await sandbox.getSession('one')) as Session
+    const refused = [
+      () => session.exec('touch ran'),
+      () => other.exec('touch ran'),
+      () => session.execStream('touch ran').result,
+      () => session.$`touch ran`,
+      () => session.startProcess('touch ran'),
+      () => session.setEnvVars({ A: '1' }),
+      () => session.hold('another'),
+      () => sandbox.exec('touch ran', { sessionId: 'one' }),
+      () => sandbox.startProcess('touch ran', { sessionId: 'one' }),
+      () => sandbox.startService('touch ran', { sessionId: 'one', healthCheck: { log: 'x' } }),
+      () => sandbox.setEnvVars({ A: '1' }, { sessionId: 'one' }),
+      () => hold.held.hold('a person'),
+    ]
+    for (const call of refused)
+      expect(await rejectionOf(Promise.resolve(call())), String(call)).toMatchObject(HELD_BY_PERSON)
+
+    const { held } = hold
+    expect(held.id).toBe('one')
+    await held.setEnvVars({ B: '2' })
+    expect((await held.exec('cd /usr; echo "$A$B"')).stdout).toBe('2\n')
+    expect((await held.execStream('pwd').result).stdout).toBe('/usr\n')
+    expect((await held.$`pwd`).stdout).toBe('/usr\n')
+    const process = await held.startProcess('pwd')
+    await process.wait()
+    expect((await process.getLogs()).stdout).toBe('/usr\n')
+
+    await hold.release()
+    await hold.release()
+    await hold.ended
+    expect((await session.exec('pwd')).stdout).toBe('/usr\n')
+    expect(await rejectionOf(held.exec('true'))).toMatchObject({
+      ...{ code: 'HELD', message: expect.stringContaining("your hold on session 'one' has ended") },
+    })
+    expect(await sandbox.files.exists('ran')).toBe(false)
+  })
+
+  itHolds('leaves what runs, files, kills and other sessions alone', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ id: 'one' })
+    const run = session.execStream('read line; echo "got $line"; sleep 600', { input: 'pipe' })
+    const events = run[Symbol.asyncIterator]()
+    await events.next()
+    const hold = await session.hold('a person')
+    await run.write('text\n')
+    expect((await events.next()).value).toMatchObject({ type: 'stdout', data: 'got text\n' })
+    const [command] = await session.running()
+    expect(await session.killCommand(command?.id ?? '')).toBe(true)
+    await run.result
+    expect(await session.history()).toHaveLength(1)
+    await session.files.write('file', 'x')
+    expect(await session.files.read('file')).toBe('x')
+    expect((await sandbox.exec('echo other')).stdout).toBe('other\n')
+    await session.delete()
+    await hold.ended
+    const next = await sandbox.createSession({ id: 'one' })
+    expect((await next.exec('echo new')).stdout).toBe('new\n')
+    expect(await rejectionOf(hold.held.exec('true'))).toMatchObject({ code: 'HELD' })
+    await hold.release()
+  })
+
+  itHolds('refuses owners and sessions that it cannot have', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ id: 'one' })
+    for (const owner of ['', 'x'.repeat(101), 'a\nb', 1 as never])
+      expect(await rejectionOf(session.hold(owner))).toMatchObject({
+        ...{ code: 'INVALID_OPTION', message: expect.stringContaining('owner must be 1 to 100 characters') },
+      })
+    await session.delete()
+    expect(await rejectionOf(session.hold('x'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+    const usual = (await sandbox.getSession('default')) as Session
+    {
+      await using hold = await usual.hold('x')
+      expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'HELD' })
+      expect((await hold.held.exec('echo ok')).stdout).toBe('ok\n')
+    }
+    expect((await sandbox.exec('echo ok')).stdout).toBe('ok\n')
+  })
+
+  itHolds(
+    'ends with the sandbox',
+    async ({ sandbox }) => {
+      const session = await sandbox.createSession({ id: 'one' })
+      const hold: Hold<Session> = await session.hold('x')
+      await sandbox.destroy()
+      await hold.ended
+    },
+    { destroys: true },
+  )
+})
+
+describe('process.hold', () => {
+  itHolds('lets only the owner write', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('cat', { input: 'pipe', processId: 'cat' })
+    const hold = await process.hold('a person')
+    const other = await sandbox.getProcess('cat')
+    const message = `process 'cat' is held by "a person": try again when it is released`
+    for (const call of [
+      () => process.write('no\n'),
+      () => other?.write('no\n'),
+      () => process.closeInput(),
+      () => process.hold('another'),
+    ])
+      expect(await rejectionOf(Promise.resolve(call())), String(call)).toMatchObject({
+        code: 'HELD',
+        message,
+      })
+    await hold.held.write('yes\n')
+    await process.waitForLog('yes')
+    await hold.release()
+    await process.write('again\n')
+    await process.waitForLog('again')
+    expect(await rejectionOf(hold.held.write('late\n'))).toMatchObject({ code: 'HELD' })
+    expect((await process.getLogs()).stdout).toBe('yes\nagain\n')
+    const last = await process.hold('x')
+    await last.held.closeInput()
+    expect(await process.wait()).toMatchObject({ exitCode: 0 })
+    await last.ended
+  })
+
+  itHolds('keeps a terminal, and ends with its process', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('read line; echo "got $line"; sleep 600', { pty: true })
+    const hold = await process.hold('a person')
+    expect(await rejectionOf(process.write('no\n'))).toMatchObject({ code: 'HELD' })
+    expect(await rejectionOf(process.resize(100, 30))).toMatchObject({ code: 'HELD' })
+    expect(await hold.held.resize(101, 31)).toBe(true)
+    expect((await process.refresh()).terminal).toMatchObject({ cols: 101, rows: 31 })
+    await hold.held.write('text\n')
+    await process.waitForLog('got text')
+    expect(await process.kill()).toBe(true)
+    await hold.ended
+    expect(await rejectionOf(process.hold('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
+    expect(await rejectionOf(process.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
+  })
+
+  itHolds('needs an input to hold', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('sleep 600')
+    expect(await rejectionOf(process.hold('x'))).toMatchObject({
+      ...{ code: 'INVALID_OPTION', message: "hold needs a process that was started with input: 'pipe'" },
+    })
+    await process.kill()
+  })
+})

@@ -1,0 +1,28 @@
+/** The public object of a hold. */
+import type { Process, Hold as PublicHold, Session } from '../calls/index.js'
+import type { HoldBackend } from './backend.js'
+
+export class Hold<Held extends Session | Process> implements PublicHold<Held> {
+  readonly owner: string
+  readonly held: Held
+  readonly #backend: HoldBackend
+
+  /** `held`: the session or the process with the id of the hold. */
+  constructor(owner: string, backend: HoldBackend, held: Held) {
+    this.owner = owner
+    this.held = held
+    this.#backend = backend
+  }
+
+  get ended(): Promise<void> {
+    return this.#backend.ended
+  }
+
+  async release(): Promise<void> {
+    await this.#backend.release()
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release()
+  }
+}
