@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util'
 import { describeMachine } from './machine.mjs'
 import { barTable, page } from './report.mjs'
 import { rows } from './rows/all.mjs'
-import { MACHINES, section } from './section.mjs'
+import { MACHINES, MCP, section } from './section.mjs'
 
 const here = path.dirname(fileURLToPath(import.meta.url))
 const root = path.dirname(here)
@@ -83,6 +83,7 @@ for (const runtime of chosen) {
   }
   byRuntime[titles[runtime]] = results
 }
-const machines = section(readFileSync(path.join(here, 'RESULTS.md'), 'utf8'), MACHINES)
-writeFileSync(values.out, page(facts, byRuntime, values.quick, machines))
+const kept = readFileSync(path.join(here, 'RESULTS.md'), 'utf8')
+const others = Object.fromEntries([MACHINES, MCP].map((name) => [name, section(kept, name)]))
+writeFileSync(values.out, page(facts, byRuntime, values.quick, others))
 console.log(`${barTable(byRuntime)}\n\nThe whole is in ${path.relative(process.cwd(), values.out)}.`)

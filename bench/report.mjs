@@ -1,7 +1,7 @@
 /** Turns results into Markdown: a summary table, a table of the targets, then one table per row and runtime. */
 import { judge } from './bars.mjs'
 import { rows } from './rows/all.mjs'
-import { MACHINES, marked } from './section.mjs'
+import { MACHINES, MCP, marked } from './section.mjs'
 import { tables } from './tables.mjs'
 import { digits, table } from './text.mjs'
 
@@ -38,8 +38,8 @@ function shortTable(byRuntime) {
   return table(['median in ms', ...peers], [...lines, ...rested])
 }
 
-/** The whole page. `quick` adds a warning. `machines` is the section of another benchmark. */
-export function page(facts, byRuntime, quick, machines) {
+/** The whole page. `quick` adds a warning. `others` are the sections of other benchmarks. */
+export function page(facts, byRuntime, quick, others) {
   const sections = Object.entries(byRuntime).flatMap(([runtime, results]) =>
     Object.entries(results).map(
       ([id, result]) => `### ${rows[id].title} (${runtime})\n\n${tables[id](result)}`,
@@ -71,6 +71,10 @@ export function page(facts, byRuntime, quick, machines) {
     '',
     '## Many machines',
     '',
-    marked(MACHINES, machines),
+    marked(MACHINES, others[MACHINES]),
+    '',
+    '## MCP servers',
+    '',
+    marked(MCP, others[MCP]),
   ].join('\n')}\n`
 }

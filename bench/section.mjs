@@ -3,6 +3,9 @@
 /** The results of `bench/machines.mjs`. */
 export const MACHINES = 'machines'
 
+/** The results of `bench/mcp.mjs`. */
+export const MCP = 'mcp'
+
 const parts = (name) => new RegExp(`(<!-- ${name}:begin -->\n)(.*?)(\n<!-- ${name}:end -->)`, 's')
 
 /** The text between the marks of a section. */

@@ -186,17 +186,29 @@ export interface AnthropicTool {
 }
 /** The tools for the tool runner of the Anthropic SDK. */
 export declare function toAnthropic(tools: Tools): AnthropicTool[]
-/** A tool for chat completions of the OpenAI SDK. `strict` would require every argument. */
+/** A tool for chat completions of the OpenAI SDK. */
 export interface OpenAITool {
   type: 'function'
-  function: {
-    name: string
-    description: string
-    parameters: Record<string, unknown>
-    strict: boolean
-  }
+  function: OpenAIFunction
 }
-/** The tools for chat completions of the OpenAI SDK. Run a call with `tools.call(name, JSON.parse(arguments))`. */
+/** The function of an {@link OpenAITool}. */
+export interface OpenAIFunction {
+  name: string
+  description: string
+  parameters: Record<string, unknown>
+  /** False, since `true` would require every argument. */
+  strict: boolean
+  /** Parses the arguments of a call. Throws a SyntaxError for what is not JSON. */
+  parse(text: string): object
+  /** Runs a call. The runner's signal cancels it. */
+  function(
+    input: unknown,
+    runner?: {
+      controller: AbortController
+    },
+  ): Promise<string>
+}
+/** The tools for chat completions of the OpenAI SDK, and for its tool runner, `runTools`. */
 export declare function toOpenAI(tools: Tools): OpenAITool[]
 /** The tools for OpenAI Agents. Takes `tool` of the OpenAI Agents SDK. */
 export declare function toOpenAIAgents<T>(

@@ -1,74 +1,92 @@
 /** The adapters, each with the SDK that it is for. */
-import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
 import { tool as langChainTool, type StructuredToolInterface } from '@langchain/core/tools'
 import { toAISDK, toAnthropic, toLangChain, toOpenAI, toOpenAIAgents } from '@nacre/tools'
 import { tool as agentsTool, RunContext } from '@openai/agents'
 import { jsonSchema, type ToolSet, tool } from 'ai'
-import type OpenAI from 'openai'
+import OpenAI, { APIUserAbortError } from 'openai'
 import { expect, it } from 'vitest'
+import { runs, uniqueSleep, untilRuns } from '../../../__test__/helpers/proc.js'
+import { scriptModel } from '../../../__test__/helpers/scripted-model.js'
+import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
 import { withTools } from './places.js'
 
 const INPUT = { command: 'echo there; exit 3' }
+const USER = { role: 'user', content: 'Run it' } as const
 
-/** A server that gives each request the next reply, and keeps what it was asked. */
-async function scripted(
-  replies: object[],
-  test: (url: string, requests: Record<string, never>[]) => Promise<void>,
-) {
-  const requests: Record<string, never>[] = []
-  const server = createServer(async (request, response) => {
-    let body = ''
-    for await (const chunk of request) body += chunk
-    requests.push(JSON.parse(body))
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify(replies[requests.length - 1]))
-  })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  try {
-    await test(`http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests)
-  } finally {
-    server.closeAllConnections()
-    await new Promise((resolve) => server.close(resolve))
-  }
+function openai(url: string) {
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey: 'none' }).chat.completions
 }
 
 it('works with the tool runner of Anthropic', () =>
   withTools(async ({ tools }) => {
-    const message = (content: object[], stop_reason: string) => ({
-      ...{
-        id: 'm',
-        type: 'message',
-        role: 'assistant',
-        model: 'm',
-        content,
-        stop_reason,
-        stop_sequence: null,
-      },
-      usage: { input_tokens: 1, output_tokens: 1 },
-    })
-    const replies = [
-      message([{ type: 'tool_use', id: 't', name: 'bash', input: INPUT }], 'tool_use'),
-      message([{ type: 'text', text: 'done' }], 'end_turn'),
-    ]
-    await scripted(replies, async (baseURL, requests) => {
-      const end = await new Anthropic({ baseURL, apiKey: 'none' }).beta.messages.toolRunner({
+    const model = await scriptModel('anthropic', [[{ name: 'bash', input: INPUT }], 'done'])
+    try {
+      const end = await new Anthropic({ baseURL: model.url, apiKey: 'none' }).beta.messages.toolRunner({
         model: 'm',
         max_tokens: 100,
         tools: toAnthropic(tools),
         messages: [{ role: 'user', content: 'Run it' }],
       })
       expect(end.content).toMatchObject([{ text: 'done' }])
-      expect(requests[0]).toMatchObject({ tools: tools.list.map(({ name }) => ({ name })) })
-      expect(JSON.stringify(requests[1])).toMatch(/"tool_result".*\[exit 3 .*\\nthere"/)
-    })
+      expect(model.offered()).toEqual(tools.list.map(({ name }) => name))
+      expect(model.results()).toEqual([expect.stringMatching(/^\[exit 3 .*\nthere$/)])
+    } finally {
+      await model.close()
+    }
   }))
 
-it('has the form of tools of OpenAI', () =>
+it('works with the tool runner of OpenAI, also when the model sends no JSON', () =>
+  withTools(async ({ tools }) => {
+    const calls = [INPUT, '', '{"command":', '7'].map((input) => [{ name: 'bash', input }])
+    const model = await scriptModel('openai', [...calls, 'done'])
+    try {
+      const runner = openai(model.url).runTools({ model: 'm', tools: toOpenAI(tools), messages: [USER] })
+      expect(await runner.finalContent()).toBe('done')
+      expect(model.offered()).toEqual(tools.list.map(({ name }) => name))
+      expect(model.results()).toEqual([
+        expect.stringMatching(/^\[exit 3 .*\nthere$/),
+        expect.stringMatching(/^\[error\] INVALID_ARGUMENT: .*"command"/),
+        expect.stringContaining('JSON'),
+        expect.stringContaining('must be an object'),
+      ])
+    } finally {
+      await model.close()
+    }
+  }))
+
+it('works with the tool runner of OpenAI, whose signal cancels', () =>
+  withTools(async ({ tools }) => {
+    const command = uniqueSleep()
+    const model = await scriptModel('openai', [[{ name: 'bash', input: { command } }]])
+    try {
+      const runner = openai(model.url).runTools({ model: 'm', tools: toOpenAI(tools), messages: [USER] })
+      const error = rejectionOf(runner.done())
+      await untilRuns(command)
+      runner.abort()
+      expect(await error).toBeInstanceOf(APIUserAbortError)
+      await until(
+        () => (runs(command) ? undefined : true),
+        () => 'the command still runs',
+      )
+    } finally {
+      await model.close()
+    }
+  }))
+
+it('has the form of tools of OpenAI for chat completions', () =>
   withTools(async ({ tools }) => {
     const list: OpenAI.Chat.Completions.ChatCompletionTool[] = toOpenAI(tools)
-    expect(list[0]).toMatchObject({ type: 'function', function: { name: 'bash', strict: false } })
+    expect(JSON.parse(JSON.stringify(list[0]))).toEqual({
+      type: 'function',
+      function: {
+        name: 'bash',
+        description: tools.list[0]?.description,
+        parameters: tools.list[0]?.inputSchema,
+        strict: false,
+      },
+    })
   }))
 
 it('works with OpenAI Agents', () =>

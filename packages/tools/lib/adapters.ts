@@ -13,9 +13,17 @@ export function toAnthropic({ list }: Tools): AnthropicTool[] {
 }
 
 export function toOpenAI({ list }: Tools): OpenAITool[] {
-  return list.map(({ name, description, inputSchema: parameters }) => ({
+  return list.map((tool) => ({
     type: 'function',
-    function: { name, description, parameters, strict: false },
+    function: {
+      name: tool.name,
+      description: tool.description,
+      parameters: tool.inputSchema,
+      strict: false,
+      // Some models send nothing for no arguments. The runner returns an error to the model.
+      parse: (text) => (text.trim() === '' ? {} : JSON.parse(text)),
+      function: (input, runner) => textOf(tool, input, runner?.controller.signal),
+    },
   }))
 }
 
