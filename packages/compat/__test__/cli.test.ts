@@ -156,9 +156,9 @@ describe.each([
     }))
 })
 
-it('nacre-compat needs --e2b', () =>
+it('nacre-compat needs --e2b or --daytona', () =>
   withBase(async ({ start }) => {
     const { ended, texts } = start(COMPAT)
     expect(await ended).toBe(2)
-    expect(texts.stderr).toContain("required option '--e2b [port]' not specified")
+    expect(texts.stderr).toContain('--e2b or --daytona must be given')
   }))
