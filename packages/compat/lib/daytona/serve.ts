@@ -7,7 +7,7 @@ import type { DaytonaOptions, ServingDaytona } from '../public.js'
 import { ADDRESS, type Context, openServer, type Service } from '../server.js'
 import { Api } from './api.js'
 import { Events } from './events.js'
-import { daytonaError, describeError } from './failure.js'
+import { daytonaError, describeError, unsupported } from './failure.js'
 import { type DaytonaRecord, dueOf, newRecord } from './record.js'
 import { acceptSocket } from './sockets.js'
 import { Toolbox } from './toolbox.js'
@@ -79,6 +79,7 @@ function serve(context: Context<DaytonaRecord>): Service {
       if (url.pathname === '/api/socket.io/')
         return acceptSocket(request, socket, head, (client) => events.open(client, (given) => key.is(given)))
       expectKey(request)
+      if (!url.pathname.startsWith('/toolbox/')) throw unsupported(request)
       return toolbox.upgrade(request, socket, head, url)
     },
     failure: daytonaError,
