@@ -64,7 +64,7 @@ describe('sandboxes', () => {
 
   it('are listed by labels, states, names and pages', () =>
     withDaytona(async (place) => {
-      const { create, daytona } = place
+      const { create, daytona, server } = place
       const first = await create({ name: 'first', labels: { kind: 'x & y' } })
       const second = await create({ name: 'second', labels: { kind: 'x & y' } })
       const third = await create({ name: 'third' })
@@ -77,6 +77,9 @@ describe('sandboxes', () => {
         [...both, third.id].sort(),
       )
       expect((await rejectionOf(idsOf(place, { minCpu: 2 }))).message).toContain('the filter minCpu')
+      const page = `${server.url}/sandbox/paginated?page=2&limit=2`
+      const old = await request(page, { headers: { authorization: `Bearer ${server.key}` } })
+      expect(JSON.parse(old.text)).toMatchObject({ items: [{}], total: 3, page: 2, totalPages: 2 })
       await daytona.delete(third)
       expect((await idsOf(place)).sort()).toEqual(both)
     }))
