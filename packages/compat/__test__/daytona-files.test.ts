@@ -35,7 +35,10 @@ describe('files', () => {
       expect((await fs.downloadFile('empty')).length).toBe(0)
       expect(await rejectionOf(fs.downloadFile('missing'))).toBeInstanceOf(DaytonaFileNotFoundError)
       expect(await rejectionOf(fs.downloadFile('many'))).toBeInstanceOf(DaytonaInvalidFilePathError)
-      expect((await rejectionOf(fs.uploadFile(Buffer.from('x'), 'many'))).message).toContain('many')
+      const large = Buffer.alloc(3_000_000, 'x')
+      const both = ['many', 'after'].map((destination) => ({ source: large, destination }))
+      expect((await rejectionOf(fs.uploadFiles(both))).message).toContain('many')
+      expect((await fs.downloadFile('after')).length).toBe(large.length)
     }))
 
   it('may be large, and streams', () =>
@@ -112,6 +115,12 @@ describe('files', () => {
       const replaced = await fs.replaceInFiles(['s/a b.txt', 's/missing'], 'two', '$&2')
       expect(replaced).toMatchObject([{ success: true }, { success: false, error: expect.any(String) }])
       expect((await fs.downloadFile('s/a b.txt')).toString()).toBe('one\r\n-e $&2.*\nthree')
+      const bytes = [0xff, 0xc3, 0xbc, 0x00]
+      await fs.uploadFile(Buffer.from(bytes), 's/bytes')
+      await fs.setFilePermissions('s/bytes', { mode: '751' })
+      await fs.replaceInFiles(['s/bytes'], 'ü', 'a')
+      expect([...(await fs.downloadFile('s/bytes'))]).toEqual([0xff, 0x61, 0x00])
+      expect(await fs.getFileDetails('s/bytes')).toMatchObject({ permissions: '0751' })
       expect(await rejectionOf(fs.findFiles('missing', 'x'))).toBeInstanceOf(DaytonaFileNotFoundError)
     }))
 

@@ -169,8 +169,10 @@ it('what is due for a sandbox depends on its state, its use and its intervals', 
   expect(due('running', {}, 1)?.at).toBeGreaterThanOrEqual(Date.now() + 14 * minute)
   expect(due('running', { ttl: 3 })).toEqual({ at: 3 * minute, end: 'remove' })
   expect(due('paused', {})).toBeUndefined()
-  expect(due('paused', { autoDelete: 2 })).toEqual({ at: 3 * minute, end: 'remove' })
-  expect(due('paused', { autoDelete: 2, ttl: 2 })).toEqual({ at: 2 * minute, end: 'remove' })
+  expect(due('paused', { autoDelete: 2 })).toBeUndefined()
+  const stopped = { stoppedAt: minute, autoDelete: 2 }
+  expect(due('paused', stopped)).toEqual({ at: 3 * minute, end: 'remove' })
+  expect(due('paused', { ...stopped, ttl: 2 })).toEqual({ at: 2 * minute, end: 'remove' })
 })
 
 describe('isolation', () => {
@@ -257,9 +259,13 @@ describe('the server', () => {
         },
         { root: own },
       )
-      // Its time is up while no server runs.
-      const file = path.join(own, 'sandboxes', ids[1] ?? '', 'meta.json')
-      writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), startedAt: 1, ttl: 1 }))
+      const change = (id = '', changes: Partial<DaytonaRecord>) => {
+        const file = path.join(own, 'sandboxes', id, 'meta.json')
+        writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...changes }))
+      }
+      // As if a server was killed while the first ran, and the time of the second was up since.
+      change(ids[0], { stoppedAt: 0, lastUse: 1, autoDelete: 1 })
+      change(ids[1], { startedAt: 1, ttl: 1 })
       await withDaytona(
         async ({ server, daytona }) => {
           expect(server.key).toBe(key)

@@ -31,7 +31,7 @@ export interface RegistryOptions<R extends SandboxRecord> {
 }
 
 export class Registry<R extends SandboxRecord> {
-  /** Called after each change. */
+  /** Called after each change, before it is written. */
   onChange: (hosted: Hosted<R>, change: Change) => void = () => {}
   readonly #options: RegistryOptions<R>
   readonly #all = new Map<string, Hosted<R>>()
@@ -116,8 +116,8 @@ export class Registry<R extends SandboxRecord> {
       if (hosted.state === 'paused') return false
       this.#stopTimer(hosted)
       await hosted.halt()
-      await this.#write(hosted)
       this.onChange(hosted, 'paused')
+      await this.#write(hosted)
       this.schedule(hosted)
       return true
     })
@@ -129,8 +129,9 @@ export class Registry<R extends SandboxRecord> {
       if (hosted.state === 'running') return false
       if (this.#all.get(hosted.record.id) !== hosted) throw new HttpError(404, 'the sandbox was removed')
       await this.#start(hosted)
-      if (!this.#options.isKept) await rm(path.join(hosted.directory, RECORD_FILE), { force: true })
       this.onChange(hosted, 'running')
+      if (this.#options.isKept) await this.#write(hosted)
+      else await rm(path.join(hosted.directory, RECORD_FILE), { force: true })
       return true
     })
   }

@@ -99,6 +99,11 @@ export class Api {
     return hosted
   }
 
+  /** Notes that the sandbox has stopped, if nothing else did. */
+  stopped(hosted: Own): void {
+    this.#save(hosted, { stoppedAt: Date.now() }).catch(() => {})
+  }
+
   /** Puts off the stop. */
   use(hosted: Own): void {
     hosted.record.lastUse = Date.now()
@@ -109,7 +114,7 @@ export class Api {
     const { record } = hosted
     const { method } = request
     const reply = () => sendJson(response, 200, this.shown(hosted))
-    this.use(hosted)
+    if (method !== 'GET') this.use(hosted)
     switch (`${method} ${action}`.trim()) {
       case 'GET':
         return reply()

@@ -17,6 +17,8 @@ const MOST_DEPTH = 1000
 const MOST_PATH_BYTES = 64 * 1024
 const MOST_REPLACED_BYTES = 64 * 1024 * 1024
 const MOST_FILES = 10_000
+/** A search that takes longer is ended. */
+const SEARCH = { timeout: 300_000 }
 /** What `grep` exits with when it finds nothing. */
 const NOTHING_FOUND = 1
 const INVALID = 'INVALID_FILE_PATH'
@@ -94,8 +96,8 @@ export const fileRoutes: Routes = {
   'GET /files/find': async ({ hosted, response, url }) => {
     const root = pathIn(hosted, url)
     await describe(hosted, root)
-    const words = ['-rnHIFZ', '-e', query(url, 'pattern'), '--', root]
-    const { exitCode, result } = await runProgram(hosted, ['grep', '--no-messages', ...words])
+    const words = ['--no-messages', '--devices=skip', '-rnHIFZ', '-e', query(url, 'pattern'), '--', root]
+    const { exitCode, result } = await runProgram(hosted, ['grep', ...words], SEARCH)
     if (exitCode < 0 || exitCode === 127) throw new HttpError(500, result)
     sendJson(response, 200, exitCode === NOTHING_FOUND ? [] : matches(hosted, result))
   },
@@ -105,7 +107,7 @@ export const fileRoutes: Routes = {
     const words = ['-mindepth', '1', '-name', query(url, 'pattern'), '-print0']
     // Directories that cannot be read print a line after the names.
     const argv = ['bash', '-c', 'find "$@" 2> /dev/null', 'bash', root, ...words]
-    const { result } = await runProgram(hosted, argv)
+    const { result } = await runProgram(hosted, argv, SEARCH)
     const files = result
       .split('\0')
       .slice(0, -1)
@@ -150,13 +152,20 @@ async function replace(hosted: Hosted, name: string, pattern: string, value: str
   const { files } = hosted.sandbox
   try {
     const file = hosted.view.resolve(name)
-    const before = await files.read(file, { maxBytes: MOST_REPLACED_BYTES })
-    const after = before.replaceAll(pattern, () => value)
-    if (after !== before) await files.write(file, after)
+    const content = await files.read(file, { encoding: 'buffer', maxBytes: MOST_REPLACED_BYTES })
+    // Byte by byte: all others stay as they are.
+    const before = Buffer.from(content).toString('latin1')
+    const after = before.replaceAll(bytesOf(pattern), () => bytesOf(value))
+    if (after !== before) await files.write(file, Buffer.from(after, 'latin1'))
     return { file: name, success: true }
   } catch (error) {
     return { file: name, success: false, error: daytonaError(error).message }
   }
+}
+
+/** The text in UTF-8, as one character for each byte. */
+function bytesOf(text: string): string {
+  return Buffer.from(text).toString('latin1')
 }
 
 /** Lines like 'file\0number:content'. */
@@ -190,7 +199,9 @@ async function receiveMany({ hosted, request, response }: Call): Promise<void> {
     const given = paths.get(index)
     try {
       if (given === undefined) throw new HttpError(400, `files[${index}].path must come before its file`)
-      const { size } = await hosted.sandbox.files.write(hosted.view.resolve(given), content)
+      // After a failure the form goes on behind this file.
+      const pieces = content.iterator({ destroyOnReturn: false })
+      const { size } = await hosted.sandbox.files.write(hosted.view.resolve(given), pieces)
       files.push({ path: given, bytes: size })
     } catch (error) {
       content.resume()
@@ -268,8 +279,10 @@ async function sendPart(
 
 /** In ASCII for old clients, and in UTF-8. */
 function fileNames(file: string): string {
-  const plain = file.replace(/["\\]/g, '\\$&').replace(/[^ -~]/g, '_')
-  const encoded = encodeURIComponent(file).replace(
+  // Half of a pair of surrogates cannot be encoded.
+  const name = Buffer.from(file).toString()
+  const plain = name.replace(/["\\]/g, '\\$&').replace(/[^ -~]/g, '_')
+  const encoded = encodeURIComponent(name).replace(
     /['()*]/g,
     (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
   )

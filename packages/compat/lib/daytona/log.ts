@@ -37,7 +37,7 @@ export class Log {
   /** Pieces that were dropped. */
   #dropped = 0
   #isOver = false
-  #wake: (() => void)[] = []
+  readonly #waiting = new Set<() => void>()
   readonly #count: (bytes: number) => void
 
   constructor(count: (bytes: number) => void) {
@@ -100,15 +100,16 @@ export class Log {
     return new Promise((resolve) => {
       const done = () => {
         signal.removeEventListener('abort', done)
+        this.#waiting.delete(done)
         resolve()
       }
       signal.addEventListener('abort', done)
-      this.#wake.push(done)
+      this.#waiting.add(done)
     })
   }
 
   #notify(): void {
-    for (const wake of this.#wake.splice(0)) wake()
+    for (const wake of this.#waiting) wake()
   }
 }
 

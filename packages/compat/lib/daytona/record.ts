@@ -21,19 +21,32 @@ export interface DaytonaRecord extends SandboxRecord {
   ttl: number
   /** Milliseconds since 1970. */
   lastUse: number
+  /** 0 while it runs. */
+  stoppedAt: number
   /** Signs addresses of files. */
   signingKey: string
 }
 
 const MINUTE = 60_000
 
-export type NewRecord = Omit<DaytonaRecord, 'id' | 'name' | 'startedAt' | 'lastUse' | 'signingKey'>
+export type NewRecord = Omit<
+  DaytonaRecord,
+  'id' | 'name' | 'startedAt' | 'lastUse' | 'stoppedAt' | 'signingKey'
+>
 
 /** Without a name, the id is its name. */
 export function newRecord(given: NewRecord, name?: string): DaytonaRecord {
   const id = randomUUID()
   const now = Date.now()
-  return { id, name: name ?? id, ...given, startedAt: now, lastUse: now, signingKey: freshSecret() }
+  return {
+    id,
+    name: name ?? id,
+    ...given,
+    startedAt: now,
+    lastUse: now,
+    stoppedAt: 0,
+    signingKey: freshSecret(),
+  }
 }
 
 export function freshSecret(): string {
@@ -42,10 +55,10 @@ export function freshSecret(): string {
 
 /** What happens to the sandbox by itself. */
 export function dueOf({ state, record, connections }: Hosted<DaytonaRecord>): Due | undefined {
-  const { ttl, startedAt, autoStop, autoDelete, lastUse } = record
+  const { ttl, startedAt, autoStop, autoDelete, lastUse, stoppedAt } = record
   const dues: Due[] = []
   if (ttl > 0) dues.push({ at: startedAt + ttl * MINUTE, end: 'remove' })
-  if (state === 'paused' && autoDelete >= 0) dues.push({ at: lastUse + autoDelete * MINUTE, end: 'remove' })
+  if (stoppedAt > 0 && autoDelete >= 0) dues.push({ at: stoppedAt + autoDelete * MINUTE, end: 'remove' })
   if (state === 'running' && autoStop > 0) {
     const usedAt = connections.size > 0 ? Date.now() : lastUse
     dues.push({ at: usedAt + autoStop * MINUTE, end: 'pause' })

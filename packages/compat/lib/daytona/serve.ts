@@ -51,7 +51,10 @@ function serve(context: Context<DaytonaRecord>): Service {
   const api = new Api(context, `http://${ADDRESS}:${context.port}`)
   const toolbox = new Toolbox(api, registry)
   const events = new Events()
+  // They ran when a server was killed.
+  for (const hosted of registry.list()) if (hosted.record.stoppedAt === 0) api.stopped(hosted)
   registry.onChange = (hosted, change) => {
+    hosted.record.stoppedAt = change === 'running' ? 0 : Date.now()
     const states = { running: 'started', paused: 'stopped', removed: 'destroyed' }
     const newState = states[change]
     const oldState = change === 'paused' ? 'started' : 'stopped'

@@ -66,7 +66,7 @@ export class Toolbox {
   async serve(exchange: Exchange): Promise<void> {
     const { request, response, url } = exchange
     const { hosted, path } = this.#find(url)
-    hosted.connect(response)
+    this.#connect(hosted, response)
     const found = match(this.#routes, `${request.method} ${path}`)
     if (found === undefined) throw unsupported(request)
     await found.run({ ...exchange, hosted, params: found.params })
@@ -74,7 +74,9 @@ export class Toolbox {
 
   async upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, url: URL): Promise<void> {
     const { hosted, path } = this.#find(url)
-    hosted.connect(socket)
+    if (request.headers.upgrade?.toLowerCase() !== 'websocket')
+      throw new HttpError(400, 'the connection can only become a WebSocket')
+    this.#connect(hosted, socket)
     const found = match(socketRoutes, `GET ${path}`)
     if (found === undefined) throw unsupported(request)
     const use = await found.run(hosted, url.searchParams, found.params, request)
@@ -95,6 +97,12 @@ export class Toolbox {
     if (until !== '0' && !(Number(until) * 1000 > Date.now()))
       throw new HttpError(401, 'the signed address has expired')
     return true
+  }
+
+  /** The end of a connection is a use, too. */
+  #connect(hosted: Hosted<DaytonaRecord>, connection: Duplex | Exchange['response']): void {
+    hosted.connect(connection)
+    connection.once('close', () => this.#api.use(hosted))
   }
 
   /** Throws HttpError, unless the sandbox runs. */
