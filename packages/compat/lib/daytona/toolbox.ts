@@ -12,6 +12,7 @@ import type { Api } from './api.js'
 import { unsupported } from './failure.js'
 import { fileRoutes } from './files.js'
 import { gitRoutes } from './git.js'
+import { interpreterRoutes, interpreterSockets } from './interpreter.js'
 import { processRoutes } from './process.js'
 import type { DaytonaRecord } from './record.js'
 import { changeEnv, sessionRoutes, sessionSockets } from './sessions.js'
@@ -28,7 +29,7 @@ export interface Call extends Exchange {
 /** By their methods and paths. A `:` stands for one segment. */
 export type Routes = Record<string, (call: Call) => void | Promise<void>>
 
-const socketRoutes: SocketRoutes = { ...sessionSockets, ...terminalSockets }
+const socketRoutes: SocketRoutes = { ...sessionSockets, ...terminalSockets, ...interpreterSockets }
 
 /** Which clients without the key may use, by a signed address. */
 const SIGNED = /^\/toolbox\/([^/]+)\/files\/(?:download|upload-v2)$/
@@ -60,6 +61,7 @@ export class Toolbox {
       ...terminalRoutes,
       ...fileRoutes,
       ...gitRoutes,
+      ...interpreterRoutes,
     }
   }
 
