@@ -10,7 +10,7 @@ import { readJson, sendJson, sendNothing, writePiece } from '../http.js'
 import { receiveFiles, sendFile } from '../rest-files.js'
 import { daytonaError, describeError } from './failure.js'
 import { runProgram } from './process.js'
-import type { Call, Routes } from './toolbox.js'
+import type { Call, Routes } from './routes.js'
 import { listOfTexts, number, optionalText, query, text } from './values.js'
 
 const MOST_DEPTH = 1000

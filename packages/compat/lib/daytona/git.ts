@@ -4,7 +4,7 @@ import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Message, readJson, sendJson, sendNothing } from '../http.js'
 import { runProgram } from './process.js'
-import type { Routes } from './toolbox.js'
+import type { Routes } from './routes.js'
 import { flag, listOfTexts, number, optionalText, query, text } from './values.js'
 
 /** Between the fields of a commit, and between commits. */

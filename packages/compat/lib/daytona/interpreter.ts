@@ -6,8 +6,8 @@ import { type Hosted, perRun } from '../hosted.js'
 import { type Message, parse, readJson, sendJson, sendNothing, textsOf } from '../http.js'
 import { PythonKernel } from '../kernels/python.js'
 import { daytonaError } from './failure.js'
-import { type SocketRoutes, sendPiece } from './sockets.js'
-import type { Routes } from './toolbox.js'
+import type { Routes, SocketRoutes } from './routes.js'
+import { sendPiece } from './sockets.js'
 import { optionalText, text, timeoutOf } from './values.js'
 
 const MOST_CONTEXTS = 256

@@ -7,7 +7,7 @@ import { isCode } from 'nacre/internal'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { readJson, sendJson, textsOf } from '../http.js'
-import type { Routes } from './toolbox.js'
+import type { Routes } from './routes.js'
 import { listOfTexts, optionalText, text, timeoutOf } from './values.js'
 
 /** Of one command. The oldest output is dropped. */

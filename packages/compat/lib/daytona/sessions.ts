@@ -8,8 +8,8 @@ import { type Hosted, perRun } from '../hosted.js'
 import { readJson, sendJson, sendNothing } from '../http.js'
 import { type Log, Logs } from './log.js'
 import { exitCodeOf } from './process.js'
-import { type SocketRoutes, sendPiece } from './sockets.js'
-import type { Routes } from './toolbox.js'
+import type { Routes, SocketRoutes } from './routes.js'
+import { sendPiece } from './sockets.js'
 import { flag, optionalText, text } from './values.js'
 
 const MOST_SESSIONS = 256

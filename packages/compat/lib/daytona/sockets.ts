@@ -2,19 +2,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { WebSocket, WebSocketServer } from 'ws'
-import type { Hosted } from '../hosted.js'
-import type { DaytonaRecord } from './record.js'
-
-/** By their paths, with `:` for one segment. What they return uses the WebSocket when the handshake is complete. */
-export type SocketRoutes = Record<
-  string,
-  (
-    hosted: Hosted<DaytonaRecord>,
-    query: URLSearchParams,
-    params: string[],
-    request: IncomingMessage,
-  ) => Use | Promise<Use>
->
 
 export type Use = (client: WebSocket) => void | Promise<void>
 

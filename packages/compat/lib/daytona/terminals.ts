@@ -6,8 +6,8 @@ import { HttpError } from '../failure.js'
 import { type Hosted, perRun } from '../hosted.js'
 import { type Message, parse, readJson, sendJson, textsOf } from '../http.js'
 import { exitCodeOf } from './process.js'
-import { type SocketRoutes, sendPiece } from './sockets.js'
-import type { Routes } from './toolbox.js'
+import type { Routes, SocketRoutes } from './routes.js'
+import { sendPiece } from './sockets.js'
 import { flag, number, optionalText, text } from './values.js'
 
 const MOST_TERMINALS = 256

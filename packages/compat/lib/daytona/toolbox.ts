@@ -15,19 +15,11 @@ import { gitRoutes } from './git.js'
 import { interpreterRoutes, interpreterSockets } from './interpreter.js'
 import { processRoutes } from './process.js'
 import type { DaytonaRecord } from './record.js'
+import { type Call, match, type Routes, type SocketRoutes } from './routes.js'
 import { changeEnv, sessionRoutes, sessionSockets } from './sessions.js'
-import { acceptSocket, type SocketRoutes } from './sockets.js'
+import { acceptSocket } from './sockets.js'
 import { terminalRoutes, terminalSockets } from './terminals.js'
 import { decoded, listOfTexts } from './values.js'
-
-export interface Call extends Exchange {
-  hosted: Hosted<DaytonaRecord>
-  /** What stands for the `:` of the route. */
-  params: string[]
-}
-
-/** By their methods and paths. A `:` stands for one segment. */
-export type Routes = Record<string, (call: Call) => void | Promise<void>>
 
 const socketRoutes: SocketRoutes = { ...sessionSockets, ...terminalSockets, ...interpreterSockets }
 
@@ -115,23 +107,6 @@ export class Toolbox {
     this.#api.use(hosted)
     return { hosted, path: `/${rest.join('/')}` }
   }
-}
-
-interface Found<T> {
-  run: T
-  params: string[]
-}
-
-/** Throws HttpError for a wrong escape. */
-function match<T>(routes: Record<string, T>, wanted: string): Found<T> | undefined {
-  const segments = wanted.replace(/\/$/, '').split('/')
-  for (const [route, run] of Object.entries(routes)) {
-    const expected = route.split('/')
-    if (expected.length !== segments.length) continue
-    if (expected.every((segment, at) => segment === ':' || segment === segments[at]))
-      return { run, params: segments.filter((_, at) => expected[at] === ':').map(decoded) }
-  }
-  return undefined
 }
 
 function sendHome({ hosted, response }: Call): void {
