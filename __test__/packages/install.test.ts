@@ -477,31 +477,41 @@ describe('@nacre/mcp', () => {
 })
 
 describe('@nacre/compat', () => {
-  const words = ['node_modules/nacre/dist/cli/main.js', 'serve', '--e2b']
+  const words = ['node_modules/nacre/dist/cli/main.js', 'serve', '--e2b', '--daytona']
 
   it('is named where it is not installed', async () => {
     const { code, stderr } = await inProject('node', ...words).catch((error) => error)
     const message = 'nacre: nacre serve --e2b needs @nacre/compat: npm install @nacre/compat\n'
     expect([code, stderr]).toEqual([2, message])
-    putCompanion('compat', ['@fastify'])
+    putCompanion('compat', ['@fastify', 'ws'])
   })
 
-  it.each(['node', 'bun'])('runs a command with the variables of E2B, and code, on %s', async (runtime) => {
-    const program = `
-      const { E2B_API_KEY, E2B_API_URL } = process.env
-      const send = async (path, headers, body) => {
-        const reply = await fetch(E2B_API_URL + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  it.each(['node', 'bun'])(
+    'runs a command with the variables of E2B and Daytona, and code, on %s',
+    async (runtime) => {
+      const program = `
+      const { E2B_API_KEY, E2B_API_URL, DAYTONA_API_KEY, DAYTONA_API_URL } = process.env
+      const send = async (url, headers, body) => {
+        const reply = await fetch(url, { method: 'POST', headers, body: JSON.stringify(body) })
         return reply.text()
       }
-      const made = JSON.parse(await send('/sandboxes', { 'x-api-key': E2B_API_KEY }, { templateID: 'base' }))
+      const template = { templateID: 'base' }
+      const made = JSON.parse(await send(E2B_API_URL + '/sandboxes', { 'x-api-key': E2B_API_KEY }, template))
       const headers = { 'e2b-sandbox-id': made.sandboxID }
-      console.log(await send('/execute', headers, { code: 'echo $((6 * 7))', language: 'bash' }))
+      const code = { code: 'echo $((6 * 7))', language: 'bash' }
+      console.log(await send(E2B_API_URL + '/execute', headers, code))
+      const bearer = { authorization: 'Bearer ' + DAYTONA_API_KEY }
+      const { id, toolboxProxyUrl } = JSON.parse(await send(DAYTONA_API_URL + '/sandbox', bearer, {}))
+      const run = { command: 'echo $((7 * 7))' }
+      console.log(await send(toolboxProxyUrl + '/' + id + '/process/execute', bearer, run))
     `
-    writeFileSync(path.join(project, 'e2b.mjs'), program)
-    const node = path.join(base, 'bin', runtime)
-    const { stdout } = await inProject(runtime, ...words, '--isolation', 'none', '--', node, 'e2b.mjs')
-    expect(stdout).toContain('"text":"42\\n"')
-  })
+      writeFileSync(path.join(project, 'compat.mjs'), program)
+      const node = path.join(base, 'bin', runtime)
+      const { stdout } = await inProject(runtime, ...words, '--isolation', 'none', '--', node, 'compat.mjs')
+      expect(stdout).toContain('"text":"42\\n"')
+      expect(stdout).toContain('"result":"49\\n"')
+    },
+  )
 })
 
 describe('@nacre/fleet', () => {

@@ -33,6 +33,7 @@ export function navigation(api) {
         ...page('Fleets', 'fleet'),
         ...page('sandboxd', 'sandboxd'),
         ...page('E2B', 'e2b'),
+        ...page('Daytona', 'daytona'),
         ...page('Tracing', 'tracing'),
         ...page('Security', 'security'),
       ],

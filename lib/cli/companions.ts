@@ -1,7 +1,7 @@
 /**
  * The verbs of companion packages: `nacre serve` of `@nacre/server`, `nacre worker` and `nacre queue` of `@nacre/queue`, and
- * `nacre mcp` of `@nacre/mcp`. `nacre serve --e2b` is the program of `@nacre/compat`. A program that has nacre without the package
- * gets a sentence that says how to install it.
+ * `nacre mcp` of `@nacre/mcp`. `nacre serve --e2b` and `--daytona` are the program of `@nacre/compat`. A program that has nacre
+ * without the package gets a sentence that says how to install it.
  */
 import type { Command } from 'commander'
 import { isNotInstalled, notInstalled } from '../base/companion.js'
@@ -19,13 +19,16 @@ const COMPANIONS = [
 
 const COMPAT = '@nacre/compat'
 
-/** Runs `nacre serve --e2b`, which has the options of another program. It ends this process. False for all other words. */
+const COMPAT_FLAG = /^--(?:e2b|daytona)(?==|$)/
+
+/** Runs `nacre serve --e2b` or `--daytona`, a program with other options. It ends this process. False for all other words. */
 export async function runCompat([verb, ...words]: string[]): Promise<boolean> {
   const end = words.indexOf('--')
   const flags = end < 0 ? words : words.slice(0, end)
-  if (verb !== 'serve' || !flags.some((word) => word === '--e2b' || word.startsWith('--e2b='))) return false
+  const flag = flags.flatMap((word) => COMPAT_FLAG.exec(word) ?? [])[0]
+  if (verb !== 'serve' || flag === undefined) return false
   const companion = await load<{ runProgram(name: string, words: string[]): Promise<never> }>(COMPAT)
-  if (companion === undefined) throw notInstalled('nacre serve --e2b', COMPAT)
+  if (companion === undefined) throw notInstalled(`nacre serve ${flag}`, COMPAT)
   return companion.runProgram('nacre serve', words)
 }
 

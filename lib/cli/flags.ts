@@ -15,7 +15,6 @@ const FLAGS: Record<string, string> = {
   limiter: 'limit',
   lockDuration: 'lock',
   name: 'queue',
-  port: 'e2b',
   processName: 'name',
   stalledInterval: 'lock',
 }

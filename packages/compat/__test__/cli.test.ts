@@ -1,9 +1,10 @@
-/** `nacre-compat` and `nacre serve --e2b`. */
+/** `nacre-compat`, `nacre serve --e2b` and `nacre serve --daytona`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { Daytona } from '@daytonaio/sdk'
 import { Sandbox } from 'e2b'
 import { describe, expect, it } from 'vitest'
 import { expectNoProcess } from '../../../__test__/helpers/jobs.js'
@@ -46,24 +47,29 @@ async function withBase(test: (base: Base) => Promise<void>): Promise<void> {
   try {
     await test({ tag, directory, start })
     await expectNoProcess(tag, 20_000)
-    expect(readdirSync(temporary).filter((name) => name.startsWith('nacre-e2b'))).toEqual([])
+    expect(readdirSync(temporary).filter((name) => /^nacre-(e2b|daytona)/.test(name))).toEqual([])
   } finally {
     for (const entry of proc.tagged(tag)) proc.kill(entry.pid)
     rmSync(directory, { recursive: true, force: true })
   }
 }
 
-/** Waits for the variables, and creates a sandbox that runs a command. */
-async function use({ texts }: Running, { tag }: Base) {
-  const env = await until(
+/** Waits for the variables, the last of which has this name. */
+function variablesOf({ texts }: Running, last: string): Promise<Record<string, string>> {
+  return until(
     () => {
       const found = Object.fromEntries(
         [...texts.stdout.matchAll(/^export (\w+)=(\S+)$/gm)].map(([, name, value]) => [name, value]),
       )
-      return found.E2B_SANDBOX_URL === undefined ? undefined : found
+      return found[last] === undefined ? undefined : found
     },
     () => JSON.stringify(texts),
   )
+}
+
+/** Waits for the variables, and creates a sandbox that runs a command. */
+async function use(server: Running, { tag }: Base) {
+  const env = await variablesOf(server, 'E2B_SANDBOX_URL')
   const connection = { apiKey: env.E2B_API_KEY, apiUrl: env.E2B_API_URL, sandboxUrl: env.E2B_SANDBOX_URL }
   const sandbox = await Sandbox.create({ ...connection, envs: { NACRE_TEST_TAG: tag } })
   const words = proc.uniqueSleep()
@@ -156,9 +162,87 @@ describe.each([
     }))
 })
 
-it('nacre-compat needs --e2b', () =>
+describe('--daytona', () => {
+  it('serves both APIs, and keeps the sandboxes of Daytona', () =>
+    withBase(async (base) => {
+      const root = path.join(base.directory, 'own')
+      const server = base.start([...NACRE, '--daytona', '0', '--e2b', '0', '--root', root])
+      await use(server, base)
+      const env = await variablesOf(server, 'DAYTONA_API_URL')
+      const { DAYTONA_API_KEY: apiKey, DAYTONA_API_URL: apiUrl } = env
+      await using daytona = new Daytona({ apiKey, apiUrl })
+      const sandbox = await daytona.create({ envVars: { NACRE_TEST_TAG: base.tag } })
+      const words = proc.uniqueSleep()
+      await sandbox.process.createSession('s')
+      await sandbox.process.executeSessionCommand('s', { command: words, runAsync: true })
+      await proc.untilRuns(words)
+      server.child.kill('SIGTERM')
+      expect(await server.ended).toBe(0)
+      expect(proc.runs(words)).toBe(false)
+      expect(readdirSync(root).sort()).toEqual(['daytona', 'e2b'])
+      expect(readdirSync(path.join(root, 'e2b', 'sandboxes'))).toEqual([])
+      expect(readdirSync(path.join(root, 'daytona', 'sandboxes'))).toEqual([sandbox.id])
+    }))
+
+  it('leaves no process after SIGKILL, and its sandboxes to the next server', () =>
+    withBase(async (base) => {
+      const connect = async () => {
+        const server = base.start([...COMPAT, '--daytona', '0'])
+        const env = await variablesOf(server, 'DAYTONA_API_URL')
+        return { server, connection: { apiKey: env.DAYTONA_API_KEY, apiUrl: env.DAYTONA_API_URL } }
+      }
+      const first = await connect()
+      const words = proc.uniqueSleep()
+      {
+        await using daytona = new Daytona(first.connection)
+        const sandbox = await daytona.create({ name: 'kept', envVars: { NACRE_TEST_TAG: base.tag } })
+        const running = sandbox.process.executeCommand(`echo 1 > kept; ${words}`)
+        running.catch(() => {})
+        await proc.untilRuns(words)
+        first.server.child.kill('SIGKILL')
+        expect(await first.server.ended).toBe('SIGKILL')
+        await until(
+          () => !proc.runs(words) || undefined,
+          () => `still runs: ${words}`,
+        )
+      }
+      const second = await connect()
+      await using daytona = new Daytona(second.connection)
+      const sandbox = await daytona.get('kept')
+      expect(sandbox.state).toBe('stopped')
+      await sandbox.start()
+      expect((await sandbox.process.executeCommand('cat kept')).result).toBe('1\n')
+      second.server.child.kill('SIGTERM')
+      expect(await second.server.ended).toBe(0)
+    }))
+
+  it('runs a command with the variables of both, and leaves nothing', () =>
+    withBase(async (base) => {
+      const script = `console.log(Object.keys(process.env).filter((name) => /^(E2B|DAYTONA)_/.test(name)).sort().join())`
+      const words = ['--daytona', '--e2b', '--', process.execPath, '-e', script]
+      const { ended, texts } = base.start([...NACRE, ...words])
+      expect(await ended).toBe(0)
+      expect(texts.stdout).toBe('DAYTONA_API_KEY,DAYTONA_API_URL,E2B_API_KEY,E2B_API_URL,E2B_SANDBOX_URL\n')
+      expect(existsSync(path.join(base.directory, 'nacre'))).toBe(false)
+    }))
+
+  it('explains usage errors', () =>
+    withBase(async ({ start }) => {
+      for (const [words, message] of [
+        [['--daytona', 'npm'], "option '--daytona [port]' argument 'npm' is invalid"],
+        [['--daytona=70000'], '--daytona must be'],
+        [['--daytona', '0', '--max-sandboxes', '0'], '--max-sandboxes must be'],
+      ] as const) {
+        const { ended, texts } = start([...NACRE, ...words])
+        expect(await ended, message).toBe(2)
+        expect(texts.stderr).toContain(message)
+      }
+    }))
+})
+
+it('nacre-compat needs --e2b or --daytona', () =>
   withBase(async ({ start }) => {
     const { ended, texts } = start(COMPAT)
     expect(await ended).toBe(2)
-    expect(texts.stderr).toContain("required option '--e2b [port]' not specified")
+    expect(texts.stderr).toContain('--e2b or --daytona must be given')
   }))

@@ -34,10 +34,13 @@ export class RpcError extends Error {
 /** Why a request fails. */
 export class HttpError extends Error {
   readonly status: number
+  /** For APIs that name their errors. */
+  readonly code: string | undefined
 
-  constructor(status: number, message: string) {
+  constructor(status: number, message: string, code?: string) {
     super(message)
     this.status = status
+    this.code = code
   }
 }
 

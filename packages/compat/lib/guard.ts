@@ -6,7 +6,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { HttpError } from './failure.js'
 
 const OWN_NAME = /^(?:(?:[a-z0-9-]+\.)?localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i
-const PREVIEW = /^(\d{1,5})-([a-z0-9_]+)\.localhost(?::\d{1,5})?$/i
+const PREVIEW = /^(\d{1,5})-([a-z0-9_-]+)\.localhost(?::\d{1,5})?$/i
 
 /** Throws HttpError. Programs of sandboxes check the origin of previews themselves. */
 export function checkCaller({ host = '', origin }: IncomingHttpHeaders, isPreview: boolean): void {

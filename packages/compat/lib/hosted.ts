@@ -1,34 +1,43 @@
 /** A sandbox that clients have created: a sandbox of nacre in a directory of its own. */
-import { randomBytes } from 'node:crypto'
 import { mkdir, writeFile } from 'node:fs/promises'
-import type { ServerResponse } from 'node:http'
 import path from 'node:path'
 import type { FilesystemRules, Process, Sandbox } from 'nacre'
 import { engineError } from 'nacre/internal'
 import { View } from './view.js'
 
-/** What is kept of a paused sandbox. */
+/** What is kept of a paused sandbox, whatever its API. */
 export interface SandboxRecord {
   id: string
-  /** What clients of its files and processes must send. */
-  token: string
-  template: string
-  metadata: Record<string, string>
   env: Record<string, string>
   /** Milliseconds since 1970. */
   startedAt: number
-  endAt: number
-  pausesOnTimeout: boolean
   hasNetwork: boolean
 }
 
 /** Where and how all sandboxes of a server run. */
-export interface Place {
+export interface Place<R extends SandboxRecord = SandboxRecord> {
   /** Creates the sandbox of nacre. */
-  open(hosted: Hosted, rules: FilesystemRules): Sandbox
+  open(hosted: Hosted<R>, rules: FilesystemRules): Sandbox
   sandboxes: string
-  /** Whether programs see the directories at /home/user and /tmp. */
+  /** The home directory of all sandboxes, as clients see it. */
+  home: string
+  /** The user of all sandboxes, as clients know it. It is the user of this process. */
+  user: string
+  /** Whether programs see the directories at `home` and /tmp. */
   isMounted: boolean
+}
+
+/** What ends with the processes of a sandbox: a value for each of its runs. */
+export function perRun<T>(create: () => T): (hosted: Hosted) => T {
+  const values = new WeakMap<Hosted, T>()
+  return (hosted) => {
+    const known = values.get(hosted)
+    if (known !== undefined) return known
+    const value = create()
+    values.set(hosted, value)
+    hosted.onHalt.add(() => values.delete(hosted))
+    return value
+  }
 }
 
 /** A process, as clients have started it. */
@@ -42,24 +51,33 @@ export interface HostedProcess {
   hasInput: boolean
 }
 
-export class Hosted {
-  record: SandboxRecord
+interface Connection {
+  destroy(): void
+  once(event: 'close', listener: () => void): void
+}
+
+export class Hosted<R extends SandboxRecord = SandboxRecord> {
+  record: R
   readonly directory: string
   readonly view: View
   /** By their pids. */
   readonly processes = new Map<number, HostedProcess>()
-  /** Replies under way, which end before the sandbox does. */
-  readonly replies = new Set<ServerResponse>()
+  /** Replies under way and sockets, which end before the sandbox does. */
+  readonly connections = new Set<Connection>()
   /** What else ends with the processes. */
   readonly onHalt = new Set<() => void>()
-  readonly #place: Place
+  readonly #place: Place<R>
   #sandbox: Sandbox | undefined
 
-  constructor(record: SandboxRecord, place: Place) {
+  constructor(record: R, place: Place<R>) {
     this.record = record
     this.directory = path.join(place.sandboxes, record.id)
-    this.view = new View(this.directory, place.isMounted)
+    this.view = new View(this.directory, place.isMounted, place.home)
     this.#place = place
+  }
+
+  get user(): string {
+    return this.#place.user
   }
 
   get state(): 'running' | 'paused' {
@@ -70,6 +88,12 @@ export class Hosted {
   get sandbox(): Sandbox {
     if (this.#sandbox === undefined) throw engineError('SANDBOX_DESTROYED', 'the sandbox is not running')
     return this.#sandbox
+  }
+
+  /** Ends the connection before the processes. */
+  connect(connection: Connection): void {
+    this.connections.add(connection)
+    connection.once('close', () => this.connections.delete(connection))
   }
 
   async createDirectory(): Promise<void> {
@@ -102,18 +126,10 @@ export class Hosted {
     const sandbox = this.#sandbox
     this.#sandbox = undefined
     // First, since clients then ask whether the sandbox still runs.
-    for (const reply of this.replies) reply.destroy()
+    for (const connection of this.connections) connection.destroy()
     for (const end of this.onHalt) end()
     this.onHalt.clear()
     this.processes.clear()
     await sandbox?.destroy()
   }
-}
-
-export function freshId(): string {
-  return `i${randomBytes(10).toString('hex').slice(1)}`
-}
-
-export function freshToken(): string {
-  return `ea_${randomBytes(24).toString('hex')}`
 }

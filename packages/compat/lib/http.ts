@@ -41,6 +41,14 @@ export function parse(text: string): Message {
   throw new HttpError(400, 'the body must be an object of JSON')
 }
 
+/** An object of strings, which may be absent. Throws HttpError. */
+export function textsOf(given: Message, name: string): Record<string, string> {
+  const value = given[name] ?? {}
+  if (isMessage(value) && Object.values(value).every((text) => typeof text === 'string'))
+    return { ...(value as Record<string, string>) }
+  throw new HttpError(400, `${name} must be an object of strings`)
+}
+
 export function isMessage(value: unknown): value is Message {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -54,8 +62,8 @@ export function sendJson(response: ServerResponse, status: number, value: unknow
   response.end(text)
 }
 
-export function sendNothing(response: ServerResponse): void {
-  response.writeHead(204).end()
+export function sendNothing(response: ServerResponse, status = 204): void {
+  response.writeHead(status).end()
 }
 
 /**
@@ -64,11 +72,11 @@ export function sendNothing(response: ServerResponse): void {
  */
 export function refuse(
   { request, response }: Pick<Exchange, 'request' | 'response'>,
-  error: HttpError,
+  status: number,
+  body: object,
 ): void {
-  const { status, message } = error
   if (response.headersSent) return void response.destroy()
-  sendJson(response, status, { code: status, message })
+  sendJson(response, status, body)
   request.resume()
 }
 

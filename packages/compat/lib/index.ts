@@ -1,3 +1,4 @@
 /** What `@nacre/compat` exports. The public types are in public.ts. */
 
-export { serveE2b } from './serve.js'
+export { serveDaytona } from './daytona/serve.js'
+export { serveE2b } from './e2b/serve.js'

@@ -1,16 +1,25 @@
-/** The options of `serveE2b`. */
+/** The options of `serveE2b` and `serveDaytona`. */
 import { type Call, count, logger, oneOf, readWithDefaults, table } from 'nacre/internal'
 import { directoryText } from 'nacre/internal/server'
-import type { E2bOptions } from './public.js'
+import type { DaytonaOptions, E2bOptions } from './public.js'
 
 export const ISOLATIONS = ['workspace', 'workspace+network', 'none'] as const
 
-export const e2bOptions = table<E2bOptions>()({
-  port: { ...count(0, 65_535), default: 49_983 },
+const shared = {
   root: directoryText,
   isolation: { ...oneOf(ISOLATIONS), default: 'workspace+network' },
   maxSandboxes: { ...count(1, 10_000), default: 20 },
   logger,
+} as const
+
+export const e2bOptions = table<E2bOptions>()({
+  port: { ...count(0, 65_535), default: 49_983 },
+  ...shared,
+})
+
+export const daytonaOptions = table<DaytonaOptions>()({
+  port: { ...count(0, 65_535), default: 3986 },
+  ...shared,
 })
 
 /** Checks the options. Throws OptionError. */
@@ -18,7 +27,15 @@ export function planE2b(options: unknown) {
   return readWithDefaults(e2bOptions, options, 'serveE2b')
 }
 
-export type E2bPlan = ReturnType<typeof planE2b>
+/** The same for Daytona. */
+export function planDaytona(options: unknown) {
+  return readWithDefaults(daytonaOptions, options, 'serveDaytona')
+}
+
+export type Plan = ReturnType<typeof planE2b>
 
 /** For the docs. */
-export const calls: readonly Call[] = [{ name: 'serveE2b', table: e2bOptions, local: true }]
+export const calls: readonly Call[] = [
+  { name: 'serveE2b', table: e2bOptions, local: true },
+  { name: 'serveDaytona', table: daytonaOptions, local: true },
+]

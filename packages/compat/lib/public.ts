@@ -1,5 +1,5 @@
 /**
- * Speaks the API of E2B, so that programs with its SDKs run against this machine.
+ * Speaks the APIs of E2B and of Daytona, so that programs with their SDKs run against this machine.
  *
  * @packageDocumentation
  */
@@ -45,3 +45,44 @@ export interface ServingE2b extends AsyncDisposable {
  * Rejects with {@link OptionError}, {@link SandboxError}, or the error of the port.
  */
 export declare function serveE2b(options?: E2bOptions): Promise<ServingE2b>
+
+/** Options of {@link serveDaytona}. */
+export interface DaytonaOptions {
+  /** The port on 127.0.0.1, 0 to 65535; 0 selects a free one. Default: 3986. */
+  port?: number
+  /**
+   * The directory of the key and of one directory for each sandbox. It is created with mode 0700, and must be for this user
+   * alone. All sandboxes stay there, stopped, for the next server. Only one server can use it at a time. Default: a temporary
+   * directory, which `close` removes.
+   */
+  root?: string
+  /**
+   * What the programs of each sandbox may read, write and reach; see {@link Isolation}. They can always write the sandbox's own
+   * directory. 'none' means no restrictions. If this machine cannot enforce it, serveDaytona rejects with
+   * ISOLATION_UNSUPPORTED. Default: 'workspace+network'.
+   */
+  isolation?: 'workspace' | 'workspace+network' | 'none'
+  /** Maximum number of started sandboxes, 1 to 10000. Further requests get 429, as from Daytona. Default: 20. */
+  maxSandboxes?: number
+  /** Receives what the server does not support, and failures. Default: none. */
+  logger?: Logger
+}
+
+/** A server that speaks the API of Daytona. */
+export interface ServingDaytona extends AsyncDisposable {
+  /** The address of the API, like 'http://127.0.0.1:3986/api'. */
+  readonly url: string
+  /** The API key that clients must send. */
+  readonly key: string
+  /** The variables that point the SDKs of Daytona here: DAYTONA_API_KEY and DAYTONA_API_URL. */
+  readonly env: Readonly<Record<string, string>>
+  /** Ends the server and every process of its sandboxes, which stay as stopped ones. Idempotent. */
+  close(): Promise<void>
+}
+
+/**
+ * Serves the API of Daytona on 127.0.0.1. Resolves when it listens, and a sandbox has been started for a check.
+ *
+ * Rejects with {@link OptionError}, {@link SandboxError}, or the error of the port.
+ */
+export declare function serveDaytona(options?: DaytonaOptions): Promise<ServingDaytona>

@@ -1,139 +1,173 @@
-/** All sandboxes of a server: their ids, their times, and what is kept of the paused ones. */
+/** All sandboxes of a server: their times, and what is kept of them. */
 import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
 import { HttpError } from './failure.js'
-import { freshId, freshToken, Hosted, type Place, type SandboxRecord } from './hosted.js'
+import { Hosted, type Place, type SandboxRecord } from './hosted.js'
 import { parse } from './http.js'
 import { removeTree } from './root.js'
 
 const RECORD_FILE = 'meta.json'
+/** Timers cannot wait longer. */
+const MOST_DELAY = 2 ** 31 - 1
 
-export type NewSandbox = Pick<
-  SandboxRecord,
-  'template' | 'metadata' | 'env' | 'pausesOnTimeout' | 'hasNetwork'
-> & {
-  /** Milliseconds. */
-  timeout: number
+/** What happens to a sandbox by itself. */
+export interface Due {
+  /** Milliseconds since 1970. */
+  at: number
+  end: 'pause' | 'remove'
 }
 
-export class Registry {
-  readonly #place: Place
-  readonly #maxRunning: number
-  readonly #logger: Logger | undefined
-  readonly #all = new Map<string, Hosted>()
+export type Change = 'running' | 'paused' | 'removed'
+
+export interface RegistryOptions<R extends SandboxRecord> {
+  place: Place<R>
+  maxRunning: number
+  logger: Logger | undefined
+  /** Whether sandboxes that run are paused when the server ends, and not removed. */
+  isKept: boolean
+  due(hosted: Hosted<R>): Due | undefined
+}
+
+export class Registry<R extends SandboxRecord> {
+  /** Called after each change, before it is written. */
+  onChange: (hosted: Hosted<R>, change: Change) => void = () => {}
+  readonly #options: RegistryOptions<R>
+  readonly #all = new Map<string, Hosted<R>>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
   /** Of one sandbox, one thing at a time starts, pauses or ends it. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #starting = 0
   #isClosed = false
 
-  constructor(place: Place, maxRunning: number, logger: Logger | undefined) {
-    this.#place = place
-    this.#maxRunning = maxRunning
-    this.#logger = logger
+  constructor(options: RegistryOptions<R>) {
+    this.#options = options
   }
 
-  /** Finds paused sandboxes of former servers, and removes those that were running when a server was killed. */
+  /** Finds paused sandboxes of former servers, and removes what they left of others. */
   async load(): Promise<void> {
-    for (const name of await readdir(this.#place.sandboxes)) {
-      const directory = path.join(this.#place.sandboxes, name)
+    const { place } = this.#options
+    for (const name of await readdir(place.sandboxes)) {
+      const directory = path.join(place.sandboxes, name)
       try {
-        const text = await readFile(path.join(directory, RECORD_FILE), 'utf8')
-        const record = parse(text) as unknown as SandboxRecord
-        if (record.id === name) this.#all.set(name, new Hosted(record, this.#place))
+        const record = parse(await readFile(path.join(directory, RECORD_FILE), 'utf8')) as unknown as R
+        if (record.id !== name) continue
+        const hosted = new Hosted(record, place)
+        this.#all.set(name, hosted)
+        this.schedule(hosted)
       } catch {
         await removeTree(directory).catch((error) => this.#warn(`${directory} cannot be removed`, error))
       }
     }
   }
 
-  get(id: string): Hosted | undefined {
+  get(id: string): Hosted<R> | undefined {
     return this.#all.get(id)
   }
 
-  list(): Hosted[] {
+  list(): Hosted<R>[] {
     return [...this.#all.values()]
   }
 
   /** Throws HttpError when too many are running. */
-  create({ timeout, ...given }: NewSandbox): Promise<Hosted> {
-    const startedAt = Date.now()
-    const record = { id: freshId(), token: freshToken(), ...given, startedAt, endAt: startedAt + timeout }
-    const hosted = new Hosted(record, this.#place)
+  create(record: R): Promise<Hosted<R>> {
+    const { place, isKept } = this.#options
+    const hosted = new Hosted(record, place)
     return this.#change(hosted, async () => {
       try {
-        await this.#start(hosted, () => hosted.createDirectory())
+        await this.#start(hosted, async () => {
+          await hosted.createDirectory()
+          if (isKept) await this.#write(hosted)
+        })
       } catch (error) {
         await this.#discard(hosted)
         throw error
       }
       this.#all.set(record.id, hosted)
-      this.setTimeout(hosted, timeout)
+      this.onChange(hosted, 'running')
       return hosted
     })
   }
 
-  /** Sets the time from now until the sandbox is paused or ends, in milliseconds, if it runs. */
-  setTimeout(hosted: Hosted, timeout: number): void {
+  /** Waits for what is due for the sandbox next. To be called whenever that may be different. */
+  schedule(hosted: Hosted<R>): void {
     const { id } = hosted.record
-    if (hosted.state !== 'running' || this.#all.get(id) !== hosted) return
-    hosted.record.endAt = Date.now() + timeout
-    clearTimeout(this.#timers.get(id))
-    const end = () => (hosted.record.pausesOnTimeout ? this.pause(hosted) : this.remove(hosted))
-    const timer = setTimeout(() => {
-      if (hosted.state !== 'running') return
-      Promise.resolve(end()).catch((error) => this.#warn(`sandbox ${id} cannot be ended`, error))
-    }, timeout)
+    this.#stopTimer(hosted)
+    if (this.#all.get(id) !== hosted) return
+    const due = this.#options.due(hosted)
+    if (due === undefined) return
+    const timer = setTimeout(
+      () => {
+        const now = this.#options.due(hosted)
+        if (now === undefined) return
+        if (now.at > Date.now()) return this.schedule(hosted)
+        const ended = now.end === 'pause' ? this.pause(hosted) : this.remove(hosted)
+        Promise.resolve(ended).catch((error) => this.#warn(`sandbox ${id} cannot be ended`, error))
+      },
+      Math.min(Math.max(due.at - Date.now(), 0), MOST_DELAY),
+    )
     this.#timers.set(id, timer.unref())
   }
 
   /** False when it was paused already. */
-  pause(hosted: Hosted): Promise<boolean> {
+  pause(hosted: Hosted<R>): Promise<boolean> {
     return this.#change(hosted, async () => {
       if (hosted.state === 'paused') return false
       this.#stopTimer(hosted)
       await hosted.halt()
-      const file = path.join(hosted.directory, RECORD_FILE)
-      await writeFile(`${file}.new`, JSON.stringify(hosted.record), { mode: 0o600 })
-      await rename(`${file}.new`, file)
+      this.onChange(hosted, 'paused')
+      await this.#write(hosted)
+      this.schedule(hosted)
       return true
     })
   }
 
   /** False when it was running already. */
-  resume(hosted: Hosted, timeout: number): Promise<boolean> {
+  resume(hosted: Hosted<R>): Promise<boolean> {
     return this.#change(hosted, async () => {
       if (hosted.state === 'running') return false
+      if (this.#all.get(hosted.record.id) !== hosted) throw new HttpError(404, 'the sandbox was removed')
       await this.#start(hosted)
-      await rm(path.join(hosted.directory, RECORD_FILE), { force: true })
-      this.setTimeout(hosted, timeout)
+      this.onChange(hosted, 'running')
+      if (this.#options.isKept) await this.#write(hosted)
+      else await rm(path.join(hosted.directory, RECORD_FILE), { force: true })
       return true
     })
   }
 
-  /** Ends it, and removes its files. */
-  async remove(hosted: Hosted): Promise<void> {
-    this.#all.delete(hosted.record.id)
-    this.#stopTimer(hosted)
-    await this.#change(hosted, () => this.#discard(hosted))
+  /** Writes what has changed in the record, if it is kept. */
+  save(hosted: Hosted<R>): Promise<void> {
+    return this.#change(hosted, async () => {
+      if (this.#options.isKept && this.#all.get(hosted.record.id) === hosted) await this.#write(hosted)
+    })
   }
 
-  /** Removes all that run. Paused ones stay for the next server. */
+  /** Ends it, and removes its files. */
+  async remove(hosted: Hosted<R>): Promise<void> {
+    const { id } = hosted.record
+    if (this.#all.get(id) === hosted) this.#all.delete(id)
+    this.#stopTimer(hosted)
+    await this.#change(hosted, () => this.#discard(hosted))
+    this.onChange(hosted, 'removed')
+  }
+
+  /** Ends all that run. Paused ones stay for the next server. */
   async close(): Promise<void> {
     this.#isClosed = true
     // Others may begin meanwhile.
     while (this.#changes.size > 0) await Promise.allSettled(this.#changes.values())
-    await Promise.all(
-      this.list().map((hosted) => (hosted.state === 'running' ? this.remove(hosted) : undefined)),
-    )
+    const running = this.list().filter(({ state }) => state === 'running')
+    const end = (hosted: Hosted<R>) => (this.#options.isKept ? this.pause(hosted) : this.remove(hosted))
+    await Promise.allSettled(running.map(end))
+    for (const hosted of this.list()) this.#stopTimer(hosted)
   }
 
-  async #start(hosted: Hosted, prepare?: () => Promise<void>): Promise<void> {
+  async #start(hosted: Hosted<R>, prepare?: () => Promise<void>): Promise<void> {
+    const { maxRunning } = this.#options
     const running = this.list().filter(({ state }) => state === 'running').length
-    if (running + this.#starting >= this.#maxRunning)
-      throw new HttpError(429, `${this.#maxRunning} sandboxes are running, which is the limit of this server`)
+    if (running + this.#starting >= maxRunning)
+      throw new HttpError(429, `${maxRunning} sandboxes are running, which is the limit of this server`)
     if (this.#isClosed) throw new HttpError(503, 'the server ends')
     this.#starting += 1
     try {
@@ -144,19 +178,25 @@ export class Registry {
     }
   }
 
-  async #discard(hosted: Hosted): Promise<void> {
+  async #write({ directory, record }: Hosted<R>): Promise<void> {
+    const file = path.join(directory, RECORD_FILE)
+    await writeFile(`${file}.new`, JSON.stringify(record), { mode: 0o600 })
+    await rename(`${file}.new`, file)
+  }
+
+  async #discard(hosted: Hosted<R>): Promise<void> {
     await hosted.halt()
     await removeTree(hosted.directory).catch((error) =>
       this.#warn(`${hosted.directory} cannot be removed`, error),
     )
   }
 
-  #stopTimer({ record }: Hosted): void {
+  #stopTimer({ record }: Hosted<R>): void {
     clearTimeout(this.#timers.get(record.id))
     this.#timers.delete(record.id)
   }
 
-  #change<T>({ record }: Hosted, work: () => Promise<T>): Promise<T> {
+  #change<T>({ record }: Hosted<R>, work: () => Promise<T>): Promise<T> {
     const before = this.#changes.get(record.id) ?? Promise.resolve()
     const change = before.catch(() => {}).then(work)
     this.#changes.set(record.id, change)
@@ -168,6 +208,6 @@ export class Registry {
   }
 
   #warn(text: string, error: unknown): void {
-    report(this.#logger, 'warn', `${text}: ${(error as Error).message}`)
+    report(this.#options.logger, 'warn', `${text}: ${(error as Error).message}`)
   }
 }

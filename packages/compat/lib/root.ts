@@ -8,39 +8,73 @@ import path from 'node:path'
 import { promisify } from 'node:util'
 import { OptionError } from 'nacre/internal'
 
-const KEY = /^e2b_[0-9a-f]{40}$/
+const KEY = /^([0-9a-z]+)_[0-9a-f]{40}$/
+
+/** Of the servers in this process. */
+const roots = new Set<Root>()
+
+export type ApiName = 'e2b' | 'daytona'
+
+/** SDKs check the form of keys. */
+const KEY_PREFIX = { e2b: 'e2b', daytona: 'dtn' } as const
 
 export interface Root {
   directory: string
   /** Has one directory for each sandbox. */
   sandboxes: string
-  keyFile: string
+  /** Clients send it. */
   key: string
   /** Gives the directory free for other servers, and removes it if it is temporary. */
   close(): Promise<void>
 }
 
 /** Creates what is missing. Throws OptionError if the directory is not for this user alone, or another server uses it. */
-export async function openRoot(given: string | undefined): Promise<Root> {
-  const directory = await realpath(given === undefined ? await temporary() : await own(path.resolve(given)))
+export async function openRoot(api: ApiName, given: string | undefined): Promise<Root> {
+  const directory = await realpath(
+    given === undefined ? await temporary(api) : await own(path.resolve(given)),
+  )
   const lock = await takeLock(directory)
   const close = async () => {
+    roots.delete(root)
     lock.close()
     if (given === undefined) await removeTree(directory)
   }
-  const sandboxes = path.join(directory, 'sandboxes')
-  const keyFile = path.join(directory, 'key')
+  const root = {
+    directory,
+    sandboxes: path.join(directory, 'sandboxes'),
+    key: '',
+    close,
+  }
   try {
-    await mkdir(sandboxes, { recursive: true, mode: 0o700 })
-    return { directory, sandboxes, keyFile, key: await keyOf(keyFile), close }
+    root.key = await keyOf(keyFileIn(directory), KEY_PREFIX[api])
+    await mkdir(root.sandboxes, { recursive: true, mode: 0o700 })
+    roots.add(root)
+    return root
   } catch (error) {
     await close()
     throw error
   }
 }
 
-function temporary(): Promise<string> {
-  return mkdtemp(path.join(os.tmpdir(), 'nacre-e2b-'))
+/** Where a root is that outlives the server, unless the user chooses another. */
+export function defaultRoot(api: ApiName): string {
+  const state = process.env.XDG_STATE_HOME || path.join(os.homedir(), '.local', 'state')
+  return path.join(state, 'nacre', api)
+}
+
+/** What sandboxes must not see of all servers. Without mounts, hiding the directories would hide their own ones. */
+export function hiddenPaths(isMounted: boolean): string[] {
+  const others = (['e2b', 'daytona'] as const).map(defaultRoot)
+  const directories = [...others, ...[...roots].map(({ directory }) => directory)]
+  return directories.map((directory) => (isMounted ? directory : keyFileIn(directory)))
+}
+
+function keyFileIn(directory: string): string {
+  return path.join(directory, 'key')
+}
+
+function temporary(api: ApiName): Promise<string> {
+  return mkdtemp(path.join(os.tmpdir(), `nacre-${api}-`))
 }
 
 async function own(directory: string): Promise<string> {
@@ -70,14 +104,20 @@ async function takeLock(directory: string): Promise<net.Server> {
         }),
       ),
     )
-    server.listen(`\0nacre-e2b-${name}`, () => resolve(server.unref()))
+    server.listen(`\0nacre-compat-${name}`, () => resolve(server.unref()))
   })
 }
 
-async function keyOf(file: string): Promise<string> {
-  const known = await readFile(file, 'utf8').catch(() => '')
-  if (KEY.test(known.trim())) return known.trim()
-  const key = `e2b_${randomBytes(20).toString('hex')}`
+async function keyOf(file: string, prefix: string): Promise<string> {
+  const known = (await readFile(file, 'utf8').catch(() => '')).trim()
+  const [isKey, knownPrefix] = KEY.exec(known) ?? []
+  if (knownPrefix === prefix) return known
+  if (isKey !== undefined)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `root ${path.dirname(file)} belongs to a server of another API: choose another`,
+    )
+  const key = `${prefix}_${randomBytes(20).toString('hex')}`
   await rm(file, { force: true })
   await writeFile(file, `${key}\n`, { mode: 0o600, flag: 'wx' })
   return key

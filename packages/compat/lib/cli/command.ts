@@ -1,4 +1,4 @@
-/** The options of `nacre-compat`, and of `nacre serve --e2b`. */
+/** The options of `nacre-compat`, and of `nacre serve --e2b` and `nacre serve --daytona`. */
 
 import { VERSION } from 'nacre/internal'
 import { Command, wholeNumber, withExamples } from 'nacre/internal/cli'
@@ -9,23 +9,28 @@ export function defineProgram(name: string): Command {
   const program = new Command(name)
     .version(VERSION, '-V, --version')
     .description(
-      'serve the API of E2B on 127.0.0.1; prints the variables that point its SDKs here. With a command, runs it with these ' +
+      'serve the API of E2B, of Daytona or of both on 127.0.0.1; prints the variables that point their SDKs here. With a command, runs it with these ' +
         'variables, and ends with its exit code',
     )
     .argument('[command...]', 'a program and its arguments, after --')
-    .requiredOption(
+    .option(
       '--e2b [port]',
-      'the port; 0 selects a free one (default: 49983, with a command a free one)',
+      'serve the API of E2B; port 0 selects a free one (default: 49983, with a command a free one)',
+      wholeNumber,
+    )
+    .option(
+      '--daytona [port]',
+      'the same for Daytona (default: 3986, with a command a free one)',
       wholeNumber,
     )
     .option(
       '--root <directory>',
-      'the directory of the key and of the sandboxes; paused ones stay there (default: ~/.local/state/nacre/e2b, with a ' +
-        'command a temporary one)',
+      'the directory of the key and of the sandboxes; paused and stopped ones stay there. With both APIs, that of the ' +
+        'directories e2b and daytona (default: ~/.local/state/nacre/e2b or daytona, with a command a temporary one)',
     )
     .option(
       '--max-sandboxes <number>',
-      'how many sandboxes may run at the same time (default: 20)',
+      'how many sandboxes of each API may run at the same time (default: 20)',
       wholeNumber,
     )
     .exitOverride()
@@ -43,6 +48,7 @@ export function defineProgram(name: string): Command {
   withExamples(program, [
     [`${name} --e2b`, 'prints the variables, and serves until a signal'],
     [`${name} --e2b -- npm test`, 'runs the tests against a server of their own'],
+    [`${name} --e2b --daytona`, 'serves both APIs'],
   ])
   return program
 }

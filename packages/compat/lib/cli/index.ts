@@ -1,4 +1,4 @@
-/** What `nacre serve --e2b` runs where this package is installed. */
+/** What `nacre serve --e2b` and `nacre serve --daytona` run where this package is installed. */
 import { exitCodeOf, report } from 'nacre/internal/cli'
 import { defineProgram } from './command.js'
 

@@ -1,41 +1,62 @@
 /** `nacre-compat`: a server until a signal, or for one command. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import os from 'node:os'
 import path from 'node:path'
 import { OptionError, signalNumber } from 'nacre/internal'
 import { exitCodeOfEnd, onSignals, printLine, stderrLogger } from 'nacre/internal/cli'
-import type { E2bOptions, ServingE2b } from '../public.js'
-import { serveE2b } from '../serve.js'
+import { serveDaytona } from '../daytona/serve.js'
+import { serveE2b } from '../e2b/serve.js'
+import type { E2bOptions, ServingDaytona, ServingE2b } from '../public.js'
+import { defaultRoot } from '../root.js'
 
 export interface Flags {
   /** True without a port. */
-  e2b: number | true
+  e2b?: number | true
+  daytona?: number | true
   root?: string
   isolation: NonNullable<E2bOptions['isolation']>
   maxSandboxes?: number
 }
 
+type Api = 'e2b' | 'daytona'
+type Serving = ServingE2b | ServingDaytona
+
+const APIS: Record<Api, { name: string; serve(options: E2bOptions): Promise<Serving> }> = {
+  e2b: { name: 'E2B', serve: serveE2b },
+  daytona: { name: 'Daytona', serve: serveDaytona },
+}
+
 /** Resolves with the exit code. */
 export async function run(command: string[], flags: Flags): Promise<number> {
-  const { e2b, root, isolation, maxSandboxes } = flags
-  const isForCommand = command.length > 0
+  const apis = (Object.keys(APIS) as Api[]).filter((api) => flags[api] !== undefined)
+  if (apis.length === 0) throw new OptionError('INVALID_OPTION', '--e2b or --daytona must be given')
   const signals = new Signals()
-  const serving = await serveE2b({
-    port: e2b === true ? (isForCommand ? 0 : undefined) : e2b,
-    root: root ?? (isForCommand ? undefined : defaultRoot()),
+  const servers: Serving[] = []
+  try {
+    for (const api of apis) servers.push(await serve(api, flags, apis.length > 1, command.length > 0))
+    const env = Object.assign({}, ...servers.map((server) => server.env))
+    if (command.length > 0) return await runCommand(command, env, signals)
+    for (const [at, api] of apis.entries()) await printLine(describe(APIS[api].name, servers[at] as Serving))
+    await signals.first
+    return 0
+  } finally {
+    await Promise.all(servers.map((server) => server.close()))
+  }
+}
+
+function serve(api: Api, flags: Flags, isOneOfMany: boolean, isForCommand: boolean): Promise<Serving> {
+  const { root, isolation, maxSandboxes } = flags
+  const port = flags[api]
+  if (typeof port === 'number' && port > 65_535)
+    throw new OptionError('INVALID_OPTION', `--${api} must be a port from 0 to 65535, not ${port}`)
+  const own = isOneOfMany && root !== undefined ? path.join(root, api) : root
+  return APIS[api].serve({
+    port: typeof port === 'number' ? port : isForCommand ? 0 : undefined,
+    root: own ?? (isForCommand ? undefined : defaultRoot(api)),
     isolation,
     maxSandboxes,
     logger: stderrLogger,
   })
-  try {
-    if (isForCommand) return await runCommand(command, serving, signals)
-    await printLine(describe(serving))
-    await signals.first
-    return 0
-  } finally {
-    await serving.close()
-  }
 }
 
 /** Signals to this process. Each is kept until something reacts to it; the second ends this process if nothing does. */
@@ -59,7 +80,7 @@ class Signals {
 /** Runs it with the variables. Resolves with its exit code. */
 async function runCommand(
   [file = '', ...args]: string[],
-  { env }: ServingE2b,
+  env: Record<string, string>,
   signals: Signals,
 ): Promise<number> {
   if (signals.received !== undefined) return exitCodeOfEnd(null, signalNumber(signals.received))
@@ -76,14 +97,10 @@ async function runCommand(
   }
 }
 
-function describe({ url, env }: ServingE2b): string {
+function describe(name: string, { url, env }: Serving): string {
   const lines = Object.entries(env).map(([name, value]) => `export ${name}=${value}`)
-  return [`# The API of E2B listens on ${url}. Set these variables where your program runs:`, ...lines].join(
-    '\n',
-  )
-}
-
-function defaultRoot(): string {
-  const state = process.env.XDG_STATE_HOME || path.join(os.homedir(), '.local', 'state')
-  return path.join(state, 'nacre', 'e2b')
+  return [
+    `# The API of ${name} listens on ${url}. Set these variables where your program runs:`,
+    ...lines,
+  ].join('\n')
 }

@@ -5,9 +5,11 @@ import { report } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { type Exchange, isMessage, type Message, readJson, sendJson, sendNothing } from '../http.js'
-import type { NewSandbox, Registry } from '../registry.js'
-import { measure } from './envd.js'
+import { type Exchange, readJson, sendJson, sendNothing, textsOf } from '../http.js'
+import { measure } from '../measure.js'
+import type { Registry } from '../registry.js'
+import type { Context } from '../server.js'
+import { type E2bRecord, newRecord } from './record.js'
 
 /** SDKs choose features by it. */
 const ENVD_VERSION = '0.6.4'
@@ -19,14 +21,14 @@ const MOST_PER_PAGE = 100
 const REFUSED = ['iam', 'mcp', 'network', 'volumeMounts'] as const
 
 export class Api {
-  readonly #registry: Registry
+  readonly #registry: Registry<E2bRecord>
   readonly #key: Secret
   readonly #domain: string
   readonly #logger: Logger | undefined
   readonly #templates = new Set<string>()
 
   /** `domain` is what clients put behind the port and the id of a sandbox. */
-  constructor(registry: Registry, key: string, domain: string, logger: Logger | undefined) {
+  constructor({ registry, key, logger }: Context<E2bRecord>, domain: string) {
     this.#registry = registry
     this.#key = new Secret(key)
     this.#domain = domain
@@ -55,7 +57,7 @@ export class Api {
     await this.#act(`${request.method} ${rest.join('/')}`.trim(), hosted, exchange)
   }
 
-  async #act(action: string, hosted: Hosted, exchange: Exchange): Promise<void> {
+  async #act(action: string, hosted: Hosted<E2bRecord>, exchange: Exchange): Promise<void> {
     const { request, response } = exchange
     switch (action) {
       case 'GET':
@@ -66,7 +68,7 @@ export class Api {
       case 'POST timeout': {
         const timeout = timeoutOf((await readJson(request)).timeout)
         this.#expectRunning(hosted)
-        this.#registry.setTimeout(hosted, timeout)
+        this.#setTimeout(hosted, timeout)
         return sendNothing(response)
       }
       case 'POST refreshes': {
@@ -78,8 +80,9 @@ export class Api {
       case 'POST connect':
       case 'POST resume': {
         const timeout = timeoutOf((await readJson(request)).timeout)
-        const isResumed = await this.#registry.resume(hosted, timeout)
-        if (!isResumed) this.#extend(hosted, timeout)
+        const isResumed = await this.#registry.resume(hosted)
+        if (isResumed) this.#setTimeout(hosted, timeout)
+        else this.#extend(hosted, timeout)
         return sendJson(response, isResumed ? 201 : 200, this.#shown(hosted))
       }
       case 'POST pause':
@@ -93,7 +96,7 @@ export class Api {
     }
   }
 
-  async #create({ request }: Exchange): Promise<Hosted> {
+  async #create({ request }: Exchange): Promise<Hosted<E2bRecord>> {
     const given = await readJson(request)
     for (const name of REFUSED)
       if (!isEmpty(given[name])) throw new HttpError(501, `nacre does not support ${name} of a sandbox`)
@@ -103,15 +106,17 @@ export class Api {
       this.#templates.add(template)
       report(this.#logger, 'info', `the template '${template}' stands for the programs of this machine`)
     }
-    const sandbox: NewSandbox = {
+    const timeout = timeoutOf(given.timeout)
+    const record = newRecord(timeout, {
       template,
       metadata: textsOf(given, 'metadata'),
       env: textsOf(given, 'envVars'),
       pausesOnTimeout: given.autoPause === true,
       hasNetwork: given.allow_internet_access !== false,
-      timeout: timeoutOf(given.timeout),
-    }
-    return this.#registry.create(sandbox)
+    })
+    const hosted = await this.#registry.create(record)
+    this.#setTimeout(hosted, timeout)
+    return hosted
   }
 
   #list({ response, url }: Exchange): void {
@@ -149,15 +154,22 @@ export class Api {
   }
 
   /** Never shortens the time. */
-  #extend(hosted: Hosted, timeout: number): void {
-    if (Date.now() + timeout > hosted.record.endAt) this.#registry.setTimeout(hosted, timeout)
+  #extend(hosted: Hosted<E2bRecord>, timeout: number): void {
+    if (Date.now() + timeout > hosted.record.endAt) this.#setTimeout(hosted, timeout)
   }
 
-  #expectRunning({ state, record }: Hosted): void {
+  /** Sets the time from now, in milliseconds, if the sandbox runs. */
+  #setTimeout(hosted: Hosted<E2bRecord>, timeout: number): void {
+    if (hosted.state !== 'running') return
+    hosted.record.endAt = Date.now() + timeout
+    this.#registry.schedule(hosted)
+  }
+
+  #expectRunning({ state, record }: Hosted<E2bRecord>): void {
     if (state !== 'running') throw new HttpError(404, `Sandbox ${record.id} is not running`)
   }
 
-  #shown({ record }: Hosted) {
+  #shown({ record }: Hosted<E2bRecord>) {
     return {
       templateID: record.template,
       sandboxID: record.id,
@@ -168,7 +180,7 @@ export class Api {
     }
   }
 
-  #described(hosted: Hosted) {
+  #described(hosted: Hosted<E2bRecord>) {
     const { record, state } = hosted
     return {
       ...this.#shown(hosted),
@@ -202,7 +214,7 @@ function decoded(text: string): string {
 }
 
 /** The place in lists, by the time of the start. */
-function placeOf({ record }: Hosted): string {
+function placeOf({ record }: Hosted<E2bRecord>): string {
   return `${String(record.startedAt).padStart(16, '0')}-${record.id}`
 }
 
@@ -211,13 +223,6 @@ function timeoutOf(seconds: unknown = DEFAULT_TIMEOUT_S): number {
   if (typeof seconds === 'number' && seconds >= 0 && seconds <= MOST_TIMEOUT_S)
     return Math.round(seconds * 1000)
   throw new HttpError(400, `timeout must be 0 to ${MOST_TIMEOUT_S} seconds`)
-}
-
-function textsOf(given: Message, name: string): Record<string, string> {
-  const value = given[name] ?? {}
-  if (isMessage(value) && Object.values(value).every((text) => typeof text === 'string'))
-    return { ...(value as Record<string, string>) }
-  throw new HttpError(400, `${name} must be an object of strings`)
 }
 
 async function metricsOf({ directory }: Hosted, query: URLSearchParams): Promise<object[]> {

@@ -1,35 +1,34 @@
 /** envd: what E2B runs in each sandbox, for its processes and files. */
 import { createHash } from 'node:crypto'
-import { statfs } from 'node:fs/promises'
 import os from 'node:os'
 import { Secret } from 'nacre/internal/server'
 import { HttpError, RpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, sendJson, sendNothing } from '../http.js'
+import { measure } from '../measure.js'
 import type { Registry } from '../registry.js'
+import { receiveFiles, sendFile } from '../rest-files.js'
 import { type Method, refuseCall, serveCall } from './connect.js'
-import { USER } from './entry.js'
 import { filesystemMethods } from './filesystem.js'
 import { serveInterpreter } from './interpreter.js'
 import { processMethods } from './process.js'
-import { receiveFiles, sendFile } from './rest-files.js'
+import type { E2bRecord } from './record.js'
 
 const PATHS =
   /^\/(?:(?:process\.Process|filesystem\.Filesystem)\/|(?:files|health|metrics|envs|execute|contexts)(?:$|\/))/
 
 /** All of them are the user of this process. */
-const USERS = [USER, 'root', os.userInfo().username]
+const USERS = ['user', 'root', os.userInfo().username]
 
 /** Whether envd serves the path, and not the API. They have none in common. */
 export function isEnvdPath(path: string): boolean {
   return PATHS.test(path)
 }
 
-export async function serveEnvd(registry: Registry, exchange: Exchange): Promise<void> {
+export async function serveEnvd(registry: Registry<E2bRecord>, exchange: Exchange): Promise<void> {
   const { request, response, url } = exchange
   const hosted = find(registry, exchange)
-  hosted.replies.add(response)
-  response.on('close', () => hosted.replies.delete(response))
+  hosted.connect(response)
   const path = url.pathname
   if (path === '/health') return sendNothing(response)
   // The code interpreter has no token: the id of the sandbox is as secret.
@@ -47,7 +46,11 @@ export async function serveEnvd(registry: Registry, exchange: Exchange): Promise
   }
   const route = `${request.method} ${path}`
   if (route === 'GET /files') return sendFile(hosted, exchange)
-  if (route === 'POST /files') return receiveFiles(hosted, exchange)
+  if (route === 'POST /files') {
+    if (Object.keys(request.headers).some((name) => name.startsWith('x-metadata-')))
+      throw new HttpError(400, 'nacre does not store metadata of files')
+    return sendJson(response, 200, await receiveFiles(hosted, exchange))
+  }
   if (route === 'GET /metrics') return sendJson(response, 200, await measure(hosted.directory))
   if (route === 'GET /envs') return sendJson(response, 200, hosted.record.env)
   const method = request.method === 'POST' ? methodOf(path) : undefined
@@ -62,11 +65,11 @@ function methodOf(path: string): Method | undefined {
 }
 
 /** The sandbox of a request: by its header, by its token, or by its signature. Throws HttpError, unless it runs. */
-function find(registry: Registry, { request, url }: Exchange): Hosted {
+function find(registry: Registry<E2bRecord>, { request, url }: Exchange): Hosted<E2bRecord> {
   const { headers } = request
   const id = headers['e2b-sandbox-id']?.toString()
   const token = headers['x-access-token']?.toString()
-  const isSigned = (hosted: Hosted) =>
+  const isSigned = (hosted: Hosted<E2bRecord>) =>
     new Secret(sign(hosted, request.method, url)).is(url.searchParams.get('signature') ?? '')
   const hosted =
     id !== undefined
@@ -78,7 +81,7 @@ function find(registry: Registry, { request, url }: Exchange): Hosted {
   throw new HttpError(502, `The sandbox ${id ?? ''} was not found`)
 }
 
-function checkSignature(hosted: Hosted, { request, url }: Exchange): void {
+function checkSignature(hosted: Hosted<E2bRecord>, { request, url }: Exchange): void {
   const until = url.searchParams.get('signature_expiration')
   if (until !== null && !(Number(until) * 1000 > Date.now()))
     throw new HttpError(401, 'signature is already expired')
@@ -87,7 +90,7 @@ function checkSignature(hosted: Hosted, { request, url }: Exchange): void {
 }
 
 /** The signature that allows the request without a token. */
-function sign({ record }: Hosted, method: string | undefined, url: URL): string {
+function sign({ record }: Hosted<E2bRecord>, method: string | undefined, url: URL): string {
   const query = (name: string) => url.searchParams.get(name)
   const operation = method === 'GET' ? 'read' : 'write'
   const until = query('signature_expiration')
@@ -104,20 +107,5 @@ function sign({ record }: Hosted, method: string | undefined, url: URL): string 
 function userOf({ request, url }: Exchange): string {
   const [, credentials = ''] = /^Basic +(\S+)$/i.exec(request.headers.authorization ?? '') ?? []
   const [user] = Buffer.from(credentials, 'base64').toString('utf8').split(':', 1)
-  return user || url.searchParams.get('username') || USER
-}
-
-/** The resources of this machine. A sandbox has no others. */
-export async function measure(directory: string) {
-  const disk = await statfs(directory)
-  const cpus = os.availableParallelism()
-  return {
-    ts: Math.floor(Date.now() / 1000),
-    cpu_count: cpus,
-    cpu_used_pct: Math.min(100, Math.round((100 * (os.loadavg()[0] ?? 0)) / cpus)),
-    mem_total: os.totalmem(),
-    mem_used: os.totalmem() - os.freemem(),
-    disk_total: disk.blocks * disk.bsize,
-    disk_used: (disk.blocks - disk.bfree) * disk.bsize,
-  }
+  return user || url.searchParams.get('username') || 'user'
 }

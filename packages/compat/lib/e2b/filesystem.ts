@@ -1,18 +1,13 @@
 /** The service `filesystem.Filesystem` of envd. */
 import path from 'node:path'
 import { isCode } from 'nacre/internal'
+import { describe, describeAll } from '../entry.js'
 import { RpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import type { Message } from '../http.js'
 import { flagOf, type Method, numberOf, textOf } from './connect.js'
-import { describe } from './entry.js'
 import { keepAlive } from './keep-alive.js'
 import { openWatch, Watchers } from './watch.js'
-
-/** In one list. */
-const MOST_ENTRIES = 100_000
-/** How many are described at the same time. */
-const BATCH = 256
 
 const watchers = new Watchers()
 
@@ -27,18 +22,7 @@ export const filesystemMethods: Record<string, Method> = {
       const directory = pathOf(input, 'path', hosted)
       const depth = numberOf(input, 'depth') || 1
       await expectDirectory(hosted, directory)
-      const { files } = hosted.sandbox
-      const found = await files.list(directory, depth > 1 ? { recursive: true, maxDepth: depth } : {})
-      if (found.length > MOST_ENTRIES)
-        throw new RpcError(
-          'resource_exhausted',
-          `${hosted.view.shown(directory)} has more than ${MOST_ENTRIES} files: list its directories one by one`,
-        )
-      const entries: object[] = []
-      for (let at = 0; at < found.length; at += BATCH) {
-        const batch = found.slice(at, at + BATCH).map((file) => describe(hosted, file.path, file))
-        entries.push(...(await Promise.all(batch)))
-      }
+      const entries = await describeAll(hosted, directory, depth)
       return { entries }
     },
   },

@@ -3,9 +3,9 @@ import { randomUUID } from 'node:crypto'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, readJson, sendJson, sendNothing, writePiece } from '../http.js'
-import { BashKernel } from './bash-kernel.js'
-import { type Kernel, line } from './kernel.js'
-import { PythonKernel } from './python-kernel.js'
+import { BashKernel } from '../kernels/bash.js'
+import { type Kernel, line } from '../kernels/kernel.js'
+import { PythonKernel } from '../kernels/python.js'
 
 const LANGUAGES = {
   python: (hosted: Hosted, cwd: string) => new PythonKernel(hosted, cwd),

@@ -1,10 +1,10 @@
 /** The service `process.Process` of envd. */
-import { readFileSync } from 'node:fs'
 import type { LogExit, Process } from 'nacre'
 import { isCode } from 'nacre/internal'
 import { RpcError } from '../failure.js'
 import type { Hosted, HostedProcess } from '../hosted.js'
 import type { Message } from '../http.js'
+import { innerPid } from '../inner-pid.js'
 import { type Call, type Method, messageOf, numberOf, textOf } from './connect.js'
 import { keepAlive } from './keep-alive.js'
 
@@ -129,17 +129,6 @@ async function start(input: Message, { hosted, headers }: Call): Promise<HostedP
   }
   process.wait().then(forget, forget)
   return known
-}
-
-/** The pid as programs of the sandbox see it: the last one, of the innermost namespace. */
-export function innerPid(pid: number): number {
-  try {
-    const [, pids = ''] = /^NSpid:\s+(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1')) ?? []
-    return Number(pids.split(/\s+/).at(-1)) || pid
-  } catch {
-    // It has just ended.
-    return pid
-  }
 }
 
 function select(input: Message, hosted: Hosted): HostedProcess {

@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { FileEvent } from 'nacre'
+import { describe } from '../entry.js'
 import { RpcError, rpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { describe } from './entry.js'
 
 /** A client that does not take them loses the watcher. */
 const MOST_EVENTS = 10_000

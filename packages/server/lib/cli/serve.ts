@@ -101,7 +101,10 @@ export function addServe(program: Command): void {
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
     ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
-    ['nacre serve --e2b', 'serves the API of E2B instead, with @nacre/compat; has a --help of its own'],
+    [
+      'nacre serve --e2b',
+      'serves the API of E2B instead, --daytona that of Daytona; with @nacre/compat, has a --help of its own',
+    ],
     ['nacre serve --stdio', 'is started by connectProgram, directly or through ssh'],
     ['nacre serve --host 0.0.0.0 --token-file token', 'accepts other machines that send the token'],
   ])

@@ -1,4 +1,4 @@
-/** What runs code for the interpreter. */
+/** What runs code for the interpreters. */
 import type { Message } from '../http.js'
 
 export interface Code {

@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs'
 import type { LogEvent, Process } from 'nacre'
 import type { Hosted } from '../hosted.js'
+import { innerPid } from '../inner-pid.js'
 import { type Code, type Kernel, line } from './kernel.js'
-import { innerPid } from './process.js'
 
 /** Given as an argument: the isolation may hide the file. */
 const PROGRAM = readFileSync(new URL('../../python/kernel.py', import.meta.url), 'utf8')

@@ -1,16 +1,16 @@
-/** `/files`: reading and writing over plain HTTP. */
+/** Files as the bodies of requests and replies. */
 import type { IncomingMessage } from 'node:http'
 import path from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
-import { Busboy } from '@fastify/busboy'
-import { HttpError } from '../failure.js'
-import type { Hosted } from '../hosted.js'
-import { type Exchange, sendJson } from '../http.js'
+import { HttpError } from './failure.js'
+import { isForm, receiveForm } from './form.js'
+import type { Hosted } from './hosted.js'
+import type { Exchange } from './http.js'
 
-/** In one form. */
-const MOST_PARTS = 10_000
+const INVALID = 'INVALID_FILE_PATH'
 
+/** Sends the file that `?path` names. */
 export async function sendFile(
   { sandbox, view }: Hosted,
   { request, response, url }: Exchange,
@@ -18,9 +18,9 @@ export async function sendFile(
   const given = url.searchParams.get('path') ?? ''
   const file = view.resolve(given)
   const info = await sandbox.files.stat(file)
-  if (info === null) throw new HttpError(404, `there is no file '${given}'`)
-  if (info.type === 'directory') throw new HttpError(400, `'${given}' is a directory`)
-  if (info.type !== 'file') throw new HttpError(400, `'${given}' is no regular file`)
+  if (info === null) throw new HttpError(404, `there is no file '${given}'`, 'FILE_NOT_FOUND')
+  if (info.type === 'directory') throw new HttpError(400, `'${given}' is a directory`, INVALID)
+  if (info.type !== 'file') throw new HttpError(400, `'${given}' is no regular file`, INVALID)
   const headers = { 'content-type': 'application/octet-stream', vary: 'Accept-Encoding' }
   const isZipped = request.headers['accept-encoding']?.trim() === 'gzip'
   // Files of /proc have content, but no size.
@@ -39,16 +39,14 @@ export async function sendFile(
   else pipeline(content, response, finished)
 }
 
-interface Written {
+export interface Written {
   name: string
   path: string
   type: 'file'
 }
 
 /** Writes the body, or each part `file` of a form. */
-export async function receiveFiles(hosted: Hosted, { request, response, url }: Exchange): Promise<void> {
-  if (Object.keys(request.headers).some((name) => name.startsWith('x-metadata-')))
-    throw new HttpError(400, 'nacre does not store metadata of files')
+export async function receiveFiles(hosted: Hosted, { request, url }: Exchange): Promise<Written[]> {
   const type = request.headers['content-type'] ?? ''
   const given = url.searchParams.get('path') ?? undefined
   const body = bodyOf(request)
@@ -59,17 +57,20 @@ export async function receiveFiles(hosted: Hosted, { request, response, url }: E
     if (written.some((other) => other.path === shown))
       throw new HttpError(400, `the request has two files for the same path '${shown}'`)
     const known = await hosted.sandbox.files.stat(file)
-    if (known?.type === 'directory') throw new HttpError(400, `'${shown}' is a directory`)
+    if (known?.type === 'directory') throw new HttpError(400, `'${shown}' is a directory`, INVALID)
     written.push({ name: path.basename(file), path: shown, type: 'file' })
     await hosted.sandbox.files.write(file, content)
   }
-  if (/^multipart\/form-data\s*(;|$)/i.test(type))
-    await receiveForm(body, type, (name, content) => save(given ?? name, content))
+  if (isForm(type))
+    await receiveForm(body, type, async (field, content, name) => {
+      if (field === 'file') await save(given ?? unescaped(name ?? ''), content)
+      else content.resume()
+    })
   else if (/^application\/octet-stream\s*(;|$)/i.test(type)) {
     if (given === undefined) throw new HttpError(400, 'a body without a form needs ?path')
     await save(given, body)
   } else throw new HttpError(400, `the content type must be multipart/form-data or application/octet-stream`)
-  sendJson(response, 200, written)
+  return written
 }
 
 function bodyOf(request: IncomingMessage): Readable {
@@ -80,56 +81,7 @@ function bodyOf(request: IncomingMessage): Readable {
   return pipeline(request, createGunzip(), () => {})
 }
 
-/** Saves the parts one after the other. Resolves when all are saved. */
-function receiveForm(
-  body: Readable,
-  type: string,
-  save: (name: string, content: Readable) => Promise<void>,
-): Promise<void> {
-  const form = openForm(type)
-  return new Promise((resolve, reject) => {
-    let last = Promise.resolve()
-    let part: Readable | undefined
-    const fail = (error: unknown) => {
-      body.unpipe(form)
-      part?.destroy(error as Error)
-      reject(error)
-    }
-    form.on('file', (field: string, content: Readable, name: string | undefined) => {
-      // What ends the form early is reported by the parser, too.
-      content.on('error', () => {})
-      if (field !== 'file') return void content.resume()
-      part = content
-      last = last.then(() => save(unescaped(name ?? ''), content))
-      last.catch(fail)
-    })
-    form.once('error', (error: unknown) => fail(new HttpError(400, `the form cannot be read: ${error}`)))
-    form.once('partsLimit', () => fail(new HttpError(400, `the form has more than ${MOST_PARTS} parts`)))
-    form.once('finish', () => last.then(resolve, reject))
-    body.once('error', fail)
-    body.once('close', () => {
-      if (!body.readableEnded) fail(new HttpError(400, 'the body broke off'))
-    })
-    body.pipe(form)
-  })
-}
-
 /** Forms escape these characters, and no others. */
 function unescaped(name: string): string {
   return name.replace(/%(?:22|0A|0D)/gi, decodeURIComponent)
-}
-
-function openForm(type: string): InstanceType<typeof Busboy> {
-  try {
-    return new Busboy({
-      headers: { 'content-type': type },
-      // Some clients send parts without a file name.
-      isPartAFile: () => true,
-      // The name of the file is its path.
-      preservePath: true,
-      limits: { parts: MOST_PARTS },
-    })
-  } catch (error) {
-    throw new HttpError(400, `the form cannot be read: ${(error as Error).message}`)
-  }
 }

@@ -1,14 +1,15 @@
-/** Descriptions of files as envd gives them. */
+/** Descriptions of files. */
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FileInfo, Files } from 'nacre'
-import { RpcError } from '../failure.js'
-import type { Hosted } from '../hosted.js'
-
-/** The user of every sandbox, as clients know it. It is the user of this process. */
-export const USER = 'user'
+import { RpcError } from './failure.js'
+import type { Hosted } from './hosted.js'
 
 const MOST_LINKS = 40
+/** In one list. */
+const MOST_ENTRIES = 100_000
+/** How many are described at the same time. */
+const BATCH = 256
 const TYPES = {
   file: 'FILE_TYPE_FILE',
   directory: 'FILE_TYPE_DIRECTORY',
@@ -16,8 +17,11 @@ const TYPES = {
   other: 'FILE_TYPE_UNSPECIFIED',
 } as const
 
+export type Entry = Awaited<ReturnType<typeof describe>>
+
 /** Describes a file. A link has the type of what it leads to. Throws RpcError for a missing one. */
-export async function describe({ sandbox: { files }, view }: Hosted, file: string, known?: FileInfo) {
+export async function describe({ sandbox, view, user }: Hosted, file: string, known?: FileInfo) {
+  const { files } = sandbox
   const found = known ?? (await files.stat(file, { followSymlinks: false }))
   if (found === null) throw new RpcError('not_found', `there is no file ${view.shown(file)}`)
   const isLink = found.type === 'symlink'
@@ -31,11 +35,28 @@ export async function describe({ sandbox: { files }, view }: Hosted, file: strin
     size: String(found.size),
     mode: found.mode,
     permissions: permissionsOf(found.mode, isLink ? 'L' : type === 'directory' ? 'd' : '-'),
-    owner: await nameOf('passwd', found.uid, process.getuid?.()),
-    group: await nameOf('group', found.gid, process.getgid?.()),
+    owner: (await nameOf('passwd', found.uid, process.getuid?.())) ?? user,
+    group: (await nameOf('group', found.gid, process.getgid?.())) ?? user,
     modifiedTime: found.modifiedAt.toISOString(),
     ...(target === undefined ? {} : { symlinkTarget: view.shown(target) }),
   }
+}
+
+/** Describes the files in a directory: those up to `depth` levels below it. Throws RpcError for more than 100,000. */
+export async function describeAll(hosted: Hosted, directory: string, depth: number): Promise<Entry[]> {
+  const { files } = hosted.sandbox
+  const found = await files.list(directory, depth > 1 ? { recursive: true, maxDepth: depth } : {})
+  if (found.length > MOST_ENTRIES)
+    throw new RpcError(
+      'resource_exhausted',
+      `${hosted.view.shown(directory)} has more than ${MOST_ENTRIES} files: list its directories one by one`,
+    )
+  const entries: Entry[] = []
+  for (let at = 0; at < found.length; at += BATCH) {
+    const batch = found.slice(at, at + BATCH)
+    entries.push(...(await Promise.all(batch.map((file) => describe(hosted, file.path, file)))))
+  }
+  return entries
 }
 
 /** Where a chain of links ends. */
@@ -62,8 +83,9 @@ type Database = 'passwd' | 'group'
 /** The names of users and groups, by their numbers. */
 const databases = new Map<Database, Promise<Map<string, string>>>()
 
-async function nameOf(database: Database, id: number, own: number | undefined): Promise<string> {
-  if (id === own) return USER
+/** Undefined for the own user, and his own group. */
+async function nameOf(database: Database, id: number, own: number | undefined): Promise<string | undefined> {
+  if (id === own) return undefined
   let names = databases.get(database)
   if (names === undefined) {
     names = readNames(database)

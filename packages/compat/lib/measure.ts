@@ -1,0 +1,17 @@
+/** The resources of this machine. A sandbox has no others. */
+import { statfs } from 'node:fs/promises'
+import os from 'node:os'
+
+export async function measure(directory: string) {
+  const disk = await statfs(directory)
+  const cpus = os.availableParallelism()
+  return {
+    ts: Math.floor(Date.now() / 1000),
+    cpu_count: cpus,
+    cpu_used_pct: Math.min(100, Math.round((100 * (os.loadavg()[0] ?? 0)) / cpus)),
+    mem_total: os.totalmem(),
+    mem_used: os.totalmem() - os.freemem(),
+    disk_total: disk.blocks * disk.bsize,
+    disk_used: (disk.blocks - disk.bfree) * disk.bsize,
+  }
+}

@@ -1,0 +1,261 @@
+/** A server of one API: from the check of the machine until everything has ended. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Duplex } from 'node:stream'
+import { type FilesystemRules, type Logger, Sandbox } from 'nacre'
+import { engineError, isCode, report, SECRETS } from 'nacre/internal'
+import { HttpError } from './failure.js'
+import { checkCaller, type Preview, previewOf } from './guard.js'
+import type { Hosted, Place, SandboxRecord } from './hosted.js'
+import { type Exchange, refuse } from './http.js'
+import type { Plan } from './options.js'
+import { passRequest, passUpgrade } from './preview.js'
+import { Registry, type RegistryOptions } from './registry.js'
+import { type ApiName, hiddenPaths, openRoot, type Root } from './root.js'
+
+export const ADDRESS = '127.0.0.1'
+/** Clients in Python use connections that were idle for minutes. */
+const KEEP_ALIVE_TIMEOUT = 620_000
+
+/** What an API decides about all sandboxes of a server. */
+export interface Dialect<R extends SandboxRecord>
+  extends Pick<RegistryOptions<R>, 'due' | 'isKept'>,
+    Pick<Place, 'home' | 'user'> {
+  name: ApiName
+  /** The variables that its programs have, beside those of the record. */
+  environment(record: R): Record<string, string>
+  /** A sandbox that is only started for a check. */
+  probe(): R
+  serve(context: Context<R>): Service
+}
+
+export interface Context<R extends SandboxRecord> {
+  registry: Registry<R>
+  key: string
+  /** On which the server listens. */
+  port: number
+  logger: Logger | undefined
+}
+
+/** What serves requests. */
+export interface Service {
+  request(exchange: Exchange): Promise<void>
+  /** Opens a WebSocket. Throws HttpError. */
+  upgrade(request: IncomingMessage, socket: Duplex, head: Buffer, url: URL): Promise<void>
+  failure(error: unknown): HttpError
+  /** The body of a reply with an error. */
+  describe(error: HttpError, exchange: Pick<Exchange, 'request'>): object
+  /** The sandbox of a preview. Undefined if the name belongs to the API itself. */
+  previewed(preview: Preview): Hosted | undefined | 'own'
+}
+
+/** A server that listens. */
+export interface Listening {
+  url: string
+  key: string
+  /** Idempotent. */
+  close(): Promise<void>
+}
+
+export async function openServer<R extends SandboxRecord>(
+  plan: Plan,
+  dialect: Dialect<R>,
+): Promise<Listening> {
+  const { logger } = plan
+  const root = await openRoot(dialect.name, plan.root)
+  const place = await placeOf(root, plan, dialect).catch(async (error: unknown) => {
+    await root.close()
+    throw error
+  })
+  const { due, isKept } = dialect
+  const registry = new Registry<R>({ place, maxRunning: plan.maxSandboxes, logger, due, isKept })
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_TIMEOUT, requestTimeout: 0 })
+  const upgraded = new Set<Duplex>()
+  let closed: Promise<void> | undefined
+  const close = () => {
+    closed ??= closeAll(server, upgraded, registry, root)
+    return closed
+  }
+  try {
+    await checkMachine(registry, dialect.probe())
+    await registry.load()
+    const port = await listen(server, plan.port)
+    server.on('error', (error) =>
+      report(logger, 'error', `a connection cannot be accepted: ${error.message}`),
+    )
+    const service = dialect.serve({ registry, key: root.key, port, logger })
+    const running: Running = { service, plan, port, upgraded }
+    server.on('request', (request, response) => void serveRequest(running, request, response))
+    server.on('upgrade', (request, socket, head) => void serveUpgrade(running, request, socket, head))
+    return { url: `http://${ADDRESS}:${port}`, key: root.key, close }
+  } catch (error) {
+    await close()
+    throw error
+  }
+}
+
+/** How sandboxes run on this machine. */
+async function placeOf<R extends SandboxRecord>(
+  root: Root,
+  { isolation, logger }: Plan,
+  { home, user, environment }: Dialect<R>,
+): Promise<Place<R>> {
+  const isMounted = isolation !== 'none' && (await canMount())
+  return {
+    sandboxes: root.sandboxes,
+    isMounted,
+    home,
+    user,
+    open({ view, record }: Hosted<R>, rules: FilesystemRules) {
+      return new Sandbox({
+        cwd: view.home,
+        extendEnv: false,
+        env: {
+          PATH: process.env.PATH,
+          LANG: 'C.UTF-8',
+          HOME: view.home,
+          USER: user,
+          LOGNAME: user,
+          ...environment(record),
+          ...record.env,
+        },
+        killSignal: 'SIGKILL',
+        isolation:
+          isolation === 'none'
+            ? undefined
+            : {
+                preset: record.hasNetwork ? isolation : 'workspace',
+                filesystem: { ...rules, hide: [...SECRETS, ...hiddenPaths(isMounted)] },
+              },
+        logger,
+      })
+    },
+  }
+}
+
+async function canMount(): Promise<boolean> {
+  await using sandbox = new Sandbox()
+  return (await sandbox.capabilities()).isolation.filesystem === 'namespace'
+}
+
+/** Otherwise every call would fail. */
+async function checkMachine<R extends SandboxRecord>(registry: Registry<R>, probe: R): Promise<void> {
+  try {
+    await registry.remove(await registry.create(probe))
+  } catch (error) {
+    if (!isCode(error, 'ISOLATION_UNSUPPORTED')) throw error
+    const remedy = "isolation 'none' runs them without it"
+    throw engineError(
+      'ISOLATION_UNSUPPORTED',
+      `sandboxes cannot be isolated here: ${error.shortMessage}; ${remedy}`,
+    )
+  }
+}
+
+function listen(server: Server, port: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    server.once('error', (cause) => {
+      const { code } = cause as NodeJS.ErrnoException
+      const message = `port ${port} cannot be used: ${cause.message}; choose another port, or 0 for a free one`
+      reject(Object.assign(new Error(message, { cause }), { code, syscall: 'listen' }))
+    })
+    server.listen(port, ADDRESS, () => resolve((server.address() as AddressInfo).port))
+  })
+}
+
+interface Running {
+  service: Service
+  plan: Plan
+  port: number
+  upgraded: Set<Duplex>
+}
+
+async function serveRequest(
+  running: Running,
+  request: IncomingMessage,
+  response: ServerResponse,
+): Promise<void> {
+  const { service, plan } = running
+  try {
+    const url = urlOf(request)
+    const exchange = { request, response, url }
+    const preview = previewIn(running, request)
+    checkCaller(request.headers, preview !== undefined)
+    if (preview === undefined) return await service.request(exchange)
+    const hosted = expectOpen(running, preview)
+    passRequest(exchange, preview.port, hosted.record.id)
+  } catch (error) {
+    const failure = service.failure(error)
+    if (failure.status === 500)
+      report(plan.logger, 'error', `${request.method} ${request.url}: ${failure.message}`)
+    if (!response.destroyed)
+      refuse({ request, response }, failure.status, service.describe(failure, { request }))
+  }
+}
+
+async function serveUpgrade(
+  running: Running,
+  request: IncomingMessage,
+  socket: Duplex,
+  head: Buffer,
+): Promise<void> {
+  const { upgraded, service } = running
+  socket.on('error', () => {})
+  upgraded.add(socket)
+  socket.on('close', () => upgraded.delete(socket))
+  try {
+    const preview = previewIn(running, request)
+    checkCaller(request.headers, preview !== undefined)
+    if (preview === undefined) return await service.upgrade(request, socket, head, urlOf(request))
+    const hosted = expectOpen(running, preview)
+    hosted.connect(socket)
+    passUpgrade(request, socket, head, preview.port)
+  } catch (error) {
+    const failure = service.failure(error)
+    const text = JSON.stringify(service.describe(failure, { request }))
+    const type = 'content-type: application/json'
+    socket.end(`HTTP/1.1 ${failure.status} Refused\r\n${type}\r\nconnection: close\r\n\r\n${text}\n`)
+  }
+}
+
+function urlOf({ url = '/' }: IncomingMessage): URL {
+  try {
+    return new URL(url, 'http://localhost')
+  } catch {
+    throw new HttpError(400, 'the request target is no URL')
+  }
+}
+
+function previewIn({ service }: Running, { headers }: IncomingMessage): Preview | undefined {
+  const preview = previewOf(headers)
+  return preview === undefined || service.previewed(preview) === 'own' ? undefined : preview
+}
+
+/** Throws HttpError, unless a program of the sandbox can listen on the port. */
+function expectOpen({ service, plan, port: own }: Running, preview: Preview): Hosted {
+  const { id, port } = preview
+  const hosted = service.previewed(preview)
+  if (hosted === undefined || hosted === 'own' || hosted.state !== 'running')
+    throw new HttpError(502, `The sandbox ${id} was not found`)
+  if (!(port >= 1 && port <= 65_535)) throw new HttpError(400, 'the port of a preview must be 1 to 65535')
+  if (port === own) throw new HttpError(502, `port ${port} is that of this server`)
+  const { hasNetwork } = hosted.record
+  // Otherwise the port would be that of another program of this machine.
+  if (plan.isolation !== 'none' && !(plan.isolation === 'workspace+network' && hasNetwork))
+    throw new HttpError(502, `The sandbox ${id} has no network, and so no previews`)
+  return hosted
+}
+
+/** Ends the sandboxes before their connections, so that clients learn why. */
+async function closeAll<R extends SandboxRecord>(
+  server: Server,
+  upgraded: Set<Duplex>,
+  registry: Registry<R>,
+  root: Root,
+): Promise<void> {
+  server.close()
+  await registry.close()
+  for (const socket of upgraded) socket.destroy()
+  server.closeAllConnections()
+  await root.close()
+}
