@@ -629,7 +629,7 @@ export interface Session {
  * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
  * make it. What others try meanwhile rejects with HELD; it does not wait.
  *
- * A hold ends when it is released, when its session is deleted or its process ends, and with the sandbox. A client's hold
+ * A hold ends when it is released, when its session or process ends, and with the sandbox. A client's hold
  * also ends when the client ends or loses its connection; with `resume`, `reconnectTimeout` plus 10 s later.
  */
 export interface Hold<Held extends Session | Process = Session | Process> {

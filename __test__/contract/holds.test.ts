@@ -103,6 +103,25 @@ describe('session.hold', () => {
     },
     { destroys: true },
   )
+
+  itHolds(
+    'ends when a rollback ends its session',
+    async ({ sandbox }) => {
+      const usual = (await sandbox.getSession('default')) as Session
+      const { id } = await sandbox.checkpoint()
+      const [lasts, ends] = [
+        await usual.hold('x'),
+        await (await sandbox.createSession({ id: 'one' })).hold('x'),
+      ]
+      await sandbox.rollback(id)
+      await ends.ended
+      const next = await sandbox.createSession({ id: 'one' })
+      expect((await next.exec('echo new')).stdout).toBe('new\n')
+      expect((await lasts.held.exec('echo mine')).stdout).toBe('mine\n')
+      await lasts.release()
+    },
+    { options: { workspace: 'copy-on-write' } },
+  )
 })
 
 describe('process.hold', () => {

@@ -78,7 +78,8 @@ export class NativeBackend implements Backend {
     this.#defaults = defaults
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
     this.workspace = new NativeWorkspace(this.#engine, config)
-    this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show))
+    const ended = (sessionId: string) => this.#holds.end(sessionId)
+    this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show), ended)
     this.#engine.onDestroy(() => this.#holds.endAll())
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
@@ -149,8 +150,6 @@ export class NativeBackend implements Backend {
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]
     await this.#engine.call((native, id) => native.createSession(id, session))
-    // A rollback may have ended an earlier session with this id.
-    this.#holds.end(session.sessionId)
     return session.sessionId
   }
 

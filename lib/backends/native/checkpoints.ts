@@ -15,11 +15,13 @@ export interface Branch {
 export class NativeCheckpoints implements CheckpointsBackend {
   readonly #engine: Engine
   readonly #branch: () => Branch
+  readonly #ended: (sessionId: string) => void
 
-  /** `branch` makes a sandbox with the options of this one, which has not started. */
-  constructor(engine: Engine, branch: () => Branch) {
+  /** `branch` makes a sandbox with the options of this one, which has not started. `ended` is called for sessions that end. */
+  constructor(engine: Engine, branch: () => Branch, ended: (sessionId: string) => void) {
     this.#engine = engine
     this.#branch = branch
+    this.#ended = ended
   }
 
   async make({ name, busy, signal }: CheckpointPlan): Promise<Checkpoint> {
@@ -55,12 +57,14 @@ export class NativeCheckpoints implements CheckpointsBackend {
   async rollBack(number: number): Promise<Rollback> {
     const { points, rollback } = await this.#engine.call((native, id) => native.rollBack(id, number))
     const { endedProcesses, endedSessions, missing } = returned(rollback)
+    endedSessions.forEach(this.#ended)
     return { checkpoint: first(points), endedProcesses, endedSessions, missing }
   }
 
   async undo(): Promise<Undo> {
     const { rollback } = await this.#engine.call((native, id) => native.rollBack(id, null))
     const { command = '', endedProcesses, endedSessions, missing } = returned(rollback)
+    endedSessions.forEach(this.#ended)
     return { command, endedProcesses, endedSessions, missing }
   }
 }

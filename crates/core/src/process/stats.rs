@@ -4,7 +4,6 @@
 use super::unseen;
 use crate::blocking::blocking;
 use crate::error::Error;
-use crate::supervisor::PidHold;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
@@ -51,12 +50,12 @@ const TERMINALS: std::ops::RangeInclusive<u32> = 136..=143;
 const MOST_OPEN_FILES: usize = 1 << 20;
 
 impl SessionStats {
-    /// Reads the current usage of a session by its supervisor.
+    /// Reads the current usage of a session by its supervisor, whose pid the caller holds meanwhile.
     ///
     /// # Errors
     /// `ENGINE_ERROR`.
-    pub async fn of(supervisor: PidHold, group: Option<Group>) -> Result<Self, Error> {
-        blocking(move || Self::look(supervisor.pid(), group.as_ref()).map_err(|error| unseen(&error))).await
+    pub async fn of(supervisor: Pid, group: Option<Group>) -> Result<Self, Error> {
+        blocking(move || Self::look(supervisor, group.as_ref()).map_err(|error| unseen(&error))).await
     }
 
     fn look(supervisor: Pid, group: Option<&Group>) -> io::Result<Self> {

@@ -89,8 +89,11 @@ impl Session {
         let Some(supervisor) = self.supervision.last().cloned() else {
             return drop(reply.send(Ok(SessionStats { sessions: 1, ..SessionStats::default() })));
         };
-        let reading = SessionStats::of(supervisor, self.supervision.session_group().cloned());
-        tokio::spawn(async move { drop(reply.send(reading.await)) });
+        let group = self.supervision.session_group().cloned();
+        tokio::spawn(async move {
+            let stats = SessionStats::of(supervisor.pid(), group).await;
+            drop((supervisor, reply.send(stats)));
+        });
     }
 
     /// The running command, and the queued ones in their order.
