@@ -99,7 +99,7 @@ async function perform(step) {
   const command = (argv, env) => runCommand(step.name, argv, { TMPDIR, ...env })
   const result = { step, name: step.name, passed: 0, failures: [], flaky: [] }
   try {
-    if (step.debian !== undefined) installTool(step.debian)
+    for (const name of step.debian ?? []) installTool(name)
     for (const argv of step.run ?? []) {
       const { code, lines } = await command(argv)
       if (code !== 0) result.failures.push({ test: argv.join(' '), message: lines.slice(-15).join('\n') })
@@ -128,17 +128,18 @@ async function runTests({ runner, ...tests }, command, result) {
   }
 }
 
-/** Installs a program from a Debian package, as root. A server that comes with it is not started. */
+/** Installs a program from a Debian package, as root; `name` as in steps.mjs. A server that comes with it is not started. */
 function installTool(name) {
-  if (existsSync(`/usr/bin/${name}`)) return
+  const [debian, program = debian] = name.split(':')
+  if (process.env.PATH.split(':').some((directory) => existsSync(path.join(directory, program)))) return
   const apt = (...args) =>
     spawnSync('apt-get', args, {
       stdio: ['ignore', 'inherit', 'inherit'],
       env: { ...process.env, RUNLEVEL: '1' },
     }).status === 0
-  const install = () => apt('install', '-y', '--no-install-recommends', name)
+  const install = () => apt('install', '-y', '--no-install-recommends', debian)
   if (process.getuid() === 0 && (install() || (apt('update') && install()))) return
-  throw new Error(`This step needs ${name}: run 'apt-get install ${name}' as root.`)
+  throw new Error(`This step needs ${program}: run 'apt-get install ${debian}' as root.`)
 }
 
 /** Runs a command in a process group of its own, and prints its lines behind the name of the step. */

@@ -8,7 +8,7 @@
  * @property {'gate' | 'check' | 'full'} ring the smallest ring that it belongs to
  * @property {string[][]} [run] commands, one after another
  * @property {object} [tests] test files to run after the commands, by a runner of runners.mjs
- * @property {string} [debian] a Debian package with a program of that name in /usr/bin
+ * @property {string[]} [debian] Debian packages, each with a program of that name, or as `package:program`
  * @property {boolean} [alone] nothing else runs meanwhile
  */
 import { runOnBun, runOnCargo, runOnNode } from './runners.mjs'
@@ -20,6 +20,13 @@ const node = (project, rest) => ({ runner: runOnNode, project, ...rest })
 const bun = (project, rest) => ({ runner: runOnBun, project, ...rest })
 const script = (file, ...args) => [process.execPath, `scripts/${file}`, ...args]
 const npm = (name) => ['npm', 'run', '--silent', name]
+
+/** The slow tests need a server, and programs that wait for input. */
+const forSlow = [
+  'redis-server',
+  ...['bc', 'ed', 'gdb', 'less', 'openssl', 'patch', 'sqlite3', 'unzip', 'vim', 'curl', 'git', 'make'],
+  ...['python3', 'openssh-client:ssh', 'procps:top'],
+]
 
 /** From the smallest to the largest. */
 export const RINGS = ['gate', 'check', 'full']
@@ -59,17 +66,17 @@ export const steps = [
     name: 'bun-rest',
     ring: 'full',
     tests: bun('behaviour', { only: (file) => !differsOnBun.test(file) }),
-    debian: 'busybox',
+    debian: ['busybox'],
   },
-  { name: 'slow', ring: 'full', tests: node('slow'), debian: 'redis-server' },
-  { name: 'slow-bun', ring: 'full', tests: bun('slow'), debian: 'redis-server' },
-  { name: 'machines', ring: 'full', tests: node('machines'), debian: 'redis-server' },
-  { name: 'machines-bun', ring: 'full', tests: bun('machines'), debian: 'redis-server' },
+  { name: 'slow', ring: 'full', tests: node('slow'), debian: forSlow },
+  { name: 'slow-bun', ring: 'full', tests: bun('slow'), debian: forSlow },
+  { name: 'machines', ring: 'full', tests: node('machines'), debian: ['redis-server'] },
+  { name: 'machines-bun', ring: 'full', tests: bun('machines'), debian: ['redis-server'] },
   { name: 'examples', ring: 'full', tests: node('examples') },
   { name: 'examples-bun', ring: 'full', tests: bun('examples') },
   { name: 'next', ring: 'full', tests: node('next') },
   { name: 'modes', ring: 'full', tests: node('modes') },
-  { name: 'browser', ring: 'full', tests: node('browser'), debian: 'chromium' },
+  { name: 'browser', ring: 'full', tests: node('browser'), debian: ['chromium'] },
   { name: 'node-20', ring: 'full', tests: node('behaviour', { node: 20 }) },
   { name: 'node-22', ring: 'full', tests: node('behaviour', { node: 22 }) },
   { name: 'node-24', ring: 'full', tests: node('behaviour', { node: 24 }) },
@@ -91,7 +98,7 @@ export const steps = [
     ring: 'full',
     run: [script('docs-site.mjs')],
     tests: node('site'),
-    debian: 'chromium',
+    debian: ['chromium'],
   },
   { name: 'measured', ring: 'full', tests: node('measured'), alone: true },
   { name: 'measured-bun', ring: 'full', tests: bun('measured'), alone: true },
