@@ -23,7 +23,7 @@ interface Running {
 interface Base {
   tag: string
   directory: string
-  start(words: string[]): Running
+  start(words: string[], variables?: Record<string, string>): Running
 }
 
 let places = 0
@@ -35,8 +35,11 @@ async function withBase(test: (base: Base) => Promise<void>): Promise<void> {
   mkdirSync(temporary)
   const { PATH = '', HOME = '', NACRE_NATIVE = '' } = process.env
   const env = { PATH, HOME, NACRE_NATIVE, TMPDIR: temporary, XDG_STATE_HOME: directory, NACRE_TEST_TAG: tag }
-  const start = (words: string[]): Running => {
-    const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const start: Base['start'] = (words, variables = {}) => {
+    const child = spawn(process.execPath, words, {
+      env: { ...env, ...variables },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
     const texts = { stdout: '', stderr: '' }
     for (const name of ['stdout', 'stderr'] as const)
       child[name].setEncoding('utf8').on('data', (data: string) => {
@@ -239,6 +242,23 @@ describe('--daytona', () => {
       }
     }))
 })
+
+it('keeps keys from sandboxes where there is Landlock but no mount namespace', () =>
+  withBase(async (base) => {
+    const words = [...COMPAT, '--daytona', '0', '--e2b', '0']
+    const server = base.start(words, { NACRE_ISOLATION: 'landlock' })
+    const { sandbox } = await use(server, base)
+    await sandbox.files.write('/home/user/file', 'own')
+    expect((await sandbox.commands.run('cat ~/file', { cwd: '/home/user' })).stdout).toBe('own')
+    for (const api of ['e2b', 'daytona']) {
+      const key = path.join(base.directory, 'nacre', api, 'key')
+      expect(existsSync(key)).toBe(true)
+      const { stdout } = await sandbox.commands.run(`cat ${key} 2>&1 || true`)
+      expect(stdout).toContain('Permission denied')
+    }
+    server.child.kill('SIGTERM')
+    expect(await server.ended).toBe(0)
+  }))
 
 it('nacre-compat needs --e2b or --daytona', () =>
   withBase(async ({ start }) => {

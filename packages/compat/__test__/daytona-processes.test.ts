@@ -157,15 +157,22 @@ describe('sessions', () => {
     withDaytonaSandbox(async ({ process }) => {
       await process.createSession('s')
       const words = proc.uniqueSleep()
-      const command = `setsid ${words} & ${words}`
+      const command = `setsid ${words} & echo ready; ${words}`
       const { cmdId } = await process.executeSessionCommand('s', { command, runAsync: true })
+      let output = ''
       const followed = process.getSessionCommandLogs(
         's',
         cmdId,
-        () => {},
+        (text) => {
+          output += text
+        },
         () => {},
       )
       await proc.untilRuns(words, 2)
+      await until(
+        () => output === 'ready\n' || undefined,
+        () => output,
+      )
       await process.deleteSession('s')
       expect(proc.runs(words)).toBe(false)
       await followed

@@ -379,6 +379,24 @@ describe('the server', () => {
       }
     }))
 
+  it('limits the connections of a sandbox, and frees them', () =>
+    withDaytonaSandbox(async ({ id, process }, { server }) => {
+      await process.createSession('s')
+      const run = { command: 'cat', runAsync: true }
+      const { cmdId } = await process.executeSessionCommand('s', run)
+      const { port } = new URL(server.url)
+      const headers = { authorization: `Bearer ${server.key}` }
+      const logs = `process/session/s/command/${cmdId}/logs?follow=true`
+      const url = `ws://127.0.0.1:${port}/toolbox/${id}/${logs}`
+      const clients = Array.from({ length: 512 }, () => new WebSocket(url, { headers }))
+      await Promise.all(clients.map((client) => once(client, 'open')))
+      expect(await rejectionOf(process.executeCommand('true'))).toBeInstanceOf(DaytonaRateLimitError)
+      expect(await rejectedStatus(url, headers)).toBe(429)
+      for (const client of clients) client.terminate()
+      const freed = () => process.executeCommand('echo freed').catch(() => undefined)
+      expect((await until(freed, () => 'not freed')).result).toBe('freed\n')
+    }))
+
   it('survives what no client of Daytona sends', () =>
     withDaytonaSandbox(async (sandbox, { server }) => {
       const { origin, port } = new URL(server.url)

@@ -1,6 +1,7 @@
 /** A server of one API: from the check of the machine until everything has ended. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import os from 'node:os'
 import type { Duplex } from 'node:stream'
 import { type FilesystemRules, type Logger, Sandbox } from 'nacre'
 import { engineError, isCode, report, SECRETS } from 'nacre/internal'
@@ -101,6 +102,8 @@ async function placeOf<R extends SandboxRecord>(
   { home, user, environment }: Dialect<R>,
 ): Promise<Place<R>> {
   const isMounted = isolation !== 'none' && (await canMount())
+  // Without mounts, nothing can be hidden below the sandbox's own home, which only its programs write.
+  const secrets = isMounted ? SECRETS : SECRETS.map((secret) => secret.replace(/^~/, os.homedir()))
   return {
     sandboxes: root.sandboxes,
     isMounted,
@@ -125,7 +128,7 @@ async function placeOf<R extends SandboxRecord>(
             ? undefined
             : {
                 preset: record.hasNetwork ? isolation : 'workspace',
-                filesystem: { ...rules, hide: [...SECRETS, ...hiddenPaths(isMounted)] },
+                filesystem: { ...rules, hide: [...secrets, ...hiddenPaths(isMounted)] },
               },
         logger,
       })

@@ -101,7 +101,9 @@ export class Api {
 
   /** Notes that the sandbox has stopped, if nothing else did. */
   stopped(hosted: Own): void {
-    this.#save(hosted, { stoppedAt: Date.now() }).catch(() => {})
+    this.#save(hosted, { stoppedAt: Date.now() }).catch((error) =>
+      report(this.#logger, 'warn', `sandbox ${hosted.record.id} cannot be saved: ${error.message}`),
+    )
   }
 
   /** Puts off the stop. */

@@ -6,16 +6,21 @@ import { randomUUID } from 'node:crypto'
 import { WebSocket } from 'ws'
 
 const PING_INTERVAL = 25_000
+const MOST_CLIENTS = 1000
+const TRY_LATER = 1013
 /** Milliseconds until a client must have sent the key. */
 const KEY_TIME = 10_000
 /** A client that does not take its events loses the connection. */
 const MOST_WAITING_BYTES = 4 * 1024 * 1024
 
 export class Events {
+  readonly #clients = new Set<WebSocket>()
   readonly #listeners = new Set<WebSocket>()
 
   /** `mayListen` checks the key of a client. */
   open(socket: WebSocket, mayListen: (key: string) => boolean): void {
+    if (this.#clients.size >= MOST_CLIENTS) return void socket.close(TRY_LATER)
+    this.#clients.add(socket)
     const open = { sid: randomUUID(), upgrades: [], pingInterval: PING_INTERVAL, pingTimeout: 20_000 }
     send(socket, `0${JSON.stringify({ ...open, maxPayload: 1_000_000 })}`)
     const pings = setInterval(() => send(socket, '2'), PING_INTERVAL)
@@ -23,6 +28,7 @@ export class Events {
     socket.on('close', () => {
       clearInterval(pings)
       clearTimeout(waiting)
+      this.#clients.delete(socket)
       this.#listeners.delete(socket)
     })
     socket.on('message', (data) => {

@@ -14,7 +14,7 @@ import type { Call, Routes } from './routes.js'
 import { listOfTexts, number, optionalText, query, text } from './values.js'
 
 const MOST_DEPTH = 1000
-const MOST_PATH_BYTES = 64 * 1024
+const MOST_PATH_BYTES = 4096
 const MOST_REPLACED_BYTES = 64 * 1024 * 1024
 const MOST_FILES = 10_000
 /** A search that takes longer is ended. */
