@@ -168,6 +168,32 @@ describe('process.hold', () => {
     expect(await rejectionOf(process.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
   })
 
+  itHolds(
+    'holds the input of a command that became a process, also for its own stream',
+    async ({ sandbox }) => {
+      const stream = sandbox.execStream('cat', { input: 'pipe' })
+      await stream[Symbol.asyncIterator]().next()
+    const process = await stream.detach()
+      const hold = await process.hold('a person')
+      expect(await rejectionOf(stream.write('theirs\n'))).toMatchObject({ code: 'HELD' })
+      expect(await rejectionOf(stream.closeInput())).toMatchObject({ code: 'HELD' })
+      await hold.held.write('owned\n')
+      await hold.release()
+      await stream.write('free\n')
+      await stream.closeInput()
+      await process.wait()
+      expect((await process.getLogs()).stdout).toBe('owned\nfree\n')
+    },
+  )
+
+  itHolds('can be released after the end of everything', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('cat', { input: 'pipe' })
+    const hold = await process.hold('a person')
+    await process.kill()
+    await hold.ended
+    await hold.release()
+  })
+
   itHolds('needs an input to hold', async ({ sandbox }) => {
     const process = await sandbox.startProcess('sleep 600')
     expect(await rejectionOf(process.hold('x'))).toMatchObject({

@@ -42,7 +42,7 @@ export function creation(engine: Engine, plan: ContainerPlan): string[] {
     ...['--entrypoint', `${INSIDE}/nacre-supervisor`, '--user', '0:0', '--workdir', project],
     ...volumes.flat(),
     // Its default is to pass the proxy of this machine, which may have a password in its address.
-    ...(engine.name === 'podman' ? ['--http-proxy=false'] : []),
+    ...(engine.name === 'podman' ? ['--http-proxy=false'] : PROXIES.flatMap((name) => ['--env', `${name}=`])),
     ...rights(engine, plan.isUnrestricted),
     // Otherwise the files of the project belong to another user inside, and podman would make the project the home of this one.
     ...(engine.name === 'podman' && engine.isRootless && plan.user.uid !== 0
@@ -59,6 +59,12 @@ export function creation(engine: Engine, plan: ContainerPlan): string[] {
   ]
   return [...options, plan.image, '--init', String(plan.grace)]
 }
+
+/** Docker sets them to what its settings on this machine say, unless they are given. */
+const PROXIES = ['HTTP', 'HTTPS', 'FTP', 'ALL', 'NO'].flatMap((kind) => [
+  `${kind}_PROXY`,
+  `${kind.toLowerCase()}_proxy`,
+])
 
 /** `--volume` splits at colons, and `--mount` at commas. */
 function bind(source: string, target: string, isReadOnly: boolean): string[] {

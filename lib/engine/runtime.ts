@@ -169,7 +169,11 @@ function sweep(cache: string): void {
   for (const name of fs.readdirSync(cache)) {
     const entry = path.join(cache, name)
     try {
-      if (lstatSync(entry).mtimeMs < oldest) rmSync(entry, { recursive: true, force: true })
+      if (lstatSync(entry).mtimeMs >= oldest) continue
+      // A part of it must not have its name if this is interrupted.
+      const removed = path.join(cache, `new-${process.pid}-${name}`)
+      renameSync(entry, removed)
+      rmSync(removed, { recursive: true, force: true })
     } catch {
       // Another program may be faster.
     }

@@ -3,7 +3,7 @@
 use crate::journal::{Direction, Journal};
 use crate::known::Known;
 use crate::steps::{Action, Step};
-use crate::tree::{Tree, file_type, open_path, own_path, split, status};
+use crate::tree::{Tree, file_type, has_other_names, open_path, own_path, split, status};
 use crate::walk::Walk;
 use rustix::fs::{FileType, XattrFlags, removexattr, setxattr};
 use rustix::io::Result;
@@ -32,7 +32,8 @@ pub fn settle(journal: &Journal, base: &Tree, layers: &[Tree], marks: &str, know
 /// A copied file names the real file of which it is a copy (its origin), which the commit has replaced. At each lookup, the
 /// kernel asks the file system for that inode. While another program creates a file with the same number, the lookup fails
 /// (`ENOMEM`), and a list of the directory lacks the file. So the layer that receives the writes forgets the origin. Sealed
-/// layers keep theirs: other forks may use them, and find by it what this commit has replaced.
+/// layers keep theirs: other forks may use them, and find by it what this commit has replaced. So does a file with other
+/// names, which may not be committed yet.
 fn separate(layers: &[Tree], marks: &str, steps: &[Step]) -> Result<()> {
     let layers: Vec<_> = layers.iter().map(Walk::new).collect();
     for step in steps.iter().filter(|step| matches!(step.action, Action::Put { .. })) {
@@ -44,7 +45,7 @@ fn separate(layers: &[Tree], marks: &str, steps: &[Step]) -> Result<()> {
             let entry = open_path(&directory, name)?;
             // It has been applied: without space for a mark, that is no reason to fail.
             let is_directory = file_type(&found) == FileType::Directory;
-            if !is_directory && number == 0 {
+            if !is_directory && number == 0 && !has_other_names(&found) {
                 let _ = removexattr(own_path(&entry), format!("{marks}.overlay.origin"));
             } else if is_directory && !is_hidden {
                 let _ = setxattr(own_path(&entry), format!("{marks}.overlay.opaque"), b"y", XattrFlags::empty());

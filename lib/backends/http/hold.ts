@@ -52,9 +52,11 @@ export class HttpHold implements HoldBackend {
   async release(): Promise<void> {
     try {
       await this.#release()
-    } finally {
-      this.#stop.abort()
+    } catch {
+      // With its call, the hold ends in any case.
     }
+    this.#stop.abort()
+    await this.ended
   }
 }
 

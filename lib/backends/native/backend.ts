@@ -78,7 +78,7 @@ export class NativeBackend implements Backend {
     this.#defaults = defaults
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
     this.workspace = new NativeWorkspace(this.#engine, config)
-    const ended = (sessionId: string) => this.#holds.end(sessionId)
+    const ended = (sessionIds: string[]) => this.#holds.keep(this.#engine.sessions(), sessionIds)
     this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show), ended)
     this.#engine.onDestroy(() => this.#holds.endAll())
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
@@ -149,7 +149,13 @@ export class NativeBackend implements Backend {
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]
-    await this.#engine.call((native, id) => native.createSession(id, session))
+    try {
+      await this.#engine.call((native, id) => native.createSession(id, session))
+    } catch (error) {
+      // Another caller may have held it meanwhile.
+      this.#holds.keep(this.#engine.sessions())
+      throw error
+    }
     return session.sessionId
   }
 

@@ -15,10 +15,10 @@ export interface Branch {
 export class NativeCheckpoints implements CheckpointsBackend {
   readonly #engine: Engine
   readonly #branch: () => Branch
-  readonly #ended: (sessionId: string) => void
+  readonly #ended: (sessionIds: string[]) => void
 
-  /** `branch` makes a sandbox with the options of this one, which has not started. `ended` is called for sessions that end. */
-  constructor(engine: Engine, branch: () => Branch, ended: (sessionId: string) => void) {
+  /** `branch` makes a sandbox with the options of this one, which has not started. `ended` is called with the sessions that a rollback ends, and for one that fails, without. */
+  constructor(engine: Engine, branch: () => Branch, ended: (sessionIds: string[]) => void) {
     this.#engine = engine
     this.#branch = branch
     this.#ended = ended
@@ -55,17 +55,27 @@ export class NativeCheckpoints implements CheckpointsBackend {
   }
 
   async rollBack(number: number): Promise<Rollback> {
-    const { points, rollback } = await this.#engine.call((native, id) => native.rollBack(id, number))
-    const { endedProcesses, endedSessions, missing } = returned(rollback)
-    endedSessions.forEach(this.#ended)
+    const { points, rollback } = await this.#return(number)
+    const { endedProcesses, endedSessions, missing } = rollback
     return { checkpoint: first(points), endedProcesses, endedSessions, missing }
   }
 
   async undo(): Promise<Undo> {
-    const { rollback } = await this.#engine.call((native, id) => native.rollBack(id, null))
-    const { command = '', endedProcesses, endedSessions, missing } = returned(rollback)
-    endedSessions.forEach(this.#ended)
+    const { command = '', endedProcesses, endedSessions, missing } = (await this.#return(null)).rollback
     return { command, endedProcesses, endedSessions, missing }
+  }
+
+  async #return(number: number | null) {
+    try {
+      const { points, rollback } = await this.#engine.call((native, id) => native.rollBack(id, number))
+      const done = returned(rollback)
+      this.#ended(done.endedSessions)
+      return { points, rollback: done }
+    } catch (error) {
+      // It may have ended sessions before it failed.
+      this.#ended([])
+      throw error
+    }
   }
 }
 

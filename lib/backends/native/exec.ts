@@ -42,6 +42,8 @@ export function stream(
 ): StreamRun {
   /** Undefined if the command could not be sent to the engine. */
   let begun: Begun | undefined
+  /** What the caller has made of the command. Its input may be held. */
+  let detached: LocalProcess | undefined
   const perform = async () => {
     check()
     begun = begin(engine, plan, observer, adopt)
@@ -58,6 +60,7 @@ export function stream(
     },
     async write(data) {
       if (begun === undefined) throw engineError('INPUT_CLOSED', 'the command could not be started')
+      if (detached !== undefined) return detached.write(data)
       try {
         await begun.run.write(data)
       } catch (error) {
@@ -67,6 +70,7 @@ export function stream(
       }
     },
     async closeInput() {
+      if (detached !== undefined) return detached.closeInput()
       begun?.run.closeInput()
       const process = await begun?.timer?.process
       await process?.closeInput()
@@ -85,9 +89,9 @@ export function stream(
       if (begun === undefined) throw notDetached('it could not be started')
       const { run, timer, release } = begun
       const byHand = () => run.detach(false, adopt)
-      const process = await (timer === undefined ? byHand() : timer.detach(byHand))
+      detached = await (timer === undefined ? byHand() : timer.detach(byHand))
       release()
-      return processOf(process)
+      return processOf(detached)
     },
   }
 }

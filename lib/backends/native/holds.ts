@@ -4,6 +4,7 @@
  */
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
+import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { HoldBackend } from '../../sandbox/backend.js'
 
 interface OwnedHold extends HoldBackend {
@@ -76,6 +77,14 @@ export class SessionHolds {
   end(sessionId: string): void {
     this.#sessions.get(sessionId)?.end()
     this.#sessions.delete(sessionId)
+  }
+
+  /** Ends the holds on these sessions, and on those that do not exist. The default session always does. */
+  keep(existing: readonly string[], ended: readonly string[] = []): void {
+    for (const sessionId of [...this.#sessions.keys()]) {
+      const isThere = sessionId === DEFAULT_SESSION || existing.includes(sessionId)
+      if (!isThere || ended.includes(sessionId)) this.end(sessionId)
+    }
   }
 
   /** Ends all holds, with the sandbox. */

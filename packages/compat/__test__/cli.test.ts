@@ -94,7 +94,7 @@ describe.each([
       expect(await server.ended).toBe(0)
       expect(proc.runs(words)).toBe(false)
       const root = path.join(base.directory, 'nacre', 'e2b')
-      expect(readdirSync(root).sort()).toEqual(['key', 'sandboxes'])
+      expect(readdirSync(root).sort()).toEqual(['key', 'records', 'sandboxes'])
       expect(readdirSync(path.join(root, 'sandboxes'))).toEqual([])
     }),
   )

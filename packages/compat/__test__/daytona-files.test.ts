@@ -183,6 +183,12 @@ describe('git', () => {
         fileStatus: [{ name: 'a b', staging: 'Untracked', worktree: 'Untracked' }],
       })
       await git.add('repo', ['.'])
+      const hook = '#!/bin/bash\nprintf "branch %.0s" {1..150000}; exit 1\n'
+      await fs.uploadFile(Buffer.from(hook), 'repo/.git/hooks/pre-commit')
+      await fs.setFilePermissions('repo/.git/hooks/pre-commit', { mode: '755' })
+      const refused = await rejectionOf(git.commit('repo', 'refused', ...author))
+      expect((refused as Error).message.length).toBeLessThan(10_000)
+      await fs.deleteFile('repo/.git/hooks/pre-commit')
       const { sha } = await git.commit('repo', 'the message', ...author)
       expect(sha).toMatch(/^[0-9a-f]{40}$/)
       await git.createBranch('repo', 'other')

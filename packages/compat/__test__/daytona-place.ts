@@ -38,8 +38,8 @@ export async function withDaytona(
       await server.close()
     }
     await expectNoProcess(tag)
-    for (const id of directories(root))
-      expect(readdirSync(path.join(root, 'sandboxes', id))).toContain('meta.json')
+    const records = directories(root).map((id) => `${id}.json`)
+    expect(readdirSync(path.join(root, 'records')).sort()).toEqual(records.sort())
   } finally {
     for (const { pid } of proc.tagged(tag)) proc.kill(pid)
     rmSync(base, { recursive: true, force: true })

@@ -87,7 +87,12 @@ describe('sandboxes', () => {
   it('keep their files, and not their processes, when they are stopped', () =>
     withDaytonaSandbox(async (sandbox) => {
       await sandbox.process.executeCommand('echo kept > kept; (sleep 1000 &) > /dev/null 2>&1')
+      await sandbox.process.createSession('busy')
+      await sandbox.process.executeSessionCommand('busy', { command: 'sleep 1000', runAsync: true })
       await sandbox.updateEnv({ LATER: 'later' })
+      await sandbox.process.createSession('new')
+      const { output } = await sandbox.process.executeSessionCommand('new', { command: 'echo $LATER' })
+      expect(output).toBe('later\n')
       await sandbox.stop()
       expect(sandbox.state).toBe('stopped')
       const refused = await rejectionOf(sandbox.process.executeCommand('true'))
@@ -217,6 +222,15 @@ describe('isolation', () => {
     }))
 })
 
+it('a sandbox without a network is refused where nothing isolates it', () =>
+  withDaytona(
+    async ({ create }) => {
+      const refused = await rejectionOf(create({ networkBlockAll: true }))
+      expect(refused).toMatchObject({ statusCode: 501, message: expect.stringContaining("isolation 'none'") })
+    },
+    { isolation: 'none' },
+  ))
+
 it('previews pass requests on, by the id and by signed addresses', () =>
   withDaytonaSandbox(async (sandbox, { server }) => {
     await sandbox.fs.uploadFile(
@@ -260,7 +274,7 @@ describe('the server', () => {
         { root: own },
       )
       const change = (id = '', changes: Partial<DaytonaRecord>) => {
-        const file = path.join(own, 'sandboxes', id, 'meta.json')
+        const file = path.join(own, 'records', `${id}.json`)
         writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), ...changes }))
       }
       // As if a server was killed while the first ran, and the time of the second was up since.

@@ -41,9 +41,8 @@ export async function withServer(
     }
     await expectNoProcess(tag)
     // Only paused sandboxes stay.
-    const sandboxes = path.join(root, 'sandboxes')
-    for (const id of readdirSync(sandboxes))
-      expect(readdirSync(path.join(sandboxes, id))).toContain('meta.json')
+    const records = readdirSync(path.join(root, 'sandboxes')).map((id) => `${id}.json`)
+    expect(readdirSync(path.join(root, 'records')).sort()).toEqual(records.sort())
   } finally {
     for (const { pid } of proc.tagged(tag)) proc.kill(pid)
     rmSync(base, { recursive: true, force: true })

@@ -123,7 +123,7 @@ describe('sandboxes', () => {
         () => 'still there',
       )
       await until(
-        () => (existsSync(path.join(root, 'sandboxes', pausing.sandboxId, 'meta.json')) ? true : undefined),
+        () => (existsSync(path.join(root, 'records', `${pausing.sandboxId}.json`)) ? true : undefined),
         () => 'not paused',
       )
       expect((await pausing.getInfo()).state).toBe('paused')

@@ -19,6 +19,7 @@ export interface Place<R extends SandboxRecord = SandboxRecord> {
   /** Creates the sandbox of nacre. */
   open(hosted: Hosted<R>, rules: FilesystemRules): Sandbox
   sandboxes: string
+  records: string
   /** The home directory of all sandboxes, as clients see it. */
   home: string
   /** The user of all sandboxes, as clients know it. It is the user of this process. */

@@ -8,7 +8,6 @@ import { Hosted, type Place, type SandboxRecord } from './hosted.js'
 import { parse } from './http.js'
 import { removeTree } from './root.js'
 
-const RECORD_FILE = 'meta.json'
 /** Timers cannot wait longer. */
 const MOST_DELAY = 2 ** 31 - 1
 
@@ -51,12 +50,16 @@ export class Registry<R extends SandboxRecord> {
     for (const name of await readdir(place.sandboxes)) {
       const directory = path.join(place.sandboxes, name)
       try {
-        const record = parse(await readFile(path.join(directory, RECORD_FILE), 'utf8')) as unknown as R
+        const record = parse(await readFile(this.#fileOf(name), 'utf8')) as unknown as R
         if (record.id !== name) continue
         const hosted = new Hosted(record, place)
         this.#all.set(name, hosted)
         this.schedule(hosted)
-      } catch {
+      } catch (error) {
+        if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
+          this.#warn(`${directory} cannot be read and is left alone`, error)
+          continue
+        }
         await removeTree(directory).catch((error) => this.#warn(`${directory} cannot be removed`, error))
       }
     }
@@ -117,8 +120,8 @@ export class Registry<R extends SandboxRecord> {
       this.#stopTimer(hosted)
       await hosted.halt()
       this.onChange(hosted, 'paused')
-      await this.#write(hosted)
       this.schedule(hosted)
+      await this.#keep(hosted)
       return true
     })
   }
@@ -130,8 +133,9 @@ export class Registry<R extends SandboxRecord> {
       if (this.#all.get(hosted.record.id) !== hosted) throw new HttpError(404, 'the sandbox was removed')
       await this.#start(hosted)
       this.onChange(hosted, 'running')
-      if (this.#options.isKept) await this.#write(hosted)
-      else await rm(path.join(hosted.directory, RECORD_FILE), { force: true })
+      this.schedule(hosted)
+      if (this.#options.isKept) await this.#keep(hosted)
+      else await rm(this.#fileOf(hosted.record.id), { force: true })
       return true
     })
   }
@@ -178,8 +182,19 @@ export class Registry<R extends SandboxRecord> {
     }
   }
 
-  async #write({ directory, record }: Hosted<R>): Promise<void> {
-    const file = path.join(directory, RECORD_FILE)
+  /** Its state has changed: on a full disk, only the next server does not know. */
+  async #keep(hosted: Hosted<R>): Promise<void> {
+    await this.#write(hosted).catch((error) =>
+      this.#warn(`the record of ${hosted.record.id} cannot be written`, error),
+    )
+  }
+
+  #fileOf(id: string): string {
+    return path.join(this.#options.place.records, `${id}.json`)
+  }
+
+  async #write({ record }: Hosted<R>): Promise<void> {
+    const file = this.#fileOf(record.id)
     await writeFile(`${file}.new`, JSON.stringify(record), { mode: 0o600 })
     await rename(`${file}.new`, file)
   }
@@ -189,6 +204,7 @@ export class Registry<R extends SandboxRecord> {
     await removeTree(hosted.directory).catch((error) =>
       this.#warn(`${hosted.directory} cannot be removed`, error),
     )
+    await rm(this.#fileOf(hosted.record.id), { force: true })
   }
 
   #stopTimer({ record }: Hosted<R>): void {

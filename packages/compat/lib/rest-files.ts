@@ -35,8 +35,19 @@ export async function sendFile(
   })
   // A failure ends the connection.
   const finished = () => {}
-  if (isZipped) pipeline(content, createGzip(), response, finished)
-  else pipeline(content, response, finished)
+  const all = whole(content, isSized ? info.size : 0)
+  if (isZipped) pipeline(all, createGzip(), response, finished)
+  else pipeline(all, response, finished)
+}
+
+/** Fails if the file has become shorter meanwhile: the client waits for the rest. */
+async function* whole(content: Readable, size: number): AsyncGenerator<Buffer> {
+  let sent = 0
+  for await (const piece of content as AsyncIterable<Buffer>) {
+    sent += piece.length
+    yield piece
+  }
+  if (sent < size) throw new Error(`the file has become shorter: ${sent} of ${size} bytes`)
 }
 
 export interface Written {

@@ -22,6 +22,8 @@ export interface Root {
   directory: string
   /** Has one directory for each sandbox. */
   sandboxes: string
+  /** What is known of them. Their programs must not see it. */
+  records: string
   /** Clients send it. */
   key: string
   /** Gives the directory free for other servers, and removes it if it is temporary. */
@@ -42,12 +44,13 @@ export async function openRoot(api: ApiName, given: string | undefined): Promise
   const root = {
     directory,
     sandboxes: path.join(directory, 'sandboxes'),
+    records: path.join(directory, 'records'),
     key: '',
     close,
   }
   try {
     root.key = await keyOf(keyFileIn(directory), KEY_PREFIX[api])
-    await mkdir(root.sandboxes, { recursive: true, mode: 0o700 })
+    for (const inner of [root.sandboxes, root.records]) await mkdir(inner, { recursive: true, mode: 0o700 })
     roots.add(root)
     return root
   } catch (error) {
@@ -66,7 +69,9 @@ export function defaultRoot(api: ApiName): string {
 export function hiddenPaths(isMounted: boolean): string[] {
   const others = (['e2b', 'daytona'] as const).map(defaultRoot)
   const directories = [...others, ...[...roots].map(({ directory }) => directory)]
-  return directories.map((directory) => (isMounted ? directory : keyFileIn(directory)))
+  return directories.flatMap((directory) =>
+    isMounted ? [directory] : [keyFileIn(directory), path.join(directory, 'records')],
+  )
 }
 
 function keyFileIn(directory: string): string {

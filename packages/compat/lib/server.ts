@@ -17,6 +17,9 @@ import { type ApiName, hiddenPaths, openRoot, type Root } from './root.js'
 export const ADDRESS = '127.0.0.1'
 /** Clients in Python use connections that were idle for minutes. */
 const KEEP_ALIVE_TIMEOUT = 620_000
+/** Of requests. Programs of sandboxes may open connections that send none. */
+const HEADERS_TIMEOUT = 60_000
+const MOST_CONNECTIONS = 8192
 
 /** What an API decides about all sandboxes of a server. */
 export interface Dialect<R extends SandboxRecord>
@@ -70,7 +73,13 @@ export async function openServer<R extends SandboxRecord>(
   })
   const { due, isKept } = dialect
   const registry = new Registry<R>({ place, maxRunning: plan.maxSandboxes, logger, due, isKept })
-  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_TIMEOUT, requestTimeout: 0 })
+  const server = createServer({
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT,
+    requestTimeout: 0,
+    // Without it, there is no limit either.
+    headersTimeout: HEADERS_TIMEOUT,
+  })
+  server.maxConnections = MOST_CONNECTIONS
   const upgraded = new Set<Duplex>()
   let closed: Promise<void> | undefined
   const close = () => {
@@ -106,10 +115,13 @@ async function placeOf<R extends SandboxRecord>(
   const secrets = isMounted ? SECRETS : SECRETS.map((secret) => secret.replace(/^~/, os.homedir()))
   return {
     sandboxes: root.sandboxes,
+    records: root.records,
     isMounted,
     home,
     user,
     open({ view, record }: Hosted<R>, rules: FilesystemRules) {
+      if (isolation === 'none' && !record.hasNetwork)
+        throw new HttpError(501, "with isolation 'none', a sandbox cannot be kept from the network")
       return new Sandbox({
         cwd: view.home,
         extendEnv: false,

@@ -29,13 +29,14 @@ export async function serveHttp(
   instructions: string[],
   settings: HttpSettings,
 ): Promise<() => Promise<void>> {
+  const onerror = (error: Error) => stderrLogger.warn(error.message)
   const sessions = new IdleLimit(settings.idle)
   const create = createFactory(tools, instructions, (name, { session, end }, opened) => {
-    if (opened !== undefined) sessions.add(opened, () => tools.call('sessions', { end: opened }))
+    if (opened !== undefined)
+      sessions.add(opened, () => tools.call('sessions', { end: opened }).catch(onerror))
     if (typeof session === 'string') sessions.use(session)
     if (name === 'sessions' && typeof end === 'string') sessions.remove(end)
   })
-  const onerror = (error: Error) => stderrLogger.warn(error.message)
   const modern = createMcpHandler(create, { legacy: 'reject', onerror })
   const serveModern = toNodeHandler(modern, { onerror })
   const legacy = new LegacyConnections(create, settings.idle)

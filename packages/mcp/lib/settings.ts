@@ -1,6 +1,6 @@
 /** The options of the command line, checked. */
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import path from 'node:path'
 import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
@@ -61,8 +61,16 @@ export interface Settings {
   workspaceId: string | undefined
 }
 
-/** Programs of the machine run them, or commands that they name. */
-const GIT_PROGRAMS = ['.git/hooks', '.git/config']
+/** Programs of the machine run what these are or name. */
+const PROGRAMS = [
+  '.git/hooks',
+  '.git/config',
+  '.mcp.json',
+  '.codex/config.toml',
+  '.cursor/mcp.json',
+  '.gemini/settings.json',
+  '.vscode/mcp.json',
+]
 const EIGHT = ['bash', 'wait', 'write', 'output', 'kill', 'service', 'sessions', 'jobs'] as const
 const HOUR = 3_600_000
 const LEAST_IDLE = 60_000
@@ -82,13 +90,16 @@ export function readSettings(flags: Flags): Settings {
   for (const name of env) if (!/^[A-Za-z_]\w*$/.test(name)) refuse('--env must have names of variables')
   const tools = toolsOf(flags, http !== undefined)
   const container = containerOf(flags)
-  const cwd = path.resolve(flags.cwd ?? '.')
+  // A container has what links lead to, and not the links.
+  const locate = (file: string) =>
+    container === undefined ? path.resolve(file) : realpathSync(path.resolve(file))
+  const cwd = locate(flags.cwd ?? '.')
   // Some clients start their servers there.
   if (cwd === '/' && preset.startsWith('workspace'))
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
-  const hidden = [tokenFile, redactFile].flatMap((file) => (file === undefined ? [] : [path.resolve(file)]))
-  const others = write.map((directory) => path.resolve(directory))
-  const programs = GIT_PROGRAMS.map((name) => path.join(cwd, name)).filter((file) => existsSync(file))
+  const hidden = [tokenFile, redactFile].flatMap((file) => (file === undefined ? [] : [locate(file)]))
+  const others = write.map(locate)
+  const programs = PROGRAMS.map((name) => path.join(cwd, name)).filter((file) => existsSync(file))
   const isolation =
     preset === 'none'
       ? undefined
@@ -96,7 +107,7 @@ export function readSettings(flags: Flags): Settings {
           preset,
           filesystem: {
             write: [...(preset === 'read-only' ? [] : [cwd]), ...others],
-            ...(container !== undefined && preset !== 'read-only' && { protect: programs }),
+            ...(container !== undefined && { protect: programs }),
             ...(hidden.length === 0 ? {} : { hide: [...SECRETS, ...hidden] }),
           },
         }

@@ -5,6 +5,7 @@ import type { OpenSandbox, ToolContext } from './public.js'
 import type { Host, Scope } from './scope.js'
 
 const PROGRESS_INTERVAL = 1000
+const CLOSE_LIMIT = 10_000
 
 /** A sandbox that is not open yet. */
 export interface Opening {
@@ -26,6 +27,10 @@ export class Place {
     this.#hostOf = hostOf
     if (typeof given === 'function') this.#open = given
     else this.#host = hostOf(given)
+  }
+
+  get isOpen(): boolean {
+    return this.#host !== undefined
   }
 
   get scopes(): Scope[] {
@@ -95,6 +100,7 @@ async function later(run: () => Promise<void>): Promise<void> {
 }
 
 async function end(host: Host): Promise<void> {
-  await host.close().catch(() => {})
+  // One that does not answer must not keep the program.
+  await inTime(CLOSE_LIMIT, host.close()).catch(() => {})
   await host.sandbox.destroy().catch(() => {})
 }

@@ -329,8 +329,7 @@ export class Run {
   }
 
   async #endOfProcess(process: Process): Promise<RunEnd> {
-    const { exitCode, signal, reason } = await process.wait()
-    clearTimeout(this.#timer)
+    const { exitCode, signal, reason } = await process.wait().finally(() => clearTimeout(this.#timer))
     // nacre forgets the process after a while.
     await this.#read()
     return this.#finish({

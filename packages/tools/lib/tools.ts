@@ -1,6 +1,7 @@
 /** `createTools`. */
 import type { AnySandbox } from 'nacre'
 import { OptionError, SandboxError } from 'nacre'
+import { inTime } from 'nacre/internal'
 import { type Definition, definitions, INSTRUCTIONS, type Inputs } from './definitions.js'
 import { handlers } from './handlers.js'
 import { type Options, planTools } from './options.js'
@@ -23,6 +24,9 @@ import { Host, Scope } from './scope.js'
 export function createTools(sandbox: AnySandbox | OpenSandbox, options?: ToolOptions): PublicTools {
   return new Tools(sandbox, options)
 }
+
+/** Milliseconds that a tool may be late, since it has timers of its own. */
+const LATENESS = 1000
 
 class Tools implements PublicTools {
   readonly list: readonly Tool[]
@@ -82,7 +86,7 @@ class Tools implements PublicTools {
   async close(): Promise<void> {
     this.#closing ??= (async () => {
       await this.#place.close()
-      await Promise.all(this.#pending)
+      await Promise.allSettled(this.#pending)
       // Ends what these calls have started meanwhile.
       await this.#place.close()
     })()
@@ -120,6 +124,8 @@ class Tools implements PublicTools {
         open?: string
         end?: string
       }
+      // That would open a sandbox only to find that it has no such session.
+      if (input.end !== undefined && !this.#place.isOpen) throw lostSession()
       const place = await this.#place.host(until, context)
       if (!(place instanceof Host)) return startReply(style, place)
       host = place
@@ -127,8 +133,13 @@ class Tools implements PublicTools {
         name === 'sessions' && input.open !== undefined
           ? new Scope()
           : host.scopeOf(input.session ?? input.end)
-      return await handlers[name]({ host, scope, input: input as never, context, until })
+      const reply = handlers[name]({ host, scope, input: input as never, context, until })
+      const answer = await inTime(until - performance.now() + LATENESS, reply)
+      if (answer === undefined)
+        throw new ToolError('The sandbox does not answer. Call again later.', 'SANDBOX_SILENT')
+      return answer.value
     } catch (error) {
+      if (this.#closing !== undefined) return failure(style, 'TOOLS_CLOSED', 'The tools are closed.')
       if (error instanceof ToolError || error instanceof OptionError || error instanceof SandboxError)
         return failure(style, error.code, this.#explain(error, host))
       throw error
@@ -139,6 +150,10 @@ class Tools implements PublicTools {
     if (host === undefined || !this.#place.leave(host, error)) return error.message
     return `${error.message}. The next call opens a new one, without the sessions of this one.`
   }
+}
+
+function lostSession(): ToolError {
+  return new ToolError('There is no such session.', 'SESSION_NOT_FOUND')
 }
 
 function startReply(style: Style, { startedAt, step }: Opening): ToolReply {

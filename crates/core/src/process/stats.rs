@@ -11,6 +11,7 @@ use nacre_containment::tree::Tree;
 use std::collections::HashSet;
 use std::fs;
 use std::io;
+use std::ops::Range;
 use std::time::Duration;
 
 /// See the module.
@@ -61,7 +62,11 @@ impl SessionStats {
     fn look(supervisor: Pid, group: Option<&Group>) -> io::Result<Self> {
         let mut members = proc_table::descendants(&[supervisor], &HashSet::new())?;
         members.retain(Stat::is_running);
-        let usage = Stats::of_each(members.iter().map(|stat| stat.identity.pid), group);
+        let mut usage = Stats::of_each(members.iter().map(|stat| stat.identity.pid), group);
+        if group.is_none() {
+            // It reaps what it has started, and all orphans.
+            usage.cpu_time += cpu_time(supervisor, REAPED).unwrap_or_default();
+        }
         let terminals: HashSet<_> =
             members.iter().map(Stat::terminal_device).filter(|(major, _)| TERMINALS.contains(major)).collect();
         Ok(Self {
@@ -130,7 +135,7 @@ impl Stats {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap_or_default();
         Self {
-            cpu_time: cpu_time(pid).unwrap_or_default(),
+            cpu_time: cpu_time(pid, OWN.start..REAPED.end).unwrap_or_default(),
             memory: field(&status, "VmRSS:") * 1024,
             memory_peak: field(&status, "VmHWM:") * 1024,
             pids: 1,
@@ -158,11 +163,16 @@ impl Stats {
     }
 }
 
-/// utime, stime, cutime and cstime, in hundredths of a second.
-fn cpu_time(pid: Pid) -> Option<Duration> {
+/// utime and stime.
+const OWN: Range<usize> = 11..13;
+/// cutime and cstime: of children that have ended and were waited for.
+const REAPED: Range<usize> = 13..15;
+
+/// The sum of fields of `/proc/<pid>/stat`, counted from the state. They are in hundredths of a second.
+fn cpu_time(pid: Pid, times: Range<usize>) -> Option<Duration> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
-    let ticks: u64 = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+    let ticks: u64 = fields.get(times)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(Duration::from_millis(ticks * 10))
 }
 

@@ -125,7 +125,7 @@ export class Api {
         return sendJson(response, 200, this.shown(hosted, 'destroyed'))
       case 'POST start':
       case 'POST recover':
-        if (await this.#registry.resume(hosted)) this.#registry.schedule(hosted)
+        await this.#registry.resume(hosted)
         return reply()
       case 'POST stop':
         if (!(await this.#registry.pause(hosted))) throw new HttpError(400, 'Sandbox is not started')

@@ -12,6 +12,9 @@ const FIELD = '\x1f'
 const RECORD = '\x1e'
 const MOST_COMMITS = 1000
 const MOST_DEPTH = 2 ** 31 - 1
+/** Characters of what git printed that are looked at. */
+const LONGEST_FAILURE = 4096
+const LONGEST_BRANCH = 1024
 
 /** Asks for the credentials of the request, which are not in the arguments. */
 const HELPER = '!f() { echo "username=$NACRE_GIT_USER"; echo "password=$NACRE_GIT_PASSWORD"; }; f'
@@ -195,7 +198,8 @@ async function git(hosted: Hosted, path: string, words: string[], env: EnvChange
   const run = { cwd: path, env: { ...env, GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C.UTF-8' } }
   const { exitCode, result } = await runProgram(hosted, ['git', ...words], run)
   if (exitCode === 0) return result
-  const message = result.trim()
+  // A hook of the repository may have printed anything, and the expressions take time that grows faster than their text.
+  const message = result.slice(-LONGEST_FAILURE).trim()
   const [, status = 400, code] = FAILURES.find(([expression]) => expression.test(message)) ?? []
   throw new HttpError(status, message, code)
 }
@@ -235,7 +239,8 @@ function commitOf(record: string) {
 function statusOf(printed: string) {
   const [head = '', ...records] = printed.split('\0').slice(0, -1)
   const [, branch = '', upstream, counts = ''] =
-    /^## (?:No commits yet on )?(.+?)(?:\.\.\.(\S+))?(?: \[(.*)\])?$/.exec(head) ?? []
+    /^## (?:No commits yet on )?(.+?)(?:\.\.\.(\S+))?(?: \[(.*)\])?$/.exec(head.slice(0, LONGEST_BRANCH)) ??
+    []
   const count = (name: string) => Number(new RegExp(`${name} (\\d+)`).exec(counts)?.[1] ?? 0)
   const fileStatus: object[] = []
   for (let at = 0; at < records.length; at++) {

@@ -1,6 +1,6 @@
 /** Sessions: shells that keep their state, and run commands one after the other. */
 import { randomUUID } from 'node:crypto'
-import type { EnvChanges, ExecStream, Session } from 'nacre'
+import type { ExecStream, Session } from 'nacre'
 import { isCode } from 'nacre/internal'
 import type { WebSocket } from 'ws'
 import { HttpError } from '../failure.js'
@@ -46,12 +46,6 @@ interface Sessions {
 }
 
 const sessionsOf = perRun<Sessions>(() => ({ all: new Map(), logs: new Logs() }))
-
-/** Changes the variables of all programs that start later. */
-export async function changeEnv(hosted: Hosted, changes: EnvChanges): Promise<void> {
-  await hosted.sandbox.setEnvVars(changes)
-  for (const own of sessionsOf(hosted).all.values()) await own?.shell.setEnvVars(changes)
-}
 
 export const sessionRoutes: Routes = {
   'GET /process/session': ({ hosted, response }) => {
@@ -129,7 +123,11 @@ async function openSession(hosted: Hosted, id: string): Promise<void> {
   if (all.size >= MOST_SESSIONS) throw new HttpError(429, `a sandbox has at most ${MOST_SESSIONS} sessions`)
   all.set(id, undefined)
   try {
-    all.set(id, { id, shell: await hosted.sandbox.createSession(), commands: new Map() })
+    all.set(id, {
+      id,
+      shell: await hosted.sandbox.createSession({ env: hosted.record.env }),
+      commands: new Map(),
+    })
   } catch (error) {
     all.delete(id)
     throw error

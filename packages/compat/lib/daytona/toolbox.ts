@@ -16,7 +16,7 @@ import { interpreterRoutes, interpreterSockets } from './interpreter.js'
 import { processRoutes } from './process.js'
 import type { DaytonaRecord } from './record.js'
 import { type Call, match, type Routes, type SocketRoutes } from './routes.js'
-import { changeEnv, sessionRoutes, sessionSockets } from './sessions.js'
+import { sessionRoutes, sessionSockets } from './sessions.js'
 import { acceptSocket } from './sockets.js'
 import { terminalRoutes, terminalSockets } from './terminals.js'
 import { decoded, listOfTexts } from './values.js'
@@ -44,7 +44,11 @@ export class Toolbox {
         const given = await readJson(request)
         const set = textsOf(given, 'set')
         const unset = listOfTexts(given, 'unset')
-        await changeEnv(hosted, { ...Object.fromEntries(unset.map((name) => [name, undefined])), ...set })
+        // Sessions keep theirs: one that runs a command would take the change only after it.
+        await hosted.sandbox.setEnvVars({
+          ...Object.fromEntries(unset.map((name) => [name, undefined])),
+          ...set,
+        })
         for (const name of unset) delete hosted.record.env[name]
         Object.assign(hosted.record.env, set)
         await registry.save(hosted)
