@@ -208,7 +208,8 @@ fn a_command_that_does_not_run_is_not_detached() {
     fs::write(&go, "").unwrap();
     assert!(wait(&first).is_ok() && wait(&queued).is_ok());
     let begun = outside(&place, "begun");
-    let killed = place.start_exec(&format!("trap '' TERM; touch {begun}; while :; do sleep 1; done"));
+    // The shell itself ends at once: this program keeps the command.
+    let killed = place.start_exec(&format!("trap '' TERM; sh -c 'touch {begun}; exec sleep 1000'"));
     await_file(&begun);
     place.sandbox.interrupt("default", 0, None, By::Caller.into());
     refused("being killed");
