@@ -596,8 +596,8 @@ export interface Session {
    */
   running(): Promise<RunningCommand[]>
   /**
-   * Measures the resources that everything in this session uses, nacre's own helpers included. Without control groups,
-   * `cpuTime` lacks orphans that have ended. All are 0 before the first use of the default session.
+   * Measures the resources that everything in this session uses, nacre's own helpers included. All are 0 before the first
+   * use of the default session.
    *
    * Rejects with SESSION_NOT_FOUND.
    */
@@ -613,7 +613,8 @@ export interface Session {
    * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
    * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
    *
-   * Commands that run or wait already go on. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
+   * Commands that run or wait already go on; over HTTP, one that still waits in its client rejects with HELD. A service
+   * has to be started before the hold. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
    * so do the processes of the session: they have holds of their own.
    *
    * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is held already, whoever the owner is.

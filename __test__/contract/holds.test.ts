@@ -173,7 +173,7 @@ describe('process.hold', () => {
     async ({ sandbox }) => {
       const stream = sandbox.execStream('cat', { input: 'pipe' })
       await stream[Symbol.asyncIterator]().next()
-    const process = await stream.detach()
+      const process = await stream.detach()
       const hold = await process.hold('a person')
       expect(await rejectionOf(stream.write('theirs\n'))).toMatchObject({ code: 'HELD' })
       expect(await rejectionOf(stream.closeInput())).toMatchObject({ code: 'HELD' })
