@@ -617,7 +617,7 @@ export interface Session {
    * has to be started before the hold. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
    * so do the processes of the session: they have holds of their own.
    *
-   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is held already, whoever the owner is.
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
    */
   hold(owner: string): Promise<Hold<Session>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
@@ -1871,8 +1871,8 @@ export interface Process extends ProcessInfo {
    * All can still read its output, look at it, and kill it; a service can be restarted, which ends the hold. Input that
    * waits for the process already is written.
    *
-   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is held already, whoever the
-   * owner is.
+   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is already held, even
+   * by the same owner.
    */
   hold(owner: string): Promise<Hold<Process>>
   /**

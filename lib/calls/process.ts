@@ -415,8 +415,8 @@ export interface Process extends ProcessInfo {
    * All can still read its output, look at it, and kill it; a service can be restarted, which ends the hold. Input that
    * waits for the process already is written.
    *
-   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is held already, whoever the
-   * owner is.
+   * Rejects with {@link OptionError}, INPUT_CLOSED if the process has ended, or HELD if it is already held, even
+   * by the same owner.
    */
   hold(owner: string): Promise<Hold<Process>>
   /**

@@ -174,7 +174,7 @@ export interface Session {
    * has to be started before the hold. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
    * so do the processes of the session: they have holds of their own.
    *
-   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is held already, whoever the owner is.
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
    */
   hold(owner: string): Promise<Hold<Session>>
   /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */

@@ -131,7 +131,7 @@ export async function isRunning(engine: Engine, name: string): Promise<boolean> 
 }
 
 /**
- * Removes a container with its volumes: one that runs only with `isUseless`, when it can serve nobody. What fails shows at the
+ * Removes a container with its volumes: a running one only with `isUseless`, when it can serve no client. What fails shows at the
  * next start.
  */
 export async function removeContainer(engine: Engine, name: string, isUseless: boolean): Promise<void> {

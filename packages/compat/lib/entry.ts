@@ -25,7 +25,7 @@ export async function describe({ sandbox, view, user }: Hosted, file: string, kn
   const found = known ?? (await files.stat(file, { followSymlinks: false }))
   if (found === null) throw new RpcError('not_found', `there is no file ${view.shown(file)}`)
   const isLink = found.type === 'symlink'
-  // A link may lead to itself, or to where nobody may look.
+  // A link may lead to itself, or to a place that may not be read.
   const { type } = (isLink && (await files.stat(file).catch(() => null))) || found
   const target = isLink ? await endOfLinks(files, found) : undefined
   return {

@@ -1,5 +1,6 @@
 /** Requests and replies of JSON. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MAX_MILLISECONDS } from 'nacre/internal'
 import { HttpError } from './failure.js'
 
 /** An object of JSON whose members are not checked yet. */
@@ -11,6 +12,7 @@ export interface Exchange {
   url: URL
 }
 
+const MOST_SECONDS = Math.floor(MAX_MILLISECONDS / 1000)
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 /** Reads a whole body. Throws HttpError for more than 32 MiB. */
@@ -47,6 +49,14 @@ export function textsOf(given: Message, name: string): Record<string, string> {
   if (isMessage(value) && Object.values(value).every((text) => typeof text === 'string'))
     return { ...(value as Record<string, string>) }
   throw new HttpError(400, `${name} must be an object of strings`)
+}
+
+/** Of seconds, in milliseconds. `otherwise`: without any, in seconds. Throws HttpError. */
+export function timeoutOf(given: unknown, otherwise = 0): number {
+  const seconds = given === undefined ? otherwise : given
+  if (typeof seconds === 'number' && seconds >= 0 && seconds <= MOST_SECONDS)
+    return Math.round(seconds * 1000)
+  throw new HttpError(400, `timeout must be 0 to ${MOST_SECONDS} seconds`)
 }
 
 export function isMessage(value: unknown): value is Message {

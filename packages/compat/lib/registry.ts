@@ -2,14 +2,11 @@
 import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'nacre'
-import { report } from 'nacre/internal'
+import { MAX_MILLISECONDS, report } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { Hosted, type Place, type SandboxRecord } from './hosted.js'
 import { parse } from './http.js'
 import { removeTree } from './root.js'
-
-/** Timers cannot wait longer. */
-const MOST_DELAY = 2 ** 31 - 1
 
 /** What happens to a sandbox by itself. */
 export interface Due {
@@ -108,7 +105,7 @@ export class Registry<R extends SandboxRecord> {
         const ended = now.end === 'pause' ? this.pause(hosted) : this.remove(hosted)
         Promise.resolve(ended).catch((error) => this.#warn(`sandbox ${id} cannot be ended`, error))
       },
-      Math.min(Math.max(due.at - Date.now(), 0), MOST_DELAY),
+      Math.min(Math.max(due.at - Date.now(), 0), MAX_MILLISECONDS),
     )
     this.#timers.set(id, timer.unref())
   }

@@ -1,6 +1,7 @@
 /**
  * The early end of a call: its client cancels it or disconnects, or its deadline passes.
  */
+import { MAX_MILLISECONDS } from 'nacre/internal'
 import { Refused } from './status.js'
 
 /** What a call of grpc-js offers for that. */
@@ -18,9 +19,6 @@ export interface CallEnd {
   /** Why a call fails that has failed with this error. */
   reasonFor(error: unknown): unknown
 }
-
-/** The longest delay of a timer. */
-const MAX_DELAY_MS = 0x7fff_ffff
 
 /**
  * Watches for the early end of a call. grpc-js reports a deadline only when the client takes what was sent before, so the
@@ -42,7 +40,7 @@ export function endOf(call: EndingCall): CallEnd {
     isLate = true
     end()
   }
-  const delay = Math.min(Math.max(deadline - Date.now(), 0), MAX_DELAY_MS)
+  const delay = Math.min(Math.max(deadline - Date.now(), 0), MAX_MILLISECONDS)
   const timer = Number.isFinite(deadline) ? setTimeout(expire, delay) : undefined
   return {
     signal,

@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { collect } from '@nacre/server/internal'
+import { MAX_MILLISECONDS } from 'nacre/internal'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
 import { type Reply, readFile, writePart } from './rest-files.js'
@@ -17,7 +18,7 @@ const MAX_BODY_BYTES = 1024 * 1024
 /** The exit code of a command that its time limit has ended, as of timeout(1). */
 const TIMED_OUT_CODE = 124
 
-const MAX_TIMEOUT_SECONDS = 2_147_483
+const MAX_TIMEOUT_SECONDS = Math.floor(MAX_MILLISECONDS / 1000)
 
 interface ExecuteRequest {
   command: string

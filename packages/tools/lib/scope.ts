@@ -234,7 +234,7 @@ function unknownSession({ sessions }: Scope, name: string): ToolError {
 }
 
 /** An unknown handle looks like one that has ended. */
-function lostHandle(): ToolError {
+export function lostHandle(): ToolError {
   return new ToolError(
     'There is no such session. Open one with sessions {"open":"name"}.',
     'SESSION_NOT_FOUND',

@@ -19,7 +19,7 @@ import type {
 import { Redactor } from './redact.js'
 import { failure, formatTime, reply, type Style } from './reply.js'
 import { read, ToolError } from './schema.js'
-import { Host, Scope } from './scope.js'
+import { Host, lostHandle, Scope } from './scope.js'
 
 export function createTools(sandbox: AnySandbox | OpenSandbox, options?: ToolOptions): PublicTools {
   return new Tools(sandbox, options)
@@ -125,7 +125,7 @@ class Tools implements PublicTools {
         end?: string
       }
       // That would open a sandbox only to find that it has no such session.
-      if (input.end !== undefined && !this.#place.isOpen) throw lostSession()
+      if (input.end !== undefined && !this.#place.isOpen) throw lostHandle()
       const place = await this.#place.host(until, context)
       if (!(place instanceof Host)) return startReply(style, place)
       host = place
@@ -150,10 +150,6 @@ class Tools implements PublicTools {
     if (host === undefined || !this.#place.leave(host, error)) return error.message
     return `${error.message}. The next call opens a new one, without the sessions of this one.`
   }
-}
-
-function lostSession(): ToolError {
-  return new ToolError('There is no such session.', 'SESSION_NOT_FOUND')
 }
 
 function startReply(style: Style, { startedAt, step }: Opening): ToolReply {

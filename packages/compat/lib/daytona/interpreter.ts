@@ -3,12 +3,12 @@ import { randomUUID } from 'node:crypto'
 import type { WebSocket } from 'ws'
 import { HttpError } from '../failure.js'
 import { type Hosted, perRun } from '../hosted.js'
-import { type Message, parse, readJson, sendJson, sendNothing, textsOf } from '../http.js'
+import { type Message, parse, readJson, sendJson, sendNothing, textsOf, timeoutOf } from '../http.js'
 import { PythonKernel } from '../kernels/python.js'
 import { daytonaError } from './failure.js'
 import type { Routes, SocketRoutes } from './routes.js'
 import { sendPiece } from './sockets.js'
-import { optionalText, text, timeoutOf } from './values.js'
+import { optionalText, text } from './values.js'
 
 const MOST_CONTEXTS = 256
 /** The context of code that names none. It is not listed. */
@@ -74,7 +74,7 @@ function firstMessage(client: WebSocket): Promise<string | undefined> {
 /** Sends the output of the code as messages, after the code that was sent before. */
 async function execute(hosted: Hosted, client: WebSocket, given: Message): Promise<void> {
   const code = { code: text(given, 'code'), env: textsOf(given, 'envs') }
-  const timeout = timeoutOf(given)
+  const timeout = timeoutOf(given.timeout ?? 0)
   const id = optionalText(given, 'contextId') ?? DEFAULT
   const known = contextsOf(hosted)
   const context = id === DEFAULT && !known.has(id) ? open(hosted, id, '') : find(hosted, id)

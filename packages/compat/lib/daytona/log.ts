@@ -33,8 +33,9 @@ export class Logs {
 }
 
 export class Log {
-  #pieces: Piece[] = []
-  /** Pieces that were dropped. */
+  /** By their numbers, the oldest first. */
+  readonly #pieces = new Map<number, Piece>()
+  /** Pieces that were dropped: the number of the oldest that is kept. */
   #dropped = 0
   #isOver = false
   readonly #waiting = new Set<() => void>()
@@ -45,13 +46,13 @@ export class Log {
   }
 
   get length(): number {
-    return this.#pieces.length
+    return this.#pieces.size
   }
 
   add(stream: Piece['stream'], data: Buffer): void {
     if (data.length === 0) return
     const piece = { stream, data }
-    this.#pieces.push(piece)
+    this.#pieces.set(this.#dropped + this.length, piece)
     this.#count(sizeOf(piece))
     this.#notify()
   }
@@ -64,8 +65,9 @@ export class Log {
 
   /** Drops the oldest piece. Returns the bytes of memory that it needed. */
   drop(): number {
-    const piece = this.#pieces.shift()
+    const piece = this.#pieces.get(this.#dropped)
     if (piece === undefined) return 0
+    this.#pieces.delete(this.#dropped)
     this.#dropped += 1
     return sizeOf(piece)
   }
@@ -78,7 +80,9 @@ export class Log {
 
   /** All so far, or of one stream. */
   text(stream?: Piece['stream']): string {
-    const pieces = this.#pieces.filter((piece) => stream === undefined || piece.stream === stream)
+    const pieces = [...this.#pieces.values()].filter(
+      (piece) => stream === undefined || piece.stream === stream,
+    )
     return Buffer.concat(pieces.map(({ data }) => data)).toString('utf8')
   }
 
@@ -87,7 +91,7 @@ export class Log {
     let at = this.#dropped
     for (;;) {
       at = Math.max(at, this.#dropped)
-      const piece = this.#pieces[at - this.#dropped]
+      const piece = this.#pieces.get(at)
       if (piece !== undefined) {
         at += 1
         yield piece

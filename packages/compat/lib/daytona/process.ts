@@ -6,9 +6,9 @@ import type { EnvChanges, ProcessExit, SignalName } from 'nacre'
 import { isCode } from 'nacre/internal'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { readJson, sendJson, textsOf } from '../http.js'
+import { readJson, sendJson, textsOf, timeoutOf } from '../http.js'
 import type { Routes } from './routes.js'
-import { listOfTexts, optionalText, text, timeoutOf } from './values.js'
+import { listOfTexts, optionalText, text } from './values.js'
 
 /** Of one command. The oldest output is dropped. */
 const OUTPUT_BYTES = 64 * 1024 * 1024
@@ -65,7 +65,7 @@ export const processRoutes: Routes = {
     const output = await runProgram(hosted, ['bash', '-c', text(given, 'command')], {
       cwd: optionalText(given, 'cwd'),
       env: textsOf(given, 'envs'),
-      timeout: timeoutOf(given),
+      timeout: timeoutOf(given.timeout ?? 0),
     })
     sendJson(response, 200, output)
   },
@@ -74,7 +74,7 @@ export const processRoutes: Routes = {
     const code = optionalText(given, 'code') ?? ''
     const language = text(given, 'language')
     const argv = listOfTexts(given, 'argv')
-    const run = { env: textsOf(given, 'envs'), timeout: timeoutOf(given) }
+    const run = { env: textsOf(given, 'envs'), timeout: timeoutOf(given.timeout ?? 0) }
     sendJson(response, 200, await runCode(hosted, language, code, argv, run))
   },
 }

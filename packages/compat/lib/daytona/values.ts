@@ -2,9 +2,6 @@
 import { HttpError } from '../failure.js'
 import type { Message } from '../http.js'
 
-/** Timers cannot wait longer. */
-const MOST_SECONDS = 2_147_483
-
 /** Null counts as absent. */
 export function optionalText(given: Message, name: string): string | undefined {
   const value = given[name] ?? undefined
@@ -35,14 +32,6 @@ export function number(value: unknown, name: string, least: number, most: number
   if (value !== '' && value !== null && Number.isSafeInteger(integer) && integer >= least && integer <= most)
     return integer
   throw new HttpError(400, `${name} must be an integer from ${least} to ${most}`)
-}
-
-/** Of seconds, in milliseconds; 0 = none. */
-export function timeoutOf(given: Message): number {
-  const seconds = given.timeout ?? 0
-  if (typeof seconds === 'number' && seconds >= 0 && seconds <= MOST_SECONDS)
-    return Math.round(seconds * 1000)
-  throw new HttpError(400, `timeout must be 0 to ${MOST_SECONDS} seconds`)
 }
 
 export function query(url: URL, name: string): string {

@@ -5,7 +5,7 @@ import { report } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { type Exchange, readJson, sendJson, sendNothing, textsOf } from '../http.js'
+import { type Exchange, readJson, sendJson, sendNothing, textsOf, timeoutOf } from '../http.js'
 import { measure } from '../measure.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
@@ -15,7 +15,6 @@ import { type E2bRecord, newRecord } from './record.js'
 const ENVD_VERSION = '0.6.4'
 const DEFAULT_TIMEOUT_S = 300
 /** Timers cannot wait longer. */
-const MOST_TIMEOUT_S = 2_147_483
 const MOST_PER_PAGE = 100
 /** Options that would protect something: without an error, a program would rely on them. */
 const REFUSED = ['iam', 'mcp', 'network', 'volumeMounts'] as const
@@ -66,20 +65,20 @@ export class Api {
         await this.#registry.remove(hosted)
         return sendNothing(response)
       case 'POST timeout': {
-        const timeout = timeoutOf((await readJson(request)).timeout)
+        const timeout = timeoutOf((await readJson(request)).timeout, DEFAULT_TIMEOUT_S)
         this.#expectRunning(hosted)
         this.#setTimeout(hosted, timeout)
         return sendNothing(response)
       }
       case 'POST refreshes': {
-        const timeout = timeoutOf((await readJson(request)).duration)
+        const timeout = timeoutOf((await readJson(request)).duration, DEFAULT_TIMEOUT_S)
         this.#expectRunning(hosted)
         this.#extend(hosted, timeout)
         return sendNothing(response)
       }
       case 'POST connect':
       case 'POST resume': {
-        const timeout = timeoutOf((await readJson(request)).timeout)
+        const timeout = timeoutOf((await readJson(request)).timeout, DEFAULT_TIMEOUT_S)
         const isResumed = await this.#registry.resume(hosted)
         if (isResumed) this.#setTimeout(hosted, timeout)
         else this.#extend(hosted, timeout)
@@ -106,7 +105,7 @@ export class Api {
       this.#templates.add(template)
       report(this.#logger, 'info', `the template '${template}' stands for the programs of this machine`)
     }
-    const timeout = timeoutOf(given.timeout)
+    const timeout = timeoutOf(given.timeout, DEFAULT_TIMEOUT_S)
     const record = newRecord(timeout, {
       template,
       metadata: textsOf(given, 'metadata'),
@@ -216,13 +215,6 @@ function decoded(text: string): string {
 /** The place in lists, by the time of the start. */
 function placeOf({ record }: Hosted<E2bRecord>): string {
   return `${String(record.startedAt).padStart(16, '0')}-${record.id}`
-}
-
-/** Of seconds, in milliseconds. */
-function timeoutOf(seconds: unknown = DEFAULT_TIMEOUT_S): number {
-  if (typeof seconds === 'number' && seconds >= 0 && seconds <= MOST_TIMEOUT_S)
-    return Math.round(seconds * 1000)
-  throw new HttpError(400, `timeout must be 0 to ${MOST_TIMEOUT_S} seconds`)
 }
 
 async function metricsOf({ directory }: Hosted, query: URLSearchParams): Promise<object[]> {
