@@ -322,6 +322,42 @@ describe('a copy-on-write workspace', () => {
       },
       { workspace: { mode: 'copy-on-write', path: at('home') } },
     ))
+
+  it('is forked: each fork has its own at the target, and all share the other mounts', () =>
+    withMounts(
+      async ({ sandbox }) => {
+        writeFileSync(at('home/old'), 'old\n')
+        await sandbox.exec(`echo parent > ${HOME}/old; echo shared > /tmp/file; cd ${HOME}/project; v=1`)
+        const forks = await sandbox.fork(2)
+        try {
+          const state = 'pwd; /bin/pwd; echo $v; cat ../old /tmp/file'
+          const project = `${HOME}/project\n`
+          for (const one of [sandbox, ...forks])
+            expect((await one.exec(state)).stdout).toBe(`${project}${project}1\nparent\nshared\n`)
+          for (const [number, fork] of forks.entries())
+            await fork.exec(`echo fork ${number} > ../old; echo ${number} > own; echo ${number} >> /tmp/all`)
+          for (const [number, fork] of forks.entries()) {
+            const seen = `cat ../old own /tmp/all ${at('home/old')} ${COVERED}/key`
+            const expected = `fork ${number}\n${number}\n0\n1\nfork ${number}\nown\n`
+            expect((await fork.exec(seen)).stdout).toBe(expected)
+            expect(await fork.files.read(`${HOME}/old`)).toBe(`fork ${number}\n`)
+            const changes = (await fork.workspace.changes()).map((change) => change.path).sort()
+            expect(changes).toEqual(['old', 'project/own'])
+            const session = await fork.createSession()
+            expect((await session.exec(`cat ${HOME}/old`)).stdout).toBe(`fork ${number}\n`)
+          }
+          expect((await sandbox.exec('cat ../old; ls')).stdout).toBe('parent\n')
+          await forks[1]?.exec('cd /')
+          await forks[1]?.workspace.commit()
+          expect(readFileSync(at('home/old'), 'utf8')).toBe('fork 1\n')
+          expect(readFileSync(at('home/project/own'), 'utf8')).toBe('1\n')
+          expect((await forks[0]?.exec('cat ../old'))?.stdout).toBe('fork 0\n')
+        } finally {
+          await Promise.all(forks.map((fork) => fork.destroy()))
+        }
+      },
+      { workspace: { mode: 'copy-on-write', path: at('home') } },
+    ))
 })
 
 describe('sessions', () => {
