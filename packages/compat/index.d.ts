@@ -14,9 +14,9 @@ export interface E2bOptions {
   /** The port on 127.0.0.1, 0 to 65535; 0 selects a free one. Default: 49983. */
   port?: number
   /**
-   * The directory of the key and of one directory for each sandbox. It is created with mode 0700, and must be for this user
-   * alone. Paused sandboxes and the key stay there. Only one server can use it at a time. Default: a temporary directory, which
-   * `close` removes.
+   * The directory with one directory for each sandbox. It is created with mode 0700, and must be for this user alone. Paused
+   * sandboxes stay there, and the next server has the same key. Only one server can use it at a time. Default: a temporary
+   * directory, which `close` removes.
    */
   root?: string
   /**
@@ -52,9 +52,9 @@ export interface DaytonaOptions {
   /** The port on 127.0.0.1, 0 to 65535; 0 selects a free one. Default: 3986. */
   port?: number
   /**
-   * The directory of the key and of one directory for each sandbox. It is created with mode 0700, and must be for this user
-   * alone. All sandboxes stay there, stopped, for the next server. Only one server can use it at a time. Default: a temporary
-   * directory, which `close` removes.
+   * The directory with one directory for each sandbox. It is created with mode 0700, and must be for this user alone. All
+   * sandboxes stay there, stopped, for the next server, which has the same key. Only one server can use it at a time. Default: a
+   * temporary directory, which `close` removes.
    */
   root?: string
   /**

@@ -1,7 +1,7 @@
 /** `nacre-compat`, `nacre serve --e2b` and `nacre serve --daytona`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Daytona } from '@daytonaio/sdk'
@@ -86,7 +86,7 @@ describe.each([
   ['nacre-compat', COMPAT],
   ['nacre serve', NACRE],
 ])('%s --e2b', (_, program) => {
-  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('leaves nothing after %s but its key', (signal) =>
+  it.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('leaves nothing after %s but its identity', (signal) =>
     withBase(async (base) => {
       const server = base.start([...program, '--e2b', '0'])
       const { words } = await use(server, base)
@@ -94,7 +94,7 @@ describe.each([
       expect(await server.ended).toBe(0)
       expect(proc.runs(words)).toBe(false)
       const root = path.join(base.directory, 'nacre', 'e2b')
-      expect(readdirSync(root).sort()).toEqual(['key', 'records', 'sandboxes'])
+      expect(readdirSync(root).sort()).toEqual(['id', 'records', 'sandboxes'])
       expect(readdirSync(path.join(root, 'sandboxes'))).toEqual([])
     }),
   )
@@ -124,7 +124,7 @@ describe.each([
       const { ended, texts } = base.start([...program, '--e2b', '--', process.execPath, '-e', script])
       expect(await ended).toBe(7)
       expect(texts.stdout).toBe('201 true\n')
-      expect(existsSync(path.join(base.directory, 'nacre'))).toBe(false)
+      expect(readdirSync(path.join(base.directory, 'nacre'), { recursive: true })).toEqual(['compat'])
     }))
 
   it('passes signals on to the command', () =>
@@ -226,7 +226,7 @@ describe('--daytona', () => {
       const { ended, texts } = base.start([...NACRE, ...words])
       expect(await ended).toBe(0)
       expect(texts.stdout).toBe('DAYTONA_API_KEY,DAYTONA_API_URL,E2B_API_KEY,E2B_API_URL,E2B_SANDBOX_URL\n')
-      expect(existsSync(path.join(base.directory, 'nacre'))).toBe(false)
+      expect(readdirSync(path.join(base.directory, 'nacre'), { recursive: true })).toEqual(['compat'])
     }))
 
   it('explains usage errors', () =>
@@ -250,14 +250,52 @@ it('keeps keys from sandboxes where there is Landlock but no mount namespace', (
     const { sandbox } = await use(server, base)
     await sandbox.files.write('/home/user/file', 'own')
     expect((await sandbox.commands.run('cat ~/file', { cwd: '/home/user' })).stdout).toBe('own')
-    for (const api of ['e2b', 'daytona']) {
-      const key = path.join(base.directory, 'nacre', api, 'key')
-      expect(existsSync(key)).toBe(true)
-      const { stdout } = await sandbox.commands.run(`cat ${key} 2>&1 || true`)
-      expect(stdout).toContain('Permission denied')
-    }
+    const secret = path.join(base.directory, 'nacre', 'compat', 'secret')
+    expect(statSync(secret).mode & 0o777).toBe(0o600)
+    const { stdout } = await sandbox.commands.run(`cat ${secret} 2>&1 || true`)
+    expect(stdout).toContain('Permission denied')
     server.child.kill('SIGTERM')
     expect(await server.ended).toBe(0)
+  }))
+
+it('keeps the keys of servers with other roots from sandboxes', () =>
+  withBase(async (base) => {
+    // Sandboxes have a /tmp of their own.
+    const outside = mkdtempSync('/var/tmp/nacre-compat-')
+    try {
+      const variables = { XDG_STATE_HOME: outside }
+      const early = base.start([...COMPAT, '--e2b', '0', '--root', path.join(outside, 'early')], variables)
+      const first = await use(early, base)
+      const other = base.start(
+        [...COMPAT, '--daytona', '0', '--root', path.join(outside, 'other')],
+        variables,
+      )
+      const { DAYTONA_API_KEY: key = '' } = await variablesOf(other, 'DAYTONA_API_URL')
+      const server = base.start([...COMPAT, '--e2b', '0'], variables)
+      const { sandbox } = await use(server, base)
+      const read = (word: string) => sandbox.commands.run(`grep -r ${word} ${outside} 2>&1 || true`)
+      expect(key).toMatch(/^dtn_[0-9a-f]{40}$/)
+      expect((await read('dtn_')).stdout).toContain(path.join(outside, 'other', 'id'))
+      expect((await read(key)).stdout).toBe('')
+      expect((await read('[0-9a-f]\\{64\\}')).stdout).toBe('')
+      // This sandbox is older than the default root of the other server.
+      const { stdout } = await first.sandbox.commands.run(`ls -A ${outside}/nacre`)
+      expect(stdout).toBe('')
+      for (const { child, ended } of [server, other, early]) {
+        child.kill('SIGTERM')
+        expect(await ended).toBe(0)
+      }
+      // It stays the same.
+      const again = base.start(
+        [...COMPAT, '--daytona', '0', '--root', path.join(outside, 'other')],
+        variables,
+      )
+      expect((await variablesOf(again, 'DAYTONA_API_URL')).DAYTONA_API_KEY).toBe(key)
+      again.child.kill('SIGTERM')
+      expect(await again.ended).toBe(0)
+    } finally {
+      rmSync(outside, { recursive: true })
+    }
   }))
 
 it('nacre-compat needs --e2b or --daytona', () =>

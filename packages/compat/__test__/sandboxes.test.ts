@@ -192,7 +192,7 @@ describe('isolation', () => {
       await other.files.write('secret', 'SECRET')
       const sandbox = await create()
       const tries = [
-        `cat ${root}/key`,
+        `cat ${root}/id`,
         `ls ${root}/sandboxes/*`,
         'touch /etc/nacre-compat',
         'ls /home/user/secret',
@@ -245,7 +245,7 @@ describe('the server', () => {
       await use(async (server) => {
         key = server.key
         expect(key).toMatch(/^e2b_[0-9a-f]{40}$/)
-        expect(statSync(path.join(own, 'key')).mode & 0o777).toBe(0o600)
+        expect(statSync(path.join(own, 'id')).mode & 0o777).toBe(0o600)
         const sandbox = await Sandbox.create({ ...connectionOf(server), metadata: { a: 'b' } })
         sandboxId = sandbox.sandboxId
         await sandbox.files.write('kept', 'kept')

@@ -25,7 +25,7 @@ export function defineProgram(name: string): Command {
     )
     .option(
       '--root <directory>',
-      'the directory of the key and of the sandboxes; paused and stopped ones stay there. With both APIs, that of the ' +
+      'the directory of the sandboxes; paused and stopped ones stay there. With both APIs, that of the ' +
         'directories e2b and daytona (default: ~/.local/state/nacre/e2b or daytona, with a command a temporary one)',
     )
     .option(
