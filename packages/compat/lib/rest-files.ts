@@ -3,41 +3,66 @@ import type { IncomingMessage } from 'node:http'
 import path from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip, createGzip } from 'node:zlib'
+import type { Files } from 'nacre'
+import { isCode } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { isForm, receiveForm } from './form.js'
 import type { Hosted } from './hosted.js'
 import type { Exchange } from './http.js'
 
 const INVALID = 'INVALID_FILE_PATH'
+/** A file of fewer bytes is read with one call. */
+const SMALL_BYTES = 256 * 1024 - 1
 
 /** Sends the file that `?path` names. */
 export async function sendFile(
   { sandbox, view }: Hosted,
   { request, response, url }: Exchange,
 ): Promise<void> {
-  const given = url.searchParams.get('path') ?? ''
-  const file = view.resolve(given)
-  const info = await sandbox.files.stat(file)
-  if (info === null) throw new HttpError(404, `there is no file '${given}'`, 'FILE_NOT_FOUND')
-  if (info.type === 'directory') throw new HttpError(400, `'${given}' is a directory`, INVALID)
-  if (info.type !== 'file') throw new HttpError(400, `'${given}' is no regular file`, INVALID)
-  const headers = { 'content-type': 'application/octet-stream', vary: 'Accept-Encoding' }
+  const file = view.resolve(url.searchParams.get('path') ?? '')
+  const { size, pieces } = await openFile(sandbox.files, file)
   const isZipped = request.headers['accept-encoding']?.trim() === 'gzip'
-  // Files of /proc have content, but no size.
-  const isSized = info.size > 0 || !/^\/(proc|sys)\//.test(file)
-  const range = isSized ? { end: info.size } : {}
-  const content = Readable.fromWeb(sandbox.files.readStream(file, range) as never)
-  await new Promise<void>((resolve) => content.once('readable', resolve).once('error', resolve))
-  if (content.errored !== null) throw content.errored
   response.writeHead(200, {
-    ...headers,
-    ...(isZipped ? { 'content-encoding': 'gzip' } : isSized ? { 'content-length': info.size } : {}),
+    'content-type': 'application/octet-stream',
+    vary: 'Accept-Encoding',
+    ...(isZipped ? { 'content-encoding': 'gzip' } : size !== undefined && { 'content-length': size }),
   })
   // A failure ends the connection.
   const finished = () => {}
-  const all = whole(content, isSized ? info.size : 0)
-  if (isZipped) pipeline(all, createGzip(), response, finished)
-  else pipeline(all, response, finished)
+  if (isZipped) pipeline(pieces, createGzip(), response, finished)
+  else pipeline(pieces, response, finished)
+}
+
+interface Content {
+  /** In bytes. Undefined for large files of /proc. */
+  size: number | undefined
+  pieces: AsyncIterable<Buffer>
+}
+
+/** The content of a file. */
+export async function openFile(files: Files, file: string): Promise<Content> {
+  return (await readSmall(files, file)) ?? openLarge(files, file)
+}
+
+/** Undefined for a larger file. */
+async function readSmall(files: Files, file: string): Promise<Content | undefined> {
+  try {
+    const content = await files.read(file, { encoding: 'buffer', maxBytes: SMALL_BYTES })
+    return { size: content.length, pieces: Readable.from([content]) }
+  } catch (error) {
+    if (isCode(error, 'FILE_TOO_LARGE')) return undefined
+    throw error
+  }
+}
+
+async function openLarge(files: Files, file: string): Promise<Content> {
+  const { size = 0 } = (await files.stat(file)) ?? {}
+  // Files of /proc have content, but no size.
+  const isSized = size > 0
+  const stream = Readable.fromWeb(files.readStream(file, isSized ? { end: size - 1 } : {}) as never)
+  await new Promise<void>((resolve) => stream.once('readable', resolve).once('error', resolve))
+  if (stream.errored !== null) throw stream.errored
+  return { size: isSized ? size : undefined, pieces: whole(stream, size) }
 }
 
 /** Fails if the file has become shorter meanwhile: the client waits for the rest. */
