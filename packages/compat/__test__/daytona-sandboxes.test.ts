@@ -190,8 +190,8 @@ describe('isolation', () => {
         await other.fs.uploadFile(Buffer.from('SECRET'), 'secret')
         const { process } = await create()
         for (const command of [
-          `cat ${root}/key`,
-          `cat ${base}/e2b/key`,
+          `cat ${root}/id`,
+          `cat ${base}/e2b/id`,
           `ls ${root}/sandboxes/*`,
           'touch /etc/nacre-compat',
           'cat /home/daytona/secret',
@@ -310,7 +310,7 @@ describe('the server', () => {
       }
       const other = path.join(path.dirname(root), 'e2b')
       mkdirSync(other, { mode: 0o700 })
-      writeFileSync(path.join(other, 'key'), `e2b_${'0'.repeat(40)}\n`)
+      writeFileSync(path.join(other, 'id'), `e2b_${'0'.repeat(40)}\n`)
       expect((await rejectionOf(serveDaytona({ port: 0, root: other }))).message).toContain('another API')
       const port = Number(new URL(server.url).port)
       expect((await rejectionOf(serveDaytona({ port }))).message).toContain('choose another port')
@@ -393,6 +393,33 @@ describe('the server', () => {
       }
     }))
 
+  it('sends events although many clients do not send the key', () =>
+    withDaytonaSandbox(async (sandbox, { server }) => {
+      const url = `ws://127.0.0.1:${new URL(server.url).port}/api/socket.io/?EIO=4`
+      const idle = Array.from({ length: 64 }, () => new WebSocket(url))
+      const own = new WebSocket(url)
+      try {
+        for (const client of idle) client.on('error', () => {})
+        await Promise.all(idle.map((client) => once(client, 'message')))
+        const ended = once(idle[0] as WebSocket, 'close')
+        const texts: string[] = []
+        own.on('message', (data) => texts.push(String(data)))
+        if (own.readyState !== WebSocket.OPEN) await once(own, 'open')
+        own.send(`40${JSON.stringify({ token: server.key })}`)
+        const received = (part: string) =>
+          until(
+            () => texts.some((text) => text.includes(part)) || undefined,
+            () => texts.join('\n'),
+          )
+        await received('40{')
+        await sandbox.stop()
+        await received('sandbox.state.updated')
+        await ended
+      } finally {
+        for (const client of [...idle, own]) client.terminate()
+      }
+    }))
+
   it('limits the connections of a sandbox, and frees them', () =>
     withDaytonaSandbox(async ({ id, process }, { server }) => {
       await process.createSession('s')
@@ -435,6 +462,13 @@ describe('the server', () => {
       ])
         expect(await post(`${toolbox}/process/execute`, body), body).toBe(400)
       expect(await post(`${toolbox}/process/execute`, `"${'x'.repeat(33 * 1024 * 1024)}"`)).toBe(413)
+      const long = 'x'.repeat(2 * 1024 * 1024)
+      for (const [url, given] of [
+        [`${server.url}/sandbox`, { labels: { long } }],
+        [`${toolbox}/process/session`, { sessionId: long }],
+        [`${toolbox}/process/pty`, { id: 'long', envs: { long } }],
+      ] as const)
+        expect(await post(url, JSON.stringify(given)), url).toBe(413)
       for (const path of ['/files/%zz', '/process/session/%zz', '/lsp/start']) {
         const { status } = await request(toolbox + path, { headers })
         expect([400, 501], path).toContain(status)

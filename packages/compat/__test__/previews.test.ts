@@ -21,6 +21,10 @@ const PROGRAM = `
 const server = require('node:http').createServer((request, response) => {
   if (request.url === '/trailer')
     return request.socket.end('HTTP/1.1 200 OK\\r\\ncontent-length: 2\\r\\ntrailer: x\\r\\n\\r\\nok')
+  if (request.url === '/101')
+    return request.socket.write('HTTP/1.1 101 Switching Protocols\\r\\nconnection: upgrade\\r\\nupgrade: own\\r\\n\\r\\n')
+  if (request.url === '/bare-101') return request.socket.write('HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n')
+  if (request.url === '/never') return
   let body = ''
   request.on('data', (data) => { body += data })
   request.on('end', () => response.end([request.method, request.url, request.headers.host, body].join(' ')))
@@ -83,6 +87,50 @@ it('pass requests and replies on that name trailers', () =>
     expect(await request(`${server.url}/trailer`, { headers: { host } })).toEqual({ status: 200, text: 'ok' })
     const lines = ['GET /a HTTP/1.1', `host: ${host}`, 'trailer: x', 'connection: close']
     expect(await send(server.url, lines)).toContain(`GET /a localhost:${port}`)
+  }))
+
+it('refuse replies that change the protocol of a request', () =>
+  withSandbox(async (sandbox, { server }) => {
+    const host = sandbox.getHost(await startServer(sandbox))
+    for (const path of ['/101', '/bare-101']) {
+      const { status, text } = await request(server.url + path, { headers: { host } })
+      expect([status, text], path).toEqual([502, expect.stringContaining('replied with 101')])
+    }
+    expect((await request(`${server.url}/a`, { headers: { host } })).status).toBe(200)
+  }))
+
+it('count as connections of their sandbox', () =>
+  withSandbox(async (sandbox, { server }) => {
+    const host = sandbox.getHost(await startServer(sandbox))
+    const { port } = new URL(server.url)
+    const open = async (path: string, lines: string[]) => {
+      const socket = net.connect(Number(port), '127.0.0.1').on('error', () => {})
+      await once(socket, 'connect')
+      socket.write([`GET ${path} HTTP/1.1`, `host: ${host}`, ...lines, '', ''].join('\r\n'))
+      return socket
+    }
+    const upgrade = ['connection: upgrade', 'upgrade: own']
+    const sockets = await Promise.all([
+      ...Array.from({ length: 256 }, () => open('/', upgrade)),
+      ...Array.from({ length: 256 }, () => open('/never', [])),
+    ])
+    try {
+      const statusOf = async () => (await request(`${server.url}/a`, { headers: { host } })).status
+      await until(
+        async () => (await statusOf()) === 429 || undefined,
+        () => 'there is no limit',
+      )
+      expect(await send(server.url, ['GET / HTTP/1.1', `host: ${host}`, ...upgrade])).toContain(
+        'HTTP/1.1 429',
+      )
+      for (const socket of sockets) socket.destroy()
+      await until(
+        async () => (await statusOf()) === 200 || undefined,
+        () => 'nothing is freed',
+      )
+    } finally {
+      for (const socket of sockets) socket.destroy()
+    }
   }))
 
 it('refuse the port of the server', () =>

@@ -3,7 +3,11 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FilesystemRules, Process, Sandbox } from 'nacre'
 import { engineError } from 'nacre/internal'
+import { backendOf, type NativeBackend } from 'nacre/internal/server'
+import { HttpError } from './failure.js'
 import { View } from './view.js'
+
+const MOST_CONNECTIONS = 512
 
 /** What is kept of a paused sandbox, whatever its API. */
 export interface SandboxRecord {
@@ -50,6 +54,8 @@ export interface HostedProcess {
   tag: string | undefined
   isTerminal: boolean
   hasInput: boolean
+  /** Replies that are sending its output. */
+  followers: number
 }
 
 interface Connection {
@@ -85,14 +91,26 @@ export class Hosted<R extends SandboxRecord = SandboxRecord> {
     return this.#sandbox === undefined ? 'paused' : 'running'
   }
 
+  /** Where calls go that only this package makes. Throws SandboxError while it is paused. */
+  get backend(): NativeBackend {
+    return backendOf(this.sandbox) as NativeBackend
+  }
+
   /** Throws SandboxError while it is paused. */
   get sandbox(): Sandbox {
     if (this.#sandbox === undefined) throw engineError('SANDBOX_DESTROYED', 'the sandbox is not running')
     return this.#sandbox
   }
 
-  /** Ends the connection before the processes. */
+  /** Drops what is kept of a process that has ended. */
+  forget({ id }: Process): void {
+    if (this.state === 'running') this.backend.forgetProcess(id)
+  }
+
+  /** Ends the connection before the processes. Throws HttpError when there are too many. */
   connect(connection: Connection): void {
+    if (this.connections.size >= MOST_CONNECTIONS)
+      throw new HttpError(429, `a sandbox has at most ${MOST_CONNECTIONS} connections at the same time`)
     this.connections.add(connection)
     connection.once('close', () => this.connections.delete(connection))
   }

@@ -24,6 +24,7 @@ export function passRequest({ request, response }: Exchange, port: number, sandb
   const { method, url: path } = request
   const inner = http.request({ host: HOST, port, method, path, headers, agent: false }, (reply) => {
     reply.on('error', () => response.destroy())
+    if (reply.statusCode === 101) return refuseChange()
     try {
       response.writeHead(reply.statusCode ?? 502, endToEnd(reply.headers))
     } catch (error) {
@@ -32,7 +33,10 @@ export function passRequest({ request, response }: Exchange, port: number, sandb
     }
     reply.pipe(response)
   })
+  let hasFailed = false
   const fail = (message: string) => {
+    if (hasFailed) return
+    hasFailed = true
     if (response.headersSent) return void response.destroy()
     request.resume()
     sendJson(response, 502, { sandboxId, message, port, code: 502 })
@@ -40,6 +44,15 @@ export function passRequest({ request, response }: Exchange, port: number, sandb
   inner.on('error', () =>
     fail(`The sandbox is running but nothing listens on port ${port}: the port is not open`),
   )
+  // No reply to the request would follow.
+  const refuseChange = () => {
+    fail(`Port ${port} replied with 101 to a request that is no upgrade`)
+    inner.destroy()
+  }
+  inner.on('upgrade', (_, socket) => {
+    socket.destroy()
+    refuseChange()
+  })
   response.on('close', () => inner.destroy())
   const hasBody = 'content-length' in headers || 'transfer-encoding' in headers
   if (!hasBody) return void inner.end()

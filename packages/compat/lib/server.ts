@@ -198,6 +198,7 @@ async function serveRequest(
     checkCaller(request.headers, preview !== undefined)
     if (preview === undefined) return await service.request(exchange)
     const hosted = expectOpen(running, preview)
+    hosted.connect(response)
     passRequest(exchange, preview.port, hosted.record.id)
   } catch (error) {
     const failure = service.failure(error)

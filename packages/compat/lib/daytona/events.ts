@@ -6,7 +6,9 @@ import { randomUUID } from 'node:crypto'
 import { WebSocket } from 'ws'
 
 const PING_INTERVAL = 25_000
-const MOST_CLIENTS = 1000
+const MOST_LISTENERS = 1000
+/** Clients that have not sent the key yet. More of them end the oldest, so that they keep no listener out. */
+const MOST_WAITING = 64
 const TRY_LATER = 1013
 /** Milliseconds until a client must have sent the key. */
 const KEY_TIME = 10_000
@@ -14,13 +16,15 @@ const KEY_TIME = 10_000
 const MOST_WAITING_BYTES = 4 * 1024 * 1024
 
 export class Events {
-  readonly #clients = new Set<WebSocket>()
+  /** The oldest first. */
+  readonly #waiting = new Set<WebSocket>()
   readonly #listeners = new Set<WebSocket>()
 
   /** `mayListen` checks the key of a client. */
   open(socket: WebSocket, mayListen: (key: string) => boolean): void {
-    if (this.#clients.size >= MOST_CLIENTS) return void socket.close(TRY_LATER)
-    this.#clients.add(socket)
+    const [oldest] = this.#waiting
+    if (this.#waiting.size >= MOST_WAITING) oldest?.terminate()
+    this.#waiting.add(socket)
     const open = { sid: randomUUID(), upgrades: [], pingInterval: PING_INTERVAL, pingTimeout: 20_000 }
     send(socket, `0${JSON.stringify({ ...open, maxPayload: 1_000_000 })}`)
     const pings = setInterval(() => send(socket, '2'), PING_INTERVAL)
@@ -28,7 +32,7 @@ export class Events {
     socket.on('close', () => {
       clearInterval(pings)
       clearTimeout(waiting)
-      this.#clients.delete(socket)
+      this.#waiting.delete(socket)
       this.#listeners.delete(socket)
     })
     socket.on('message', (data) => {
@@ -39,7 +43,9 @@ export class Events {
         send(socket, `44${JSON.stringify({ message: 'the key is wrong' })}`)
         return socket.close()
       }
+      if (this.#listeners.size >= MOST_LISTENERS) return socket.close(TRY_LATER)
       clearTimeout(waiting)
+      this.#waiting.delete(socket)
       this.#listeners.add(socket)
       send(socket, `40${JSON.stringify({ sid: randomUUID() })}`)
     })

@@ -21,8 +21,6 @@ import { acceptSocket } from './sockets.js'
 import { terminalRoutes, terminalSockets } from './terminals.js'
 import { decoded, listOfTexts } from './values.js'
 
-const MOST_CONNECTIONS = 512
-
 const socketRoutes: SocketRoutes = { ...sessionSockets, ...terminalSockets, ...interpreterSockets }
 
 /** Which clients without the key may use, by a signed address. */
@@ -101,8 +99,6 @@ export class Toolbox {
 
   /** The end of a connection is a use, too. Throws HttpError. */
   #connect(hosted: Hosted<DaytonaRecord>, connection: Duplex | Exchange['response']): void {
-    if (hosted.connections.size >= MOST_CONNECTIONS)
-      throw new HttpError(429, `a sandbox has at most ${MOST_CONNECTIONS} connections at the same time`)
     hosted.connect(connection)
     connection.once('close', () => this.#api.use(hosted))
   }
