@@ -781,12 +781,16 @@ export interface NativeSandbox {
   ): void
   /** Creates a directory, or renames, copies or removes a file. */
   fileChange(id: number, sessionId: string, action: NativeFileAction): void
-  /** Lists a directory. Ends with `done` and `files`, and a handle for fileNext if there may be more. */
+  /**
+   * Lists a directory of at most `most` entries. Ends with `done` and `files`, and a handle for fileNext if there may be
+   * more.
+   */
   fileList(
     id: number,
     sessionId: string,
     path: Uint8Array,
     depth: number,
+    most: number,
     root?: string | undefined | null,
   ): void
   /**

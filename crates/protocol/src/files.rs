@@ -75,6 +75,8 @@ pub enum Call {
         path: Vec<u8>,
         /// Levels to list, at least 1.
         depth: u32,
+        /// Maximum entries, at most [`MAX_ENTRIES`].
+        most: usize,
     },
     /// Describe a file. Answered by [`Reply::Found`].
     Stat {
@@ -259,8 +261,8 @@ pub enum Reason {
     SameFile,
     /// The copy would be inside the original.
     Inside,
-    /// The list has more than [`MAX_ENTRIES`].
-    TooMany,
+    /// The list has more than this many entries, or more than [`MAX_LIST_BYTES`].
+    TooMany(usize),
     /// The kernel's limit of watches or of their queues (inotify(7)), or this engine's limit of names, is reached.
     WatchLimit(i32),
     /// The helper could not assume the session's user or rules.

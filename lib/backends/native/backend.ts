@@ -241,7 +241,7 @@ export class NativeBackend implements Backend {
     return this.#holds.of(sessionId).take(owner)
   }
 
-  files(sessionId: string): FilesBackend {
+  files(sessionId: string): NativeFiles {
     return new NativeFiles(this.#engine, sessionId)
   }
 

@@ -13,7 +13,7 @@ import {
 } from '@daytonaio/sdk'
 import { describe, expect, it } from 'vitest'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
-import { withDaytonaSandbox } from './daytona-place.js'
+import { withDaytona, withDaytonaSandbox } from './daytona-place.js'
 
 describe('files', () => {
   it('are uploaded and downloaded, with any name', () =>
@@ -124,6 +124,27 @@ describe('files', () => {
       expect(await rejectionOf(fs.findFiles('missing', 'x'))).toBeInstanceOf(DaytonaFileNotFoundError)
     }))
 
+  it('are refused when a reply or a file would be too large', () =>
+    withDaytonaSandbox(async ({ fs, process }) => {
+      await process.executeCommand(
+        'head -c 5000000 /dev/zero | tr "\\0" x > long; for i in 1 2; do cat long; echo; done > twice',
+      )
+      expect((await rejectionOf(fs.findFiles('.', 'x'))).message).toContain('larger than 8388608 bytes')
+      const [grown] = await fs.replaceInFiles(['long'], 'x', 'long')
+      expect(grown).toMatchObject({ success: false, error: expect.stringContaining('larger than 8388608') })
+      const [large] = await fs.replaceInFiles(['twice'], 'x', '')
+      expect(large).toMatchObject({ success: false, error: expect.stringContaining('8388608') })
+      const [shrunk] = await fs.replaceInFiles(['long'], 'xx', 'y')
+      expect(shrunk).toMatchObject({ success: true })
+      expect((await fs.getFileDetails('long')).size).toBe(2_500_000)
+    }))
+
+  it('are not listed when a directory has more than 100,000', () =>
+    withDaytonaSandbox(async ({ fs, process }) => {
+      await process.executeCommand('mkdir many; cd many; seq 100001 | xargs touch')
+      expect((await rejectionOf(fs.listFiles('many'))).message).toContain('more than 100000 entries')
+    }))
+
   it('have signed addresses, for one path, one operation and their time', () =>
     withDaytonaSandbox(async (sandbox) => {
       const sent = await fetch(await sandbox.uploadUrl('a b'), {
@@ -215,6 +236,18 @@ describe('git', () => {
       expect(await git.getConfig('no.such', 'local', 'repo')).toBeUndefined()
       for (const where of ['missing', '/tmp'])
         expect(await rejectionOf(git.status(where))).toBeInstanceOf(DaytonaGitRepoNotFoundError)
+    }))
+
+  it('is not confused by what git prints to its standard error', () =>
+    withDaytona(async ({ create }) => {
+      const { git, fs } = await create({ envVars: { GIT_TRACE: '1' } })
+      await git.init('repo', false, 'main')
+      await fs.uploadFile(Buffer.from('1'), 'repo/a')
+      expect((await git.status('repo')).fileStatus).toMatchObject([{ name: 'a', staging: 'Untracked' }])
+      await git.add('repo', ['.'])
+      const { sha } = await git.commit('repo', 'the message', ...author)
+      expect(sha).toMatch(/^[0-9a-f]{40}$/)
+      expect(await git.branches('repo')).toEqual({ branches: ['main'], current: 'main' })
     }))
 
   it('clones, pushes and pulls', () =>

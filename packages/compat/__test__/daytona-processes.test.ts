@@ -36,6 +36,15 @@ describe('commands', () => {
       expect(proc.runs(words)).toBe(false)
     }))
 
+  it('return the newest 8 MiB of output, and say what is missing', () =>
+    withDaytonaSandbox(async ({ process }) => {
+      const { result } = await process.executeCommand('head -c 9437184 /dev/zero | tr "\\0" x; echo end')
+      const [note = ''] = result.split('\n', 1)
+      expect(note).toBe('[nacre: the first 1048580 bytes of output were dropped]')
+      expect(result.length).toBe(note.length + 1 + 8 * 1024 * 1024)
+      expect(result.endsWith('xend\n')).toBe(true)
+    }))
+
   it('run at the same time', () =>
     withDaytonaSandbox(async ({ process }) => {
       const both = await Promise.all([
@@ -67,6 +76,12 @@ describe('code', () => {
         exitCode: 0,
         result: 'a,b 1\n',
       })
+    }))
+
+  it('may be long', () =>
+    withDaytonaSandbox(async ({ process }) => {
+      const code = `# ${'x'.repeat(1.5 * 1024 * 1024)}\nprint("end")`
+      expect(await process.codeRun(code)).toMatchObject({ exitCode: 0, result: 'end\n' })
     }))
 
   it('in TypeScript needs tsx', () =>
@@ -178,15 +193,31 @@ describe('sessions', () => {
       await followed
     }))
 
-  it('keep the newest 64 MiB of output', () =>
+  it('list the beginning of a long command, which runs as a whole', () =>
+    withDaytonaSandbox(async ({ process }) => {
+      await process.createSession('s')
+      const command = `echo ${'x'.repeat(100_000)} | wc -c`
+      const run = await process.executeSessionCommand('s', { command })
+      expect(run.stdout).toBe('100001\n')
+      const { commands } = await process.getSession('s')
+      expect(commands?.map((one) => one.command)).toEqual([command.slice(0, 1000)])
+    }))
+
+  it('keep the newest 64 MiB of output, and return 8 MiB at once', () =>
     withDaytonaSandbox(async ({ process }) => {
       await process.createSession('s')
       const print = (bytes: number) =>
         process.executeSessionCommand('s', { command: `head -c ${bytes} /dev/zero | tr "\\0" x` })
       const first = await print(1000)
       const second = await print(70 * 1024 * 1024)
-      expect(second.stdout?.length).toBeLessThanOrEqual(64 * 1024 * 1024)
-      expect(second.stdout?.length).toBeGreaterThan(50 * 1024 * 1024)
+      expect([second.stdout?.length, second.output?.length]).toEqual([8 * 1024 * 1024, 8 * 1024 * 1024])
+      let kept = 0
+      const count = (text: string) => {
+        kept += text.length
+      }
+      await process.getSessionCommandLogs('s', second.cmdId, count, count)
+      expect(kept).toBeLessThanOrEqual(64 * 1024 * 1024)
+      expect(kept).toBeGreaterThan(50 * 1024 * 1024)
       expect((await process.getSessionCommandLogs('s', first.cmdId)).stdout).toBe('')
     }))
 })

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { FileInfo, Files } from 'nacre'
+import { DEFAULT_SESSION, planFileList } from 'nacre/internal/server'
 import { RpcError } from './failure.js'
 import type { Hosted } from './hosted.js'
 
@@ -42,15 +43,11 @@ export async function describe({ sandbox, view, user }: Hosted, file: string, kn
   }
 }
 
-/** Describes the files in a directory: those up to `depth` levels below it. Throws RpcError for more than 100,000. */
+/** Describes the files in a directory: those up to `depth` levels below it. Throws SandboxError for more than 100,000. */
 export async function describeAll(hosted: Hosted, directory: string, depth: number): Promise<Entry[]> {
-  const { files } = hosted.sandbox
-  const found = await files.list(directory, depth > 1 ? { recursive: true, maxDepth: depth } : {})
-  if (found.length > MOST_ENTRIES)
-    throw new RpcError(
-      'resource_exhausted',
-      `${hosted.view.shown(directory)} has more than ${MOST_ENTRIES} files: list its directories one by one`,
-    )
+  const files = hosted.backend.files(DEFAULT_SESSION)
+  const plan = planFileList(directory, { recursive: true, maxDepth: depth })
+  const found = await files.list(plan.path, plan.depth, MOST_ENTRIES)
   const entries: Entry[] = []
   for (let at = 0; at < found.length; at += BATCH) {
     const batch = found.slice(at, at + BATCH)

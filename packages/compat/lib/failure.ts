@@ -60,6 +60,8 @@ const OF_FILES: Record<string, RpcCode> = {
 /** The failure of nacre as an error of a call. */
 export function rpcError(error: unknown): RpcError {
   if (error instanceof RpcError) return error
+  if (error instanceof HttpError && error.status === 413)
+    return new RpcError('resource_exhausted', error.message)
   if (error instanceof OptionError) return new RpcError('invalid_argument', error.message)
   if (error instanceof SandboxError)
     return new RpcError(OF_FILES[error.code] ?? 'internal', error.shortMessage)

@@ -13,23 +13,26 @@ export interface Exchange {
 }
 
 const MOST_SECONDS = Math.floor(MAX_MILLISECONDS / 1000)
-const MAX_BODY_BYTES = 32 * 1024 * 1024
+/** Of a request. Most of them are kept in memory for long. */
+export const MOST_BODY_BYTES = 1024 * 1024
+/** Of a request with code, input or many paths, which is not kept. */
+export const MOST_CONTENT_BYTES = 32 * 1024 * 1024
 
-/** Reads a whole body. Throws HttpError for more than 32 MiB. */
-export async function readBody(request: IncomingMessage): Promise<Buffer> {
+/** Reads a whole body. Throws HttpError for more than `most` bytes. */
+export async function readBody(request: IncomingMessage, most = MOST_BODY_BYTES): Promise<Buffer> {
   const pieces: Buffer[] = []
   let length = 0
   for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     length += piece.length
-    if (length > MAX_BODY_BYTES) throw new HttpError(413, `the body is larger than ${MAX_BODY_BYTES} bytes`)
+    if (length > most) throw new HttpError(413, `the body is larger than ${most} bytes`)
     pieces.push(piece)
   }
   return Buffer.concat(pieces)
 }
 
 /** Reads an object of JSON; an empty body is an empty object. Throws HttpError. */
-export async function readJson(request: IncomingMessage): Promise<Message> {
-  return parse((await readBody(request)).toString('utf8'))
+export async function readJson(request: IncomingMessage, most?: number): Promise<Message> {
+  return parse((await readBody(request, most)).toString('utf8'))
 }
 
 export function parse(text: string): Message {

@@ -43,13 +43,16 @@ impl Access {
         }
     }
 
-    /// Lists a directory, sorted by path.
-    pub async fn list(&self, path: Vec<u8>, depth: u32) -> Sent<Vec<Placed>> {
-        let Some(connection) = self.call(Call::List { path: path.clone(), depth }).await? else { return Ok(None) };
+    /// Lists a directory, sorted by path. More entries than `most` are an error, as are more than [`MAX_ENTRIES`].
+    pub async fn list(&self, path: Vec<u8>, depth: u32, most: usize) -> Sent<Vec<Placed>> {
+        let most = most.min(MAX_ENTRIES);
+        let Some(connection) = self.call(Call::List { path: path.clone(), depth, most }).await? else {
+            return Ok(None);
+        };
         let mut found: Vec<Entry> = Vec::new();
         loop {
             match connection.reply().await? {
-                (Reply::Entries(entries), _) if found.len() + entries.len() <= MAX_ENTRIES => found.extend(entries),
+                (Reply::Entries(entries), _) if found.len() + entries.len() <= most => found.extend(entries),
                 (Reply::Done, _) => break,
                 _ => return Err(connection.confused()),
             }

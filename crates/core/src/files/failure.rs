@@ -34,11 +34,10 @@ pub fn error_of(Failure { reason, path }: &Failure) -> Error {
         Reason::Outside => error(Code::PermissionDenied, path, "leads out of the root"),
         Reason::SameFile => error(Code::InvalidPath, path, "is the file to be copied"),
         Reason::Inside => error(Code::InvalidPath, path, "is inside the directory to be copied or renamed"),
-        Reason::TooMany => {
+        Reason::TooMany(most) => {
             let bytes = MAX_LIST_BYTES / 1024 / 1024;
-            let what = format!(
-                "has more than {MAX_ENTRIES} entries, or {bytes} MiB of paths; list a part of it, or fewer levels"
-            );
+            let what =
+                format!("has more than {most} entries, or {bytes} MiB of paths; list a part of it, or fewer levels");
             error(Code::FileTooLarge, path, what)
         }
         Reason::WatchLimit(libc::EMFILE) => {

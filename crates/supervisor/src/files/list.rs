@@ -5,18 +5,18 @@ use super::cursor::Cursor;
 use super::failure::{Stop, about, below, failure};
 use super::info::info_at;
 use super::way::{Start, Way};
-use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_ENTRIES, MAX_LIST_BYTES, Reason, Reply};
+use nacre_protocol::files::{BATCH_BYTES, Entry, Kind, MAX_LIST_BYTES, Reason, Reply};
 use rustix::io::Errno;
 
 /// Sends the entries in no particular order. Entries that disappear meanwhile are left out.
-pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32) -> Result<(), Stop> {
+pub fn list(connection: &Connection, start: Start<'_>, path: &[u8], depth: u32, most: usize) -> Result<(), Stop> {
     let way = Way::of(start, path, true)?;
     let open =
         if way.follows { Cursor::open(&way.origin, &way.path) } else { Cursor::open_exactly(&way.origin, &way.path) };
     let mut cursor = open.map_err(about(path))?;
     let mut levels = vec![cursor.names().map_err(about(path))?];
     let mut prefix: Vec<u8> = Vec::new();
-    let mut batch = Batch { connection, entries: Vec::new(), bytes: 0, total: 0, all_bytes: 0 };
+    let mut batch = Batch { connection, entries: Vec::new(), bytes: 0, most, total: 0, all_bytes: 0 };
     while let Some(names) = levels.last_mut() {
         let Some(name) = names.next() else {
             levels.pop();
@@ -61,6 +61,7 @@ struct Batch<'a> {
     connection: &'a Connection,
     entries: Vec<Entry>,
     bytes: usize,
+    most: usize,
     total: usize,
     all_bytes: usize,
 }
@@ -71,14 +72,14 @@ const ENTRY_BYTES: usize = 48;
 impl Batch<'_> {
     fn add(&mut self, entry: Entry, path: &[u8]) -> Result<(), Stop> {
         self.total += 1;
-        if self.total > MAX_ENTRIES {
-            return Err(failure(Reason::TooMany, path).into());
+        if self.total > self.most {
+            return Err(failure(Reason::TooMany(self.most), path).into());
         }
         let bytes = ENTRY_BYTES + entry.path.len() + entry.info.target.as_ref().map_or(0, Vec::len);
         self.bytes += bytes;
         self.all_bytes += bytes;
         if self.all_bytes > MAX_LIST_BYTES {
-            return Err(failure(Reason::TooMany, path).into());
+            return Err(failure(Reason::TooMany(self.most), path).into());
         }
         self.entries.push(entry);
         if self.bytes >= BATCH_BYTES { self.send() } else { Ok(()) }

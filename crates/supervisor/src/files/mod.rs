@@ -156,7 +156,7 @@ fn perform(connection: &Connection, Request { cwd, call, is_rooted }: Request) -
     match call {
         Call::Read { path } => return change::read(connection, start, &path),
         Call::Write { path, mode, append } => return write::write(connection, start, &path, mode, append),
-        Call::List { path, depth } => return list::list(connection, start, &path, depth),
+        Call::List { path, depth, most } => return list::list(connection, start, &path, depth, most),
         Call::Stat { path, follow } => return change::stat(connection, start, &path, follow),
         Call::Watch { path, .. } | Call::Rename { from: path, .. } | Call::Copy { from: path, .. } if is_rooted => {
             return Err(about(&path)(Errno::INVAL).into());

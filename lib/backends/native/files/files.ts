@@ -19,6 +19,9 @@ import { readWhole, Source } from './source.js'
 import { FileWatch } from './watch.js'
 import { writeFile } from './write.js'
 
+/** The engine's own limit. */
+const MOST_ENTRIES = 1_000_000
+
 export class NativeFiles implements FilesBackend {
   readonly #engine: Engine
   readonly #scope: FileScope
@@ -42,10 +45,11 @@ export class NativeFiles implements FilesBackend {
     return writeFile(this.#engine, this.#scope, plan)
   }
 
-  async list(path: CheckedPath, depth: number): Promise<FileInfo[]> {
+  /** Rejects with FILE_TOO_LARGE for more than `most` entries. */
+  async list(path: CheckedPath, depth: number, most = MOST_ENTRIES): Promise<FileInfo[]> {
     const { sessionId, root } = this.#scope
     const first = await this.#engine.call((native, id) =>
-      native.fileList(id, sessionId, path.bytes, depth, root),
+      native.fileList(id, sessionId, path.bytes, depth, most, root),
     )
     const list = filesOf(first)
     const { handle } = first

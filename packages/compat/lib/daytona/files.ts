@@ -1,26 +1,27 @@
 /** Files below /files. */
 import { randomUUID } from 'node:crypto'
 import path from 'node:path'
-import { Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { describe, describeAll, type Entry } from '../entry.js'
 import { HttpError } from '../failure.js'
 import { isForm, receiveForm } from '../form.js'
 import type { Hosted } from '../hosted.js'
-import { readJson, sendJson, sendNothing, writePiece } from '../http.js'
-import { receiveFiles, sendFile } from '../rest-files.js'
+import { MOST_CONTENT_BYTES, readJson, sendJson, sendNothing, writePiece } from '../http.js'
+import { openFile, receiveFiles, sendFile } from '../rest-files.js'
 import { daytonaError, describeError } from './failure.js'
-import { runProgram } from './process.js'
+import { type Run, runProgram, wholeOutput } from './process.js'
 import type { Call, Routes } from './routes.js'
 import { listOfTexts, number, optionalText, query, text } from './values.js'
 
 const MOST_DEPTH = 1000
 const MOST_PATH_BYTES = 4096
-const MOST_REPLACED_BYTES = 64 * 1024 * 1024
+/** Of a file in which text is replaced, before and after. */
+const MOST_REPLACED_BYTES = 8 * 1024 * 1024
 const MOST_FILES = 10_000
 /** A search that takes longer is ended. */
-const SEARCH = { timeout: 300_000 }
-/** What `grep` exits with when it finds nothing. */
-const NOTHING_FOUND = 1
+const SEARCH: Run = { timeout: 300_000 }
+/** What shells exit with when there is no such program. */
+const NOT_INSTALLED = 127
 const INVALID = 'INVALID_FILE_PATH'
 
 export const fileRoutes: Routes = {
@@ -83,7 +84,7 @@ export const fileRoutes: Routes = {
     sendNothing(response, 200)
   },
   'POST /files/replace': async ({ hosted, request, response }) => {
-    const given = await readJson(request)
+    const given = await readJson(request, MOST_CONTENT_BYTES)
     const names = listOfTexts(given, 'files')
     if (names.length > MOST_FILES) throw new HttpError(400, `files must be at most ${MOST_FILES}`)
     const pattern = text(given, 'pattern')
@@ -96,18 +97,14 @@ export const fileRoutes: Routes = {
     const root = pathIn(hosted, url)
     await describe(hosted, root)
     const words = ['--no-messages', '--devices=skip', '-rnHIFZ', '-e', query(url, 'pattern'), '--', root]
-    const { exitCode, result } = await runProgram(hosted, ['grep', ...words], SEARCH)
-    if (exitCode < 0 || exitCode === 127) throw new HttpError(500, result)
-    sendJson(response, 200, exitCode === NOTHING_FOUND ? [] : matches(hosted, result))
+    sendJson(response, 200, matches(hosted, await search(hosted, ['grep', ...words])))
   },
   'GET /files/search': async ({ hosted, response, url }) => {
     const root = pathIn(hosted, url)
     await describe(hosted, root)
     const words = ['-mindepth', '1', '-name', query(url, 'pattern'), '-print0']
-    // Directories that cannot be read print a line after the names.
-    const argv = ['bash', '-c', 'find "$@" 2> /dev/null', 'bash', root, ...words]
-    const { result } = await runProgram(hosted, argv, SEARCH)
-    const files = result
+    const found = await search(hosted, ['find', root, ...words])
+    const files = found
       .split('\0')
       .slice(0, -1)
       .map((file) => hosted.view.shown(file))
@@ -143,8 +140,15 @@ function modeIn({ searchParams }: URL): string | undefined {
 
 /** Runs a program that changes a file, with the rights of the sandbox. */
 async function change(hosted: Hosted, [program = '', value = '']: string[], file: string): Promise<void> {
-  const { exitCode, result } = await runProgram(hosted, [program, '--', value, file])
-  if (exitCode !== 0) throw new HttpError(/not permitted/.test(result) ? 403 : 400, result.trim())
+  const { exitCode, stderr } = await runProgram(hosted, [program, '--', value, file])
+  if (exitCode !== 0) throw new HttpError(/not permitted/.test(stderr) ? 403 : 400, stderr.trim())
+}
+
+/** What the program prints, as far as it could read the files. Throws HttpError. */
+async function search(hosted: Hosted, argv: string[]): Promise<string> {
+  const output = await runProgram(hosted, argv, SEARCH)
+  if (output.exitCode < 0 || output.exitCode === NOT_INSTALLED) throw new HttpError(500, output.stderr)
+  return wholeOutput(output)
 }
 
 async function replace(hosted: Hosted, name: string, pattern: string, value: string): Promise<object> {
@@ -153,9 +157,13 @@ async function replace(hosted: Hosted, name: string, pattern: string, value: str
     const file = hosted.view.resolve(name)
     const content = await files.read(file, { encoding: 'buffer', maxBytes: MOST_REPLACED_BYTES })
     // Byte by byte: all others stay as they are.
-    const before = Buffer.from(content).toString('latin1')
-    const after = before.replaceAll(bytesOf(pattern), () => bytesOf(value))
-    if (after !== before) await files.write(file, Buffer.from(after, 'latin1'))
+    const parts = Buffer.from(content).toString('latin1').split(bytesOf(pattern))
+    const own = bytesOf(value)
+    const count = parts.length - 1
+    const length = content.length + count * (own.length - Buffer.byteLength(pattern))
+    if (length > MOST_REPLACED_BYTES)
+      throw new HttpError(413, `the file would be larger than ${MOST_REPLACED_BYTES} bytes`)
+    if (count > 0) await files.write(file, Buffer.from(parts.join(own), 'latin1'))
     return { file: name, success: true }
   } catch (error) {
     return { file: name, success: false, error: daytonaError(error).message }
@@ -228,7 +236,7 @@ async function shortText(content: Readable): Promise<string> {
 
 /** Replies with a form that has a part `file` or `error` for each path. */
 async function sendMany({ hosted, request, response }: Call): Promise<void> {
-  const paths = listOfTexts(await readJson(request), 'paths')
+  const paths = listOfTexts(await readJson(request, MOST_CONTENT_BYTES), 'paths')
   if (paths.length === 0 || paths.length > MOST_FILES)
     throw new HttpError(400, `paths must be a list of 1 to ${MOST_FILES} paths`)
   const boundary = `nacre-${randomUUID()}`
@@ -257,23 +265,18 @@ async function sendPart(
   response: Call['response'],
   head: string,
 ): Promise<void> {
-  const file = view.resolve(given)
-  const info = await sandbox.files.stat(file)
-  if (info === null) throw new HttpError(404, `there is no file '${given}'`, 'FILE_NOT_FOUND')
-  if (info.type !== 'file') throw new HttpError(400, `'${given}' is no regular file`, INVALID)
-  const content = Readable.fromWeb(sandbox.files.readStream(file, { end: info.size }) as never)
-  let isBegun = false
+  const { size, pieces } = await openFile(sandbox.files, view.resolve(given))
+  const length = size === undefined ? '' : `Content-Length: ${size}\r\n`
+  await writePiece(response, `${head}${length}\r\n`)
   try {
-    for await (const piece of content as AsyncIterable<Buffer>) {
-      if (!isBegun) await writePiece(response, `${head}Content-Length: ${info.size}\r\n\r\n`)
-      isBegun = true
+    for await (const piece of pieces) {
       await writePiece(response, piece)
       if (response.destroyed) return
     }
-  } catch (error) {
-    throw isBegun ? new BrokenOff() : error
+  } catch {
+    throw new BrokenOff()
   }
-  await writePiece(response, isBegun ? '\r\n' : `${head}Content-Length: 0\r\n\r\n\r\n`)
+  await writePiece(response, '\r\n')
 }
 
 /** In ASCII for old clients, and in UTF-8. */

@@ -3,7 +3,7 @@ import type { EnvChanges } from 'nacre'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Message, readJson, sendJson, sendNothing } from '../http.js'
-import { runProgram } from './process.js'
+import { runProgram, wholeOutput } from './process.js'
 import type { Routes } from './routes.js'
 import { flag, listOfTexts, number, optionalText, query, text } from './values.js'
 
@@ -193,13 +193,13 @@ export const gitRoutes: Routes = {
   },
 }
 
-/** Runs git. Resolves with what it prints. Throws HttpError. */
+/** Runs git. Resolves with its standard output. Throws HttpError. */
 async function git(hosted: Hosted, path: string, words: string[], env: EnvChanges = {}): Promise<string> {
   const run = { cwd: path, env: { ...env, GIT_TERMINAL_PROMPT: '0', LC_ALL: 'C.UTF-8' } }
-  const { exitCode, result } = await runProgram(hosted, ['git', ...words], run)
-  if (exitCode === 0) return result
+  const output = await runProgram(hosted, ['git', ...words], run)
+  if (output.exitCode === 0) return wholeOutput(output)
   // A hook of the repository may have printed anything, and the expressions take time that grows faster than their text.
-  const message = result.slice(-LONGEST_FAILURE).trim()
+  const message = `${output.stdout}${output.stderr}`.slice(-LONGEST_FAILURE).trim()
   const [, status = 400, code] = FAILURES.find(([expression]) => expression.test(message)) ?? []
   throw new HttpError(status, message, code)
 }

@@ -4,9 +4,13 @@
 const MOST_BYTES = 64 * 1024 * 1024
 /** Memory that a piece needs beside its data. */
 const PIECE_BYTES = 200
+/** Output of one stream is kept together up to this size. */
+const MOST_MERGED_BYTES = 64 * 1024
 
-export interface Piece {
-  stream: 'stdout' | 'stderr'
+type StreamName = 'stdout' | 'stderr'
+
+export interface Output {
+  stream: StreamName
   data: Buffer
 }
 
@@ -32,6 +36,42 @@ export class Logs {
   }
 }
 
+/** Output that arrived in one stream without any of the other one between. */
+class Piece {
+  readonly stream: StreamName
+  #bytes: Buffer
+  #length: number
+
+  constructor(stream: StreamName, data: Buffer) {
+    this.stream = stream
+    this.#bytes = data
+    this.#length = data.length
+  }
+
+  get data(): Buffer {
+    return this.#bytes.subarray(0, this.#length)
+  }
+
+  /** Bytes of memory. */
+  get size(): number {
+    return this.#bytes.length + PIECE_BYTES
+  }
+
+  /** False if it does not belong here. What `data` returned before stays as it is. */
+  append(stream: StreamName, data: Buffer): boolean {
+    const length = this.#length + data.length
+    if (stream !== this.stream || length > MOST_MERGED_BYTES) return false
+    if (length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(Math.min(2 * length, MOST_MERGED_BYTES))
+      this.data.copy(larger)
+      this.#bytes = larger
+    }
+    data.copy(this.#bytes, this.#length)
+    this.#length = length
+    return true
+  }
+}
+
 export class Log {
   /** By their numbers, the oldest first. */
   readonly #pieces = new Map<number, Piece>()
@@ -45,15 +85,22 @@ export class Log {
     this.#count = count
   }
 
+  /** The number of pieces. */
   get length(): number {
     return this.#pieces.size
   }
 
-  add(stream: Piece['stream'], data: Buffer): void {
+  add(stream: StreamName, data: Buffer): void {
     if (data.length === 0) return
-    const piece = { stream, data }
-    this.#pieces.set(this.#dropped + this.length, piece)
-    this.#count(sizeOf(piece))
+    const next = this.#dropped + this.length
+    const last = this.#pieces.get(next - 1)
+    const before = last?.size ?? 0
+    if (last?.append(stream, data)) this.#count(last.size - before)
+    else {
+      const piece = new Piece(stream, data)
+      this.#pieces.set(next, piece)
+      this.#count(piece.size)
+    }
     this.#notify()
   }
 
@@ -69,7 +116,7 @@ export class Log {
     if (piece === undefined) return 0
     this.#pieces.delete(this.#dropped)
     this.#dropped += 1
-    return sizeOf(piece)
+    return piece.size
   }
 
   clear(): number {
@@ -78,24 +125,32 @@ export class Log {
     return bytes
   }
 
-  /** All so far, or of one stream. */
-  text(stream?: Piece['stream']): string {
-    const pieces = [...this.#pieces.values()].filter(
-      (piece) => stream === undefined || piece.stream === stream,
-    )
-    return Buffer.concat(pieces.map(({ data }) => data)).toString('utf8')
+  /** The newest output so far, of at most so many bytes. */
+  newest(most: number): Output[] {
+    const outputs: Output[] = []
+    let rest = most
+    for (let at = this.#dropped + this.length - 1; at >= this.#dropped && rest > 0; at--) {
+      const { stream, data } = this.#pieces.get(at) as Piece
+      outputs.push({ stream, data: data.subarray(Math.max(0, data.length - rest)) })
+      rest -= data.length
+    }
+    return outputs.reverse()
   }
 
   /** Yields what is there, and with `isFollowed` what comes until the end or the signal. */
-  async *read(isFollowed: boolean, signal: AbortSignal): AsyncGenerator<Piece> {
+  async *read(isFollowed: boolean, signal: AbortSignal): AsyncGenerator<Output> {
     let at = this.#dropped
+    /** Bytes of the piece that were read. */
+    let read = 0
     for (;;) {
-      at = Math.max(at, this.#dropped)
+      if (at < this.#dropped) [at, read] = [this.#dropped, 0]
       const piece = this.#pieces.get(at)
-      if (piece !== undefined) {
-        at += 1
-        yield piece
-      } else if (this.#isOver || !isFollowed || signal.aborted) return
+      if (piece !== undefined && read < piece.data.length) {
+        const data = piece.data.subarray(read)
+        read += data.length
+        yield { stream: piece.stream, data }
+      } else if (this.#pieces.has(at + 1)) [at, read] = [at + 1, 0]
+      else if (this.#isOver || !isFollowed || signal.aborted) return
       else await this.#more(signal)
     }
   }
@@ -115,8 +170,4 @@ export class Log {
   #notify(): void {
     for (const wake of this.#waiting) wake()
   }
-}
-
-function sizeOf({ data }: Piece): number {
-  return data.length + PIECE_BYTES
 }

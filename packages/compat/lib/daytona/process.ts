@@ -2,16 +2,16 @@
 import { randomUUID } from 'node:crypto'
 import os from 'node:os'
 import path from 'node:path'
-import type { EnvChanges, ProcessExit, SignalName } from 'nacre'
+import type { EnvChanges, Process, ProcessExit, SignalName } from 'nacre'
 import { isCode } from 'nacre/internal'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { readJson, sendJson, textsOf, timeoutOf } from '../http.js'
+import { MOST_CONTENT_BYTES, readJson, sendJson, textsOf, timeoutOf } from '../http.js'
 import type { Routes } from './routes.js'
 import { listOfTexts, optionalText, text } from './values.js'
 
-/** Of one command. The oldest output is dropped. */
-const OUTPUT_BYTES = 64 * 1024 * 1024
+/** Of one command, since a reply is one document. The oldest output is dropped. */
+const OUTPUT_BYTES = 8 * 1024 * 1024
 const NOT_FOUND = 127
 
 export interface Run {
@@ -20,34 +20,54 @@ export interface Run {
   /** Milliseconds; 0 = none. */
   timeout?: number
   input?: string
+  /** Puts both streams into `stdout`, in their order. */
+  mergeOutput?: boolean
 }
 
 export interface Output {
   exitCode: number
-  /** Both streams, in their order. */
-  result: string
+  stdout: string
+  stderr: string
+  /** Bytes that were dropped from the start of the output. */
+  dropped: number
 }
 
 /** Runs a program until it ends. Throws HttpError. */
 export async function runProgram(hosted: Hosted, argv: string[], run: Run = {}): Promise<Output> {
-  const { cwd = '', env = {}, timeout = 0, input } = run
+  const { cwd = '', env = {}, timeout = 0, input, mergeOutput } = run
+  let process: Process | undefined
   try {
-    const process = await hosted.sandbox.startProcess(argv, {
+    process = await hosted.sandbox.startProcess(argv, {
       cwd: hosted.view.resolve(cwd),
       env,
       timeout,
-      mergeOutput: true,
+      mergeOutput,
       logLimit: OUTPUT_BYTES,
       ...(input === undefined ? {} : { input: Buffer.from(input) }),
     })
     const end = await process.wait()
     if (end.reason === 'timeout')
       throw new HttpError(408, 'the command ran longer than its timeout', 'PROCESS_EXECUTION_TIMEOUT')
-    return { exitCode: exitCodeOf(end), result: (await process.getLogs()).stdout }
+    const { stdout, stderr, truncated: dropped = 0 } = await process.getLogs()
+    return { exitCode: exitCodeOf(end), stdout, stderr, dropped }
   } catch (error) {
     if (!isCode(error, 'CWD_NOT_FOUND')) throw error
-    return { exitCode: -1, result: `chdir ${cwd}: no such file or directory` }
+    const message = `chdir ${cwd}: no such file or directory`
+    return { exitCode: -1, stdout: mergeOutput ? message : '', stderr: message, dropped: 0 }
+  } finally {
+    if (process !== undefined) hosted.forget(process)
   }
+}
+
+/** The standard output, if nothing is missing. Throws HttpError. */
+export function wholeOutput({ stdout, dropped }: Output): string {
+  if (dropped === 0) return stdout
+  throw new HttpError(413, `the reply would be larger than ${OUTPUT_BYTES} bytes: ask for less`)
+}
+
+function replyOf({ exitCode, stdout, dropped }: Output) {
+  const note = dropped === 0 ? '' : `[nacre: the first ${dropped} bytes of output were dropped]\n`
+  return { exitCode, result: note + stdout }
 }
 
 /** As shells count: 128 and the number of the signal. */
@@ -66,16 +86,18 @@ export const processRoutes: Routes = {
       cwd: optionalText(given, 'cwd'),
       env: textsOf(given, 'envs'),
       timeout: timeoutOf(given.timeout ?? 0),
+      mergeOutput: true,
     })
-    sendJson(response, 200, output)
+    sendJson(response, 200, replyOf(output))
   },
   'POST /process/code-run': async ({ hosted, request, response }) => {
-    const given = await readJson(request)
+    const given = await readJson(request, MOST_CONTENT_BYTES)
     const code = optionalText(given, 'code') ?? ''
     const language = text(given, 'language')
     const argv = listOfTexts(given, 'argv')
-    const run = { env: textsOf(given, 'envs'), timeout: timeoutOf(given.timeout ?? 0) }
-    sendJson(response, 200, await runCode(hosted, language, code, argv, run))
+    const timeout = timeoutOf(given.timeout ?? 0)
+    const run = { env: textsOf(given, 'envs'), timeout, mergeOutput: true }
+    sendJson(response, 200, replyOf(await runCode(hosted, language, code, argv, run)))
   },
 }
 
@@ -104,7 +126,7 @@ async function runTypeScript(hosted: Hosted, code: string, argv: string[], run: 
   try {
     const output = await runProgram(hosted, ['bash', '-c', 'exec tsx "$@"', 'bash', file, ...argv], run)
     if (output.exitCode !== NOT_FOUND) return output
-    return { ...output, result: `${output.result}TypeScript needs tsx: npm install --global tsx\n` }
+    return { ...output, stdout: `${output.stdout}TypeScript needs tsx: npm install --global tsx\n` }
   } finally {
     await files.remove(file).catch(() => {})
   }

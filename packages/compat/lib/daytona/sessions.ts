@@ -5,8 +5,8 @@ import { isCode } from 'nacre/internal'
 import type { WebSocket } from 'ws'
 import { HttpError } from '../failure.js'
 import { type Hosted, perRun } from '../hosted.js'
-import { readJson, sendJson, sendNothing } from '../http.js'
-import { type Log, Logs } from './log.js'
+import { MOST_CONTENT_BYTES, readJson, sendJson, sendNothing } from '../http.js'
+import { type Log, Logs, type Output } from './log.js'
 import { exitCodeOf } from './process.js'
 import type { Routes, SocketRoutes } from './routes.js'
 import { sendPiece } from './sockets.js'
@@ -15,6 +15,10 @@ import { flag, optionalText, text } from './values.js'
 const MOST_SESSIONS = 256
 /** The oldest that have ended are forgotten. */
 const MOST_COMMANDS = 1000
+/** Of a command that is kept for lists. */
+const MOST_CHARACTERS = 1000
+/** Of the output in one reply. The oldest is left out; following a log sends all that is kept. */
+const MOST_REPLY_BYTES = 8 * 1024 * 1024
 /** The SDK in JavaScript spreads each message over arguments. */
 const MESSAGE_BYTES = 16 * 1024
 /** What each message begins with. */
@@ -24,9 +28,11 @@ const ENTRYPOINT = 'entrypoint'
 
 interface Command {
   id: string
+  /** Its beginning. */
   command: string
   log: Log
-  stream: ExecStream<'buffer'>
+  /** Undefined once it has ended. */
+  stream: ExecStream<'buffer'> | undefined
   isAsync: boolean
   echoes: boolean
   exitCode: number | undefined
@@ -92,7 +98,7 @@ export const sessionRoutes: Routes = {
     response,
   }) => {
     const run = findCommand(hosted, id, command)
-    const data = optionalText(await readJson(request), 'data') ?? ''
+    const data = optionalText(await readJson(request, MOST_CONTENT_BYTES), 'data') ?? ''
     await type(run, data.endsWith('\n') ? data : `${data}\n`)
     sendNothing(response)
   },
@@ -142,7 +148,8 @@ function start(hosted: Hosted, own: Own, command: string, isAsync: boolean, echo
   const stream = own.shell.execStream(command, { encoding: 'buffer', maxBuffer: 0, ...input })
   const run: Command = {
     id: randomUUID(),
-    command,
+    // A copy: the beginning of a string keeps the whole string.
+    command: Buffer.from(command.slice(0, MOST_CHARACTERS)).toString(),
     log,
     stream,
     isAsync,
@@ -150,14 +157,14 @@ function start(hosted: Hosted, own: Own, command: string, isAsync: boolean, echo
     exitCode: undefined,
     ended: Promise.resolve(),
   }
-  run.ended = record(run)
+  run.ended = record(run, stream)
   own.commands.set(run.id, run)
   return run
 }
 
 /** Keeps the output until the end. Never rejects. */
-async function record(run: Command): Promise<void> {
-  const { log, stream } = run
+async function record(run: Command, stream: ExecStream<'buffer'>): Promise<void> {
+  const { log } = run
   try {
     for await (const event of stream) {
       if (event.type === 'stdout' || event.type === 'stderr') log.add(event.type, Buffer.from(event.data))
@@ -168,6 +175,7 @@ async function record(run: Command): Promise<void> {
     run.exitCode = 1
     log.add('stderr', Buffer.from(`${(error as Error).message}\n`))
   }
+  run.stream = undefined
   log.end()
 }
 
@@ -181,11 +189,12 @@ function makeRoom({ commands }: Own, logs: Logs): void {
 }
 
 async function type(run: Command, data: string): Promise<void> {
-  if (run.exitCode !== undefined) throw ended(run)
+  const { stream } = run
+  if (run.exitCode !== undefined || stream === undefined) throw ended(run)
   if (!run.isAsync) throw new HttpError(400, 'only a command with runAsync has input')
   if (run.echoes) run.log.add('stdout', Buffer.from(data))
   try {
-    await run.stream.write(data)
+    await stream.write(data)
   } catch (error) {
     throw isCode(error, 'INPUT_CLOSED') ? ended(run) : error
   }
@@ -217,5 +226,8 @@ function described({ id, command, exitCode }: Command) {
 }
 
 function logsOf({ log }: Command) {
-  return { output: log.text(), stdout: log.text('stdout'), stderr: log.text('stderr') }
+  const outputs = log.newest(MOST_REPLY_BYTES)
+  const textOf = (some: Output[]) => Buffer.concat(some.map(({ data }) => data)).toString('utf8')
+  const ofStream = (name: Output['stream']) => textOf(outputs.filter(({ stream }) => stream === name))
+  return { output: textOf(outputs), stdout: ofStream('stdout'), stderr: ofStream('stderr') }
 }

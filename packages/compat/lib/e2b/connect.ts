@@ -2,7 +2,16 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { RPC_STATUS, RpcError, rpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { type Exchange, isMessage, type Message, readBody, sendJson, writePiece } from '../http.js'
+import {
+  type Exchange,
+  isMessage,
+  type Message,
+  MOST_BODY_BYTES,
+  MOST_CONTENT_BYTES,
+  readBody,
+  sendJson,
+  writePiece,
+} from '../http.js'
 
 export interface Call {
   hosted: Hosted
@@ -11,13 +20,12 @@ export interface Call {
   gone: AbortSignal
 }
 
-/** A call has one message in each direction, or a stream of them in one. */
+/** A call has one message in each direction, or a stream of them in one. `most`: bytes of the message, if not 1 MiB. */
 export type Method =
-  | { kind: 'unary'; run(input: Message, call: Call): object | Promise<object> }
+  | { kind: 'unary'; most?: number; run(input: Message, call: Call): object | Promise<object> }
   | { kind: 'replies'; run(input: Message, call: Call): AsyncIterable<object> }
   | { kind: 'inputs'; run(inputs: AsyncIterable<Message>, call: Call): Promise<object> }
 
-const MAX_MESSAGE_BYTES = 32 * 1024 * 1024
 const HEAD_BYTES = 5
 const COMPRESSED = 1
 const LAST = 2
@@ -43,11 +51,12 @@ export async function serveCall(method: Method, hosted: Hosted, exchange: Exchan
   const call = { hosted, headers: request.headers, gone: gone.signal }
   try {
     if (method.kind === 'unary') {
-      const input = parse((await readBody(request)).toString('utf8'))
+      const input = parse((await readBody(request, method.most)).toString('utf8'))
       return sendJson(response, 200, await method.run(input, call))
     }
     response.writeHead(200, { 'content-type': wanted })
-    if (method.kind === 'inputs') await send(response, await method.run(messagesOf(request), call))
+    if (method.kind === 'inputs')
+      await send(response, await method.run(messagesOf(request, MOST_CONTENT_BYTES), call))
     else await sendAll(response, method.run(await firstOf(request), call))
     response.end(frame(LAST, {}))
   } catch (error) {
@@ -88,12 +97,12 @@ function frame(flags: number, message: object): Buffer {
 }
 
 async function firstOf(request: IncomingMessage): Promise<Message> {
-  for await (const message of messagesOf(request)) return message
+  for await (const message of messagesOf(request, MOST_BODY_BYTES)) return message
   return {}
 }
 
-/** The messages of a stream, as they arrive. */
-async function* messagesOf(request: IncomingMessage): AsyncGenerator<Message> {
+/** The messages of a stream, as they arrive. Throws RpcError for one of more than `most` bytes. */
+async function* messagesOf(request: IncomingMessage, most: number): AsyncGenerator<Message> {
   let pieces: Buffer[] = []
   let length = 0
   let wanted = HEAD_BYTES
@@ -104,8 +113,8 @@ async function* messagesOf(request: IncomingMessage): AsyncGenerator<Message> {
     let bytes = Buffer.concat(pieces)
     for (;;) {
       wanted = bytes.length < HEAD_BYTES ? HEAD_BYTES : HEAD_BYTES + bytes.readUInt32BE(1)
-      if (wanted > HEAD_BYTES + MAX_MESSAGE_BYTES)
-        throw new RpcError('resource_exhausted', `a message is larger than ${MAX_MESSAGE_BYTES} bytes`)
+      if (wanted > HEAD_BYTES + most)
+        throw new RpcError('resource_exhausted', `a message is larger than ${most} bytes`)
       if (bytes.length < wanted) break
       const flags = bytes.readUInt8(0)
       if (flags & COMPRESSED) throw new RpcError('unimplemented', 'compressed messages are not supported')

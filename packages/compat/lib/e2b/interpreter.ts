@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { type Exchange, readJson, sendJson, sendNothing, writePiece } from '../http.js'
+import { type Exchange, MOST_CONTENT_BYTES, readJson, sendJson, sendNothing, writePiece } from '../http.js'
 import { BashKernel } from '../kernels/bash.js'
 import { type Kernel, line } from '../kernels/kernel.js'
 import { PythonKernel } from '../kernels/python.js'
@@ -63,7 +63,7 @@ export async function serveInterpreter(hosted: Hosted, exchange: Exchange): Prom
 }
 
 async function execute(hosted: Hosted, { request, response }: Exchange): Promise<void> {
-  const { code, context_id: id, language, env_vars: env } = await readJson(request)
+  const { code, context_id: id, language, env_vars: env } = await readJson(request, MOST_CONTENT_BYTES)
   if (typeof code !== 'string') throw new HttpError(400, 'code must be a string')
   const known = contextsOf(hosted)
   const name = languageOf(language)

@@ -3,7 +3,7 @@ import type { LogExit, Process } from 'nacre'
 import { isCode, MAX_MILLISECONDS } from 'nacre/internal'
 import { RpcError } from '../failure.js'
 import type { Hosted, HostedProcess } from '../hosted.js'
-import type { Message } from '../http.js'
+import { type Message, MOST_CONTENT_BYTES } from '../http.js'
 import { innerPid } from '../inner-pid.js'
 import { type Call, type Method, messageOf, numberOf, textOf } from './connect.js'
 import { keepAlive } from './keep-alive.js'
@@ -32,8 +32,10 @@ export const processMethods: Record<string, Method> = {
   Connect: {
     kind: 'replies',
     async *run(input, call) {
+      const known = select(input, call.hosted)
+      known.followers += 1
       // New output only.
-      yield* follow(select(input, call.hosted), Number.MAX_SAFE_INTEGER, call)
+      yield* follow(known, Number.MAX_SAFE_INTEGER, call)
     },
   },
   Update: {
@@ -50,6 +52,7 @@ export const processMethods: Record<string, Method> = {
   },
   SendInput: {
     kind: 'unary',
+    most: MOST_CONTENT_BYTES,
     async run(input, { hosted }) {
       await write(select(input, hosted), messageOf(input, 'input'))
       return {}
@@ -122,13 +125,21 @@ async function start(input: Message, { hosted, headers }: Call): Promise<HostedP
     tag: textOf(input, 'tag') || undefined,
     isTerminal: pty !== undefined,
     hasInput,
+    // The reply to this call.
+    followers: 1,
   }
   hosted.processes.set(known.pid, known)
   const forget = () => {
     if (hosted.processes.get(known.pid) === known) hosted.processes.delete(known.pid)
+    forgetUnread(hosted, known)
   }
   process.wait().then(forget, forget)
   return known
+}
+
+/** Drops the log of a process that has ended when nothing reads it any more. */
+function forgetUnread(hosted: Hosted, { process, followers }: HostedProcess): void {
+  if (followers === 0 && process.state !== 'running') hosted.forget(process)
 }
 
 function select(input: Message, hosted: Hosted): HostedProcess {
@@ -169,31 +180,39 @@ function sizeOf(pty: Message) {
   }
 }
 
-/** The output from a cursor on, and the end. While there is none, messages show that the server is alive. */
+/**
+ * The output from a cursor on, and the end. While there is none, messages show that the server is alive. The process counts
+ * this reply as a follower already.
+ */
 async function* follow(
   known: HostedProcess,
   cursor: number,
-  { headers, gone }: Call,
+  { hosted, headers, gone }: Call,
 ): AsyncGenerator<object> {
   const { process, pid, isTerminal } = known
-  yield { event: { start: { pid } } }
-  const events = process.output({ encoding: 'buffer', cursor, signal: gone })
-  for await (const event of keepAlive(events, headers)) {
-    if (event === 'ping') {
-      yield { event: { keepalive: {} } }
-      continue
+  try {
+    yield { event: { start: { pid } } }
+    const events = process.output({ encoding: 'buffer', cursor, signal: gone })
+    for await (const event of keepAlive(events, headers)) {
+      if (event === 'ping') {
+        yield { event: { keepalive: {} } }
+        continue
+      }
+      if (event.missing !== undefined)
+        throw new RpcError('data_loss', `${event.missing} bytes of output were dropped`)
+      if (event.type === 'exit') {
+        yield { event: { end: endOf(event) } }
+        return
+      }
+      const stream = isTerminal ? 'pty' : event.type
+      for (let at = 0; at < event.data.length; at += PIECE_BYTES) {
+        const piece = Buffer.from(event.data.subarray(at, at + PIECE_BYTES))
+        yield { event: { data: { [stream]: piece.toString('base64') } } }
+      }
     }
-    if (event.missing !== undefined)
-      throw new RpcError('data_loss', `${event.missing} bytes of output were dropped`)
-    if (event.type === 'exit') {
-      yield { event: { end: endOf(event) } }
-      return
-    }
-    const stream = isTerminal ? 'pty' : event.type
-    for (let at = 0; at < event.data.length; at += PIECE_BYTES) {
-      const piece = Buffer.from(event.data.subarray(at, at + PIECE_BYTES))
-      yield { event: { data: { [stream]: piece.toString('base64') } } }
-    }
+  } finally {
+    known.followers -= 1
+    forgetUnread(hosted, known)
   }
 }
 
