@@ -11,12 +11,15 @@ import { withServer } from './place.js'
 const INSTALL_MS = 300_000
 const RUN_MS = 120_000
 const sources = path.join(__dirname, 'python')
+/** Whether to test the newest SDKs instead of the pinned ones. */
+const isNewest = process.env.NACRE_TEST_NEWEST === 'yes'
 
 type Variables = Readonly<Record<string, string>>
 
 describe.each([
   {
     name: 'E2B',
+    packages: ['e2b', 'e2b-code-interpreter'],
     requirements: 'requirements.txt',
     program: 'calls.py',
     parts: ['commands', 'terminals', 'files', 'life', 'interpreter', 'asynchronous'],
@@ -24,12 +27,13 @@ describe.each([
   },
   {
     name: 'Daytona',
+    packages: ['daytona'],
     requirements: 'daytona-requirements.txt',
     program: 'daytona_calls.py',
     parts: ['commands', 'sessions', 'terminals', 'files', 'git', 'life', 'asynchronous'],
     serve: (test: (env: Variables) => Promise<void>) => withDaytona(({ server }) => test(server.env)),
   },
-])('the SDK of $name', ({ requirements, program, parts, serve }) => {
+])('the SDK of $name', ({ packages, requirements, program, parts, serve }) => {
   let environment: string
 
   beforeAll(() => {
@@ -43,7 +47,7 @@ describe.each([
         { cause },
       )
     }
-    const words = ['--no-deps', '--requirement', path.join(sources, requirements)]
+    const words = isNewest ? packages : ['--no-deps', '--requirement', path.join(sources, requirements)]
     execFileSync(path.join(environment, 'bin/python'), ['-m', 'pip', 'install', '--quiet', ...words], options)
   }, INSTALL_MS)
 
