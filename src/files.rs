@@ -58,7 +58,8 @@ impl NativeSandbox {
         )
     }
 
-    /// Lists a directory. Ends with `done` and `files`, and a handle for fileNext if there may be more.
+    /// Lists a directory of at most `most` entries. Ends with `done` and `files`, and a handle for fileNext if there may be
+    /// more.
     #[napi(catch_unwind)]
     pub fn file_list(
         &self,
@@ -66,12 +67,13 @@ impl NativeSandbox {
         session_id: String,
         path: Uint8Array,
         depth: u32,
+        most: u32,
         root: Option<String>,
     ) -> Result<()> {
         self.on_path(
             id,
             (&session_id, root, path),
-            move |access, path| async move { access.list(path, depth).await },
+            move |access, path| async move { access.list(path, depth, most as usize).await },
             |found, open| {
                 let rest = Mutex::new(found.into_iter());
                 let files = batch(&rest);
