@@ -2,8 +2,9 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
+import type { Recorder } from '@nacre/console'
 import { createTools, type OpenSandbox } from '@nacre/tools'
-import { Sandbox, type SandboxErrorCode } from 'nacre'
+import { type AnySandbox, Sandbox, type SandboxErrorCode } from 'nacre'
 import { engineError, isCode } from 'nacre/internal'
 import { checkSandbox, onSignals } from 'nacre/internal/cli'
 import type { Settings } from './settings.js'
@@ -20,12 +21,18 @@ export async function serve(settings: Settings): Promise<void> {
   const life = untilStopped()
   if (container === undefined) await serveHere(settings, life)
   else {
+    // One for each container.
+    const recorders: Recorder[] = []
     // It answers at once, also while an image is pulled, and survives the loss of the container.
     const open: OpenSandbox = async (context) => {
       const { openSandbox } = await import('nacre/engine')
-      return openSandbox({ ...container, ...context })
+      const sandbox = await openSandbox({ ...container, ...context })
+      const recorder = await startRecording(sandbox, settings)
+      if (recorder !== undefined) recorders.push(recorder)
+      return sandbox
     }
     await serveTools(open, settings, life)
+    await Promise.all(recorders.map((recorder) => recorder.close()))
   }
 }
 
@@ -34,11 +41,19 @@ async function serveHere(settings: Settings, life: Life): Promise<void> {
   const cache = await mkdtemp(path.join(os.tmpdir(), 'nacre-mcp-'))
   try {
     await using sandbox = new Sandbox(sandboxOptions(settings, cache))
+    await using _recorder = await startRecording(sandbox, settings)
     await serveTools(sandbox, settings, life)
     if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
   } finally {
     await rm(cache, { recursive: true, force: true })
   }
+}
+
+/** Undefined unless it records. */
+async function startRecording(sandbox: AnySandbox, { recording }: Settings): Promise<Recorder | undefined> {
+  if (recording === undefined) return undefined
+  const { record } = await import('@nacre/console')
+  return record(sandbox, recording)
 }
 
 async function serveTools(

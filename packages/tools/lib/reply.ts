@@ -3,7 +3,7 @@
 import type { KilledBy } from 'nacre'
 import { toPlainText } from './plain.js'
 import type { ToolData, ToolReply } from './public.js'
-import type { Redactor } from './redact.js'
+import type { Redactor } from 'nacre/internal'
 import { KILLS, type Run, type RunEnd } from './run.js'
 import type { CountTokens, Excerpt, Shortened } from './shorten.js'
 import { formatCount, shorten } from './shorten.js'

@@ -16,7 +16,7 @@ import type {
   ToolOptions,
   ToolReply,
 } from './public.js'
-import { Redactor } from './redact.js'
+import { Redactor } from 'nacre/internal'
 import { failure, formatTime, reply, type Style } from './reply.js'
 import { read, ToolError } from './schema.js'
 import { Host, lostHandle, Scope } from './scope.js'

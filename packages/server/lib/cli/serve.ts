@@ -6,6 +6,7 @@ import type { SandboxOptions } from 'nacre'
 import type { Preset } from 'nacre/internal'
 import {
   type Command,
+  byteSize,
   checkSandbox,
   existingDirectory,
   isolationOption,
@@ -16,12 +17,12 @@ import {
 } from 'nacre/internal/cli'
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 import { endOnSignals } from './end-on-signals.js'
+import { isolationFor, openRecording, type RecordingFlags } from './recording.js'
 
-interface Options {
+interface Options extends RecordingFlags {
   stdio?: boolean
   host?: string
   port?: number
-  tokenFile?: string
   allowOrigin?: string[]
   cwd?: string
   jobsRoot?: string
@@ -69,6 +70,16 @@ export function addServe(program: Command): void {
       'how many of the last commands a client of --copy-on-write can take back (default: 0)',
       wholeNumber,
     )
+    .option(
+      '--record <directory>',
+      'record what sessions and processes show, as asciicast v3; needs @nacre/console',
+    )
+    .option(
+      '--record-limit <size>',
+      'bytes of all recordings, of which the oldest go first (default: 256MB)',
+      byteSize,
+    )
+    .option('--redact-file <file>', 'values that recordings must never show, one per line')
     .option(
       '--sandboxd',
       "also serve the runtime API of Kubernetes' agent-sandbox, which has no authentication",
@@ -121,6 +132,8 @@ async function run({
 }: Options): Promise<void> {
   const { stdio, host, port, tokenFile } = options
   if (stdio) refuseAddress({ allowOrigin, ...options })
+  if (stdio && options.record !== undefined)
+    throw new OptionError('INVALID_OPTION', '--stdio and --record exclude each other: record in the client')
   const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }] = await Promise.all([
     import('nacre'),
@@ -135,14 +148,16 @@ async function run({
       `--host ${host} can be reached from other machines: give --token-file`,
     )
   const workspace = workspaceOf(copyOnWrite, undoSteps)
-  const sandbox = new Sandbox({ cwd, jobsRoot, isolation, workspace, logger: stderrLogger })
+  const rules = isolationFor(isolation, options)
+  const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: stderrLogger })
   try {
     await checkSandbox(sandbox)
+    const recording = await openRecording(sandbox, options)
     // Its requests are not logged: the client shows what is printed there.
     if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
     const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
     const serving = await serve(sandbox, settings)
-    endOnSignals(sandbox, serving, serveOptions.shutdownTimeout.default, stderrLogger)
+    endOnSignals({ sandbox, serving, recording }, serveOptions.shutdownTimeout.default, stderrLogger)
     console.log(`nacre listens on ${serving.url}`)
     if (serving.sandboxd !== undefined) console.log(describeSandboxd(serving.sandboxd))
   } catch (error) {
