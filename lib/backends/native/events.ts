@@ -6,7 +6,13 @@ import { onAbort, refuseAborted } from '../../base/abort.js'
 import { isCode } from '../../base/errors.js'
 import { signalName } from '../../base/signals.js'
 import { Steps } from '../../base/steps.js'
-import type { NativeEvent, NativeFeed, NativeFeedEvent, NativePty, NativeWaiting } from '../../boundary/index.js'
+import type {
+  NativeEvent,
+  NativeFeed,
+  NativeFeedEvent,
+  NativePty,
+  NativeWaiting,
+} from '../../boundary/index.js'
 import type { SandboxEvent } from '../../calls/index.js'
 import type { EventPlan } from '../../requests/events.js'
 import { type Engine, failureOf } from './engine.js'

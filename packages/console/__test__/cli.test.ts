@@ -14,7 +14,7 @@ describe('nacre record', () => {
     withCli(async (cli) => {
       const output = file(cli, 'demo.cast')
       const env = { MY_API_KEY: 'very-secret-value' }
-      const words = ['record', '-o', output, "echo hello; tty >&2; echo $MY_API_KEY; exit 7"]
+      const words = ['record', '-o', output, 'echo hello; tty >&2; echo $MY_API_KEY; exit 7']
       const { code, stdout, stderr } = await cli.start(words, '', env).ended
       expect([code, stderr]).toEqual([7, `nacre: recorded in ${output}\n`])
       expect(stdout).toMatch(/^hello\r\n\/dev\/pts\/\d+\r\nvery-secret-value\r\n$/)
@@ -22,16 +22,22 @@ describe('nacre record', () => {
       expect(cast.output).toBe(stdout.replace('very-secret-value', '[redacted]'))
       expect(cast.events.at(-1)?.slice(1)).toEqual(['x', '7'])
       const again = await cli.nacre('record', '-o', output, 'true')
-      expect([again.code, again.stderr]).toEqual([2, expect.stringContaining(`--output ${output} exists already`)])
+      expect([again.code, again.stderr]).toEqual([
+        2,
+        expect.stringContaining(`--output ${output} exists already`),
+      ])
     }))
 
   it('records a shell in a terminal, and its size', () =>
-    inTerminal('record -o demo.cast', async (terminal, { directory }) => {
+    inTerminal('record -o demo.cast "echo ready; exec bash --norc"', async (terminal, { directory }) => {
+      await terminal.waitForLog('ready')
       await terminal.write('PS1=; echo $((1 + 1))$COLUMNS; read x\n')
       await terminal.waitForLog('2100')
       await terminal.resize(90, 20)
-      await terminal.write('\nstty size; exit 5\n')
-      await terminal.waitForLog('20 90')
+      await terminal.write(
+        '\nuntil [ "$(stty size)" = "20 90" ]; do sleep 0.01; done; echo resized; exit 5\n',
+      )
+      await terminal.waitForLog(/^resized/)
       expect(await terminal.wait()).toMatchObject({ exitCode: 5 })
       const cast = readCast(path.join(directory, 'demo.cast'))
       expect(cast.header.term).toMatchObject({ cols: 100, rows: 30 })
@@ -52,7 +58,11 @@ describe('nacre replay', () => {
       const packed = file(cli, 'a.cast.gz')
       writeFileSync(plain, CAST)
       writeFileSync(packed, gzipSync(CAST))
-      for (const words of [[plain, '--max-pause', '10ms'], [packed, '--print'], [plain, '--speed', '1000']])
+      for (const words of [
+        [plain, '--max-pause', '10ms'],
+        [packed, '--print'],
+        [plain, '--speed', '1000'],
+      ])
         expect(await cli.nacre('replay', ...words)).toEqual({ code: 0, stdout: 'one\r\ntwo', stderr: '' })
       const running = cli.start(['replay', '--max-pause', '1h', plain])
       await running.printed('one')
@@ -83,19 +93,34 @@ describe('nacre serve --record', () => {
       const directory = file(cli, 'recordings')
       const redact = file(cli, 'redact')
       writeFileSync(redact, 'hidden-word\n')
-      const words = ['serve', '--port', '0', '--isolation', 'workspace', '--record', directory, '--redact-file', redact]
+      const words = [
+        'serve',
+        '--port',
+        '0',
+        '--isolation',
+        'workspace',
+        '--record',
+        directory,
+        '--redact-file',
+        redact,
+      ]
       const running = cli.start(words)
       await running.printed('nacre listens on')
       const client = new SandboxClient({ url: /http:\S+/.exec(running.soFar())?.[0] ?? '' })
       await client.exec('echo hidden-word shown')
       const seen = await client.exec(`cat ${redact}; ls -A ${directory}`)
       expect(seen.stdout).toBe('')
-      await client.startProcess('echo on; exec sleep 100', { processId: 'web' }).then((web) => web.waitForLog('on'))
+      await client
+        .startProcess('echo on; exec sleep 100', { processId: 'web' })
+        .then((web) => web.waitForLog('on'))
       running.child.kill('SIGTERM')
       expect(await running.ended).toMatchObject({ code: 0 })
       expect(onlyCast(directory, 'session-default').output).toContain('\r\n[redacted] shown\r\n')
       const web = onlyCast(directory, 'process-web')
-      expect([web.output, web.events.at(-1)?.slice(1)]).toEqual(['on\r\n', ['x', expect.stringMatching(/^1(43|37)$/)]])
+      expect([web.output, web.events.at(-1)?.slice(1)]).toEqual([
+        'on\r\n',
+        ['x', expect.stringMatching(/^1(43|37)$/)],
+      ])
       expect(readFileSync(redact, 'utf8')).toBe('hidden-word\n')
     }))
 
@@ -105,7 +130,9 @@ describe('nacre serve --record', () => {
       expect(await refused('--record-limit', '1GB')).toContain('need --record')
       expect(await refused('--record', 'x', '--record-limit', '1X')).toContain('a size like 64MB')
       expect(await refused('--record', 'x', '--record-limit', '1MB')).toContain('limit')
-      expect(await refused('--record', '/dev/null/x', '--isolation', 'workspace')).toContain('cannot be created: ENOTDIR')
+      expect(await refused('--record', '/dev/null/x', '--isolation', 'workspace')).toContain(
+        'cannot be created: ENOTDIR',
+      )
       expect(await refused('--record', 'x', '--stdio')).toContain('record in the client')
     }))
 })

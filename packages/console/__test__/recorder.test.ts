@@ -37,7 +37,9 @@ describe('a recording of a session', () => {
     expect(first).toBe("$ printf 'one\\ntwo'; echo err >&2; exit 3")
     // The order of the two streams is not known.
     expect(rest.slice(0, 2).join('|').replace('twoerr', 'two|err')).toMatch(/^one\|two\|err$|^err\|one/)
-    expect(screen.join('\n')).toMatch(/\[exit 3, \d+\.\d s\]\n\$ for i in 1 2\n> do echo "ä \$i"\n> done\nä 1\nä 2\n\[exit 0, \d/)
+    expect(screen.join('\n')).toMatch(
+      /\[exit 3, \d+\.\d s\]\n\$ for i in 1 2\n> do echo "ä \$i"\n> done\nä 1\nä 2\n\[exit 0, \d/,
+    )
     expect(cast.output).not.toMatch(/before|after/)
     expect(statSync(directory).mode & 0o777).toBe(0o700)
     for (const file of readdirSync(directory))
@@ -60,7 +62,7 @@ describe('a recording of a session', () => {
     await sandbox.exec('seq 400000; echo end')
     await recorder.close()
     const { output, comments } = onlyCast(directory, 'session-default')
-    const missing = [...output.matchAll(/\[(\d+) bytes are not recorded\]/g)].map(([, bytes]) => Number(bytes))
+    const missing = [...output.matchAll(/\[(\d+) bytes are missing\]/g)].map(([, bytes]) => Number(bytes))
     expect(comments).toEqual(missing.map((bytes) => `# ${bytes} bytes of output are missing here`))
     const lines = output.split('\n').filter((line) => /^\d+\r$/.test(line))
     expect(lines.length).toBeGreaterThan(1000)
@@ -71,7 +73,9 @@ describe('a recording of a session', () => {
     const recorder = await record(sandbox, { directory, redact: ['topsecret', /key-\d+/] })
     const token = `ghp_${'a'.repeat(36)}`
     await sandbox.exec(`echo topsecret; printf 'top'; sleep 0.005; echo secret; echo key-123 ${token} end`)
-    const process = await sandbox.startProcess(`printf 'x top'; printf 'secret\\n'; echo ${token}`, { pty: true })
+    const process = await sandbox.startProcess(`printf 'x top'; printf 'secret\\n'; echo ${token}`, {
+      pty: true,
+    })
     await process.wait()
     await recorder.close()
     for (const name of ['session-default', `process-${process.id}`]) {
@@ -83,40 +87,48 @@ describe('a recording of a session', () => {
 })
 
 describe('a recording of a process', () => {
-  itRecords('ends with the screen of its terminal, with its size and its exit code', async (sandbox, directory) => {
-    const recorder = await record(sandbox, { directory })
-    const process = await sandbox.startProcess(
-      "stty -echo; trap 'stty size; exit 4' WINCH; printf '\\033[2J\\033[5;10Hhere\\033[31m red ä'; echo; read -r x",
-      { pty: { cols: 60, rows: 10 }, processId: 'draws' },
-    )
-    await process.waitForLog('red')
-    await process.waitForInput()
-    await process.resize(70, 12)
-    await process.write('go\n')
-    await process.wait()
-    const { stdout } = await process.getLogs()
-    await recorder.close()
-    const cast = onlyCast(directory, 'process-draws')
-    expect(cast.header.term).toMatchObject({ cols: 60, rows: 10 })
-    expect(cast.events.filter(([, code]) => code !== 'o').map((event) => event.slice(1))).toEqual([
-      ['r', '70x12'],
-      ['x', '4'],
-    ])
-    expect(cast.output).toBe(stdout)
-    expect(await screenOf(cast)).toBe(await screenAfter(70, 12, stdout))
-  })
+  itRecords(
+    'ends with the screen of its terminal, with its size and its exit code',
+    async (sandbox, directory) => {
+      const recorder = await record(sandbox, { directory })
+      const process = await sandbox.startProcess(
+        "stty -echo; trap 'stty size; exit 4' WINCH; printf '\\033[2J\\033[5;10Hhere\\033[31m red ä'; echo; read -r x",
+        { pty: { cols: 60, rows: 10 }, processId: 'draws' },
+      )
+      await process.waitForLog('red')
+      await process.waitForInput()
+      await process.resize(70, 12)
+      await process.write('go\n')
+      await process.wait()
+      const { stdout } = await process.getLogs()
+      await recorder.close()
+      const cast = onlyCast(directory, 'process-draws')
+      expect(cast.header.term).toMatchObject({ cols: 60, rows: 10 })
+      expect(cast.events.filter(([, code]) => code !== 'o').map((event) => event.slice(1))).toEqual([
+        ['r', '70x12'],
+        ['x', '4'],
+      ])
+      expect(cast.output).toBe(stdout)
+      expect(await screenOf(cast)).toBe(await screenAfter(70, 12, stdout))
+    },
+  )
 
-  itRecords('has the lines of one without a terminal, and begins before the recorder', async (sandbox, directory) => {
-    const process = await sandbox.startProcess('echo early; read -r x; echo late >&2; kill $$', { input: 'pipe' })
-    await process.waitForLog('early')
-    const recorder = await record(sandbox, { directory })
-    await process.write('\n')
-    await process.wait()
-    await recorder.close()
-    const { output, events } = onlyCast(directory, `process-${process.id}`)
-    expect(output).toBe('early\r\nlate\r\n')
-    expect(events.at(-1)?.slice(1)).toEqual(['x', '143'])
-  })
+  itRecords(
+    'has the lines of one without a terminal, and begins before the recorder',
+    async (sandbox, directory) => {
+      const process = await sandbox.startProcess('echo early; read -r x; echo late >&2; kill $$', {
+        input: 'pipe',
+      })
+      await process.waitForLog('early')
+      const recorder = await record(sandbox, { directory })
+      await process.write('\n')
+      await process.wait()
+      await recorder.close()
+      const { output, events } = onlyCast(directory, `process-${process.id}`)
+      expect(output).toBe('early\r\nlate\r\n')
+      expect(events.at(-1)?.slice(1)).toEqual(['x', '143'])
+    },
+  )
 
   itRecords('has what was printed until the recorder ends', async (sandbox, directory) => {
     const recorder = await record(sandbox, { directory })
@@ -132,11 +144,14 @@ describe('record', () => {
   it('refuses what it cannot use before anything is recorded', () =>
     withDirectory((directory) =>
       withSandbox(async ({ sandbox }) => {
-        const refused = async (options: unknown) => (await rejectionOf(record(sandbox, options as never))).message
+        const refused = async (options: unknown) =>
+          (await rejectionOf(record(sandbox, options as never))).message
         expect(await refused({})).toContain('record needs the option directory')
         expect(await refused({ directory, limit: 5 })).toContain('limit')
         expect(await refused({ directory, redact: ['abc'] })).toContain('4 or more characters')
-        expect(await refused({ directory: '/dev/null/none' })).toContain('cannot be used for recordings: ENOTDIR')
+        expect(await refused({ directory: '/dev/null/none' })).toContain(
+          'cannot be used for recordings: ENOTDIR',
+        )
         mkdirSync(directory)
         chmodSync(directory, 0o777)
         expect(await refused({ directory })).toContain('chmod 700')

@@ -38,12 +38,17 @@ describe('a long recording', () => {
       withSandbox(async ({ sandbox }) => {
         await using recorder = await record(sandbox, { directory })
         const process = await sandbox.startProcess('exec yes 0123456789', { logLimit: MIB, processId: 'yes' })
-        await until(() => filesOf(directory, 'process-yes').length > 0 || undefined, () => 'no recording')
+        await until(
+          () => filesOf(directory, 'process-yes').length > 0 || undefined,
+          () => 'no recording',
+        )
         for (let call = 0; call < 20; call++) await sandbox.exec('true')
         await process.kill()
         await recorder.close()
         const casts = filesOf(directory, 'process-yes').map(readCast)
-        expect(casts.flatMap(({ comments }) => comments).join()).toMatch(/\d+ bytes of output are missing here/)
+        expect(casts.flatMap(({ comments }) => comments).join()).toMatch(
+          /\d+ bytes of output are missing here/,
+        )
         expect(casts.at(-1)?.events.at(-1)?.[1]).toBe('x')
       }),
     ))
@@ -54,7 +59,11 @@ describe('the directory', () => {
     withDirectory((directory) =>
       withSandbox(async ({ sandbox }) => {
         mkdirSync(directory, { mode: 0o700 })
-        for (const [at, name] of ['process-b-0007.cast', 'process-a-0001.cast.gz', 'session-c-0001.cast'].entries()) {
+        for (const [at, name] of [
+          'process-b-0007.cast',
+          'process-a-0001.cast.gz',
+          'session-c-0001.cast',
+        ].entries()) {
           const file = path.join(directory, name)
           writeFileSync(file, '')
           truncateSync(file, 30 * MIB)
@@ -63,7 +72,11 @@ describe('the directory', () => {
         writeFileSync(path.join(directory, 'process-a-0002.cast.gz.part'), 'half')
         writeFileSync(path.join(directory, 'other'), 'kept')
         await using recorder = await record(sandbox, { directory, limit: 64 * MIB })
-        expect(readdirSync(directory).sort()).toEqual(['other', 'process-a-0001.cast.gz', 'session-c-0001.cast'])
+        expect(readdirSync(directory).sort()).toEqual([
+          'other',
+          'process-a-0001.cast.gz',
+          'session-c-0001.cast',
+        ])
         const process = await sandbox.startProcess('echo hello', { processId: 'a' })
         await process.wait()
         await recorder.close()
@@ -82,11 +95,18 @@ describe('the directory', () => {
         const logger = { debug() {}, info() {}, warn, error: warn }
         await using recorder = await record(sandbox, { directory, logger })
         rmSync(directory, { recursive: true })
-        for (const text of ['one', 'two']) expect((await sandbox.exec(`echo ${text}`)).stdout).toBe(`${text}\n`)
-        await until(() => warnings.length > 0 || undefined, () => 'no warning')
+        for (const text of ['one', 'two'])
+          expect((await sandbox.exec(`echo ${text}`)).stdout).toBe(`${text}\n`)
+        await until(
+          () => warnings.length > 0 || undefined,
+          () => 'no warning',
+        )
         expect(existsSync(directory)).toBe(false)
         mkdirSync(directory, { mode: 0o700 })
-        await until(() => filesOf(directory, 'session-default').length > 0 || undefined, () => 'no recording')
+        await until(
+          () => filesOf(directory, 'session-default').length > 0 || undefined,
+          () => 'no recording',
+        )
         await sandbox.exec('echo three')
         await recorder.close()
         const { output } = onlyCast(directory, 'session-default')

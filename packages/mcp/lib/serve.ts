@@ -2,7 +2,6 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
-import type { Recorder } from '@nacre/console'
 import { createTools, type OpenSandbox } from '@nacre/tools'
 import { type AnySandbox, Sandbox, type SandboxErrorCode } from 'nacre'
 import { engineError, isCode } from 'nacre/internal'
@@ -21,18 +20,18 @@ export async function serve(settings: Settings): Promise<void> {
   const life = untilStopped()
   if (container === undefined) await serveHere(settings, life)
   else {
-    // One for each container.
-    const recorders: Recorder[] = []
+    let observers: AsyncDisposable[] = []
     // It answers at once, also while an image is pulled, and survives the loss of the container.
     const open: OpenSandbox = async (context) => {
       const { openSandbox } = await import('nacre/engine')
       const sandbox = await openSandbox({ ...container, ...context })
-      const recorder = await startRecording(sandbox, settings)
-      if (recorder !== undefined) recorders.push(recorder)
+      // A container that was lost had its own.
+      await dispose(observers)
+      observers = await observe(sandbox, settings)
       return sandbox
     }
     await serveTools(open, settings, life)
-    await Promise.all(recorders.map((recorder) => recorder.close()))
+    await dispose(observers)
   }
 }
 
@@ -41,19 +40,39 @@ async function serveHere(settings: Settings, life: Life): Promise<void> {
   const cache = await mkdtemp(path.join(os.tmpdir(), 'nacre-mcp-'))
   try {
     await using sandbox = new Sandbox(sandboxOptions(settings, cache))
-    await using _recorder = await startRecording(sandbox, settings)
-    await serveTools(sandbox, settings, life)
+    const observers = await observe(sandbox, settings)
+    try {
+      await serveTools(sandbox, settings, life)
+    } finally {
+      await dispose(observers)
+    }
     if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
   } finally {
     await rm(cache, { recursive: true, force: true })
   }
 }
 
-/** Undefined unless it records. */
-async function startRecording(sandbox: AnySandbox, { recording }: Settings): Promise<Recorder | undefined> {
-  if (recording === undefined) return undefined
-  const { record } = await import('@nacre/console')
-  return record(sandbox, recording)
+/** Starts what shows or records what runs, as far as the settings ask for it. */
+async function observe(
+  sandbox: AnySandbox,
+  { recording, console: page }: Settings,
+): Promise<AsyncDisposable[]> {
+  const observers: AsyncDisposable[] = []
+  if (recording !== undefined)
+    observers.push(await (await import('@nacre/console')).record(sandbox, recording))
+  if (page !== undefined) {
+    const serving = await (await import('@nacre/server')).serve(sandbox as Sandbox, {
+      ...page,
+      console: true,
+    })
+    console.error(`nacre: the console is at ${serving.url}/console#token=${page.token}`)
+    observers.push(serving)
+  }
+  return observers
+}
+
+async function dispose(observers: AsyncDisposable[]): Promise<void> {
+  await Promise.all(observers.map((observer) => observer[Symbol.asyncDispose]()))
 }
 
 async function serveTools(

@@ -6,7 +6,14 @@ import type { RecordOptions } from '@nacre/console'
 import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
 import type { EngineOptions } from 'nacre/engine'
-import { KNOWN_SECRETS, MAX_MILLISECONDS, type Preset, SECRETS, secretNames, secretValues } from 'nacre/internal'
+import {
+  KNOWN_SECRETS,
+  MAX_MILLISECONDS,
+  type Preset,
+  SECRETS,
+  secretNames,
+  secretValues,
+} from 'nacre/internal'
 import { contentOf, OptionError, ownDirectory, secretsIn, stderrLogger } from 'nacre/internal/cli'
 import { hostName, origins, serverToken } from 'nacre/internal/server'
 
@@ -30,6 +37,8 @@ export interface Flags {
   redactFile?: string
   record?: string
   recordLimit?: number
+  /** True without a port. */
+  console?: number | true
   timeout?: number
   yieldAfter?: number
   maxWait?: number
@@ -52,6 +61,8 @@ export interface HttpSettings {
 }
 
 export interface Settings {
+  /** The page that shows what runs, if there is one. */
+  console: { port: number; token: string } | undefined
   /** Undefined unless it records. */
   recording: RecordOptions | undefined
   sandbox: SandboxOptions & { cwd: string }
@@ -82,7 +93,17 @@ const LEAST_IDLE = 60_000
 /** Throws OptionError. */
 export function readSettings(flags: Flags): Settings {
   const { isolation: preset, write = [], env = [], workspace, allowCommit, tokenFile, redactFile } = flags
-  const { timeout, yieldAfter, maxWait, maxTokens, maxSessions, maxRuns, record, recordLimit } = flags
+  const {
+    timeout,
+    yieldAfter,
+    maxWait,
+    maxTokens,
+    maxSessions,
+    maxRuns,
+    record,
+    recordLimit,
+    console: page,
+  } = flags
   const http = httpOf(flags)
   if (workspace === undefined && allowCommit) refuse('--allow-commit needs --workspace copy-on-write')
   if (workspace !== undefined && http !== undefined)
@@ -104,7 +125,9 @@ export function readSettings(flags: Flags): Settings {
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
   // What does not exist cannot be hidden.
   const directory = record && ownDirectory('--record', record)
-  const hidden = [tokenFile, redactFile, directory].flatMap((file) => (file === undefined ? [] : [locate(file)]))
+  const hidden = [tokenFile, redactFile, directory].flatMap((file) =>
+    file === undefined ? [] : [locate(file)],
+  )
   const others = write.map(locate)
   const programs = PROGRAMS.map((name) => path.join(cwd, name)).filter((file) => existsSync(file))
   const isolation =
@@ -120,8 +143,9 @@ export function readSettings(flags: Flags): Settings {
         }
   const dropped = secretNames(process.env).filter((name) => !env.includes(name))
   const passed = Object.fromEntries(env.map((name) => [name, process.env[name]]))
-  const token = http === undefined ? [] : [http.token]
-  const secrets = [...secretValues(process.env), ...secretsIn(redactFile), ...token]
+  const token = http?.token ?? randomBytes(24).toString('base64url')
+  const secrets = [...secretValues(process.env), ...secretsIn(redactFile), token]
+  if (typeof page === 'number' && page > 65_535) refuse('--console must be a port from 0 to 65535')
   const workspaceId = workspace === undefined ? undefined : `mcp-${randomBytes(4).toString('hex')}`
   return {
     sandbox: {
@@ -147,6 +171,7 @@ export function readSettings(flags: Flags): Settings {
       maxRuns,
     },
     http,
+    console: page === undefined ? undefined : { port: page === true ? 0 : page, token },
     recording:
       directory === undefined
         ? undefined

@@ -50,23 +50,33 @@ export function addRecord(program: Command, finish: Finish): void {
 async function record(command: string | string[], options: Options): Promise<number> {
   const { env, cwd, timeout, isolation } = options
   const files = await OneFile.create(options.output ?? `nacre-${now()}.cast`)
-  const track = new Track(files, new Redactor([...secretValues(process.env), ...KNOWN_SECRETS]), stderrLogger, {
-    name: files.file,
-    title: typeof command === 'string' ? command : command.join(' '),
-    size: terminalSize(),
-  })
+  const track = new Track(
+    files,
+    new Redactor([...secretValues(process.env), ...KNOWN_SECRETS]),
+    stderrLogger,
+    {
+      name: files.file,
+      title: typeof command === 'string' ? command : command.join(' '),
+      size: terminalSize(),
+    },
+  )
   const { Sandbox } = await import('nacre')
   const decoder = new TextDecoder()
   try {
     await using sandbox = new Sandbox({ env, isolation })
-    return await runInTerminal(sandbox, command, { cwd, timeout }, {
-      output(event) {
-        if (event.missing !== undefined) track.lose(event.missing)
-        if (event.type === 'exit') track.exit(event.time, statusOf(event))
-        else track.output(event.time, decoder.decode(event.data, { stream: true }))
+    return await runInTerminal(
+      sandbox,
+      command,
+      { cwd, timeout },
+      {
+        output(event) {
+          if (event.missing !== undefined) track.lose(event.missing)
+          if (event.type === 'exit') track.exit(event.time, statusOf(event))
+          else track.output(event.time, decoder.decode(event.data, { stream: true }))
+        },
+        resize: (size) => track.resize(new Date(), size),
       },
-      resize: (size) => track.resize(new Date(), size),
-    })
+    )
   } finally {
     await track.close()
     process.stderr.write(`nacre: recorded in ${files.file}\n`)

@@ -18,7 +18,7 @@ import { linesOf } from '../recording/lines.js'
 interface Options {
   speed: number
   maxPause: number
-  print?: true
+  print?: boolean
 }
 
 const MOST_SPEED = 1000

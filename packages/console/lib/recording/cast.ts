@@ -66,7 +66,8 @@ export function readEvent(line: string): CastEvent | undefined {
   const event = parsed(line)
   if (!Array.isArray(event)) return undefined
   const [interval, code, data] = event as unknown[]
-  const isEvent = typeof interval === 'number' && interval >= 0 && typeof code === 'string' && typeof data === 'string'
+  const isEvent =
+    typeof interval === 'number' && interval >= 0 && typeof code === 'string' && typeof data === 'string'
   return isEvent ? { interval, code, data } : undefined
 }
 

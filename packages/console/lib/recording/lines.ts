@@ -13,7 +13,10 @@ export async function* linesOf(stream: AsyncIterable<Uint8Array>): AsyncGenerato
     rest = lines.pop() ?? ''
     yield* lines
     if (rest.length > LONGEST_LINE)
-      throw new OptionError('INVALID_OPTION', `a line of the recording is longer than ${LONGEST_LINE} characters`)
+      throw new OptionError(
+        'INVALID_OPTION',
+        `a line of the recording is longer than ${LONGEST_LINE} characters`,
+      )
   }
   rest += decoder.decode()
   if (rest !== '') yield rest

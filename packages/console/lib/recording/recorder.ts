@@ -27,7 +27,7 @@ class Recorder implements PublicRecorder {
   readonly #store: Store
   readonly #redactor: Redactor
   readonly #logger: Logger | undefined
-  readonly #sessions = new Map<string, SessionTrack>()
+  readonly #sessions = new Map<string, SessionTrack<Track>>()
   /** Those whose output is read. */
   readonly #processes = new Map<string, { track: Track; over: Promise<void> }>()
   /** Aborted when the output of processes is not followed any more. */
@@ -138,10 +138,12 @@ class Recorder implements PublicRecorder {
     }
   }
 
-  #session(id: string): SessionTrack {
+  #session(id: string): SessionTrack<Track> {
     let session = this.#sessions.get(id)
     if (session === undefined) {
-      session = new SessionTrack(this.#newTrack({ name: `session-${id}`, title: `session ${id}`, size: SIZE }))
+      session = new SessionTrack(
+        this.#newTrack({ name: `session-${id}`, title: `session ${id}`, size: SIZE }),
+      )
       this.#sessions.set(id, session)
     }
     return session
@@ -163,7 +165,8 @@ class Recorder implements PublicRecorder {
         if (state === 'running' && !this.#processes.has(id)) this.#follow(id, command, terminal)
       }
     } catch (error) {
-      if (!this.#stop.signal.aborted) report(this.#logger, 'warn', `running processes are not recorded: ${error}`)
+      if (!this.#stop.signal.aborted)
+        report(this.#logger, 'warn', `running processes are not recorded: ${error}`)
     }
   }
 

@@ -1,7 +1,6 @@
-/** The recording of a session: its commands as a person would have typed them, with their output. */
+/** What a session shows: its commands as a person would have typed them, with their output. */
 import type { SandboxEvent } from 'nacre'
 import { ShellText } from './shell-text.js'
-import type { Track } from './track.js'
 
 type Of<Type extends SandboxEvent['type']> = Extract<SandboxEvent, { type: Type }>
 
@@ -16,12 +15,20 @@ interface Printed {
   stderr: number
 }
 
-export class SessionTrack {
-  readonly track: Track
+/** What shows it: a recording, or a page. */
+export interface Shown {
+  output(time: Date, text: string): void
+  marker(time: Date, text: string): void
+  /** Bytes of output are missing here. */
+  lose(bytes: number): void
+}
+
+export class SessionTrack<T extends Shown> {
+  readonly track: T
   #text = new ShellText()
   #printed: Printed = { stdout: 0, stderr: 0 }
 
-  constructor(track: Track) {
+  constructor(track: T) {
     this.track = track
   }
 
@@ -54,7 +61,7 @@ export class SessionTrack {
     this.#printed[stream] = total
     if (missing > 0) {
       this.track.output(time, this.#text.skip(stream))
-      this.#note(time, `${missing} bytes are not recorded`)
+      this.#note(time, `${missing} bytes are missing`)
       this.track.lose(missing)
     }
     this.track.output(time, this.#text.add(stream, bytes))

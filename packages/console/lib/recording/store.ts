@@ -39,7 +39,12 @@ export class Store implements Files<StoredSegment> {
   readonly #segments: Set<StoredSegment>
   #bytes: number
 
-  private constructor(directory: string, segments: StoredSegment[], limit: number, logger: Logger | undefined) {
+  private constructor(
+    directory: string,
+    segments: StoredSegment[],
+    limit: number,
+    logger: Logger | undefined,
+  ) {
     this.directory = directory
     this.#segments = new Set(segments)
     this.#limit = limit
@@ -110,7 +115,8 @@ export class Store implements Files<StoredSegment> {
     }
     segment.isOpen = false
     const own = this.#of(segment.name)
-    for (const oldest of own) if (bytesOf(this.#of(segment.name)) > RECORDING_BYTES) await this.#remove(oldest)
+    for (const oldest of own)
+      if (bytesOf(this.#of(segment.name)) > RECORDING_BYTES) await this.#remove(oldest)
     await this.#makeRoom()
   }
 
