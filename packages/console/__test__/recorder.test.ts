@@ -1,12 +1,17 @@
 /** Recordings of a sandbox here, and of one behind a server. */
+import { once } from 'node:events'
 import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import path from 'node:path'
 import { record } from '@nacre/console'
 import type { AnySandbox } from 'nacre'
+import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { withClient } from '../../../__test__/contract/helper.js'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { until } from '../../../__test__/helpers/until.js'
 import { onlyCast, screenAfter, screenOf, withDirectory } from './places.js'
 
 function itRecords(name: string, test: (sandbox: AnySandbox, directory: string) => Promise<void>): void {
@@ -157,4 +162,47 @@ describe('record', () => {
         expect(await refused({ directory })).toContain('chmod 700')
       }),
     ))
+})
+
+describe('a hostile server', () => {
+  it('cannot name files elsewhere', () =>
+    withDirectory(async (directory) => {
+      const send = (events: object[]) => events.map((data) => `data: ${JSON.stringify(data)}\n\n`).join('')
+      const command = { id: '1', command: 'x'.repeat(5000), pid: 1, time: new Date(), sessionId: '../../out' }
+      const server = createServer((request, response) => {
+        response.setHeader('x-nacre-instance', 'one')
+        if (!request.url?.startsWith('/v1/events'))
+          return void response.writeHead(200, { 'content-type': 'application/json' }).end('{"processes":[]}')
+        response
+          .writeHead(200, { 'content-type': 'text/event-stream' })
+          .end(
+            send([
+              { type: 'begin', cursor: 1 },
+              { type: 'commandStarted', cursor: 2, ...command },
+              {
+                type: 'processStarted',
+                cursor: 3,
+                ...command,
+                id: '../../pid',
+                terminal: { cols: 0, rows: 1e9 },
+              },
+              { type: 'sessionEnded', cursor: 4, time: new Date(), sessionId: '../../out' },
+              { type: 'end' },
+            ]),
+          )
+      }).listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      const { port } = server.address() as AddressInfo
+      const client = new SandboxClient({ url: `http://127.0.0.1:${port}` })
+      const recorder = await record(client, { directory })
+      await until(
+        () => readdirSync(directory).some((file) => file.endsWith('.gz')) || undefined,
+        () => String(readdirSync(directory)),
+      )
+      await recorder.close()
+      expect(readdirSync(directory)).toEqual(['session-.._.._out-0001.cast.gz'])
+      expect(readdirSync(path.dirname(directory))).toEqual(['recordings'])
+      server.closeAllConnections()
+      server.close()
+    }))
 })

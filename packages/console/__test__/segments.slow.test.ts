@@ -114,4 +114,16 @@ describe('the directory', () => {
         expect(warnings).toEqual([expect.stringContaining('the recording session-default cannot be written')])
       }),
     ))
+
+  it('may be away for good: the recorder still ends', () =>
+    withDirectory((directory) =>
+      withSandbox(async ({ sandbox }) => {
+        const recorder = await record(sandbox, { directory })
+        rmSync(directory, { recursive: true })
+        const process = await sandbox.startProcess('seq 1000000; echo end')
+        await process.wait()
+        await recorder.close()
+        expect(existsSync(directory)).toBe(false)
+      }),
+    ))
 })

@@ -11,6 +11,8 @@ import { Track, type TrackOptions } from './track.js'
 
 /** The size of what has no terminal. */
 const SIZE = { cols: 120, rows: 40 }
+const LONGEST_TITLE = 1000
+const LONGEST_ID = 128
 
 /** See public.ts. */
 export async function record(sandbox: AnySandbox, options: RecordOptions): Promise<PublicRecorder> {
@@ -142,7 +144,7 @@ class Recorder implements PublicRecorder {
     let session = this.#sessions.get(id)
     if (session === undefined) {
       session = new SessionTrack(
-        this.#newTrack({ name: `session-${id}`, title: `session ${id}`, size: SIZE }),
+        this.#newTrack({ name: `session-${fileName(id)}`, title: `session ${id}`, size: SIZE }),
       )
       this.#sessions.set(id, session)
     }
@@ -172,7 +174,11 @@ class Recorder implements PublicRecorder {
 
   #follow(id: string, command: string, terminal: { cols: number; rows: number } | null): void {
     const earlier = this.#processes.get(id)?.over
-    const track = this.#newTrack({ name: `process-${id}`, title: command, size: terminal ?? SIZE })
+    const track = this.#newTrack({
+      name: `process-${fileName(id)}`,
+      title: command.slice(0, LONGEST_TITLE),
+      size: terminal ?? SIZE,
+    })
     const over = (async () => {
       await earlier
       await this.#copy(id, track, terminal !== null)
@@ -224,6 +230,11 @@ class Recorder implements PublicRecorder {
     const closing = track.close().finally(() => this.#closing.delete(closing))
     this.#closing.add(closing)
   }
+}
+
+/** Ids are fit for names of files; those of a hostile server need not be. */
+function fileName(id: string): string {
+  return id.replace(/[^\w.-]/g, '_').slice(0, LONGEST_ID)
 }
 
 export function statusOf({ exitCode, signal }: { exitCode: number | null; signal: string | null }): number {

@@ -3,8 +3,9 @@ import { createReadStream } from 'node:fs'
 import { readEvent, readHeader, sizeOf } from './cast.js'
 import { linesOf } from './lines.js'
 
-/** Terminals of more cells are cut: each cell takes memory. */
+/** Larger terminals are cut: each cell takes memory. */
 const MOST_CELLS = 500
+const LEAST_CELLS = 2
 
 /** Plays a file in an emulator, which gives way to other work every few milliseconds. */
 export async function screenAfter(file: string): Promise<string> {
@@ -33,6 +34,10 @@ export async function screenAfter(file: string): Promise<string> {
   }
 
   function resize({ cols, rows }: { cols: number; rows: number }): void {
-    terminal.resize(Math.min(cols, MOST_CELLS), Math.min(rows, MOST_CELLS))
+    terminal.resize(bounded(cols), bounded(rows))
   }
+}
+
+function bounded(cells: number): number {
+  return Math.min(Math.max(cells, LEAST_CELLS), MOST_CELLS)
 }

@@ -116,10 +116,10 @@ export class Track {
     this.#drop(bytes)
   }
 
-  /** Resolves when more output is not dropped: for output that can wait. */
+  /** Resolves when more output is not dropped, or would be anyway: for output that can wait. */
   async room(): Promise<void> {
     await pause(JOIN_MS)
-    while (this.#characters > MOST_WAITING / 2) await pause(JOIN_MS)
+    while (this.#characters > MOST_WAITING / 2 && !this.#isFailing) await pause(JOIN_MS)
   }
 
   /** Resolves when everything is stored, as far as the disk takes it. */
