@@ -173,23 +173,21 @@ describe('a hostile server', () => {
         response.setHeader('x-nacre-instance', 'one')
         if (!request.url?.startsWith('/v1/events'))
           return void response.writeHead(200, { 'content-type': 'application/json' }).end('{"processes":[]}')
-        response
-          .writeHead(200, { 'content-type': 'text/event-stream' })
-          .end(
-            send([
-              { type: 'begin', cursor: 1 },
-              { type: 'commandStarted', cursor: 2, ...command },
-              {
-                type: 'processStarted',
-                cursor: 3,
-                ...command,
-                id: '../../pid',
-                terminal: { cols: 0, rows: 1e9 },
-              },
-              { type: 'sessionEnded', cursor: 4, time: new Date(), sessionId: '../../out' },
-              { type: 'end' },
-            ]),
-          )
+        response.writeHead(200, { 'content-type': 'text/event-stream' }).end(
+          send([
+            { type: 'begin', cursor: 1 },
+            { type: 'commandStarted', cursor: 2, ...command },
+            {
+              type: 'processStarted',
+              cursor: 3,
+              ...command,
+              id: '../../pid',
+              terminal: { cols: 0, rows: 1e9 },
+            },
+            { type: 'sessionEnded', cursor: 4, time: new Date(), sessionId: '../../out' },
+            { type: 'end' },
+          ]),
+        )
       }).listen(0, '127.0.0.1')
       await once(server, 'listening')
       const { port } = server.address() as AddressInfo
