@@ -17,8 +17,8 @@ export interface RecordOptions {
    */
   directory: string
   /**
-   * Bytes of all recordings in the directory, also of earlier ones: 64 MiB to 1 TiB. The oldest are removed first. Default:
-   * 256 MiB.
+   * Bytes of all recordings in the directory, also of earlier ones: 67108864 (64 MiB) to 1099511627776. The oldest are removed
+   * first. Default: 268435456.
    */
   limit?: number
   /**
