@@ -730,8 +730,18 @@ export type SandboxEvent = {
           id: string
           command: string
           pid: number
-          /** Whether it has a terminal. */
-          terminal: boolean
+          /** The size of its terminal; null if it has none. */
+          terminal: {
+            cols: number
+            rows: number
+          } | null
+        }
+      | {
+          /** Its terminal has another size, by {@link Process.resize}. */
+          type: 'processResized'
+          id: string
+          cols: number
+          rows: number
         }
       | {
           type: 'processEnded'

@@ -80,6 +80,7 @@ export { exitOf, resultOf } from './run/exec-stream.js'
 export { AS_STARTED } from './run/start-process.js'
 export type {
   Backend,
+  EventFeed,
   FileSource,
   FilesBackend,
   HoldBackend,

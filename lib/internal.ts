@@ -12,6 +12,7 @@ export { Backoff } from './base/backoff.js'
 export { fromBase64 } from './base/base64.js'
 export { crypto, path, timers } from './base/builtin.js'
 export { AbortError, engineError, isCode, OptionError, SandboxError } from './base/errors.js'
+export { type Cuts, KNOWN_SECRETS, Redactor, secretNames, secretValues } from './base/redact.js'
 export { report } from './base/report.js'
 export { signalNumber } from './base/signals.js'
 export { inTime, pause } from './base/waiting.js'
@@ -55,4 +56,4 @@ export {
   withDefaults,
 } from './schema/read.js'
 export { abortSignal } from './schema/signals.js'
-export { encoding, flag, logger, withMethods } from './schema/values.js'
+export { encoding, flag, logger, redact, withMethods } from './schema/values.js'

@@ -40,6 +40,8 @@ export async function buildTypeScript() {
   // Not at the top: setup.mjs installs rolldown first.
   const { bundleInside } = await import('./packages/inside.mjs')
   await bundleInside(root, path.join(root, 'dist/engine/inside.js'))
+  const { bundlePage } = await import('./packages/page.mjs')
+  await bundlePage(root)
   completeBun()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)

@@ -69,6 +69,7 @@ function nameModules() {
     engine: 'nacre/engine',
     otel: 'nacre/otel',
     'packages/compat': '@nacre/compat',
+    'packages/console': '@nacre/console',
     'packages/fleet': '@nacre/fleet',
     'packages/queue': '@nacre/queue',
     'packages/remote-jobs': '@nacre/remote-jobs',

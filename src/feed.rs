@@ -85,12 +85,15 @@ fn event(event: Event) -> NativeFeedEvent {
             cwd: Some(end.cwd),
             ..new("commandEnded", id.to_string())
         },
-        What::ProcessStarted { id, command, pid, has_terminal } => NativeFeedEvent {
+        What::ProcessStarted { id, command, pid, terminal } => NativeFeedEvent {
             command: Some(command),
             pid: Some(pid),
-            terminal: Some(has_terminal),
+            terminal: terminal.map(process::pty),
             ..new("processStarted", id)
         },
+        What::ProcessResized { id, size } => {
+            NativeFeedEvent { terminal: Some(process::pty(size)), ..new("processResized", id) }
+        }
         What::ProcessWaiting { id, waiting } => {
             NativeFeedEvent { waiting: Some(process::waiting(waiting)), ..new("processWaiting", id) }
         }

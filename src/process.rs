@@ -2,8 +2,8 @@
 
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeEvent, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
-    NativeLogLines, NativeLogPiece, NativeProcess, NativeProcessStart, NativeRunning, NativeStats, NativeTerminal,
-    NativeWaiting,
+    NativeLogLines, NativeLogPiece, NativeProcess, NativeProcessStart, NativePty, NativeRunning, NativeStats,
+    NativeTerminal, NativeWaiting,
 };
 use crate::variables::zip;
 use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
@@ -73,6 +73,11 @@ pub fn limits(limits: NativeLimits) -> Limits {
         pids: limits.pids.map(u64::from),
         open_files: limits.open_files.map(u64::from),
     }
+}
+
+/// Converts the size of a terminal for JavaScript.
+pub fn pty(size: Size) -> NativePty {
+    NativePty { cols: size.cols.into(), rows: size.rows.into() }
 }
 
 /// Converts the size of a terminal. The TypeScript layer has checked the numbers.

@@ -117,8 +117,11 @@ describe('events', () => {
       id: 'asks',
       pid: process.pid,
       command: 'read -r name',
-      terminal: true,
+      terminal: { cols: 80, rows: 24 },
     })
+    await process.resize(100, 30)
+    const resized = await upTo(feed, 'processResized')
+    expect(resized.at(-1)).toMatchObject({ id: 'asks', cols: 100, rows: 30 })
     await process.waitForInput()
     const waits = await upTo(feed, 'processWaiting')
     expect(waits.at(-1)).toMatchObject({ id: 'asks', waiting: { state: 'reading', how: 'line' } })

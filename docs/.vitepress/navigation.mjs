@@ -21,6 +21,8 @@ export function navigation(api) {
         ...page('Queues', 'queue'),
         ...page('Tools for models', 'tools'),
         ...page('MCP server', 'mcp'),
+        ...page('Console', 'console'),
+        ...page('Recordings', 'recordings'),
         ...page('Copy-on-write workspace', 'workspace'),
         ...page('Isolation', 'isolation'),
         ...page('Files', 'files'),

@@ -268,6 +268,7 @@ export interface NativeFeedEvent {
     | 'commandDetached'
     | 'commandEnded'
     | 'processStarted'
+    | 'processResized'
     | 'processEnded'
     | 'serviceRestarted'
     | 'denied'
@@ -299,8 +300,8 @@ export interface NativeFeedEvent {
   duration?: number
   /** The directory after a command. */
   cwd?: string
-  /** Whether a process has a terminal. */
-  terminal?: boolean
+  /** The size of the terminal of a process, if it has one. */
+  terminal?: NativePty
   /** Restarts so far. */
   restarts?: number
   /** What was refused. */

@@ -1,6 +1,6 @@
 /**
- * The verbs of companion packages: `nacre serve` of `@nacre/server`, `nacre worker` and `nacre queue` of `@nacre/queue`, and
- * `nacre mcp` of `@nacre/mcp`. `nacre serve --e2b` and `--daytona` are the program of `@nacre/compat`. A program that has nacre
+ * The verbs of companion packages: `nacre serve` of `@nacre/server`, `nacre worker` and `nacre queue` of `@nacre/queue`,
+ * `nacre mcp` of `@nacre/mcp`, and `nacre record` and `nacre replay` of `@nacre/console`. `nacre serve --e2b` and `--daytona` are the program of `@nacre/compat`. A program that has nacre
  * without the package gets a sentence that says how to install it.
  */
 import type { Command } from 'commander'
@@ -15,6 +15,7 @@ const COMPANIONS = [
   { name: '@nacre/server', verbs: ['serve'] },
   { name: '@nacre/queue', verbs: ['worker', 'queue'] },
   { name: '@nacre/mcp', verbs: ['mcp'] },
+  { name: '@nacre/console', verbs: ['record', 'replay'] },
 ]
 
 const COMPAT = '@nacre/compat'

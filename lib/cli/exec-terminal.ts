@@ -3,22 +3,36 @@
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { signalNumber } from '../base/signals.js'
-import type { Process, Sandbox } from '../calls/index.js'
+import type { LogEvent, Process, Sandbox } from '../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, write } from './terminal.js'
+
+/** What sees the terminal. */
+export interface Watcher {
+  output(event: LogEvent<'buffer'>): void
+  resize(size: Size): void
+}
+
+export interface Size {
+  cols: number
+  rows: number
+}
 
 /** Runs a command, and resolves with its exit code. */
 export async function runInTerminal(
   sandbox: Sandbox,
   command: string | string[],
   { cwd, timeout }: { cwd?: string; timeout?: number },
+  watcher?: Watcher,
 ): Promise<number> {
-  const process = await sandbox.startProcess(command, { cwd, timeout, pty: size() })
-  const release = connect(process)
+  const process = await sandbox.startProcess(command, { cwd, timeout, pty: terminalSize() })
+  const release = connect(process, watcher)
   try {
-    for await (const event of process.output({ encoding: 'buffer' }))
+    for await (const event of process.output({ encoding: 'buffer' })) {
+      watcher?.output(event)
       if (event.type !== 'exit' && !(await write(stdout, event.data))) return NOBODY_READS
+    }
     const { exitCode, signal, reason } = await process.wait()
     if (reason === 'timeout') return TIMED_OUT
     return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
@@ -30,13 +44,13 @@ export async function runInTerminal(
 const { stdin, stdout } = globalThis.process
 
 /** The size of this program's terminal; the default size without a terminal. */
-function size(): { cols: number; rows: number } {
+export function terminalSize(): Size {
   const { columns, rows } = stdout
   return { cols: columns || 80, rows: rows || 24 }
 }
 
 /** Passes on input, changes of the size and signals. Returns a function that restores everything. */
-function connect(process: Process): () => void {
+function connect(process: Process, watcher: Watcher | undefined): () => void {
   const isTerminal = stdin.isTTY === true
   if (isTerminal) stdin.setRawMode(true)
   // The process may end at any moment, which is not an error.
@@ -47,8 +61,9 @@ function connect(process: Process): () => void {
   }
   const end = () => void process.closeInput().catch(ignore)
   const resize = () => {
-    const { cols, rows } = size()
-    process.resize(cols, rows).catch(ignore)
+    const size = terminalSize()
+    watcher?.resize(size)
+    process.resize(size.cols, size.rows).catch(ignore)
   }
   stdin.on('data', type).on('end', end)
   stdout.on('resize', resize)

@@ -5,17 +5,21 @@ export { OptionError } from '../base/errors.js'
 export { checkSandbox } from './check-sandbox.js'
 export { followUntilSignal } from './detach.js'
 export { withExamples } from './examples.js'
+export { runInTerminal, type Size, terminalSize } from './exec-terminal.js'
 export { exitCodeOf, exitCodeOfEnd, report } from './failure.js'
 export { onSignals } from './signals.js'
 export { colorsOf, NOBODY_READS, printJson, printLine, stderrLogger, write } from './terminal.js'
 export {
   byteOffset,
+  byteSize,
   commandOf,
   contentOf,
   duration,
   existingDirectory,
   inputOf,
   isolationOption,
+  ownDirectory,
+  secretsIn,
   variable,
   wholeNumber,
 } from './values.js'

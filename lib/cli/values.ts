@@ -1,7 +1,8 @@
 /**
  * Readers for the values of options. A refused value is a usage error, which commander prints with the option's name.
  */
-import { readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync } from 'node:fs'
+import path from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { OptionError } from '../base/errors.js'
 import { PRESETS } from '../schema/isolation-rules.js'
@@ -33,6 +34,15 @@ export function wholeNumber(text: string): number {
   throw new InvalidArgumentError('It must be a whole number.')
 }
 
+const SIZES: Record<string, number> = { K: 1024, M: 1024 ** 2, G: 1024 ** 3, T: 1024 ** 4 }
+
+/** 64MB, 1G, or a plain number of bytes. The units are powers of 1024. */
+export function byteSize(text: string): number {
+  const [, number = '', unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)(?:([KMGT])(?:i?B)?)?$/i.exec(text) ?? []
+  if (number !== '') return Math.ceil(Number(number) * (SIZES[unit.toUpperCase()] ?? 1))
+  throw new InvalidArgumentError('It must be a size like 64MB or 1GB.')
+}
+
 export function byteOffset(text: string): number {
   const number = Number(text)
   if (/^\d+$/.test(text) && Number.isSafeInteger(number)) return number
@@ -57,6 +67,21 @@ export function inputOf(file: string | undefined): Buffer | undefined {
   return file === undefined ? undefined : contentOf('--input', file === '-' ? STDIN : file)
 }
 
+/** The shortest value that can be hidden: a shorter one would match too much. */
+const SHORTEST_SECRET = 4
+
+/** `--redact-file <file>`: values that must not be shown, one per line. Throws OptionError. */
+export function secretsIn(file: string | undefined): string[] {
+  if (file === undefined) return []
+  const lines = String(contentOf('--redact-file', file)).split(/\r?\n/)
+  const short = lines.findIndex((line) => line !== '' && line.length < SHORTEST_SECRET)
+  if (short < 0) return lines.filter((line) => line !== '')
+  throw new OptionError(
+    'INVALID_OPTION',
+    `line ${short + 1} of --redact-file must have at least ${SHORTEST_SECRET} characters`,
+  )
+}
+
 /** The token of a server, from the file of `--token-file` or from the environment. */
 export function tokenOf(file: string | undefined): string | undefined {
   return file === undefined ? process.env.NACRE_TOKEN : String(contentOf('--token-file', file)).trim()
@@ -66,6 +91,17 @@ export function tokenOf(file: string | undefined): string | undefined {
 export function existingDirectory(text: string): string {
   if (statSync(text, { throwIfNoEntry: false })?.isDirectory()) return text
   throw new InvalidArgumentError('It must be an existing directory.')
+}
+
+/** A directory for this user alone, which is created unless it exists. Returns its absolute path. Throws OptionError. */
+export function ownDirectory(flag: string, directory: string): string {
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 })
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    throw new OptionError('INVALID_OPTION', `${flag} ${directory} cannot be created: ${code}`, { cause })
+  }
+  return path.resolve(directory)
 }
 
 /**

@@ -68,6 +68,14 @@ import type { EnvLists } from '../schema/env.js'
 import type { OptionValues } from '../schema/kind.js'
 import type { CheckedPath } from '../schema/paths.js'
 
+/** Events, beginning after a cursor. */
+export interface EventFeed extends AsyncIterableIterator<SandboxEvent, undefined> {
+  /** The cursor, if it is known at once. */
+  readonly since?: number
+  /** Resolves with the cursor when it is known, at the latest after a step has begun. */
+  readonly begun: Promise<number>
+}
+
 export interface Backend {
   readonly logger: Logger | undefined
   readonly jobs: JobsBackend
@@ -102,8 +110,7 @@ export interface Backend {
   killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
   hold(sessionId: string, owner: string): Promise<HoldBackend>
   files(sessionId: string): FilesBackend
-  /** `since`: the cursor at which it begins, if that is known. */
-  events(plan: EventPlan): AsyncIterableIterator<SandboxEvent, undefined> & { readonly since?: number }
+  events(plan: EventPlan): EventFeed
   capabilities(): Capabilities | Promise<Capabilities>
   destroy(): Promise<void>
 }

@@ -54,3 +54,20 @@ export const logger: Kind<Logger> = withMethods(
   (missing) => `must have the methods debug, info, warn and error; ${missing} is missing`,
   'an object with debug, info, warn and error',
 )
+
+/** What replies and recordings must not show. */
+export const redact: Kind<readonly (string | RegExp)[]> = {
+  read(value, name) {
+    const items: unknown[] = Array.isArray(value) ? [...value] : [undefined]
+    for (const item of items) {
+      // The message does not show the value.
+      if (!(item instanceof RegExp || (typeof item === 'string' && item.length >= 4)))
+        throw new OptionError(
+          'INVALID_OPTION',
+          `${name} must be a list of texts of 4 or more characters and of RegExp`,
+        )
+    }
+    return items as (string | RegExp)[]
+  },
+  bounds: 'a list of texts of 4 or more characters and of RegExp',
+}

@@ -72,6 +72,11 @@ export interface ServeOptions extends ServerOptions {
   /** Port to listen on, 0 to 65535; 0 selects a free port. Default: 4747. */
   port?: number
   /**
+   * Also serves a page at `/console`, on which people see what runs, type, and kill. It needs the package `@nacre/console`.
+   * The page itself needs no token; what it shows does. Default: false.
+   */
+  console?: boolean
+  /**
    * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. It needs the package
    * `@nacre/sandboxd`. `sandbox` must be a Sandbox of this process. True uses the defaults. Default: none.
    */

@@ -27,8 +27,12 @@ const next = ['__test__/consumers/next.slow.test.ts']
 /** They need the packages of a release build. */
 const packages = ['__test__/packages/**/*.test.ts']
 
-/** The packed client and the example of a terminal, in Chromium. */
-const browser = ['__test__/examples/web-terminal.test.ts', '__test__/consumers/browser.test.ts']
+/** The packed client, the example of a terminal and the console, in Chromium. */
+const browser = [
+  '__test__/examples/web-terminal.test.ts',
+  '__test__/consumers/browser.test.ts',
+  'packages/console/__test__/*.browser.test.ts',
+]
 
 /** Fleets, queues, sandboxd and compat: servers, pods and workers in separate processes. Queues need Redis. */
 const machines = ['packages/{compat,fleet,queue,sandboxd}/__test__/!(*.slow|*.measured).test.ts']

@@ -1,6 +1,6 @@
 //! The feed of events.
 
-use super::process::{NativeKilledBy, NativeWaiting};
+use super::process::{NativeKilledBy, NativePty, NativeWaiting};
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
@@ -27,7 +27,7 @@ pub struct NativeFeedEvent {
     pub session_id: String,
     /// What has happened.
     #[napi(
-        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processEnded' | 'serviceRestarted' | 'denied'"
+        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied'"
     )]
     pub kind: String,
     /// The command or the process.
@@ -59,8 +59,8 @@ pub struct NativeFeedEvent {
     pub duration: Option<f64>,
     /// The directory after a command.
     pub cwd: Option<String>,
-    /// Whether a process has a terminal.
-    pub terminal: Option<bool>,
+    /// The size of the terminal of a process, if it has one.
+    pub terminal: Option<NativePty>,
     /// Restarts so far.
     pub restarts: Option<u32>,
     /// What was refused.

@@ -5,6 +5,7 @@
 
 use crate::error::{Code, Error};
 use crate::exec::KilledBy;
+use crate::process::terminal::Size;
 use crate::process::{Exit, Happened, Process, Waiting};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -55,7 +56,9 @@ pub enum What {
     /// It has ended, or was refused or cancelled before it began.
     CommandEnded { id: u64, end: Box<CommandEnd> },
     /// A process runs.
-    ProcessStarted { id: String, command: String, pid: i32, has_terminal: bool },
+    ProcessStarted { id: String, command: String, pid: i32, terminal: Option<Size> },
+    /// Its terminal has another size.
+    ProcessResized { id: String, size: Size },
     /// A program of it waits for input.
     ProcessWaiting { id: String, waiting: Waiting },
     /// It has ended.
@@ -88,9 +91,10 @@ impl What {
     pub fn of(process: &Process, happened: Happened) -> Self {
         let id = process.id.clone();
         match (happened, process.request()) {
-            (Happened::Started { pid, has_terminal }, _) => {
-                Self::ProcessStarted { id, command: process.command.clone(), pid, has_terminal }
+            (Happened::Started { pid, terminal }, _) => {
+                Self::ProcessStarted { id, command: process.command.clone(), pid, terminal }
             }
+            (Happened::Resized(size), _) => Self::ProcessResized { id, size },
             (Happened::Waits(waiting), Some(id)) => Self::CommandWaiting { id, waiting },
             (Happened::Waits(waiting), None) => Self::ProcessWaiting { id, waiting },
             (Happened::Ended(exit, killed_by), _) => Self::ProcessEnded { id, exit, killed_by },

@@ -9,6 +9,12 @@ import { ResumingStream } from './resuming.js'
 const NOW = -1
 
 export class HttpEvents extends ResumingStream<SandboxEvent> {
+  #begin: (cursor: number) => void = () => {}
+  /** Resolves with the cursor at which it begins, after the first step has begun. */
+  readonly begun = new Promise<number>((resolve) => {
+    this.#begin = resolve
+  })
+
   constructor(connection: Connection, { since = NOW, signal }: EventPlan) {
     super(connection, {
       cursor: since,
@@ -28,6 +34,7 @@ export class HttpEvents extends ResumingStream<SandboxEvent> {
     for (;;) {
       const step = await super.step()
       if (step.done || (step.value.type as string) !== 'begin') return step
+      this.#begin(step.value.cursor)
     }
   }
 }

@@ -6,7 +6,13 @@ import { onAbort, refuseAborted } from '../../base/abort.js'
 import { isCode } from '../../base/errors.js'
 import { signalName } from '../../base/signals.js'
 import { Steps } from '../../base/steps.js'
-import type { NativeEvent, NativeFeed, NativeFeedEvent, NativeWaiting } from '../../boundary/index.js'
+import type {
+  NativeEvent,
+  NativeFeed,
+  NativeFeedEvent,
+  NativePty,
+  NativeWaiting,
+} from '../../boundary/index.js'
 import type { SandboxEvent } from '../../calls/index.js'
 import type { EventPlan } from '../../requests/events.js'
 import { type Engine, failureOf } from './engine.js'
@@ -21,6 +27,7 @@ export class NativeEvents extends Steps<SandboxEvent> {
   readonly #signal: AbortSignal | undefined
   /** The cursor at which it begins. */
   readonly since: number
+  readonly begun: Promise<number>
   #cursor: number
   #ready: SandboxEvent[] = []
   #hasBegun = false
@@ -32,6 +39,7 @@ export class NativeEvents extends Steps<SandboxEvent> {
     this.#engine = engine
     this.#signal = signal
     this.since = since ?? (engine.isDestroyed ? undefined : engine.ask((native) => native.lastEvent())) ?? 0
+    this.begun = engine.isDestroyed ? new Promise(() => {}) : Promise.resolve(this.since)
     this.#cursor = this.since
   }
 
@@ -136,7 +144,11 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
       }
     }
     case 'processStarted':
-      return { ...base, type: kind, id, command, pid, terminal: native.terminal ?? false }
+      return { ...base, type: kind, id, command, pid, terminal: native.terminal ?? null }
+    case 'processResized': {
+      const { cols, rows } = native.terminal as NativePty
+      return { ...base, type: kind, id, cols, rows }
+    }
     case 'processEnded':
       return { ...base, type: kind, id, exitCode, signal, reason, killedBy }
     case 'serviceRestarted':

@@ -5,6 +5,7 @@ import path from 'node:path'
 import { Client as OldClient } from '@modelcontextprotocol/sdk/client/index.js'
 import { StdioClientTransport as OldTransport } from '@modelcontextprotocol/sdk/client/stdio.js'
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base'
+import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { uniqueSleep } from '../../../__test__/helpers/proc.js'
 import { until } from '../../../__test__/helpers/until.js'
@@ -232,3 +233,25 @@ it('options limit what the model can do', () =>
     },
     { words: ['--tools', 'bash,kill', '--timeout', '200ms', '--max-tokens', '200'] },
   ))
+
+describe('what people see', () => {
+  it('is the console and the recordings, which commands do not', () =>
+    overStdio(
+      async ({ call, stderr, directory }) => {
+        await call('bash', { command: 'echo shown' })
+        const [, url = '', token = ''] =
+          /the console is at (http:\S+)\/console#token=(\S+)/.exec(stderr()) ?? []
+        const client = new SandboxClient({ url, token })
+        expect((await client.listSessions()).map(({ id }) => id)).toContain('main')
+        expect((await fetch(`${url}/console`)).status).toBe(200)
+        expect((await fetch(`${url}/v1/sessions`)).status).toBe(401)
+        expect((await call('bash', { command: `ls recordings; echo ${token}` })).text).not.toMatch(
+          new RegExp(`cast|${token}`),
+        )
+        const { text } = await call('bash', { command: 'ls -A recordings' })
+        expect(text).not.toContain('cast')
+        expect(readdirSync(path.join(directory, 'recordings'))[0]).toMatch(/^session-.*-0001\.cast$/)
+      },
+      { words: ['--console', '--record', 'recordings'] },
+    ))
+})

@@ -1,5 +1,6 @@
 /** The options of `nacre-mcp`, and of `nacre mcp`. */
 import {
+  byteSize,
   type Command,
   duration,
   existingDirectory,
@@ -55,7 +56,18 @@ export function defineServer(command: Command): Command {
     )
     .option('--allow-commit', 'let the tool workspace make changes real')
     .option('--env <names...>', 'variables to pass although their names look like secrets')
-    .option('--redact-file <file>', 'values that replies must never show, one per line')
+    .option('--redact-file <file>', 'values that replies and recordings must never show, one per line')
+    .option(
+      '--console [port]',
+      'also serve a page on 127.0.0.1 that shows what runs, with its address on standard error (default: a free port)',
+      wholeNumber,
+    )
+    .option('--record <directory>', 'record what sessions and processes show, as asciicast v3')
+    .option(
+      '--record-limit <size>',
+      'bytes of all recordings; the oldest go first (default: 256MB)',
+      byteSize,
+    )
     .option('--timeout <time>', 'when a command is killed that names no time (default: 10m)', duration)
     .option('--yield-after <time>', 'when a reply has the output so far (default: 15s)', duration)
     .option(

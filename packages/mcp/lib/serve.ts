@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import os from 'node:os'
 import path from 'node:path'
 import { createTools, type OpenSandbox } from '@nacre/tools'
-import { Sandbox, type SandboxErrorCode } from 'nacre'
+import { type AnySandbox, Sandbox, type SandboxErrorCode } from 'nacre'
 import { engineError, isCode } from 'nacre/internal'
 import { checkSandbox, onSignals } from 'nacre/internal/cli'
 import type { Settings } from './settings.js'
@@ -20,12 +20,18 @@ export async function serve(settings: Settings): Promise<void> {
   const life = untilStopped()
   if (container === undefined) await serveHere(settings, life)
   else {
+    let observers: AsyncDisposable[] = []
     // It answers at once, also while an image is pulled, and survives the loss of the container.
     const open: OpenSandbox = async (context) => {
       const { openSandbox } = await import('nacre/engine')
-      return openSandbox({ ...container, ...context })
+      const sandbox = await openSandbox({ ...container, ...context })
+      // A container that was lost had its own.
+      await dispose(observers)
+      observers = await observe(sandbox, settings)
+      return sandbox
     }
     await serveTools(open, settings, life)
+    await dispose(observers)
   }
 }
 
@@ -34,11 +40,39 @@ async function serveHere(settings: Settings, life: Life): Promise<void> {
   const cache = await mkdtemp(path.join(os.tmpdir(), 'nacre-mcp-'))
   try {
     await using sandbox = new Sandbox(sandboxOptions(settings, cache))
-    await serveTools(sandbox, settings, life)
+    const observers = await observe(sandbox, settings)
+    try {
+      await serveTools(sandbox, settings, life)
+    } finally {
+      await dispose(observers)
+    }
     if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
   } finally {
     await rm(cache, { recursive: true, force: true })
   }
+}
+
+/** Starts what shows or records what runs, as far as the settings ask for it. */
+async function observe(
+  sandbox: AnySandbox,
+  { recording, console: page }: Settings,
+): Promise<AsyncDisposable[]> {
+  const observers: AsyncDisposable[] = []
+  if (recording !== undefined)
+    observers.push(await (await import('@nacre/console')).record(sandbox, recording))
+  if (page !== undefined) {
+    const serving = await (await import('@nacre/server')).serve(sandbox as Sandbox, {
+      ...page,
+      console: true,
+    })
+    console.error(`nacre: the console is at ${serving.url}/console#token=${page.token}`)
+    observers.push(serving)
+  }
+  return observers
+}
+
+async function dispose(observers: AsyncDisposable[]): Promise<void> {
+  await Promise.all(observers.map((observer) => observer[Symbol.asyncDispose]()))
 }
 
 async function serveTools(

@@ -2,13 +2,20 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync, realpathSync } from 'node:fs'
 import path from 'node:path'
+import type { RecordOptions } from '@nacre/console'
 import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
 import type { EngineOptions } from 'nacre/engine'
-import { MAX_MILLISECONDS, type Preset, SECRETS } from 'nacre/internal'
-import { contentOf, OptionError, stderrLogger } from 'nacre/internal/cli'
+import {
+  KNOWN_SECRETS,
+  MAX_MILLISECONDS,
+  type Preset,
+  SECRETS,
+  secretNames,
+  secretValues,
+} from 'nacre/internal'
+import { contentOf, OptionError, ownDirectory, secretsIn, stderrLogger } from 'nacre/internal/cli'
 import { hostName, origins, serverToken } from 'nacre/internal/server'
-import { KNOWN_SECRETS, secretNames, secretValues } from './secrets.js'
 
 /** What commander has read. */
 export interface Flags {
@@ -28,6 +35,10 @@ export interface Flags {
   allowCommit?: true
   env?: string[]
   redactFile?: string
+  record?: string
+  recordLimit?: number
+  /** True without a port. */
+  console?: number | true
   timeout?: number
   yieldAfter?: number
   maxWait?: number
@@ -50,6 +61,10 @@ export interface HttpSettings {
 }
 
 export interface Settings {
+  /** The page that shows what runs, if there is one. */
+  console: { port: number; token: string } | undefined
+  /** Undefined unless it records. */
+  recording: RecordOptions | undefined
   sandbox: SandboxOptions & { cwd: string }
   /** The rules, unless there is no isolation. */
   isolation: (IsolationRules & { filesystem: { write: string[] } }) | undefined
@@ -78,7 +93,17 @@ const LEAST_IDLE = 60_000
 /** Throws OptionError. */
 export function readSettings(flags: Flags): Settings {
   const { isolation: preset, write = [], env = [], workspace, allowCommit, tokenFile, redactFile } = flags
-  const { timeout, yieldAfter, maxWait, maxTokens, maxSessions, maxRuns } = flags
+  const {
+    timeout,
+    yieldAfter,
+    maxWait,
+    maxTokens,
+    maxSessions,
+    maxRuns,
+    record,
+    recordLimit,
+    console: page,
+  } = flags
   const http = httpOf(flags)
   if (workspace === undefined && allowCommit) refuse('--allow-commit needs --workspace copy-on-write')
   if (workspace !== undefined && http !== undefined)
@@ -87,6 +112,7 @@ export function readSettings(flags: Flags): Settings {
     )
   if (preset === 'none' && write.length > 0)
     refuse('--write needs isolation: with --isolation none, commands may write everywhere')
+  if (record === undefined && recordLimit !== undefined) refuse('--record-limit needs --record')
   for (const name of env) if (!/^[A-Za-z_]\w*$/.test(name)) refuse('--env must have names of variables')
   const tools = toolsOf(flags, http !== undefined)
   const container = containerOf(flags)
@@ -97,7 +123,11 @@ export function readSettings(flags: Flags): Settings {
   // Some clients start their servers there.
   if (cwd === '/' && preset.startsWith('workspace'))
     refuse('in the directory /, commands could write everywhere: give --cwd the directory of a project')
-  const hidden = [tokenFile, redactFile].flatMap((file) => (file === undefined ? [] : [locate(file)]))
+  // What does not exist cannot be hidden.
+  const directory = record && ownDirectory('--record', record)
+  const hidden = [tokenFile, redactFile, directory].flatMap((file) =>
+    file === undefined ? [] : [locate(file)],
+  )
   const others = write.map(locate)
   const programs = PROGRAMS.map((name) => path.join(cwd, name)).filter((file) => existsSync(file))
   const isolation =
@@ -113,6 +143,9 @@ export function readSettings(flags: Flags): Settings {
         }
   const dropped = secretNames(process.env).filter((name) => !env.includes(name))
   const passed = Object.fromEntries(env.map((name) => [name, process.env[name]]))
+  const token = http?.token ?? randomBytes(24).toString('base64url')
+  const secrets = [...secretValues(process.env), ...secretsIn(redactFile), token]
+  if (typeof page === 'number' && page > 65_535) refuse('--console must be a port from 0 to 65535')
   const workspaceId = workspace === undefined ? undefined : `mcp-${randomBytes(4).toString('hex')}`
   return {
     sandbox: {
@@ -129,12 +162,7 @@ export function readSettings(flags: Flags): Settings {
       allowCommit: allowCommit ?? false,
       ...(isolation === undefined ? {} : { writeHint: 'the option --write of the server allows more' }),
       requireSession: http !== undefined,
-      redact: [
-        ...secretValues(process.env),
-        ...(redactFile === undefined ? [] : valuesOf(redactFile)),
-        ...(http === undefined ? [] : [http.token]),
-        ...KNOWN_SECRETS,
-      ],
+      redact: [...secrets, ...KNOWN_SECRETS],
       timeout,
       yieldAfter,
       maxWait,
@@ -143,6 +171,11 @@ export function readSettings(flags: Flags): Settings {
       maxRuns,
     },
     http,
+    console: page === undefined ? undefined : { port: page === true ? 0 : page, token },
+    recording:
+      directory === undefined
+        ? undefined
+        : { directory, limit: recordLimit, redact: secrets, logger: stderrLogger },
     container: container && {
       ...container,
       cwd,
@@ -204,13 +237,6 @@ function toolsOf({ tools = [...EIGHT] }: Flags, isShared: boolean): ToolName[] {
   if (isShared && !known.includes('sessions'))
     refuse('--tools must have sessions over HTTP, where calls need a session')
   return known
-}
-
-function valuesOf(file: string): string[] {
-  const lines = String(contentOf('--redact-file', file)).split(/\r?\n/)
-  const short = lines.findIndex((line) => line !== '' && line.length < 4)
-  if (short >= 0) refuse(`line ${short + 1} of --redact-file must have at least 4 characters`)
-  return lines.filter((line) => line !== '')
 }
 
 function refuse(message: string): never {

@@ -22,8 +22,11 @@ export class Guard {
   readonly #token: Secret | undefined
   readonly #origins: Set<string>
   readonly #isAuthenticated: boolean
+  readonly #hasPages: boolean
 
-  constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan) {
+  /** `hasPages`: the server has pages of its own, which may call it. */
+  constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan, hasPages: boolean) {
+    this.#hasPages = hasPages
     this.#isAuthenticated = isAuthenticated
     this.#token = token === undefined ? undefined : new Secret(token)
     this.#origins = new Set(allowedOrigins)
@@ -32,8 +35,9 @@ export class Guard {
   /** Throws a Refusal. `peer` is the address of the other side, undefined when the runtime does not give it. */
   check(headers: Headers, peer: string | undefined): void {
     const origin = headers.get('origin')
-    if (origin !== null && !this.#origins.has(origin))
-      throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
+    const isAllowed =
+      origin === null || this.#origins.has(origin) || (this.#hasPages && isOwn(origin, headers))
+    if (!isAllowed) throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
     if (this.#token !== undefined) {
       if (!this.#token.is(tokenOf(headers)))
         throw new Refusal(
@@ -60,6 +64,15 @@ export class Guard {
     if (!LOOPBACK_ADDRESS.test(peer))
       throw new Refusal('FORBIDDEN', 'without a token this server answers to this machine only')
   }
+}
+
+/**
+ * Whether a page of this server calls. A page whose name was made to point here has the same origin; it has no token, and
+ * without a token the name of this machine is checked, too.
+ */
+function isOwn(origin: string, headers: Headers): boolean {
+  const host = headers.get('host')
+  return host !== null && (origin === `http://${host}` || origin === `https://${host}`)
 }
 
 /** The subprotocol by which a page sends its token when it opens a WebSocket: it cannot set headers then. */

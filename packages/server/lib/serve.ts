@@ -12,6 +12,7 @@ import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { OptionError, readArgument, report } from 'nacre/internal'
 import { backendOf, fs, serverToken } from 'nacre/internal/server'
+import { loadConsole } from './console.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
@@ -35,8 +36,9 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
+  const pages = plan.console ? await loadConsole() : []
   const sandboxd = plan.sandboxd && (await openSandboxd(backend, plan.sandboxd))
-  const server = buildServer(backend, plan.server)
+  const server = buildServer(backend, plan.server, pages)
   const listener = await listen(server, plan).catch((error) => {
     sandboxd?.abandon()
     throw error

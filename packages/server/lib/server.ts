@@ -12,6 +12,7 @@ import { type Backend, backendOf, INSTANCE_HEADER } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
+import { addPages, type Page } from './console.js'
 import type { ServerContext } from './context.js'
 import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
@@ -52,7 +53,7 @@ export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateS
   return buildServer(backendOf(sandbox), planServer(options))
 }
 
-export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
+export function buildServer(backend: Backend, plan: ServerPlan, pages: readonly Page[] = []): PublicServer {
   const closing = new AbortController()
   // Every request listens to it.
   setMaxListeners(0, closing.signal)
@@ -74,7 +75,8 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
   }
   const app = new Hono()
   const routes: TaggedRoute[] = []
-  addMiddleware(app, server, plan)
+  addPages(app, pages)
+  addMiddleware(app, server, plan, pages.length > 0)
   const add = (tag: string, ...groups: Array<(define: Define, server: ServerContext) => void>) => {
     const define = definer(app, server, (route) => routes.push({ ...route, tag }))
     for (const addTo of groups) addTo(define, server)
@@ -119,8 +121,8 @@ export function buildServer(backend: Backend, plan: ServerPlan): PublicServer {
 const HEALTH = '/healthz'
 
 /** The checks that every request passes before its route. */
-function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan): void {
-  const guard = new Guard(plan)
+function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPages: boolean): void {
+  const guard = new Guard(plan, hasPages)
   app.use(trackSending)
   if (server.logger !== undefined) app.use(accessLog(server.logger))
   app.use(async (c: Context, next: Next) => {

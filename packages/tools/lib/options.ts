@@ -8,6 +8,7 @@ import {
   OptionError,
   positiveMilliseconds,
   readWithDefaults,
+  redact,
   table,
 } from 'nacre/internal'
 import { textKind } from 'nacre/internal/server'
@@ -39,22 +40,6 @@ const toolNames: Kind<readonly ToolName[]> = {
     throw new OptionError('INVALID_OPTION', `${name} must be a list of ${TOOL_NAMES.join(', ')}`)
   },
   bounds: TOOL_NAMES.join(', '),
-}
-
-const redact: Kind<readonly (string | RegExp)[]> = {
-  read(value, name) {
-    const items: unknown[] = Array.isArray(value) ? [...value] : [undefined]
-    for (const item of items) {
-      // The message does not show the value.
-      if (!(item instanceof RegExp || (typeof item === 'string' && item.length >= 4)))
-        throw new OptionError(
-          'INVALID_OPTION',
-          `${name} must be a list of texts of 4 or more characters and of RegExp`,
-        )
-    }
-    return items as (string | RegExp)[]
-  },
-  bounds: 'a list of texts of 4 or more characters and of RegExp',
 }
 
 const countTokens: Kind<(text: string) => number> = {

@@ -1,9 +1,9 @@
 /** Replies: a header line, output, and for a running command the next step. */
 
 import type { KilledBy } from 'nacre'
+import type { Redactor } from 'nacre/internal'
 import { toPlainText } from './plain.js'
 import type { ToolData, ToolReply } from './public.js'
-import type { Redactor } from './redact.js'
 import { KILLS, type Run, type RunEnd } from './run.js'
 import type { CountTokens, Excerpt, Shortened } from './shorten.js'
 import { formatCount, shorten } from './shorten.js'

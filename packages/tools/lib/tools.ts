@@ -1,7 +1,7 @@
 /** `createTools`. */
 import type { AnySandbox } from 'nacre'
 import { OptionError, SandboxError } from 'nacre'
-import { inTime } from 'nacre/internal'
+import { inTime, Redactor } from 'nacre/internal'
 import { type Definition, definitions, INSTRUCTIONS, type Inputs } from './definitions.js'
 import { handlers } from './handlers.js'
 import { type Options, planTools } from './options.js'
@@ -16,7 +16,6 @@ import type {
   ToolOptions,
   ToolReply,
 } from './public.js'
-import { Redactor } from './redact.js'
 import { failure, formatTime, reply, type Style } from './reply.js'
 import { read, ToolError } from './schema.js'
 import { Host, lostHandle, Scope } from './scope.js'

@@ -93,9 +93,11 @@ pub enum Happened {
     Started {
         /// Its pid.
         pid: i32,
-        /// Whether it has a terminal.
-        has_terminal: bool,
+        /// The size of its terminal, if it has one.
+        terminal: Option<terminal::Size>,
     },
+    /// Its terminal has another size.
+    Resized(terminal::Size),
     /// A program of it waits for input.
     Waits(Waiting),
     /// It has ended, and what has killed it.
@@ -233,8 +235,8 @@ impl Process {
         self.fate().key = Some(key);
         let pid = birth.pid.raw();
         self.life.send_modify(|life| life.birth = Some(birth));
-        let has_terminal = self.terminal.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        self.happens(Happened::Started { pid, has_terminal });
+        let terminal = self.terminal().map(|(size, _)| size);
+        self.happens(Happened::Started { pid, terminal });
     }
 
     /// Records that a command in the foreground has begun.
@@ -379,7 +381,11 @@ impl Process {
 
     /// Sets the size of the terminal. False if there is no terminal, or the process has ended.
     pub fn resize(&self, size: terminal::Size) -> bool {
-        self.with_terminal(|terminal| terminal.resize(size)).is_some_and(|resized| resized.is_ok())
+        let is_resized = self.with_terminal(|terminal| terminal.resize(size)).is_some_and(|resized| resized.is_ok());
+        if is_resized {
+            self.happens(Happened::Resized(size));
+        }
+        is_resized
     }
 
     /// The size and the mode of the terminal. `None` if there is none, or the process has ended.

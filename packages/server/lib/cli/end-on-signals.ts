@@ -5,23 +5,24 @@ import type { Logger, Sandbox } from 'nacre'
 import { report, signalNumber } from 'nacre/internal'
 import type { Serving } from '../public.js'
 import { within } from '../within.js'
+import type { Recording } from './recording.js'
 
 /**
- * SIGTERM and SIGINT close the server and the sandbox, each within `shutdownTimeout` ms, and end this process: with code 0
+ * SIGTERM and SIGINT close the server, the recording and the sandbox, each within `shutdownTimeout` ms, and end this process: with code 0
  * when everything ended in time. A second signal ends it immediately. In both cases, too late and second signal, the exit code
  * is that of the signal.
  */
 export function endOnSignals(
-  sandbox: Sandbox,
-  serving: Serving,
+  { sandbox, serving, recording }: { sandbox: Sandbox; serving: Serving; recording: Recording | undefined },
   shutdownTimeout: number,
   logger: Logger,
 ): void {
   let isEnding = false
   const end = async (code: number) => {
     const isClosed = await serving.close()
+    const isStored = await within(shutdownTimeout, recording?.close() ?? Promise.resolve())
     const isDestroyed = await within(shutdownTimeout, sandbox.destroy())
-    if (isClosed && isDestroyed) process.exit(0)
+    if (isClosed && isStored && isDestroyed) process.exit(0)
     report(logger, 'warn', `not everything ended within ${shutdownTimeout} ms`)
     process.exit(code)
   }

@@ -5,6 +5,7 @@
 import type { SandboxOptions } from 'nacre'
 import type { Preset } from 'nacre/internal'
 import {
+  byteSize,
   type Command,
   checkSandbox,
   existingDirectory,
@@ -16,18 +17,19 @@ import {
 } from 'nacre/internal/cli'
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 import { endOnSignals } from './end-on-signals.js'
+import { isolationFor, openRecording, type RecordingFlags } from './recording.js'
 
-interface Options {
+interface Options extends RecordingFlags {
   stdio?: boolean
   host?: string
   port?: number
-  tokenFile?: string
   allowOrigin?: string[]
   cwd?: string
   jobsRoot?: string
   isolation?: Preset
   copyOnWrite?: true | string
   undoSteps?: number
+  console?: true
   sandboxd?: boolean
   grpcPort?: number
   restPort?: number
@@ -69,6 +71,17 @@ export function addServe(program: Command): void {
       'how many of the last commands a client of --copy-on-write can take back (default: 0)',
       wholeNumber,
     )
+    .option('--console', 'also serve a page that shows what runs; needs @nacre/console')
+    .option(
+      '--record <directory>',
+      'record what sessions and processes show, as asciicast v3; needs @nacre/console',
+    )
+    .option(
+      '--record-limit <size>',
+      'bytes of all recordings, of which the oldest go first (default: 256MB)',
+      byteSize,
+    )
+    .option('--redact-file <file>', 'values that recordings must never show, one per line')
     .option(
       '--sandboxd',
       "also serve the runtime API of Kubernetes' agent-sandbox, which has no authentication",
@@ -99,6 +112,7 @@ export function addServe(program: Command): void {
   withExamples(serve, [
     ['nacre serve', 'listens on http://127.0.0.1:4747, for every user of this machine'],
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
+    ['nacre serve --console', 'also shows what runs on the page http://127.0.0.1:4747/console'],
     ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
     [
@@ -119,8 +133,10 @@ async function run({
   allowOrigin,
   ...options
 }: Options): Promise<void> {
-  const { stdio, host, port, tokenFile } = options
+  const { stdio, host, port, tokenFile, console: hasConsole } = options
   if (stdio) refuseAddress({ allowOrigin, ...options })
+  if (stdio && options.record !== undefined)
+    throw new OptionError('INVALID_OPTION', '--stdio and --record exclude each other: record in the client')
   const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }] = await Promise.all([
     import('nacre'),
@@ -135,15 +151,21 @@ async function run({
       `--host ${host} can be reached from other machines: give --token-file`,
     )
   const workspace = workspaceOf(copyOnWrite, undoSteps)
-  const sandbox = new Sandbox({ cwd, jobsRoot, isolation, workspace, logger: stderrLogger })
+  const rules = isolationFor(isolation, options)
+  const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: stderrLogger })
   try {
     await checkSandbox(sandbox)
+    const recording = await openRecording(sandbox, options)
     // Its requests are not logged: the client shows what is printed there.
     if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
-    const settings = { host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger }
+    const settings = {
+      ...{ host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger },
+      console: hasConsole,
+    }
     const serving = await serve(sandbox, settings)
-    endOnSignals(sandbox, serving, serveOptions.shutdownTimeout.default, stderrLogger)
+    endOnSignals({ sandbox, serving, recording }, serveOptions.shutdownTimeout.default, stderrLogger)
     console.log(`nacre listens on ${serving.url}`)
+    if (hasConsole) console.log(`the console is at ${serving.url}/console`)
     if (serving.sandboxd !== undefined) console.log(describeSandboxd(serving.sandboxd))
   } catch (error) {
     await sandbox.destroy()
@@ -157,6 +179,7 @@ const OF_LISTENERS = {
   port: '--port',
   tokenFile: '--token-file',
   allowOrigin: '--allow-origin',
+  console: '--console',
   sandboxd: '--sandboxd',
 } as const
 

@@ -1,10 +1,41 @@
-/** Hides values that replies must not show. It is help, not a guarantee: `base64` defeats it. */
+/**
+ * Hides secrets in what models and people get to see. It is help, not a guarantee: `base64` defeats it.
+ */
+
+const SECRET_NAME = /TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE/i
+/** A shorter value would match too much. */
+const SHORTEST_VALUE = 8
+
+/** Tokens and keys that can be recognized. The lengths are limited, so that the time stays linear. */
+export const KNOWN_SECRETS = [
+  /\bgh[oprsu]_[A-Za-z0-9]{36,255}/,
+  /\bgithub_pat_\w{22,255}/,
+  /\bsk-[\w-]{20,255}/,
+  /\bAKIA[0-9A-Z]{16}\b/,
+  /\bxox[abeoprs]-[\w-]{10,255}/,
+  /\beyJ[\w-]{8,2048}\.eyJ[\w-]{8,4096}\.[\w-]{1,1024}/,
+  /-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[\s\S]{0,8192}?-----END [A-Z ]{0,32}PRIVATE KEY-----/,
+]
+
+/** The names of variables that look like secrets. */
+export function secretNames(env: NodeJS.ProcessEnv): string[] {
+  return Object.keys(env).filter((name) => SECRET_NAME.test(name))
+}
+
+/** Their values. */
+export function secretValues(env: NodeJS.ProcessEnv): string[] {
+  return secretNames(env).flatMap((name) => {
+    const value = env[name] ?? ''
+    return value.length < SHORTEST_VALUE ? [] : [value]
+  })
+}
 
 const REPLACEMENT = '[redacted]'
 /** A shorter part of a value would match too much. */
 const SHORTEST_PART = 4
 /** Lines of a value with several lines are hidden one by one, too: some replies show single lines. */
 const SHORTEST_LINE = 8
+const LONGEST_KEY = 8192
 
 /** Which ends of a text may be in the middle of a value. */
 export interface Cuts {
@@ -31,6 +62,19 @@ export class Redactor {
     for (const pattern of this.#patterns) text = text.replace(pattern, REPLACEMENT)
     if (start) text = this.#hideStart(text)
     return end ? this.#hideEnd(text) : text
+  }
+
+  /**
+   * How many characters at the end of a text may be the beginning of something to hide: of a value, a word, or a key of
+   * several lines. At most 8,192.
+   */
+  uncertainEnd(text: string): number {
+    const end = text.slice(-LONGEST_KEY)
+    const word = /[\w.-]*$/.exec(end)?.[0].length ?? 0
+    const key = end.lastIndexOf('-----BEGIN ')
+    const isOpen = key >= 0 && !end.includes('-----END ', key)
+    const part = this.#longestPart((value, length) => end.endsWith(value.slice(0, length)))
+    return Math.max(word, part, isOpen ? end.length - key : 0)
   }
 
   #hideStart(text: string): string {

@@ -1,0 +1,270 @@
+/** The console in the Chromium of the system, on a real server. */
+import { mkdtempSync, rmSync } from 'node:fs'
+import os from 'node:os'
+import path from 'node:path'
+import AxeBuilder from '@axe-core/playwright'
+import { serve } from '@nacre/server'
+import { Sandbox } from 'nacre'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launchChromium } from '../../../__test__/helpers/chromium.js'
+import { until } from '../../../__test__/helpers/until.js'
+
+const TOKEN = 'a-token-for-the-console'
+let browser: Browser
+
+beforeAll(async () => {
+  browser = await launchChromium()
+}, 60_000)
+
+afterAll(async () => {
+  await browser?.close()
+})
+
+interface Place {
+  page: Page
+  sandbox: Sandbox
+  url: string
+  /** Errors and violations of the policy, and requests to other hosts. */
+  problems: string[]
+  close(): Promise<void>
+}
+
+interface Given {
+  /** The part of the address after `#`. */
+  hash?: string
+  width?: number
+  scheme?: 'dark' | 'light'
+  workspace?: boolean
+}
+
+async function withConsole(test: (place: Place) => Promise<void>, given: Given = {}): Promise<void> {
+  const { hash = `token=${TOKEN}`, width = 1280, scheme = 'light', workspace = false } = given
+  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-console-'))
+  await using sandbox = new Sandbox({
+    env: { NACRE_CONSOLE_TEST: 'yes' },
+    ...(workspace ? { cwd: directory, workspace: { mode: 'copy-on-write', undoSteps: 5 } } : {}),
+  })
+  const serving = await serve(sandbox, { port: 0, token: TOKEN, console: true })
+  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme })
+  const page = await context.newPage()
+  const problems: string[] = []
+  page.on('pageerror', (error) => problems.push(error.message))
+  page.on('console', (message) => {
+    // The browser reports each refused call; the page shows those that matter.
+    const isRefusal = message.text().startsWith('Failed to load resource')
+    if (message.type() === 'error' && !isRefusal) problems.push(message.text())
+  })
+  page.on('request', (request) => {
+    if (!request.url().startsWith(serving.url) && !request.url().startsWith('data:'))
+      problems.push(`request to ${request.url()}`)
+  })
+  try {
+    await page.goto(`${serving.url}/console#${hash}`)
+    await test({ page, sandbox, url: serving.url, problems, close: () => serving.close().then(() => {}) })
+  } finally {
+    await context.close()
+    await serving.close()
+    rmSync(directory, { recursive: true, force: true })
+  }
+}
+
+const tile = (page: Page, name: string) => page.locator(`article[data-place$="${name}"]`)
+
+async function shows(page: Page, selector: string, wanted: string | RegExp): Promise<void> {
+  let text = ''
+  await until(
+    async () => {
+      text = (await page.locator(selector).innerText()).replaceAll('\u00a0', ' ')
+      return (typeof wanted === 'string' ? text.includes(wanted) : wanted.test(text)) || undefined
+    },
+    () => `${selector} does not show ${wanted}, but ${JSON.stringify(text)}`,
+    15_000,
+  )
+}
+
+describe('the console', () => {
+  it('shows sessions, commands and processes as they happen, and keeps the token out of the address', () =>
+    withConsole(async ({ page, sandbox, url, problems }) => {
+      await shows(page, '#state', 'connected')
+      expect(page.url()).toBe(`${url}/console`)
+      await sandbox.exec('echo hello from a command; exit 3')
+      await shows(page, 'article[data-place="default"]', 'hello from a command')
+      await shows(page, '#history tbody', /default\s+echo hello from a command; exit 3\s+exit 3/)
+      const process = await sandbox.startProcess('printf "\\033[2J\\033[3;5Hdrawn here"; exec sleep 100', {
+        processId: 'draws',
+        pty: { cols: 60, rows: 10 },
+      })
+      await shows(page, 'article[data-place$="/ draws"]', 'drawn here')
+      await shows(page, 'article[data-place$="/ draws"] .usage', /CPU, .*B, 1 processes/)
+      await process.kill()
+      await shows(page, 'article[data-place$="/ draws"] .state', 'killed by caller')
+      await page.fill('#top input', 'draws')
+      expect(await tile(page, 'default').first().isVisible()).toBe(false)
+      expect(problems).toEqual([])
+    }))
+
+  it('shows that a program waits; a person takes over, types a password, and hands back', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      const process = await sandbox.startProcess('read -rsp "Password: " p; echo; echo "got $p"; exec cat', {
+        processId: 'asks',
+        pty: true,
+      })
+      const selector = 'article[data-place$="/ asks"]'
+      await shows(page, `${selector} .badge`, 'waits for a password')
+      expect(await page.title()).toBe('(1) nacre console')
+      await page.click(`${selector} button:text("Take over")`)
+      await shows(page, selector, 'Hand back')
+      await expect(process.write('no\n')).rejects.toMatchObject({ code: 'HELD' })
+      await page.keyboard.type('secret\n')
+      await shows(page, selector, 'got secret')
+      await page.keyboard.press('F6')
+      await page.keyboard.press('Enter')
+      await shows(page, selector, 'Take over')
+      await process.write('again\n')
+      await shows(page, selector, 'again')
+      expect(problems).toEqual([])
+    }))
+
+  it('lets a person use a session, and kill with a reason', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      await sandbox.exec('cd /usr; word=kept')
+      const selector = 'article[data-place="default"]'
+      await page.click(`${selector} button:text("Take over")`)
+      await page.fill(`${selector} form input`, 'echo "$word in $PWD"')
+      await page.keyboard.press('Enter')
+      await shows(page, selector, 'kept in /usr')
+      await expect(sandbox.exec('true')).rejects.toMatchObject({ code: 'HELD' })
+      await page.click(`${selector} button:text("Hand back")`)
+      await shows(page, selector, 'Take over')
+      const running = sandbox.exec('exec sleep 100')
+      await page.click(`${selector} button:text("Kill")`)
+      await page.fill('dialog input', 'too slow')
+      await page.click('dialog button:text("Kill")')
+      expect((await running).killedBy).toEqual({ by: 'caller', reason: 'too slow' })
+      await shows(page, selector, 'killed by caller: too slow')
+      expect(problems).toEqual([])
+    }))
+
+  it('shows the changes of a workspace, and undoes, discards and commits', () =>
+    withConsole(
+      async ({ page, sandbox, problems }) => {
+        await sandbox.exec('echo one > first')
+        await sandbox.exec('echo two > second')
+        await page.click('#workspace button:text("Refresh")')
+        await shows(page, '#workspace', 'Changes (2)')
+        await page.click('#workspace button:text("created first")')
+        await shows(page, '.diff', '+one')
+        await page.click('#workspace button:text("Undo")')
+        await page.click('dialog button:text("Undo")')
+        await shows(page, '#workspace', 'Changes (1)')
+        await page.click('#workspace button:text("Commit")')
+        await page.click('dialog button:text("Commit")')
+        await shows(page, '#workspace', 'Changes (0)')
+        await sandbox.exec('echo three > third')
+        await page.click('#workspace button:text("Discard")')
+        await page.click('dialog button:text("Discard")')
+        await shows(page, '#notice', '1 changes are gone')
+        expect((await sandbox.exec('ls')).stdout).toContain('first')
+        expect(problems).toEqual([])
+      },
+      { workspace: true },
+    ))
+
+  it('asks for the token, and says that the connection is lost', () =>
+    withConsole(
+      async ({ page, close }) => {
+        await page.fill('dialog input', TOKEN)
+        await page.keyboard.press('Enter')
+        await shows(page, '#state', 'connected')
+        await close()
+        await shows(page, '#state', /does not answer|connection lost|has ended/)
+      },
+      { hash: '' },
+    ))
+
+  it('stays quick with 50 tiles, one of which prints without end', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      for (let number = 0; number < 49; number++)
+        await sandbox.startProcess('echo ready; exec sleep 1000', { pty: true, processId: `tile-${number}` })
+      await sandbox.startProcess('exec yes 0123456789', { processId: 'prints', logLimit: 1024 * 1024 })
+      await until(
+        async () => (await page.locator('article').count()) >= 50 || undefined,
+        () => 'no 50 tiles',
+        30_000,
+      )
+      await page.locator('article[data-place$="/ prints"]').scrollIntoViewIfNeeded()
+      await shows(page, 'article[data-place$="/ prints"]', '0123456789')
+      const selector = 'article[data-place$="/ tile-48"]'
+      await page.click(`${selector} button:text("Expand")`)
+      await shows(page, selector, 'Shrink')
+      expect(problems).toEqual([])
+    }))
+
+  for (const scheme of ['light', 'dark'] as const) {
+    for (const width of [390, 1280]) {
+      it(`has no findings of axe, ${scheme}, ${width} px`, () =>
+        withConsole(
+          async ({ page, sandbox, problems }) => {
+            await sandbox.exec('echo hello; false')
+            await sandbox.startProcess('read -r x', { pty: true, processId: 'asks' })
+            await shows(page, 'article[data-place$="/ asks"] .badge', 'waits for input')
+            const { violations } = await new AxeBuilder({ page }).exclude('.xterm').analyze()
+            expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([])
+            const overflow = await page.evaluate(
+              () => document.documentElement.scrollWidth - document.documentElement.clientWidth,
+            )
+            expect(overflow).toBe(0)
+            expect(problems).toEqual([])
+          },
+          { scheme, width },
+        ))
+    }
+  }
+
+  it('can be used by the keyboard alone', () =>
+    withConsole(async ({ page, sandbox }) => {
+      const running = sandbox.exec('exec sleep 100')
+      const kill = page.locator('article[data-place="default"] button:text("Kill")')
+      await until(
+        async () => (await kill.isEnabled()) || undefined,
+        () => 'no command',
+      )
+      await until(
+        async () => {
+          await page.keyboard.press('Tab')
+          return (await kill.evaluate((element) => element === document.activeElement)) || undefined
+        },
+        () => 'Kill is not reached',
+      )
+      await page.keyboard.press('Enter')
+      await page.keyboard.type('by keyboard')
+      await page.keyboard.press('Enter')
+      expect((await running).killedBy?.reason).toBe('by keyboard')
+    }))
+})
+
+describe('the server of the console', () => {
+  it('gives the page to all, the data to those with the token, and nothing to other origins', () =>
+    withConsole(async ({ url }) => {
+      const page = await fetch(`${url}/console`)
+      expect(page.headers.get('content-security-policy')).toContain("default-src 'none'; script-src 'self'")
+      expect(page.headers.get('cache-control')).toBe('no-store')
+      const [, script = ''] = /src="([^"]+)"/.exec(await page.text()) ?? []
+      expect((await fetch(`${url}/${script}`)).headers.get('cache-control')).toContain('immutable')
+      expect((await fetch(`${url}/console/none.js`)).status).toBe(401)
+      expect((await fetch(`${url}/v1/sessions`)).status).toBe(401)
+      const from = async (origin: string) =>
+        (await fetch(`${url}/v1/sessions`, { headers: { origin, authorization: `Bearer ${TOKEN}` } })).status
+      expect([await from(url), await from('http://127.0.0.1:1'), await from('https://example.com')]).toEqual([
+        200, 403, 403,
+      ])
+    }))
+
+  it('does not exist without the option', async () => {
+    await using sandbox = new Sandbox()
+    await using serving = await serve(sandbox, { port: 0 })
+    expect((await fetch(`${serving.url}/console`)).status).toBe(404)
+    expect((await fetch(`${serving.url}/v1/sessions`, { headers: { origin: serving.url } })).status).toBe(403)
+  })
+})

@@ -1,0 +1,3 @@
+/** What `@nacre/console` exports. The public types are in `public.ts`. */
+
+export { record } from './recording/recorder.js'

@@ -1,0 +1,55 @@
+/** The list of all commands, the newest first. */
+import { el, size, span } from './dom.ts'
+import type { Command, Model } from './model.ts'
+
+const MOST_ROWS = 300
+
+export class History {
+  readonly element: HTMLElement
+  readonly #rows = el('tbody')
+  readonly #model: Model
+
+  constructor(model: Model) {
+    this.#model = model
+    const names = ['Session', 'Command', 'End', 'Time', 'Output', 'Directory']
+    this.element = el(
+      'section',
+      { id: 'history', 'aria-label': 'Commands', tabindex: '0' },
+      el('h2', {}, 'Commands'),
+      el(
+        'table',
+        {},
+        el('thead', {}, el('tr', {}, ...names.map((name) => el('th', { scope: 'col' }, name)))),
+        this.#rows,
+      ),
+    )
+  }
+
+  update(words: string): void {
+    const needle = words.toLowerCase()
+    const commands = [...this.#model.sessions.values()]
+      .flat()
+      .filter(({ text, sessionId, cwd }) => `${sessionId} ${text} ${cwd}`.toLowerCase().includes(needle))
+      .sort((left, right) => right.startedAt.getTime() - left.startedAt.getTime())
+    this.#rows.replaceChildren(...commands.slice(0, MOST_ROWS).map(rowOf))
+  }
+}
+
+function rowOf(command: Command): HTMLElement {
+  const { sessionId, text, state, end, duration, bytes, cwd, failed } = command
+  const cells = [
+    sessionId,
+    text,
+    state === 'ended' ? end : state,
+    state === 'ended' ? span(duration) : '',
+    size(bytes),
+    cwd,
+  ]
+  return el(
+    'tr',
+    failed ? { class: 'failed' } : {},
+    ...cells.map((cell, at) =>
+      el(at === 1 ? 'th' : 'td', at === 1 ? { scope: 'row', title: cell } : {}, cell),
+    ),
+  )
+}

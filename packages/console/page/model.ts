@@ -1,0 +1,177 @@
+/** What is known of the sandbox, by its events and by what there was before them. */
+import type { ProcessWaiting, SandboxEvent } from 'nacre'
+import type { SandboxClient } from 'nacre/client'
+
+export interface Command {
+  id: string
+  sessionId: string
+  text: string
+  state: 'queued' | 'running' | 'ended'
+  startedAt: Date
+  /** Milliseconds, when it has ended. */
+  duration: number
+  bytes: number
+  /** How it has ended, like `exit 1`. */
+  end: string
+  failed: boolean
+  cwd: string
+  waiting: ProcessWaiting | null
+}
+
+export interface Program {
+  id: string
+  sessionId: string
+  command: string
+  hasTerminal: boolean
+  size: Size
+  waiting: ProcessWaiting | null
+  isRunning: boolean
+  end: string
+}
+
+export interface Size {
+  cols: number
+  rows: number
+}
+
+/** The size of what has no terminal. */
+export const SIZE: Size = { cols: 120, rows: 30 }
+
+/** Commands of a session, and ended processes, that are kept. */
+const MOST_COMMANDS = 500
+const MOST_ENDED = 20
+
+export class Model {
+  /** Their commands, the oldest first. */
+  readonly sessions = new Map<string, Command[]>()
+  readonly programs = new Map<string, Program>()
+
+  /** Adds what the events do not say: they are kept for some time only. */
+  async load(client: SandboxClient): Promise<void> {
+    const [sessions, processes] = await Promise.all([client.listSessions(), client.listProcesses()])
+    for (const { id } of sessions) this.#session(id)
+    for (const { id, sessionId, command, state, terminal } of processes)
+      if (state === 'running' && !this.programs.get(id)?.isRunning)
+        this.#start(id, sessionId, command, terminal)
+  }
+
+  receive(event: SandboxEvent): void {
+    switch (event.type) {
+      case 'sessionStarted':
+        this.#session(event.sessionId)
+        break
+      case 'sessionEnded':
+        this.sessions.delete(event.sessionId)
+        break
+      case 'commandQueued':
+        this.#command(event.sessionId, event.id, event.command, event.time).state = 'queued'
+        break
+      case 'commandStarted':
+        Object.assign(this.#command(event.sessionId, event.id, event.command, event.time), {
+          state: 'running',
+          startedAt: event.time,
+        })
+        break
+      case 'commandOutput':
+        Object.assign(this.#command(event.sessionId, event.id, '', event.time), {
+          bytes: event.stdoutBytes + event.stderrBytes,
+          waiting: null,
+        })
+        break
+      case 'commandWaiting':
+        this.#command(event.sessionId, event.id, '', event.time).waiting = event.waiting
+        break
+      case 'commandDetached':
+        this.#command(event.sessionId, event.id, '', event.time).end = `goes on as ${event.processId}`
+        break
+      case 'commandEnded': {
+        const command = this.#command(event.sessionId, event.id, '', event.time)
+        Object.assign(command, {
+          state: 'ended',
+          duration: event.duration,
+          bytes: event.stdoutBytes + event.stderrBytes,
+          end: command.end || endOf(event),
+          failed: event.exitCode !== 0 && command.end === '',
+          cwd: event.cwd,
+          waiting: null,
+        })
+        break
+      }
+      case 'processStarted':
+        this.#start(event.id, event.sessionId, event.command, event.terminal)
+        break
+      case 'processResized':
+        this.#change(event.id, { size: event })
+        break
+      case 'processWaiting':
+        this.#change(event.id, { waiting: event.waiting })
+        break
+      case 'processEnded':
+        this.#change(event.id, { isRunning: false, end: endOf(event), waiting: null })
+        this.#forgetEnded()
+        break
+      default:
+    }
+  }
+
+  #session(id: string): Command[] {
+    let commands = this.sessions.get(id)
+    if (commands === undefined) {
+      commands = []
+      this.sessions.set(id, commands)
+    }
+    return commands
+  }
+
+  /** A command that is known, or is added. */
+  #command(sessionId: string, id: string, text: string, time: Date): Command {
+    const commands = this.#session(sessionId)
+    const known = commands.findLast((command) => command.id === id)
+    if (known !== undefined) return known
+    const command: Command = {
+      ...{ id, sessionId, text, state: 'running', startedAt: time, duration: 0, bytes: 0 },
+      ...{ end: '', failed: false, cwd: '', waiting: null },
+    }
+    commands.push(command)
+    if (commands.length > MOST_COMMANDS) commands.shift()
+    return command
+  }
+
+  #start(id: string, sessionId: string, command: string, terminal: Size | null): void {
+    // Another one may have had the name.
+    this.programs.delete(id)
+    this.programs.set(id, {
+      ...{ id, sessionId, command, hasTerminal: terminal !== null, size: terminal ?? SIZE },
+      ...{ waiting: null, isRunning: true, end: '' },
+    })
+  }
+
+  #change(id: string, change: Partial<Program>): void {
+    const program = this.programs.get(id)
+    if (program !== undefined) Object.assign(program, change)
+  }
+
+  #forgetEnded(): void {
+    const ended = [...this.programs.values()].filter(({ isRunning }) => !isRunning)
+    for (const { id } of ended.slice(0, -MOST_ENDED)) this.programs.delete(id)
+  }
+}
+
+interface End {
+  exitCode: number | null
+  signal: string | null
+  killedBy: { by: string; reason: string | null } | null
+}
+
+function endOf({ exitCode, signal, killedBy }: End): string {
+  const how = exitCode === null ? (signal ?? 'did not run') : `exit ${exitCode}`
+  if (killedBy === null) return how
+  const { by, reason } = killedBy
+  return `${how}, killed by ${by}${reason === null ? '' : `: ${reason}`}`
+}
+
+/** What a badge says. */
+export function waitsFor({ how, program, sure }: ProcessWaiting): string {
+  const what = how === 'secret' ? 'a password' : how === 'keys' ? 'a key' : 'input'
+  return `${program} ${sure ? 'waits' : 'may wait'} for ${what}`
+}

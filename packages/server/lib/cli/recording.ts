@@ -1,0 +1,52 @@
+/** `nacre serve --record`: what the companion package `@nacre/console` does. */
+import path from 'node:path'
+import type { Isolation, Sandbox } from 'nacre'
+import { type Preset, SECRETS, secretValues } from 'nacre/internal'
+import { contentOf, OptionError, ownDirectory, secretsIn, stderrLogger } from 'nacre/internal/cli'
+import { isNotInstalled, notInstalled } from 'nacre/internal/server'
+
+export interface RecordingFlags {
+  record?: string
+  recordLimit?: number
+  redactFile?: string
+  tokenFile?: string
+}
+
+export interface Recording {
+  /** Stores what has happened so far. */
+  close(): Promise<void>
+}
+
+const NAME = '@nacre/console'
+
+/** What commands may not see: the recordings, and what is never recorded. Throws OptionError for a flag without --record. */
+export function isolationFor(
+  preset: Preset | undefined,
+  { record, recordLimit, redactFile }: RecordingFlags,
+): Isolation | undefined {
+  if (record === undefined && (recordLimit ?? redactFile) !== undefined)
+    throw new OptionError('INVALID_OPTION', '--record-limit and --redact-file need --record')
+  if (preset === undefined || record === undefined) return preset
+  // What does not exist cannot be hidden.
+  const hidden = [ownDirectory('--record', record)]
+  if (redactFile !== undefined) hidden.push(path.resolve(redactFile))
+  return { preset, filesystem: { hide: [...SECRETS, ...hidden] } }
+}
+
+/** Starts to record. Undefined without --record. Throws OptionError when the package is not installed. */
+export async function openRecording(
+  sandbox: Sandbox,
+  { record, recordLimit, redactFile, tokenFile }: RecordingFlags,
+): Promise<Recording | undefined> {
+  if (record === undefined) return undefined
+  const recorder = await import(NAME).catch((error) => {
+    throw isNotInstalled(NAME, error) ? notInstalled('--record', NAME) : error
+  })
+  const token = tokenFile === undefined ? [] : [String(contentOf('--token-file', tokenFile)).trim()]
+  return recorder.record(sandbox, {
+    directory: record,
+    limit: recordLimit,
+    redact: [...secretValues(process.env), ...secretsIn(redactFile), ...token],
+    logger: stderrLogger,
+  })
+}
