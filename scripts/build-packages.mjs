@@ -7,10 +7,12 @@
  * `nacre` itself and its companion packages are always built; `main` builds nothing else. The package for containers on a Mac
  * is built when both targets of its processor are.
  */
+import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
 import { compile } from './packages/compile.mjs'
+import { bundlePage } from './packages/page.mjs'
 import { main } from './packages/problem.mjs'
 import {
   compileTypeScript,
@@ -34,6 +36,7 @@ await main(async () => {
   report('nacre', pack(directory, output))
   // Their types, where they are missing. Other programs may be using what is there.
   compileTypeScript('-b', ...companions(root).map((name) => path.join(root, 'packages', name)))
+  if (!existsSync(path.join(root, 'packages/console/dist/page'))) await bundlePage(root)
   for (const name of companions(root)) {
     const staged = path.join(output, 'staged', name)
     stageCompanion(root, name, staged)

@@ -514,6 +514,36 @@ describe('@nacre/compat', () => {
   )
 })
 
+describe('@nacre/console', () => {
+  const nacre = 'node_modules/nacre/dist/cli/main.js'
+
+  it('is named where it is not installed', async () => {
+    const { code, stderr } = await inProject('node', nacre, 'record', 'true').catch((error) => error)
+    const message = 'nacre: nacre record needs @nacre/console: npm install @nacre/console\n'
+    expect([code, stderr]).toEqual([2, message])
+    putCompanion('console', ['@xterm'])
+  })
+
+  it.each(['node', 'bun'])('records, plays, and serves its page, on %s', async (runtime) => {
+    const file = `${runtime}.cast`
+    await inProject(runtime, nacre, 'record', '-o', file, 'echo recorded')
+    expect((await inProject(runtime, nacre, 'replay', '--print', file)).stdout).toBe('recorded\r\n')
+    const program = `
+      import { serve } from '@nacre/server'
+      import { Sandbox } from 'nacre'
+      const sandbox = new Sandbox()
+      const serving = await serve(sandbox, { port: 0, console: true })
+      const page = await (await fetch(serving.url + '/console')).text()
+      const script = await fetch(serving.url + '/' + /src="([^"]+)"/.exec(page)[1])
+      console.log(script.status, script.headers.get('content-type'))
+      await serving.close()
+      await sandbox.destroy()
+    `
+    writeFileSync(path.join(project, 'console.mjs'), program)
+    expect((await inProject(runtime, 'console.mjs')).stdout).toBe('200 text/javascript; charset=utf-8\n')
+  })
+})
+
 describe('@nacre/fleet', () => {
   beforeAll(() => putCompanion('fleet', ['@kubernetes', 'ws']))
 

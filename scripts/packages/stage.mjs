@@ -2,7 +2,7 @@
  * Assembles the packages as they are published, checks them and packs them.
  */
 import { execFileSync } from 'node:child_process'
-import { chmodSync, copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { bundle } from './bundle.mjs'
@@ -57,6 +57,9 @@ export function stageCompanion(root, name, directory) {
     'false',
   ]
   compileTypeScript('-p', source, '--outDir', path.join(directory, 'dist'), ...plain)
+  // The console's page is bundled, not compiled.
+  const page = path.join(source, 'dist/page')
+  if (existsSync(page)) cpSync(page, path.join(directory, 'dist/page'), { recursive: true })
   for (const name of [...manifest.files.filter((name) => name !== 'dist'), 'README.md'])
     cpSync(path.join(source, name), path.join(directory, name), { recursive: true })
   copyFileSync(path.join(root, 'LICENSE'), path.join(directory, 'LICENSE'))
