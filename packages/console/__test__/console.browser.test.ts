@@ -123,6 +123,11 @@ describe('the console', () => {
       await shows(page, selector, 'Take over')
       await process.write('again\n')
       await shows(page, selector, 'again')
+      await shows(page, `${selector} .badge`, 'cat waits for input')
+      const busy = await sandbox.startProcess('read -r line; exec sleep 100', { processId: 'busy', pty: true })
+      await shows(page, 'article[data-place$="/ busy"] .badge', 'bash waits for input')
+      await busy.write('\n')
+      await shows(page, 'article[data-place$="/ busy"] .badge', /^$/)
       expect(problems).toEqual([])
     }))
 

@@ -21,6 +21,7 @@ const PERSON = 'a person at the console'
 export class ProgramTile extends Tile {
   readonly #client: SandboxClient
   readonly #program: Program
+  readonly #decoder = new TextDecoder()
   readonly #take: HTMLButtonElement
   #hold: Hold<Process> | undefined
   #stop: AbortController | undefined
@@ -111,16 +112,17 @@ export class ProgramTile extends Tile {
   /** Without a terminal, a newline does not return to the left. */
   #shown(data: Uint8Array): Uint8Array | string {
     if (this.#program.hasTerminal) return data
-    return new TextDecoder().decode(data).replace(/\r?\n/g, '\r\n')
+    return this.#decoder.decode(data, { stream: true }).replace(/\r?\n/g, '\r\n')
   }
 
   async #lookAt(): Promise<void> {
     try {
       const process = await this.#client.getProcess(this.#program.id)
       if (process === null || process.state !== 'running') return
-      // The event says so to every page.
-      void process.waiting().catch(() => {})
       this.usage = await process.stats()
+      // No event says that it waits no longer.
+      this.#program.waiting = await process.waiting()
+      this.update()
     } catch {
       // It has ended, or the connection is lost: the page says so elsewhere.
     }
