@@ -232,7 +232,7 @@ async function withServer(test: (url: string) => Promise<void>): Promise<void> {
 }
 
 describe.each([
-  ['darwin', 'arm64', 'use openSandbox of nacre/engine, which runs it in a container of Docker or Podman'],
+  ['darwin', 'arm64', 'use openSandbox of nacre/engine, which runs it in a Linux container'],
   ['win32', 'x64', 'run it in WSL 2 or a container'],
 ])('the tarball of nacre, installed on %s,', (platform, cpu, remedy) => {
   let other: string
