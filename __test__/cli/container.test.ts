@@ -90,7 +90,7 @@ describe('nacre up', () => {
 
 describe('nacre exec --container', () => {
   it('runs a command in the container of the project, and keeps it', () =>
-    withEngines(['docker'], async (engine, { nacre, start }) => {
+    withEngines(['docker'], async (engine, { nacre }) => {
       mkdirSync(path.join(engine.project, '.git'))
       const below = path.join(engine.project, 'below')
       mkdirSync(below)
@@ -105,6 +105,12 @@ describe('nacre exec --container', () => {
         stdout: '$HOME|',
         stderr: '',
       })
+      expect(runs(engine)).toHaveLength(1)
+    }))
+
+  it('has input, JSON, a time limit and a terminal, as without a container', () =>
+    withEngines(['docker'], async (engine, { nacre, start }) => {
+      const exec = ['exec', '--container', '--cwd', engine.project]
       expect(await start([...exec, 'sort -n'], '30\n7\n').ended).toMatchObject({ stdout: '7\n30\n' })
       expect(JSON.parse((await nacre(...exec, '--json', 'echo x')).stdout)).toMatchObject({ stdout: 'x\n' })
       expect(await nacre(...exec, '--timeout', '300ms', 'sleep 600')).toMatchObject({ code: 124 })
@@ -112,7 +118,6 @@ describe('nacre exec --container', () => {
         code: 0,
         stdout: 'terminal\r\n',
       })
-      expect(runs(engine)).toHaveLength(1)
     }))
 
   it('ends the command at a signal', () =>

@@ -118,7 +118,8 @@ const NOT_FOR_INPUT: [command: string, program?: string][] = [
   ['sleep 600 & wait', 'sleep 600'],
   ['timeout 600 sleep 600', 'sleep 600'],
   ['coproc sleep 600; wait', 'sleep 600'],
-  [`bash -c 'sleep 600 & kill -STOP $!; wait'`, 'sleep 600'],
+  // It may be stopped before it becomes another program.
+  [`bash -c 'sleep 600 & kill -STOP $!; wait'`, 'bash -c'],
   [`bash -c 'set -m; (sleep 600; cat) & wait'`, 'sleep 600'],
   ['sleep 600 | cat', 'cat'],
   ['sleep 600 | less', 'less'],
@@ -219,7 +220,7 @@ const OBSERVED = 4
 const stateAtOnce: Look = async (_, { state }) => state
 
 /** Looks for some seconds after the program was seen, so that a slow start hides nothing. */
-const stateOnceItRuns: Look = async (call, { id, state }, { program }, tag) => {
+const stateOnceItRuns: Look = async (call, { id, state }, { command, program }, tag) => {
   const isMine = ({ pid, state }: proc.ProcessEntry) =>
     state !== 'Z' &&
     proc
@@ -229,7 +230,7 @@ const stateOnceItRuns: Look = async (call, { id, state }, { program }, tag) => {
     proc.carries(tag, pid)
   await until(
     () => program === undefined || proc.listProcesses().some(isMine) || undefined,
-    () => `${program} does not run`,
+    () => `${program} does not run: ${command}`,
     LIMIT,
   )
   return state === 'running' ? (await call('wait', { id, seconds: OBSERVED })).state : state
