@@ -115,13 +115,15 @@ export async function enterContainer(
     try {
       const end = await runSetup(engine, name, { command: setup, cwd: project[0] ?? cwd, signal })
       if (end.kind === 'done') return { engine, name, image, program }
-      const isUseless = end.kind === 'failed' || end.kind === 'interrupted'
+      const isUseless = end.kind !== 'lost'
       if (isUseless) await removeContainer(engine, { id, name }, true)
-      if (end.kind === 'failed' || attempt === MOST_ATTEMPTS)
+      if (end.kind === 'failed' || attempt === MOST_ATTEMPTS) {
+        const fate = isUseless ? 'failed, and it was removed' : 'cannot run'
         throw new SandboxError(
           'CONTAINER_FAILED',
-          `the set-up of the container ${name} failed, and it was removed: ${end.output}`,
+          `the set-up of the container ${name} ${fate}: ${end.output}`,
         )
+      }
     } catch (error) {
       await program.close(0)
       throw error

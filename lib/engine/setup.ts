@@ -25,7 +25,8 @@ state=$1 cwd=$2
 # The time of its start tells a process from a later one with the same id.
 started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
 
-mkdir -p "$state"
+# What it prints is for root.
+mkdir -p -m 700 "$state"
 echo "$$ $(started $$)" >"$state/owner.$$"
 if ln "$state/owner.$$" "$state/owner" 2>/dev/null; then
   code=0
