@@ -246,7 +246,7 @@ describe('a failure', () => {
     const darwin = machineFailure({ ...machine, platform: 'darwin', node: '18.0.0' })
     expect([darwin?.code, darwin?.message]).toEqual([
       'ADDON_UNSUPPORTED_PLATFORM',
-      'nacre runs on Linux only, and this is darwin: use openSandbox of nacre/engine, which runs it in a container of Docker or Podman',
+      'nacre runs on Linux only, and this is darwin: use openSandbox of nacre/engine, which runs it in a Linux container',
     ])
     expect(machineFailure({ ...machine, platform: 'win32' })?.message).toContain('WSL 2')
   })

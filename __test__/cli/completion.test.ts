@@ -43,7 +43,7 @@ function offers(...words: string[]): string[] {
 describe('in bash, nacre completion', () => {
   it('offers the verbs, those of a group, and their aliases', () => {
     expect(offers('')).toEqual(
-      'exec try workspace cp ls doctor completion job serve worker queue mcp help'.split(' '),
+      'exec try workspace up shell down cp ls doctor completion job serve worker queue mcp help'.split(' '),
     )
     expect(offers('job', 'l')).toEqual(['ls', 'list', 'logs'])
     expect(offers('help', 'j')).toEqual(['job'])
@@ -59,6 +59,14 @@ describe('in bash, nacre completion', () => {
       '--isolation',
       '--json',
       '--tty',
+      '--container',
+      '--engine',
+      '--image',
+      '--mount',
+      '--own',
+      '--root',
+      '--setup',
+      '--fresh',
       '--help',
     ])
     expect(offers('job', 'logs', '-')).toContain('-f')

@@ -228,6 +228,88 @@ describe('the errors', () => {
   })
 })
 
+describe('a container that is kept', () => {
+  it('is set up once by root, for all clients', async () => {
+    const setup = 'id -u >>/set-up; pwd >>/set-up; sleep 0.5; echo done >>/set-up'
+    const sandboxes = await Promise.all([1, 2, 3].map(() => open({ setup })))
+    for (const sandbox of sandboxes) expect(await shell(sandbox, 'cat /set-up')).toBe(`0\n${project}\ndone`)
+    await sandboxes[0]?.stop()
+    expect(await shell(await open({ setup }), 'cat /set-up')).toBe(`0\n${project}\ndone`)
+  })
+
+  it('is removed when its set-up fails', async () => {
+    const error = await rejectionOf(open({ setup: 'echo broken >&2; exit 3' }))
+    expect(error).toMatchObject({ code: 'CONTAINER_FAILED' })
+    expect((error as Error).message).toMatch(/exit code 3\nbroken$/)
+    expect(podman('ps', '--all', '--quiet')).toBe('')
+  })
+
+  it('that was stopped during its set-up is replaced', async () => {
+    const setup = 'echo >>begun; [ "$(wc -l <begun)" -gt 1 ] || sleep 600'
+    const first = open({ setup })
+    await until(
+      () => readdirSync(project).includes('begun') || undefined,
+      () => 'the set-up has not begun',
+    )
+    podman('stop', '--all', '--time', '0')
+    expect(await shell(await first, 'wc -l <begun')).toBe('2')
+  })
+
+  it('is replaced by a fresh one', async () => {
+    const first = await open()
+    await shell(first, 'touch ~/kept')
+    expect(await shell(await open(), 'ls ~')).toBe('kept')
+    expect(await shell(await open({ fresh: true }), 'ls ~')).toBe('')
+    expect(await rejectionOf(first.exec('true'))).toMatchObject({ code: 'SANDBOX_LOST' })
+  })
+
+  it('has git, whose programs isolated commands cannot change', async () => {
+    const git = (...args: string[]) => execFileSync('git', ['-C', project, ...args], { stdio: 'ignore' })
+    git('init', '-q')
+    git('config', 'user.name', 'x')
+    git('config', 'user.email', 'x@x')
+    execFileSync('chown', ['-R', `${USER}:${USER}`, project])
+    const sandbox = await open({ isolation: 'workspace' })
+    expect(await shell(sandbox, 'git add file && git commit -qm one && git log --format=%s')).toBe('one')
+    for (const command of [
+      'echo x >.git/hooks/pre-commit',
+      'git config core.hooksPath /tmp',
+      'mv .git other && mkdir -p .git/hooks && echo x >.git/hooks/pre-commit',
+    ])
+      expect((await sandbox.exec(command)).exitCode, command).not.toBe(0)
+    expect(readdirSync(path.join(project, '.git/hooks'))).not.toContain('pre-commit')
+  })
+})
+
+describe('the command line', () => {
+  const main = path.join(path.dirname(path.dirname(__dirname)), 'dist/cli/main.js')
+  const nacre = (...words: string[]) =>
+    execFileSync('node', [main, ...words], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+
+  it('makes, enters, examines and removes the containers of nacre, and no others', () => {
+    const own = nacre('up', '--engine', 'podman', '--cwd', project).trim()
+    const exec = ['exec', '--container', '--engine', 'podman', '--cwd', project]
+    expect(nacre(...exec, 'cat file; [ -e /opt/nacre/inside.js ] && echo inside')).toBe('text\ninside\n')
+    // The labels of a container are those of an image that is made from it.
+    podman('commit', '--quiet', own, 'localhost/committed:1')
+    const options = ['--detach', '--entrypoint', 'sleep', '--name', 'other']
+    podman('run', ...options, 'localhost/committed:1', '600')
+    nacre(...exec, 'true')
+    const { engines, containers } = JSON.parse(nacre('doctor', '--json'))
+    expect(engines).toContainEqual(expect.objectContaining({ level: 'ok', subject: 'engine podman' }))
+    expect(containers).toMatchObject([
+      {
+        name: own,
+        engine: 'podman',
+        image: 'node:22',
+        capabilities: { shell: expect.stringContaining('bash') },
+      },
+    ])
+    expect(nacre('down', '--all')).toBe(`removed ${own} (podman, node:22) of ${project}\n`)
+    expect(podman('ps', '--all', '--format', '{{.Names}}')).toBe('other')
+  })
+})
+
 it('the MCP server runs commands in a container', async () => {
   const root = path.dirname(path.dirname(__dirname))
   const transport = new StdioClientTransport({

@@ -232,7 +232,7 @@ async function withServer(test: (url: string) => Promise<void>): Promise<void> {
 }
 
 describe.each([
-  ['darwin', 'arm64', 'use openSandbox of nacre/engine, which runs it in a container of Docker or Podman'],
+  ['darwin', 'arm64', 'use openSandbox of nacre/engine, which runs it in a Linux container'],
   ['win32', 'x64', 'run it in WSL 2 or a container'],
 ])('the tarball of nacre, installed on %s,', (platform, cpu, remedy) => {
   let other: string
@@ -348,7 +348,7 @@ describe('the package for containers', () => {
     expect(copy).toMatch(new RegExp(`^${VERSION}-${cpu}-[0-9a-f]{12}$`))
     const abi = target.split('-')[2] ?? ''
     expect(readdirSync(path.join(cache, copy)).sort()).toEqual(
-      ['enter', abi, 'inside.js', 'nacre-supervisor'].sort(),
+      ['enter', abi, 'inside.js', 'nacre-supervisor', 'setup'].sort(),
     )
     const supervisor = path.join(mac, 'node_modules', name, 'nacre-supervisor')
     for (const file of ['nacre-supervisor', `${abi}/nacre-supervisor`])

@@ -14,7 +14,7 @@ export function machineFailure({ platform, node }: Machine): AddonError | undefi
   if (platform !== 'linux') {
     const where =
       platform === 'darwin'
-        ? 'use openSandbox of nacre/engine, which runs it in a container of Docker or Podman'
+        ? 'use openSandbox of nacre/engine, which runs it in a Linux container'
         : 'run it in WSL 2 or a container'
     return new AddonError(
       'ADDON_UNSUPPORTED_PLATFORM',

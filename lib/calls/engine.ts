@@ -1,13 +1,13 @@
 /**
- * Sandboxes that a program of this machine leads to. `openSandbox` starts a Linux container with Docker or Podman where this
- * machine has no Linux. `connectProgram` takes any program that connects its standard input and output to `nacre serve
+ * Sandboxes that a program of this machine leads to. `openSandbox` starts a Linux container where this machine has no
+ * Linux, with Docker, Podman or Apple's container. `connectProgram` takes any program that connects its standard input and output to `nacre serve
  * --stdio`: `ssh`, `kubectl exec`, `limactl shell`, `wsl.exe`. No port is opened, and no token is needed.
  *
  * It runs on Node.js and Bun, on any system. All times are in milliseconds.
  *
  * @packageDocumentation
  */
-import { list, object, oneOf, pattern } from '../schema/constructors.js'
+import { list, object, oneOf, pattern, text } from '../schema/constructors.js'
 import { env } from '../schema/env.js'
 import { table } from '../schema/kind.js'
 import { milliseconds, processors } from '../schema/numbers.js'
@@ -27,8 +27,11 @@ export interface EngineOptions {
    * and 'container' elsewhere. Default: 'auto'.
    */
   where?: 'auto' | 'here' | 'container'
-  /** The container engine. 'auto' is the first that answers: Docker (also OrbStack, Colima), then Podman. Default: 'auto'. */
-  engine?: 'auto' | 'docker' | 'podman'
+  /**
+   * The container engine. 'auto' is the first that answers: Docker (also OrbStack, Colima), then Podman, and on a Mac then
+   * 'container', Apple's. Default: 'auto'.
+   */
+  engine?: 'auto' | 'docker' | 'podman' | 'container'
   /**
    * The image of the container: any Linux with bash for this machine's processor. If it has no Node.js 20.19 or newer, Bun is
    * fetched from npm, once. Default: 'node:22'.
@@ -53,14 +56,28 @@ export interface EngineOptions {
    * With rootless Docker, 'root' is this user. Default: 'me'.
    */
   user?: 'me' | 'root'
-  /** What programs may read, write, reach and see, as in `SandboxOptions`. Default: no restrictions. */
+  /**
+   * What programs may read, write, reach and see, as in `SandboxOptions`. In a container, `filesystem.protect` is by default
+   * what git of this machine runs: `.git/hooks` and `.git/config`, where they exist. Default: no restrictions.
+   */
   isolation?: Isolation
   /** The network of the container, as `--network` of the engine takes it, like 'none'. Default: that of the engine. */
   network?: string
-  /** The number of processors of the container; may be a fraction. Default: no limit. */
+  /** The number of processors of the container; may be a fraction, but not with Apple's. Default: no limit. */
   cpus?: number
-  /** The memory of the container, as the engine takes it, like '4g'. Default: no limit. */
+  /** The memory of the container, as the engine takes it, like '4g'. Default: no limit, and '4g' with Apple's. */
   memory?: string
+  /**
+   * A command that root runs in the container once, when it is new, in the top directory of the project: shell text like
+   * 'apt-get update && apt-get install -y ripgrep'. If it fails, the container is removed, and the call rejects with
+   * CONTAINER_FAILED and the last of its output. A container with another command is another one. Default: none.
+   */
+  setup?: string
+  /**
+   * Whether to make the container new, although one is kept. The kept one is removed, also while other clients use it.
+   * Default: false.
+   */
+  fresh?: boolean
   /**
    * Milliseconds that the container runs without any client and process, 0 to 2147483647, before it stops. Its files stay
    * until it is removed with the engine. Default: 30000.
@@ -101,6 +118,14 @@ const memorySize = pattern(/^[1-9]\d{0,15}[bkmg]?$/i, "must be an amount of memo
   bounds: "a number with b, k, m or g, like '4g'",
 })
 
+const MOST_SETUP = 65_536
+const setupCommand = text(
+  (value) => value.trim() !== '' && value.length <= MOST_SETUP && !value.includes('\0'),
+  `must be a command of at most ${MOST_SETUP} characters`,
+  // It may have a password.
+  { isSecret: true },
+)
+
 const mounts = list(object(engineMountOptions, ['source']), MOST_MOUNTS, {
   rule: 'must be a list of mounts like { source }',
   excess: `must have at most ${MOST_MOUNTS} mounts`,
@@ -114,7 +139,7 @@ const own = list(filePath, MOST_MOUNTS, {
 
 export const openSandboxOptions = table<EngineOptions>()({
   where: { ...oneOf(['auto', 'here', 'container']), default: 'auto' },
-  engine: { ...oneOf(['auto', 'docker', 'podman']), default: 'auto' },
+  engine: { ...oneOf(['auto', 'docker', 'podman', 'container']), default: 'auto' },
   image: { ...imageName, default: 'node:22' },
   cwd: directory,
   mounts,
@@ -125,6 +150,8 @@ export const openSandboxOptions = table<EngineOptions>()({
   network: networkName,
   cpus: processors,
   memory: memorySize,
+  setup: setupCommand,
+  fresh: { ...flag, default: false },
   grace: { ...milliseconds, default: 30_000 },
   pull: { ...oneOf(['missing', 'never']), default: 'missing' },
   onProgress: callback,
@@ -152,7 +179,7 @@ export interface EngineSandbox extends AnySandbox {
 
 /** The container of an {@link EngineSandbox}. */
 export interface EngineContainer {
-  engine: 'docker' | 'podman'
+  engine: 'docker' | 'podman' | 'container'
   name: string
   image: string
 }
@@ -165,7 +192,7 @@ export interface Forwarding {
 }
 
 /**
- * Opens a sandbox: on Linux like `new Sandbox()`, elsewhere in a Linux container of Docker or Podman.
+ * Opens a sandbox: on Linux like `new Sandbox()`, elsewhere in a Linux container of Docker, Podman or Apple's container.
  *
  * All clients of a project with the same options share one container, with sessions and processes of their own. It starts when
  * it is needed, and stops `grace` ms after its last process. If this process ends, in whatever way, its commands and processes

@@ -4,17 +4,11 @@
 import os from 'node:os'
 import type { Command } from 'commander'
 import type { Capabilities } from '../calls/index.js'
+import { examineEngines } from './container/doctor.js'
 import { withExamples } from './examples.js'
-import { printJson, write } from './terminal.js'
+import type { Finding } from './finding.js'
+import { printable, printJson, write } from './terminal.js'
 import type { Finish } from './verb.js'
-
-interface Finding {
-  level: 'ok' | 'warn' | 'fail'
-  subject: string
-  text: string
-  /** The fix. */
-  remedy?: string
-}
 
 export function addDoctor(program: Command, finish: Finish): void {
   const doctor = program
@@ -22,18 +16,38 @@ export function addDoctor(program: Command, finish: Finish): void {
     .description('check what this machine supports, and suggest fixes')
     .option('--json', 'print JSON')
     .action(async ({ json = false }: { json?: boolean }) => {
-      const { Sandbox } = await import('../backends/native/sandbox.js')
-      await using sandbox = new Sandbox()
-      const capabilities = await sandbox.capabilities()
-      const findings = examine(capabilities)
-      if (json) await printJson({ findings, capabilities })
-      else await write(process.stdout, report(findings))
-      finish(findings.some(({ level }) => level === 'fail') ? 1 : 0)
+      const [capabilities, { engines, containers }] = await Promise.all([
+        capabilitiesHere(),
+        examineEngines(),
+      ])
+      const findings = capabilities === null ? [] : examine(capabilities)
+      const inside = containers.map(({ capabilities, ...container }) => ({
+        ...container,
+        ...(capabilities && { findings: examine(capabilities), capabilities }),
+      }))
+      if (json) await printJson({ findings, capabilities, engines, containers: inside })
+      else {
+        await write(process.stdout, `${title()}\n${report([...findings, ...engines])}`)
+        for (const { name, engine, image, problem, findings = [] } of inside)
+          await write(
+            process.stdout,
+            `\n${printable(`${name}, a container of ${engine} with ${image}`)}\n${problem ?? report(findings)}`,
+          )
+      }
+      finish([...findings, ...engines].some(({ level }) => level === 'fail') ? 1 : 0)
     })
   withExamples(doctor, [
     ['nacre doctor', 'prints one line per finding; exits with 1 if nothing can run'],
     ['nacre doctor --json', 'includes everything that `capabilities()` returns'],
   ])
+}
+
+/** What commands of this machine itself can use; null where there is no Linux. */
+async function capabilitiesHere(): Promise<Capabilities | null> {
+  if (process.platform !== 'linux') return null
+  const { Sandbox } = await import('../backends/native/sandbox.js')
+  await using sandbox = new Sandbox()
+  return await sandbox.capabilities()
 }
 
 /** The findings about a machine, the worst last. */
@@ -133,5 +147,10 @@ function report(findings: Finding[]): string {
     `${level.padEnd(4)}  ${subject.padEnd(width)}  ${text}`,
     ...(remedy === undefined ? [] : [`${' '.repeat(width + 8)}${remedy}`]),
   ])
-  return `Linux ${os.release()}, ${os.arch()}, ${process.getuid?.() === 0 ? 'as root' : 'as an ordinary user'}\n${lines.join('\n')}\n`
+  return lines.map((line) => `${line}\n`).join('')
+}
+
+function title(): string {
+  const system = process.platform === 'linux' ? 'Linux' : os.type()
+  return `${system} ${os.release()}, ${os.arch()}, ${process.getuid?.() === 0 ? 'as root' : 'as an ordinary user'}`
 }

@@ -3,7 +3,7 @@
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { signalNumber } from '../base/signals.js'
-import type { LogEvent, Process, Sandbox } from '../calls/index.js'
+import type { AnySandbox, LogEvent, Process } from '../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, write } from './terminal.js'
@@ -21,7 +21,7 @@ export interface Size {
 
 /** Runs a command, and resolves with its exit code. */
 export async function runInTerminal(
-  sandbox: Sandbox,
+  sandbox: AnySandbox,
   command: string | string[],
   { cwd, timeout }: { cwd?: string; timeout?: number },
   watcher?: Watcher,

@@ -5,8 +5,14 @@
 import type { Command } from 'commander'
 import { OptionError } from '../base/errors.js'
 import { signalNumber } from '../base/signals.js'
-import type { Encoding, ExecResult, Sandbox, SandboxError } from '../calls/index.js'
+import type { AnySandbox, Encoding, ExecResult, SandboxError } from '../calls/index.js'
 import type { Preset } from '../schema/isolation-rules.js'
+import {
+  addContainerOptions,
+  type ContainerFlags,
+  openContainer,
+  refuseContainerOptions,
+} from './container/options.js'
 import { withExamples } from './examples.js'
 import { runInTerminal } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
@@ -15,7 +21,8 @@ import { NOBODY_READS, printJson, write } from './terminal.js'
 import { commandOf, duration, isolationOption, variable } from './values.js'
 import type { Finish } from './verb.js'
 
-interface Options {
+interface Options extends ContainerFlags {
+  container?: true
   cwd?: string
   env?: Record<string, string>
   timeout?: number
@@ -37,6 +44,8 @@ export function addExec(program: Command, finish: Finish): void {
     .addOption(isolationOption())
     .option('--json', 'print the whole result as JSON when the command ends')
     .option('-t, --tty', 'run in a terminal, for editors and prompts')
+    .option('--container', 'run in a Linux container of the project, which the options below are for')
+  addContainerOptions(verb)
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
       finish(await exec(commandOf(words, verb), options))
@@ -48,28 +57,44 @@ export function addExec(program: Command, finish: Finish): void {
     ['nacre exec --cwd app --env CI=1 npm test', 'runs in a directory, with a variable'],
     ["nacre exec --timeout 30s --json 'make all'", 'prints the whole result as JSON'],
     ['nacre exec --isolation workspace -- npm test', 'allows writes only here; no secrets, no network'],
+    ['nacre exec --container --image debian:13 -- make', 'runs in a Linux container of the project'],
     ["nacre exec 'sort -n' < numbers", 'passes standard input to the command'],
   ])
 }
 
 async function exec(command: string | string[], options: Options): Promise<number> {
-  const { env, grace, isolation, json, tty } = options
+  const { env, grace, isolation, json, tty, container, cwd, timeout } = options
   if (json && tty) throw new OptionError('INVALID_OPTION', '--json is not possible with --tty')
+  if (container) {
+    if (grace !== undefined)
+      throw new OptionError('INVALID_OPTION', '--grace is not possible with --container')
+    await using sandbox = await openContainer(options, { cwd, env, isolation })
+    return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
+  }
+  refuseContainerOptions(options)
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
   return await (tty ? runInTerminal : run)(sandbox, command, options)
 }
 
+interface RunOptions {
+  cwd?: string
+  timeout?: number
+  json?: boolean
+  /** Whether its processes have ids of another machine. */
+  isElsewhere?: boolean
+}
+
 /** Runs a command, prints its output, and resolves with its exit code. */
 export async function run(
-  sandbox: Sandbox,
+  sandbox: AnySandbox,
   command: string | string[],
-  { cwd, timeout, json = false }: { cwd?: string; timeout?: number; json?: boolean },
+  { cwd, timeout, json = false, isElsewhere = false }: RunOptions,
 ): Promise<number> {
   let shell: number | undefined
   const stream = sandbox.execStream<Encoding>(command, {
     onStart({ pid }) {
-      shell = pid
+      if (!isElsewhere) shell = pid
     },
     cwd,
     timeout,

@@ -4,6 +4,9 @@
 import { Command } from 'commander'
 import { VERSION } from '../addon/platforms.js'
 import { addCompletion } from './completion.js'
+import { addDown } from './container/down.js'
+import { addShell } from './container/shell.js'
+import { addUp } from './container/up.js'
 import { addDoctor } from './doctor.js'
 import { withExamples } from './examples.js'
 import { addExec } from './exec.js'
@@ -21,7 +24,10 @@ import { addTry } from './try.js'
 import type { Finish, Verb } from './verb.js'
 import { addWorkspace } from './workspace.js'
 
-const VERBS: Verb[] = [addExec, addTry, addWorkspace, addCp, addLs, addDoctor, addCompletion]
+const VERBS: Verb[] = [
+  ...[addExec, addTry, addWorkspace, addUp, addShell, addDown],
+  ...[addCp, addLs, addDoctor, addCompletion],
+]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
 
 export function createProgram(finish: Finish): Command {
@@ -38,6 +44,7 @@ export function createProgram(finish: Finish): Command {
   withExamples(program, [
     ["nacre exec 'cd app && make'", 'one word is shell text'],
     ['nacre exec --timeout 2m -- make -j4', 'several words are a program and its arguments'],
+    ['nacre shell', 'opens a shell in a Linux container with the project'],
     ['nacre try -- ./agent', 'shows what a program changed before it becomes real'],
     ["nacre job start 'make all'", 'starts a job that outlives this program; prints its id'],
     ['nacre job logs -f <id>', 'prints the output until the job ends'],

@@ -1,12 +1,15 @@
 /** Calls of short programs: the command line of a container engine. */
 import { onAbort } from '../base/abort.js'
 import { childProcess } from '../base/builtin.js'
+import { killGroup, LAST_WORDS_MS } from './group.js'
 
-/** Bytes of an output that are read. An engine that prints more is killed. */
-const MOST_BYTES = 4 * 1024 * 1024
+/** Characters of each output that are read. An engine that prints more is killed. */
+const MOST_CHARACTERS = 4 * 1024 * 1024
 
 export interface Answer {
   isOk: boolean
+  /** Null if it did not end by itself. */
+  exitCode: number | null
   isLate: boolean
   stdout: string
   stderr: string
@@ -19,31 +22,60 @@ export interface CallOptions {
   signal?: AbortSignal | undefined
 }
 
-/** Runs a program until its end. Never rejects: an abort kills the program, and the caller has to look. */
+/**
+ * Runs a program until its end. Never rejects: an abort kills the program, and the caller has to look.
+ *
+ * Programs that it has started may keep its outputs open. They are killed with it after the timeout or an abort. After its own
+ * end they go on, and are not waited for.
+ */
 export function call(file: string, args: string[], { env, timeout, signal }: CallOptions): Promise<Answer> {
   return new Promise((resolve) => {
-    const settings = {
+    const child = childProcess().spawn(file, args, {
       env,
-      timeout,
-      killSignal: 'SIGKILL',
-      maxBuffer: MOST_BYTES,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: process.platform !== 'win32',
       windowsHide: true,
-    } as const
-    const child = childProcess().execFile(file, args, settings, (error, stdout, stderr) => {
-      ignore()
-      const reason = error !== null && stderr.trim() === '' && stdout.trim() === '' ? error.message : stderr
-      resolve({
-        isOk: error === null,
-        isLate: error?.killed === true,
-        stdout: stdout.trim(),
-        stderr: reason.trim(),
-      })
     })
-    const kill = () => void child.kill('SIGKILL')
-    const ignore = onAbort(signal, kill)
-    if (signal?.aborted) kill()
-    child.stdin?.on('error', () => {}).end()
+    const read = { stdout: '', stderr: '' }
+    let isLate = false
+    const settle = (reason = '') => {
+      clearTimeout(timer)
+      ignore()
+      for (const stream of [child.stdout, child.stderr]) stream.destroy()
+      const [stdout, stderr] = [read.stdout.trim(), read.stderr.trim()]
+      const isOk = reason === '' && child.exitCode === 0
+      const isSilent = !isOk && stdout === '' && stderr === ''
+      const { exitCode } = child
+      resolve({ isOk, exitCode, isLate, stdout, stderr: reason || (isSilent ? endOf(child) : stderr) })
+    }
+    const kill = (reason: string) => {
+      killGroup(child)
+      settle(reason)
+    }
+    const timer = setTimeout(() => {
+      isLate = true
+      kill(`it did not end within ${timeout} ms`)
+    }, timeout)
+    const ignore = onAbort(signal, () => kill('it was aborted'))
+    for (const name of ['stdout', 'stderr'] as const)
+      child[name]
+        .setEncoding('utf8')
+        .on('error', () => {})
+        .on('data', (text: string) => {
+          read[name] += text
+          if (read[name].length > MOST_CHARACTERS) kill(`it printed more than ${MOST_CHARACTERS} characters`)
+        })
+    child.once('error', ({ message }) => {
+      if (child.pid === undefined) settle(message)
+    })
+    child.once('exit', () => setTimeout(settle, LAST_WORDS_MS).unref())
+    child.once('close', () => settle())
+    if (signal?.aborted) kill('it was aborted')
   })
+}
+
+function endOf({ exitCode, signalCode }: { exitCode: number | null; signalCode: string | null }): string {
+  return signalCode === null ? `it ended with exit code ${exitCode}` : `it was ended by ${signalCode}`
 }
 
 /** The last line of what a program printed on standard error, which has the reason, for a message. */

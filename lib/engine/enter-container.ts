@@ -6,14 +6,17 @@ import type { SandboxErrorCode } from '../calls/index.js'
 import { encodeEnv } from '../schema/env.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { awaitServer } from './connect.js'
-import { creation, nameOf } from './container.js'
+import { creation } from './container.js'
+import { isRunning, listContainers, removeContainer } from './containers.js'
 import { INSIDE, MOUNT_MISSING, NO_ADDON, NO_RUNTIME } from './enter.js'
-import { type Engine, findEngine } from './find.js'
+import { type Engine, findEngine, installedEngines } from './find.js'
 import { gitSettings } from './git.js'
 import { Program } from './program.js'
 import { fingerprint, isBelow, projectOf, realPath, refuseWide } from './project.js'
-import { fetchBun, prepareRuntime } from './runtime.js'
-import { isRunning, removeContainer, startContainer } from './start.js'
+import { protectGit } from './protect.js'
+import { fetchBun, prepareRuntime, sweepRuntimes } from './runtime.js'
+import { runSetup } from './setup.js'
+import { startContainer } from './start.js'
 
 /** The variable with the options of the sandbox. Its value is on no command line, which all users can see. */
 const SETTINGS = 'NACRE_INSIDE'
@@ -63,57 +66,121 @@ export async function enterContainer(
   const own = (values.own ?? []).map((directory, at) => makeOwn(cwd, project, directory, `own[${at}]`))
   const [engine, git] = await Promise.all([findEngine(values.engine, signal), gitSettings(cwd, signal)])
   const user = userOf(values.user, engine)
-  const { network, cpus, memory, grace } = values
+  const { network, cpus, memory, grace, setup } = values
+  if (engine.name === 'container' && !Number.isInteger(cpus ?? 1))
+    throw new OptionError('INVALID_OPTION', `cpus must be a whole number for Apple's container, not ${cpus}`)
   const runtime = prepareRuntime(engine.arch)
+  if (runtime.isNew) await sweepUnused()
   const isUnrestricted = user.uid === 0 && isolation === undefined
-  const plan = { project, image, runtime, mounts, own, network, cpus, memory, grace, user, isUnrestricted }
-  const args = creation(engine, plan)
-  const name = nameOf(plan, args)
-  const settings = JSON.stringify({
+  const made = creation(engine, {
+    ...{ project, image, runtime: runtime.directory, mounts, own, network, cpus, memory, grace, setup },
+    ...{ user, isUnrestricted },
+  })
+  const { name } = made
+  const settings = {
     cwd,
     env: { ...git, ...(values.env && encodeEnv(values.env)) },
-    isolation,
+    isolation: protectGit(isolation, project),
     ...(user.uid !== 0 && { user }),
-  })
+  }
+  const canPull = values.pull === 'missing'
+  let isFresh = values.fresh
   let isNew = false
   for (let attempt = 1; ; attempt++) {
-    const started = await startContainer({
-      engine,
-      name,
-      image,
-      args,
-      canPull: values.pull === 'missing',
-      onProgress,
-      signal,
-    })
+    const plan = { engine, image, creation: made, canPull, isFresh, onProgress, signal }
+    const started = await startContainer(plan)
+    const { id } = started
     isNew ||= started.isNew
-    const words = ['exec', '--interactive', '--user', '0:0', '--env', SETTINGS, name]
-    const script = ['bash', `${INSIDE}/enter`, cwd, fingerprint(cwd), String(user.uid), String(user.gid)]
-    const program = new Program({
-      argv: [engine.file, ...words, ...script, accountName(), ...own],
-      name: `${engine.name} exec ${name}`,
-      cwd: undefined,
-      env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, settings] },
-      onStderr: undefined,
-      logger: undefined,
-    })
+    isFresh = false
+    const program = startServer(engine, name, { cwd, user, own, settings })
     try {
       await awaitServer(program, ANSWER_MS, signal)
-      return { engine, name, image, program }
     } catch (error) {
       const { exitCode, lastWords } = program
       if (attempt < MOST_ATTEMPTS) {
         if (exitCode === NO_RUNTIME) {
           onProgress('fetching Bun')
-          await fetchBun(runtime, engine.arch, lastLine(lastWords) === 'musl' ? 'musl' : 'gnu', signal)
+          const abi = lastLine(lastWords) === 'musl' ? 'musl' : 'gnu'
+          await fetchBun(runtime.directory, engine.arch, abi, signal)
           continue
         }
         if (exitCode === MOUNT_MISSING || !(signal?.aborted || (await isRunning(engine, name)))) continue
       }
       // A server that has ended by itself does so for every client. Otherwise others may use the container.
-      if (isNew) await removeContainer(engine, name, exitCode !== null)
+      if (isNew) await removeContainer(engine, { id, name }, exitCode !== null).catch(() => {})
       throw explain(error, program, { engine, name, image, cwd })
     }
+    if (setup === undefined) return { engine, name, image, program }
+    if (started.isNew) onProgress('setting up the container')
+    try {
+      const end = await runSetup(engine, name, { command: setup, cwd: project[0] ?? cwd, signal })
+      if (end.kind === 'done') return { engine, name, image, program }
+      const isUseless = end.kind !== 'lost'
+      if (isUseless) await removeContainer(engine, { id, name }, true)
+      if (end.kind === 'failed' || attempt === MOST_ATTEMPTS) {
+        const fate = isUseless ? 'failed, and it was removed' : 'cannot run'
+        throw new SandboxError(
+          'CONTAINER_FAILED',
+          `the set-up of the container ${name} ${fate}: ${end.output}`,
+        )
+      }
+    } catch (error) {
+      await program.close(0)
+      throw error
+    }
+    await program.close(0)
+  }
+}
+
+interface EntryPlan {
+  cwd: string
+  user: Ids
+  own: string[]
+  settings: object
+}
+
+/** The ids of a user. */
+interface Ids {
+  uid: number
+  gid: number
+}
+
+/** Starts the server in a running container. */
+function startServer(engine: Engine, name: string, { cwd, user, own, settings }: EntryPlan): Program {
+  const words = ['exec', '--interactive', '--user', '0:0', '--env', SETTINGS, name]
+  const script = ['bash', `${INSIDE}/enter`, cwd, fingerprint(cwd), String(user.uid), String(user.gid)]
+  return new Program({
+    argv: [engine.file, ...words, ...script, accountName(), ...own],
+    name: `${engine.name} exec ${name}`,
+    cwd: undefined,
+    env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, JSON.stringify(settings)] },
+    onStderr: undefined,
+    logger: undefined,
+  })
+}
+
+/** Starts a server in a container that runs, for a look at it. Rejects with CONNECTION_FAILED. */
+export async function enterRunning(engine: Engine, name: string, project: string): Promise<Program> {
+  const user = userOf('me', engine)
+  const settings = { cwd: project, env: {}, ...(user.uid !== 0 && { user }) }
+  const program = startServer(engine, name, { cwd: project, user, own: [], settings })
+  await awaitServer(program, ANSWER_MS, undefined)
+  return program
+}
+
+/** Removes old copies of nacre's files, unless a container may run with one. */
+async function sweepUnused(): Promise<void> {
+  const used = new Set<string>()
+  try {
+    for (const { found } of installedEngines('auto', undefined)) {
+      const engine = await found
+      // It cannot say what its containers use.
+      if (typeof engine === 'string') return
+      for (const { isRunning, runtime } of await listContainers(engine)) if (isRunning) used.add(runtime)
+    }
+    sweepRuntimes(used)
+  } catch {
+    // The next new copy tries it again.
   }
 }
 
@@ -136,7 +203,7 @@ function makeOwn(cwd: string, [top = cwd]: string[], given: string, name: string
 }
 
 /** The ids of commands. In a rootless container of Docker, root is this user, and all others are not. */
-function userOf(wanted: 'me' | 'root', { name, isRootless }: Engine): { uid: number; gid: number } {
+function userOf(wanted: 'me' | 'root', { name, isRootless }: Engine): Ids {
   const isRoot = wanted === 'root' || (name === 'docker' && isRootless)
   return isRoot ? { uid: 0, gid: 0 } : { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 }
 }
@@ -167,7 +234,9 @@ function explain(
   if (!isStart) return error
   const because = (code: SandboxErrorCode, message: string) =>
     new SandboxError(code, message, { cause: error })
-  switch (exitCode) {
+  // Apple's has no exit code for it.
+  const isWithoutBash = engine.name === 'container' && lastWords.includes('failed to find target executable')
+  switch (isWithoutBash ? 127 : exitCode) {
     case 126:
     case 127:
       return because(

@@ -15,10 +15,13 @@ const PLACES: Record<string, string[]> = {
   linux: ['/usr/local/bin', '/usr/bin', '/bin'],
 }
 
+/** The engines, in the order in which they are tried. 'container' is Apple's. */
+export const ENGINES = ['docker', 'podman', 'container'] as const
+
 /** Milliseconds that an engine has to answer. */
 const PROBE_MS = 3000
 
-export type EngineName = 'docker' | 'podman'
+export type EngineName = (typeof ENGINES)[number]
 
 /** A container engine that answers. */
 export interface Engine {
@@ -42,17 +45,16 @@ interface About {
 }
 
 interface Kind {
-  name: EngineName
   probe: string[]
   read(answer: string): About
   /** How to start it on this platform. */
   start(platform: string): string
+  /** The only platform that has it. Programs of others may have the same name. */
+  platform?: NodeJS.Platform
 }
 
-/** In the order in which they are tried. */
-const KINDS: Kind[] = [
-  {
-    name: 'docker',
+const KINDS: Record<EngineName, Kind> = {
+  docker: {
     probe: ['info', '--format', '{{json .}}'],
     read(answer) {
       const { ServerVersion, OSType, Architecture, SecurityOptions } = JSON.parse(answer)
@@ -62,8 +64,7 @@ const KINDS: Kind[] = [
     start: (platform) =>
       platform === 'darwin' ? 'open -a Docker, orb start or colima start' : 'systemctl start docker',
   },
-  {
-    name: 'podman',
+  podman: {
     probe: ['info', '--format', '{{json .}}'],
     read(answer) {
       const { version, host } = JSON.parse(answer)
@@ -74,9 +75,25 @@ const KINDS: Kind[] = [
         isRootless: host.security.rootless === true,
       }
     },
-    start: () => 'podman machine start',
+    start: (platform) => (platform === 'darwin' ? 'podman machine start' : 'podman info shows what it lacks'),
   },
-]
+  container: {
+    probe: ['system', 'status', '--format', 'json'],
+    read(answer) {
+      const { status, server, apiServerVersion } = JSON.parse(answer)
+      // Version 1.4 has moved it.
+      const version = /\d+\.\d+\S*/.exec(String(server?.version ?? apiServerVersion))?.[0]
+      return {
+        version: status === 'running' ? version : undefined,
+        os: 'linux',
+        arch: process.arch,
+        isRootless: false,
+      }
+    },
+    start: () => 'container system start',
+    platform: 'darwin',
+  },
+}
 
 const PROCESSORS: Record<string, string> = { amd64: 'x64', x86_64: 'x64', aarch64: 'arm64' }
 
@@ -108,29 +125,48 @@ export function findProgram(name: string, directories: string[]): string | undef
     })
 }
 
+/** An engine whose program is installed. */
+export interface Installed {
+  name: EngineName
+  file: string
+  /** The engine, or why it cannot be used. */
+  found: Promise<Engine | string>
+  /** How to start it. */
+  start: string
+}
+
+/** All engines that are installed, or the wanted one, in the order in which they are tried. All are asked at once. */
+export function installedEngines(wanted: EngineName | 'auto', signal: AbortSignal | undefined): Installed[] {
+  const directories = searchPath()
+  const env = { ...process.env, PATH: directories.join(path.delimiter) }
+  return ENGINES.flatMap((name) => {
+    const kind = KINDS[name]
+    const isCandidate =
+      wanted === 'auto' ? [undefined, process.platform].includes(kind.platform) : wanted === name
+    const file = isCandidate ? findProgram(name, directories) : undefined
+    if (file === undefined) return []
+    const ask = async () => {
+      const about = readAnswer(kind, await call(file, kind.probe, { env, timeout: PROBE_MS, signal }))
+      return typeof about === 'string' ? about : { name, file, env, ...about }
+    }
+    return [{ name, file, found: ask(), start: kind.start(process.platform) }]
+  })
+}
+
 /** The first engine that answers, or the wanted one. Rejects with ENGINE_NOT_FOUND. */
 export async function findEngine(
   wanted: EngineName | 'auto',
   signal: AbortSignal | undefined,
 ): Promise<Engine> {
-  const directories = searchPath()
-  const env = { ...process.env, PATH: directories.join(path.delimiter) }
-  const kinds = KINDS.filter(({ name }) => wanted === 'auto' || wanted === name)
-  const tried = kinds.map(async (kind) => {
-    const file = findProgram(kind.name, directories)
-    if (file === undefined) return undefined
-    const found = readAnswer(kind, await call(file, kind.probe, { env, timeout: PROBE_MS, signal }))
-    return typeof found === 'string' ? problemOf(kind, file, found) : { name: kind.name, file, env, ...found }
-  })
   const problems: string[] = []
-  // All are asked at once, and the first in order is taken as soon as it has answered.
-  for (const pending of tried) {
-    const found = await pending
+  // The first in order is taken as soon as it has answered.
+  for (const { name, file, found, start } of installedEngines(wanted, signal)) {
+    const engine = await found
     refuseAborted(signal, 'opening the sandbox')
-    if (typeof found === 'object') return found
-    if (found !== undefined) problems.push(found)
+    if (typeof engine !== 'string') return engine
+    problems.push(`${name} (${file}) cannot be used: ${engine}. To start it: ${start}`)
   }
-  throw new SandboxError('ENGINE_NOT_FOUND', explain(wanted, problems))
+  throw notFound(wanted, problems)
 }
 
 /** The engine, or why it cannot be used. */
@@ -139,7 +175,7 @@ function readAnswer(
   answer: Answer,
 ): Pick<Engine, 'version' | 'arch' | 'isRootless'> | string {
   if (answer.isLate) return `it did not answer within ${PROBE_MS / 1000} s`
-  if (!answer.isOk) return reasonOf(answer)
+  if (!answer.isOk && answer.stderr !== '') return reasonOf(answer)
   try {
     const { version, os: system, arch, isRootless } = read(answer.stdout)
     if (typeof version !== 'string' || version === '' || typeof arch !== 'string')
@@ -151,13 +187,18 @@ function readAnswer(
   }
 }
 
-function problemOf({ name, start }: Kind, file: string, problem: string): string {
-  return `${name} (${file}) cannot be used: ${problem}. To start it: ${start(process.platform)}`
+/** The error when none of these engines can be used. */
+export function notFound(wanted: EngineName | 'auto', problems: string[]): SandboxError {
+  return new SandboxError('ENGINE_NOT_FOUND', explain(wanted, problems))
 }
 
 function explain(wanted: EngineName | 'auto', problems: string[]): string {
   if (problems.length > 0) return `no container engine answers\n${problems.join('\n')}`
-  if (wanted !== 'auto')
-    return `the container engine ${wanted} is not installed: install it, or leave out engine`
-  return 'there is no container engine: install Docker Desktop, OrbStack, Colima, Rancher Desktop (moby) or Podman'
+  if (wanted === 'auto') {
+    const apple = process.platform === 'darwin' ? ", Apple's container" : ''
+    return `there is no container engine: install Docker Desktop, OrbStack, Colima, Rancher Desktop (moby)${apple} or Podman`
+  }
+  const others = ENGINES.filter((name) => findProgram(name, searchPath()) !== undefined)
+  const but = others.length > 0 ? `, but ${others.join(' and ')} ${others.length > 1 ? 'are' : 'is'}` : ''
+  return `the container engine ${wanted} is not installed${but}: install it, or leave out engine`
 }

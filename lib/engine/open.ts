@@ -4,12 +4,14 @@ import { Sandbox } from '../backends/native/sandbox.js'
 import { refuseAborted } from '../base/abort.js'
 import { net } from '../base/builtin.js'
 import { type EngineOptions, type EngineSandbox, openSandboxOptions } from '../calls/engine.js'
+import type { Capabilities } from '../calls/index.js'
 import { readWithDefaults } from '../schema/read.js'
 import { ProgramBackend } from './backend.js'
-import { enterContainer } from './enter-container.js'
+import { stopContainer } from './containers.js'
+import { enterContainer, enterRunning } from './enter-container.js'
+import type { Engine } from './find.js'
 import { Forwards } from './forward.js'
 import { Link } from './link.js'
-import { stopContainer } from './start.js'
 
 /** Milliseconds in which a server must begin to respond, as in `connectProgram`. */
 const REQUEST_MS = 30_000
@@ -40,6 +42,14 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
       }
     },
   })
+}
+
+/** What works in a container that runs. Rejects with CONNECTION_FAILED. */
+export async function examineContainer(engine: Engine, name: string, project: string): Promise<Capabilities> {
+  const program = await enterRunning(engine, name, project)
+  const values = { requestTimeout: REQUEST_MS, logger: undefined }
+  await using sandbox = clientOf(new ProgramBackend(program, new Link(program), values))
+  return await sandbox.capabilities()
 }
 
 /** A sandbox on this machine, with forwards that end with it. */

@@ -5,11 +5,10 @@ import { SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
 import type { Logger } from '../calls/index.js'
 import type { EnvLists } from '../schema/env.js'
+import { killGroup, LAST_WORDS_MS } from './group.js'
 
 /** Characters of an output that a message shows. */
 const MOST_SHOWN = 2000
-/** Milliseconds that the outputs of an ended program may stay open: another program may have them. */
-const LAST_WORDS_MS = 500
 /** Milliseconds that a program has to end after its input was closed. */
 const END_MS = 5000
 
@@ -122,20 +121,9 @@ export class Program {
     if (this.#hasEnded) return
     this.hold(true)
     this.stdin.end()
-    const timer = setTimeout(() => this.#kill(), milliseconds)
+    const timer = setTimeout(() => killGroup(this.#child), milliseconds)
     await this.ended
     clearTimeout(timer)
-  }
-
-  /** Kills its whole process group: a shell may wait for what it has started. */
-  #kill(): void {
-    const { pid, exitCode, signalCode } = this.#child
-    if (pid === undefined || exitCode !== null || signalCode !== null) return
-    try {
-      process.kill(process.platform === 'win32' ? pid : -pid, 'SIGKILL')
-    } catch {
-      // It has just ended.
-    }
   }
 }
 

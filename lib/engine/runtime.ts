@@ -13,6 +13,7 @@ import { SandboxError } from '../base/errors.js'
 import { call, reasonOf } from './call.js'
 import { enter } from './enter.js'
 import { findProgram, searchPath } from './find.js'
+import { setup } from './setup.js'
 
 const {
   chmodSync,
@@ -43,10 +44,10 @@ export type Abi = 'gnu' | 'musl'
 /** Files to copy: names in the directory, and where they are. */
 type Sources = Record<string, string>
 
-/** The directory with the files for a processor. Throws RUNTIME_UNSUPPORTED and STATE_DIR_UNAVAILABLE. */
-export function prepareRuntime(arch: string): string {
+/** The directory with the files for a processor, and whether it is new. Throws RUNTIME_UNSUPPORTED and STATE_DIR_UNAVAILABLE. */
+export function prepareRuntime(arch: string): { directory: string; isNew: boolean } {
   const sources = { 'inside.js': serverFile(), ...nativeFiles(arch) }
-  const hash = crypto().createHash('sha256').update(enter)
+  const hash = crypto().createHash('sha256').update(enter).update(setup)
   for (const [name, file] of Object.entries(sources)) {
     const { size, mtimeMs } = statSync(file)
     hash.update(`${name} ${size} ${mtimeMs}\n`)
@@ -54,12 +55,10 @@ export function prepareRuntime(arch: string): string {
   const cache = cacheDirectory()
   const directory = path.join(cache, `${VERSION}-${arch}-${hash.digest('hex').slice(0, 12)}`)
   try {
-    if (isOwn(directory)) markUsed(directory)
-    else {
-      copy(sources, cache, directory)
-      sweep(cache)
-    }
-    return fs.realpathSync(directory)
+    const isNew = !isOwn(directory)
+    if (isNew) copy(sources, cache, directory)
+    else markUsed(directory)
+    return { directory: fs.realpathSync(directory), isNew }
   } catch (cause) {
     const message = `nacre cannot copy its files to ${directory}: ${(cause as Error).message}; make it writable`
     throw new SandboxError('STATE_DIR_UNAVAILABLE', message, { cause })
@@ -147,7 +146,8 @@ function copy(sources: Sources, cache: string, directory: string): void {
       copyFileSync(file, target)
       chmodSync(target, 0o755)
     }
-    fs.writeFileSync(path.join(temporary, 'enter'), enter, { mode: 0o755 })
+    for (const [name, script] of Object.entries({ enter, setup }))
+      fs.writeFileSync(path.join(temporary, name), script, { mode: 0o755 })
     renameSync(temporary, directory)
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true })
@@ -163,11 +163,16 @@ function markUsed(directory: string): void {
   }
 }
 
-/** Removes copies of other versions, and of programs that were killed, which nothing has used for long. */
-function sweep(cache: string): void {
+/**
+ * Removes copies of other versions, and of programs that were killed, which nothing has used for long. `used` has the names of
+ * those with which a container runs.
+ */
+export function sweepRuntimes(used: ReadonlySet<string>): void {
+  const cache = cacheDirectory()
   const oldest = Date.now() - UNUSED_MS
   for (const name of fs.readdirSync(cache)) {
     const entry = path.join(cache, name)
+    if (used.has(name)) continue
     try {
       if (lstatSync(entry).mtimeMs >= oldest) continue
       // A part of it must not have its name if this is interrupted.

@@ -3,60 +3,76 @@ import { refuseAborted } from '../base/abort.js'
 import { timers } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { type Answer, call, reasonOf } from './call.js'
+import type { Creation } from './container.js'
+import { CALL_MS, describe, removeContainer } from './containers.js'
+import { DIALECTS, ownContainer } from './dialect.js'
 import { type Engine, processorOf } from './find.js'
 
-/** Milliseconds for all but a pull. */
-const CALL_MS = 60_000
 const PULL_MS = 60 * 60_000
 /** Others create, start and stop the container at the same time. */
 const MOST_ATTEMPTS = 5
 const PAUSE_MS = 100
 
-const INSPECT = ['inspect', '--type', 'container', '--format', '{{.State.Status}}']
-
 export interface StartPlan {
   engine: Engine
-  name: string
   image: string
-  /** The arguments that create it. */
-  args: string[]
+  creation: Creation
   canPull: boolean
+  /** Whether a container that is there is replaced. */
+  isFresh: boolean
   onProgress: (step: string) => void
   signal: AbortSignal | undefined
 }
 
 /**
- * Resolves when the container runs, with whether it is new. Rejects with CONTAINER_FAILED, IMAGE_UNAVAILABLE, RUNTIME_UNSUPPORTED or
+ * Resolves when the container runs, with its id and whether it is new. Rejects with CONTAINER_FAILED, IMAGE_UNAVAILABLE, RUNTIME_UNSUPPORTED or
  * AbortError.
  */
-export async function startContainer(plan: StartPlan): Promise<{ isNew: boolean }> {
-  const { engine, name, onProgress } = plan
+export async function startContainer(plan: StartPlan): Promise<{ id: string; isNew: boolean }> {
+  const { engine, image, creation, onProgress } = plan
+  const { name } = creation
+  let { isFresh } = plan
   let failure: Answer | undefined
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
     if (attempt > 1) await timers.setTimeout(PAUSE_MS)
-    const found = await run(plan, [...INSPECT, name])
-    if (found.isOk && found.stdout === 'running') return { isNew: false }
-    if (!found.isOk && !isMissing(found)) throw failed(plan, 'cannot look for', found)
-    if (!found.isOk) await needImage(plan)
-    onProgress(`starting a container of ${plan.image}`)
+    let found = await look(plan)
+    if (found && isFresh) {
+      onProgress(`removing the container ${name}`)
+      await removeContainer(engine, found, true)
+      found = undefined
+    }
+    isFresh = false
+    if (found?.isRunning) return { id: found.id, isNew: false }
+    if (found === undefined) await needImage(plan)
+    onProgress(`starting a container of ${image}`)
     const started = await run(
       plan,
-      found.isOk ? ['start', name] : ['run', '--detach', '--name', name, ...plan.args],
+      found ? ['start', name] : ['run', '--detach', '--name', name, ...creation.args],
     )
-    if (started.isOk) return { isNew: !found.isOk }
+    if (started.isOk)
+      return { id: found?.id ?? (started.stdout.split('\n').at(-1) || name), isNew: found === undefined }
     failure = started
     // Another client was faster, or the container ended in between.
-    if (isRace(started)) continue
+    if (isRace(started) || (found && DIALECTS[engine.name].isMissing(started.stderr))) continue
     // An engine keeps a container that it could not start.
-    if (!found.isOk) await removeContainer(engine, name, false)
+    if (found === undefined) await removeContainer(engine, { id: name, name }, false).catch(() => {})
     break
   }
-  const remedy = `; if it stays so, remove it: ${engine.name} rm --force --volumes ${name}`
-  throw failed(plan, 'cannot start', failure as Answer, remedy)
+  const remove = [engine.name, ...DIALECTS[engine.name].remove, '--force', name].join(' ')
+  throw failed(plan, 'cannot start', failure as Answer, `; if it stays so, remove it: ${remove}`)
 }
 
-function isMissing({ stderr }: Answer): boolean {
-  return /no such (container|object)/i.test(stderr)
+/** The container of this name. Rejects with CONTAINER_FAILED also if it is not one of nacre. */
+async function look(plan: StartPlan) {
+  const { engine, creation, signal } = plan
+  const found = await describe(engine, creation.name, signal)
+  refuseAborted(signal, 'opening the sandbox')
+  if (found === undefined) return undefined
+  if (!('state' in found)) throw failed(plan, 'cannot look for', found)
+  const own = ownContainer(found)
+  if (own !== undefined) return own
+  const message = `the container ${creation.name} of ${engine.name} was not made by nacre: remove it, or rename it`
+  throw new SandboxError('CONTAINER_FAILED', message)
 }
 
 function isRace({ stderr }: Answer): boolean {
@@ -71,39 +87,44 @@ async function run({ engine, signal }: StartPlan, args: string[], timeout = CALL
   return answer
 }
 
-function failed({ engine, name }: StartPlan, what: string, answer: Answer, remedy = ''): SandboxError {
-  const message = `${engine.name} ${what} the container ${name}: ${reasonOf(answer)}${remedy}`
+function failed({ engine, creation }: StartPlan, what: string, answer: Answer, remedy = ''): SandboxError {
+  const message = `${engine.name} ${what} the container ${creation.name}: ${reasonOf(answer)}${remedy}`
   return new SandboxError('CONTAINER_FAILED', message)
 }
 
 /** Pulls the image if it is missing. */
 async function needImage(plan: StartPlan): Promise<void> {
   const { engine, image, canPull, onProgress } = plan
-  const look = () => run(plan, ['image', 'inspect', '--format', '{{.Architecture}}', image])
+  const { inspectImage, readProcessors, pull } = DIALECTS[engine.name]
+  const look = () => run(plan, [...inspectImage, image])
   let found = await look()
   if (!found.isOk) {
-    const byHand = `${engine.name} pull ${image}`
+    const byHand = `${engine.name} ${engine.name === 'container' ? 'image pull' : 'pull'} ${image}`
     if (!canPull)
       throw new SandboxError(
         'IMAGE_UNAVAILABLE',
         `the image ${image} is missing, and pull is 'never': run ${byHand}`,
       )
     onProgress(`pulling ${image}`)
-    const pulled = await run(
-      plan,
-      ['pull', '--quiet', engine.name === 'podman' ? fullName(image) : image],
-      PULL_MS,
-    )
+    const pulled = await run(plan, [...pull, engine.name === 'podman' ? fullName(image) : image], PULL_MS)
     if (!pulled.isOk) {
       const message = `the image ${image} cannot be pulled: ${reasonOf(pulled)}; check its name, or run ${byHand}`
       throw new SandboxError('IMAGE_UNAVAILABLE', message)
     }
     found = await look()
   }
-  const arch = processorOf(found.stdout)
-  if (found.isOk && arch !== engine.arch) {
-    const message = `the image ${image} is for ${arch}, and ${engine.name} runs on ${engine.arch}: choose another image`
-    throw new SandboxError('RUNTIME_UNSUPPORTED', message)
+  const processors = found.isOk ? processorsOf(found, readProcessors) : []
+  if (processors.length === 0 || processors.includes(engine.arch)) return
+  const message = `the image ${image} is for ${processors.join(', ')}, and ${engine.name} runs on ${engine.arch}: choose another image`
+  throw new SandboxError('RUNTIME_UNSUPPORTED', message)
+}
+
+function processorsOf({ stdout }: Answer, read: (answer: string) => string[]): string[] {
+  try {
+    return read(stdout).map(processorOf)
+  } catch {
+    // Then the start shows it.
+    return []
   }
 }
 
@@ -112,29 +133,4 @@ function fullName(image: string): string {
   const [first = '', ...rest] = image.split('/')
   if (rest.length === 0) return `docker.io/library/${image}`
   return /[.:]|^localhost$/.test(first) ? image : `docker.io/${image}`
-}
-
-/** Stops the container. Rejects with CONTAINER_FAILED. */
-export async function stopContainer(engine: Engine, name: string): Promise<void> {
-  const answer = await call(engine.file, ['stop', name], { env: engine.env, timeout: CALL_MS })
-  if (answer.isOk || isMissing(answer)) return
-  throw new SandboxError(
-    'CONTAINER_FAILED',
-    `${engine.name} cannot stop the container ${name}: ${reasonOf(answer)}`,
-  )
-}
-
-/** Whether it runs, as far as the engine says. */
-export async function isRunning(engine: Engine, name: string): Promise<boolean> {
-  const { isOk, stdout } = await call(engine.file, [...INSPECT, name], { env: engine.env, timeout: CALL_MS })
-  return isOk && stdout === 'running'
-}
-
-/**
- * Removes a container with its volumes: a running one only with `isUseless`, when it can serve no client. What fails shows at the
- * next start.
- */
-export async function removeContainer(engine: Engine, name: string, isUseless: boolean): Promise<void> {
-  const force = isUseless ? ['--force'] : []
-  await call(engine.file, ['rm', ...force, '--volumes', name], { env: engine.env, timeout: CALL_MS })
 }

@@ -82,6 +82,8 @@ describe('a container', () => {
       const { text } = await call('bash', { command: 'lost=1; echo $PPID; cut -d " " -f 4 /proc/$PPID/stat' })
       const [, supervisor = '', server = ''] = /\n(\d+)\n(\d+)$/.exec(text) ?? []
       expect(Number(supervisor)).toBeGreaterThan(1)
+      const id = (reply: { data: { id?: string } }) => reply.data.id ?? ''
+      const before = id(await call('bash', { command: 'sleep 0.01' }))
       const running = call('bash', { command: 'echo started >started; sleep 1000' })
       await until(
         () => existsSync(path.join(engine.project, 'started')) || undefined,
@@ -89,13 +91,21 @@ describe('a container', () => {
       )
       process.kill(Number(server), 'SIGKILL')
       expect((await running).text).toMatch(/SANDBOX_LOST|lost/)
-      await until(
+      const next = await until(
         async () => {
           const reply = await call('bash', { command: 'echo "new ${lost-shell}"' })
-          return reply.text.endsWith('\nnew shell') || undefined
+          return reply.text.endsWith('\nnew shell') ? reply : undefined
         },
         () => 'no new sandbox',
       )
+      // An id of the lost sandbox names no run of this one.
+      expect(Number(id(next).slice(1))).toBeGreaterThan(Number(before.slice(1)) + 1)
+      expect((await call('output', { id: before })).data).toMatchObject({ code: 'RUN_NOT_FOUND' })
+    }))
+
+  it('is set up before the first command', () =>
+    withContainer(['--setup', 'echo ready >set-up'], async ({ call }) => {
+      expect((await call('bash', { command: 'cat set-up' })).text).toMatch(/\nready$/)
     }))
 
   it('has what is mounted, and an own directory', () =>
@@ -140,8 +150,9 @@ it('isolation in a container protects the programs of git', () =>
 it.each([
   [['--image', 'node:22'], 'add --container'],
   [['--own', 'node_modules'], 'add --container'],
+  [['--setup', 'true'], 'add --container'],
   [['--container', '--workspace', 'copy-on-write'], 'leave out --workspace'],
-  [['--container', 'lxc'], 'Allowed choices are auto, docker, podman'],
+  [['--container', 'lxc'], 'Allowed choices are auto, docker, podman, container'],
 ])('%j is refused', (words, message) =>
   withBase(async (base) => {
     const server = start(base, words)

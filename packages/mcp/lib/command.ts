@@ -40,15 +40,16 @@ export function defineServer(command: Command): Command {
       command
         .createOption(
           '--container [engine]',
-          'run commands in a Linux container of docker or podman, which is the default where there is no Linux',
+          "run commands in a Linux container of docker, podman or container, Apple's, which is the default where there is no Linux",
         )
-        .choices(['auto', 'docker', 'podman'])
+        .choices(['auto', 'docker', 'podman', 'container'])
         .preset('auto'),
     )
     .option('--image <image>', 'the image of the container (default: node:22)')
     .option('--mount <paths...>', 'what else the container has, to read only')
     .option('--own <directories...>', 'directories that the container has for itself, like node_modules')
     .option('--root', 'in the container, commands run as root')
+    .option('--setup <command>', 'what root runs in the container once, when it is new')
     .addOption(
       command
         .createOption('--workspace <mode>', 'change files in a private layer, which the tool workspace shows')

@@ -26,11 +26,12 @@ export interface Flags {
   cwd?: string
   isolation: Preset | 'none'
   write?: string[]
-  container?: 'auto' | 'docker' | 'podman'
+  container?: 'auto' | 'docker' | 'podman' | 'container'
   image?: string
   mount?: string[]
   own?: string[]
   root?: true
+  setup?: string
   workspace?: string
   allowCommit?: true
   env?: string[]
@@ -189,10 +190,10 @@ export function readSettings(flags: Flags): Settings {
 
 /** What the options say of the container. Undefined without one. */
 function containerOf(flags: Flags): EngineOptions | undefined {
-  const { container, image, mount = [], own = [], root, workspace } = flags
+  const { container, image, mount = [], own = [], root, setup, workspace } = flags
   if (container === undefined && process.platform === 'linux') {
-    if ([image, root, flags.mount, flags.own].some((value) => value !== undefined))
-      refuse('--image, --mount, --own and --root are for a container: add --container')
+    if ([image, root, setup, flags.mount, flags.own].some((value) => value !== undefined))
+      refuse('--image, --mount, --own, --root and --setup are for a container: add --container')
     return undefined
   }
   if (workspace !== undefined) refuse('--workspace is not for containers: leave out --workspace')
@@ -200,6 +201,7 @@ function containerOf(flags: Flags): EngineOptions | undefined {
     where: 'container',
     engine: container ?? 'auto',
     ...(image === undefined ? {} : { image }),
+    ...(setup === undefined ? {} : { setup }),
     mounts: mount.map((source) => ({ source: path.resolve(source), readOnly: true })),
     own,
     user: root ? 'root' : 'me',

@@ -11,6 +11,8 @@ import type { SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { bun } from '../../../__test__/helpers/consumer.js'
 import { withSandbox } from '../../../__test__/helpers/invariants.js'
+import * as proc from '../../../__test__/helpers/proc.js'
+import { until } from '../../../__test__/helpers/until.js'
 
 /** Commands in a terminal that end up waiting for input. */
 const IN_A_TERMINAL = [
@@ -94,49 +96,53 @@ const FROM_A_PIPE = [
 
 const KEYS_AND_SOCKET = `import select, socket, sys; s = socket.create_server(("127.0.0.1", 0));`
 
-/** Commands that wait for input and for something else. */
+/** Commands that wait for input and for something else. The last that they do before is to print a prompt. */
 const FOR_MORE = [
-  `node -e 'process.stdin.resume(); require("net").createServer().listen(0, "127.0.0.1")'`,
-  `node -e 'process.stdin.resume(); setInterval(() => {}, 50)'`,
-  `${bun} -e 'process.stdin.resume(); Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } })'`,
-  `python3 -c '${KEYS_AND_SOCKET} select.select([s, sys.stdin], [], [])'`,
-  `python3 -c '${KEYS_AND_SOCKET} e = select.epoll(); e.register(s, 1); e.register(0, 1); e.poll()'`,
+  `node -e 'process.stdin.resume(); require("net").createServer().listen(0, "127.0.0.1", () => process.stdout.write("> "))'`,
+  `node -e 'process.stdin.resume(); setInterval(() => {}, 50); process.stdout.write("> ")'`,
+  `${bun} -e 'process.stdin.resume(); Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }); process.stdout.write("> ")'`,
+  `python3 -c '${KEYS_AND_SOCKET} print(end="> ", flush=True); select.select([s, sys.stdin], [], [])'`,
+  `python3 -c '${KEYS_AND_SOCKET} e = select.epoll(); e.register(s, 1); e.register(0, 1); print(end="> ", flush=True); e.poll()'`,
 ]
 
-/** Commands that work, or wait for something else than input. `$PORT` is a host that never replies. */
-const NOT_FOR_INPUT = [
-  'sleep 600',
-  'echo "Password: "; sleep 600',
-  'printf "Continue? [y/N] "; sleep 600',
-  'while :; do :; done',
-  'while sleep 0.2; do printf "\\r$RANDOM %%"; done',
-  'sleep 600 & wait',
-  'timeout 600 sleep 600',
-  'coproc sleep 600; wait',
-  `bash -c 'sleep 600 & kill -STOP $!; wait'`,
-  `bash -c 'set -m; (sleep 600; cat) & wait'`,
-  'sleep 600 | cat',
-  'sleep 600 | less',
-  'sleep 600 | while read -r line; do :; done',
-  'exec < <(sleep 600); cat',
-  'cat fifo',
-  'exec 3<>other-fifo; read -ru 3 line',
-  'flock lock sleep 600 & sleep 1; flock lock true',
-  'tail -f long.txt',
-  'tail -f /dev/null',
-  'sha256sum /dev/zero',
-  `python3 -c 'import time; time.sleep(600)'`,
-  'python3 -m http.server 0 --bind 127.0.0.1',
-  `node -e 'setTimeout(() => {}, 6e5)'`,
-  `node -e 'require("http").createServer().listen(0, "127.0.0.1")'`,
-  `perl -e 'sleep 600'`,
-  'curl -sS http://127.0.0.1:$PORT/',
-  'git clone -q git://127.0.0.1:$PORT/none clone',
-  'ssh -p $PORT 127.0.0.1',
-  'while :; do cc -o busy ask.c; done',
-  'make -f ask.mk sleep',
-  'npm run sleep',
-  `script -qc 'sleep 600' /dev/null`,
+/**
+ * Commands that work, or wait for something else than input. `$PORT` is a host that never replies. The second words begin the
+ * command line of the program that does so, unless it is the shell itself.
+ */
+const NOT_FOR_INPUT: [command: string, program?: string][] = [
+  ['sleep 600', 'sleep 600'],
+  ['echo "Password: "; sleep 600', 'sleep 600'],
+  ['printf "Continue? [y/N] "; sleep 600', 'sleep 600'],
+  ['while :; do :; done'],
+  ['while sleep 0.2; do printf "\\r$RANDOM %%"; done', 'sleep 0.2'],
+  ['sleep 600 & wait', 'sleep 600'],
+  ['timeout 600 sleep 600', 'sleep 600'],
+  ['coproc sleep 600; wait', 'sleep 600'],
+  // It may be stopped before it becomes another program.
+  [`bash -c 'sleep 600 & kill -STOP $!; wait'`, 'bash -c'],
+  [`bash -c 'set -m; (sleep 600; cat) & wait'`, 'sleep 600'],
+  ['sleep 600 | cat', 'cat'],
+  ['sleep 600 | less', 'less'],
+  ['sleep 600 | while read -r line; do :; done', 'sleep 600'],
+  ['exec < <(sleep 600); cat', 'cat'],
+  ['cat fifo', 'cat fifo'],
+  ['exec 3<>other-fifo; read -ru 3 line'],
+  ['flock lock sleep 600 & sleep 1; flock lock true', 'flock lock true'],
+  ['tail -f long.txt', 'tail -f'],
+  ['tail -f /dev/null', 'tail -f'],
+  ['sha256sum /dev/zero', 'sha256sum'],
+  [`python3 -c 'import time; time.sleep(600)'`, 'python3 -c'],
+  ['python3 -m http.server 0 --bind 127.0.0.1', 'python3 -m'],
+  [`node -e 'setTimeout(() => {}, 6e5)'`, 'node -e'],
+  [`node -e 'require("http").createServer().listen(0, "127.0.0.1")'`, 'node -e'],
+  [`perl -e 'sleep 600'`, 'perl -e'],
+  ['curl -sS http://127.0.0.1:$PORT/', 'curl -sS'],
+  ['git clone -q git://127.0.0.1:$PORT/none clone', 'git clone'],
+  ['ssh -p $PORT 127.0.0.1', 'ssh -p'],
+  ['while :; do cc -o busy ask.c; done', 'cc -o busy'],
+  ['make -f ask.mk sleep', 'sleep 600'],
+  ['npm run sleep', 'sleep 600'],
+  [`script -qc 'sleep 600' /dev/null`, 'sleep 600'],
 ]
 
 const ENV = {
@@ -194,16 +200,59 @@ function prepare(directory: string, env: Record<string, string>): void {
 interface Case {
   command: string
   stdin: boolean
+  /** What the command line of the program begins with that the command ends up in. */
+  program?: string | undefined
 }
 
 const inATerminal = (command: string): Case => ({ command, stdin: false })
 const fromAPipe = (command: string): Case => ({ command, stdin: true })
 
-/** Runs each command in a session of its own, some at once. Returns its state when `bash` replies. */
+/** Calls a tool. Resolves with what the reply says of the run. */
+type Call = (name: string, input: object) => Promise<ToolData>
+/** Looks at a command after the first reply of `bash`. Resolves with its last state. */
+type Look = (call: Call, first: ToolData, item: Case, tag: string) => Promise<ToolData['state']>
+
+/** Milliseconds in which a program must begin, and be seen. */
+const LIMIT = 60_000
+/** Seconds in which a program is looked at once it runs. */
+const OBSERVED = 4
+
+const stateAtOnce: Look = async (_, { state }) => state
+
+/** Looks for some seconds after the program was seen, so that a slow start hides nothing. */
+const stateOnceItRuns: Look = async (call, { id, state }, { command, program }, tag) => {
+  const isMine = ({ pid, state }: proc.ProcessEntry) =>
+    state !== 'Z' &&
+    proc
+      .commandLine(pid)
+      .replace(/^\S*\//, '')
+      .startsWith(program ?? '') &&
+    proc.carries(tag, pid)
+  await until(
+    () => program === undefined || proc.listProcesses().some(isMine) || undefined,
+    () => `${program} does not run: ${command}`,
+    LIMIT,
+  )
+  return state === 'running' ? (await call('wait', { id, seconds: OBSERVED })).state : state
+}
+
+/** Looks until there is more to say than that it runs. */
+const stateThatIsFound: Look = async (call, { id, state }) =>
+  until(
+    async () => {
+      if (state === 'running') ({ state } = await call('wait', { id, seconds: 1 }))
+      return state === 'running' ? undefined : state
+    },
+    () => `${id} only runs`,
+    LIMIT,
+  )
+
+/** Runs each command in a session of its own, some at once. Returns their states. */
 async function statesOf(
   cases: Case[],
   isolation: SandboxOptions['isolation'],
   yieldAfter: number,
+  look: Look = stateAtOnce,
 ): Promise<Map<Case, ToolData['state']>> {
   const states = new Map<Case, ToolData['state']>()
   const silent = createServer()
@@ -219,20 +268,25 @@ async function statesOf(
         const env = { ...ENV, HOME: home, PORT: `${port}` }
         prepare(directory, env)
         await using tools = createTools(sandbox, { timeout: 300_000 })
+        const call: Call = async (name, input) => (await tools.call(name, input)).data
         const waiting = cases.entries()
         const worker = async () => {
           for (const [index, item] of waiting) {
             const session = `case-${index}`
-            await tools.call('sessions', { open: session })
-            const exports = Object.entries(env).map(([name, value]) => `${name}='${value}'`)
-            await tools.call('bash', { session, command: `export ${exports.join(' ')}` })
-            const { data } = await tools.call('bash', {
+            const tag = `waiting-${process.pid}-${index}.`
+            await call('sessions', { open: session })
+            const exports = Object.entries({ ...env, NACRE_CASE: tag }).map(
+              ([name, value]) => `${name}='${value}'`,
+            )
+            await call('bash', { session, command: `export ${exports.join(' ')}` })
+            const first = await call('bash', {
               ...{ session, command: item.command, yield_after: yieldAfter },
               ...(item.stdin ? { stdin: '' } : { pty: true }),
             })
-            states.set(item, data.state)
-            if (data.state !== 'ended') await tools.call('kill', { id: data.id, signal: 'SIGKILL' })
-            await tools.call('sessions', { end: session })
+            const state = await look(call, first, item, tag)
+            states.set(item, state)
+            if (state !== 'ended') await call('kill', { id: first.id, signal: 'SIGKILL' })
+            await call('sessions', { end: session })
           }
         }
         await Promise.all(Array.from({ length: 6 }, worker))
@@ -265,12 +319,12 @@ describe.each(PLACES)('bash $place', ({ isolation }) => {
   }, 600_000)
 
   it('reports no program that does something else', async () => {
-    const states = await statesOf(NOT_FOR_INPUT.map(inATerminal), isolation, 4)
-    expect(others(states, 'running')).toEqual([])
+    const cases = NOT_FOR_INPUT.map(([command, program]) => ({ ...inATerminal(command), program }))
+    expect(others(await statesOf(cases, isolation, 1, stateOnceItRuns), 'running')).toEqual([])
   }, 600_000)
 
   it('is not sure of a program that waits for something else too', async () => {
-    const states = await statesOf(FOR_MORE.map(inATerminal), isolation, 4)
-    expect(others(states, 'running', 'listening')).toEqual([])
+    const states = await statesOf(FOR_MORE.map(inATerminal), isolation, 1, stateThatIsFound)
+    expect(others(states, 'listening')).toEqual([])
   }, 600_000)
 })

@@ -31,7 +31,12 @@ export class Scope {
   readonly services = new Map<string, Service>()
   readonly jobs = new Set<string>()
   lastRun: Run | undefined
-  #count = 0
+  /** The number of the last run. */
+  count: number
+
+  constructor(count: number) {
+    this.count = count
+  }
 
   /** Sessions that a rollback has ended. The next call opens `main` again. */
   forget(sessions: readonly string[]): void {
@@ -39,8 +44,8 @@ export class Scope {
   }
 
   nextId(): string {
-    this.#count++
-    return `r${this.#count}`
+    this.count++
+    return `r${this.count}`
   }
 }
 
@@ -50,17 +55,25 @@ export class Host {
   readonly options: Options
   readonly style: Style
   isClosed = false
-  readonly #shared = new Scope()
+  readonly #shared: Scope
+  /** Runs have later numbers. */
+  readonly #firstCount: number
+  /** The highest number of a run. */
+  highest: number
   /** By a digest, so that the time of a lookup says nothing about a handle. */
   readonly #handles = new Map<string, Scope>()
   /** The oldest first. */
   readonly #ended = new Map<Run, Scope>()
   #running = 0
 
-  constructor(sandbox: AnySandbox, options: Options, style: Style) {
+  /** `count`: the highest number of a run in an earlier sandbox. Its id must name no other run. */
+  constructor(sandbox: AnySandbox, options: Options, style: Style, count = 0) {
     this.sandbox = sandbox
     this.options = options
     this.style = style
+    this.#firstCount = count
+    this.highest = count
+    this.#shared = new Scope(count)
   }
 
   get scopes(): Scope[] {
@@ -94,7 +107,7 @@ export class Host {
   /** Opens a session. Resolves with what callers give as `session`. */
   async open(name: string, cwd: string | undefined): Promise<{ handle: string; open: OpenSession }> {
     const isShared = !this.options.requireSession
-    const scope = isShared ? this.#shared : new Scope()
+    const scope = isShared ? this.#shared : new Scope(this.#firstCount)
     if (scope.sessions.has(name))
       throw new ToolError(`There is a session "${name}" already.`, 'SESSION_ALREADY_EXISTS')
     this.#requireRoom()
@@ -140,6 +153,7 @@ export class Host {
       const run = pty
         ? await Run.inTerminal(scope.nextId(), open.name, open.session, plan, yieldAfter)
         : Run.inSession(scope.nextId(), open.name, open.session, plan, yieldAfter)
+      this.highest = Math.max(this.highest, scope.count)
       scope.runs.set(run.id, run)
       scope.lastRun = run
       const { name } = open

@@ -48,7 +48,11 @@ class Tools implements PublicTools {
     const { countTokens, redact, writeHint } = plan
     this.#options = plan
     this.#style = { countTokens, redactor: new Redactor(redact), writeHint }
-    this.#place = new Place(sandbox, (opened) => new Host(opened, plan, this.#style))
+    let last: Host | undefined
+    this.#place = new Place(sandbox, (opened) => {
+      last = new Host(opened, plan, this.#style, last?.highest)
+      return last
+    })
     const all = definitions({
       timeout: plan.timeout / 1000,
       yieldAfter: plan.yieldAfter / 1000,
@@ -130,7 +134,7 @@ class Tools implements PublicTools {
       host = place
       const scope =
         name === 'sessions' && input.open !== undefined
-          ? new Scope()
+          ? new Scope(0)
           : host.scopeOf(input.session ?? input.end)
       const reply = handlers[name]({ host, scope, input: input as never, context, until })
       const answer = await inTime(until - performance.now() + LATENESS, reply)

@@ -1,0 +1,65 @@
+/** `nacre down`: removes the containers of a project. */
+import path from 'node:path'
+import type { Command } from 'commander'
+import { withExamples } from '../examples.js'
+import { note, printable, printLine } from '../terminal.js'
+import { existingDirectory } from '../values.js'
+import type { Verb } from '../verb.js'
+import { engineOption } from './options.js'
+
+interface Options {
+  all?: true
+  cwd?: string
+  engine?: 'docker' | 'podman' | 'container'
+}
+
+export const addDown: Verb = (program: Command) => {
+  const verb = program
+    .command('down')
+    .description(
+      'remove the containers of a project, with what runs in them and the files that only they have',
+    )
+    .option('--cwd <directory>', 'a directory of the project (default: the present one)', existingDirectory)
+    .option('--all', 'remove the containers of all projects')
+    .addOption(engineOption())
+    .action(down)
+  withExamples(verb, [
+    ['nacre down', 'removes the containers of this project'],
+    ['nacre down --all', 'removes all containers that nacre has made'],
+  ])
+}
+
+async function down({ all, cwd = '.', engine = undefined }: Options): Promise<void> {
+  const { projectOf, realPath } = await import('../../engine/project.js')
+  const { installedEngines, notFound } = await import('../../engine/find.js')
+  const { listContainers, removeContainer, stopContainer } = await import('../../engine/containers.js')
+  const project = all ? undefined : projectOf(realPath(path.resolve(cwd), '--cwd', 'CWD_NOT_FOUND'))[0]
+  const problems: string[] = []
+  let answered = 0
+  let removed = 0
+  for (const { name, found, start } of installedEngines(engine ?? 'auto', undefined)) {
+    const answer = await found
+    if (typeof answer === 'string') {
+      problems.push(`${name} does not answer, so its containers stay: ${answer}. To start it: ${start}`)
+      continue
+    }
+    answered++
+    for (const container of await listContainers(answer)) {
+      if (project !== undefined && container.project !== project) continue
+      // Programs get SIGTERM first.
+      if (container.isRunning) await stopContainer(answer, container.name)
+      await removeContainer(answer, container, true)
+      removed++
+      const { name: id, image, project: top } = container
+      await printLine(`removed ${id} (${name}, ${printable(image)}) of ${printable(top)}`)
+    }
+  }
+  if (answered === 0) throw notFound(engine ?? 'auto', problems)
+  for (const problem of problems) note(problem)
+  if (removed === 0)
+    note(
+      project === undefined
+        ? 'there is no container of nacre'
+        : `there is no container of ${printable(project)}`,
+    )
+}

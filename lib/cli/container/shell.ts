@@ -1,0 +1,32 @@
+/** `nacre shell`: a shell in the container of a project. */
+import type { Command } from 'commander'
+import type { Preset } from '../../schema/isolation-rules.js'
+import { withExamples } from '../examples.js'
+import { runInTerminal } from '../exec-terminal.js'
+import { existingDirectory, isolationOption, variable } from '../values.js'
+import type { Verb } from '../verb.js'
+import { addContainerOptions, type ContainerFlags, openContainer } from './options.js'
+
+interface Options extends ContainerFlags {
+  cwd?: string
+  env?: Record<string, string>
+  isolation?: Preset
+}
+
+export const addShell: Verb = (program: Command, finish) => {
+  const verb = program
+    .command('shell')
+    .description('open a shell in the container of a project')
+    .option('--cwd <directory>', 'start in this directory of the project', existingDirectory)
+    .option('--env <name=value>', 'set a variable; can be repeated', variable)
+    .addOption(isolationOption())
+  addContainerOptions(verb).action(async ({ cwd, env, isolation, ...flags }: Options) => {
+    await using sandbox = await openContainer(flags, { cwd, env, isolation })
+    finish(await runInTerminal(sandbox, ['bash'], {}))
+  })
+  withExamples(verb, [
+    ['nacre shell', 'opens bash in the container, which is started if need be'],
+    ['nacre shell --root', 'the shell is that of root'],
+    ['nacre shell --image debian:13', 'a container with another image is another one'],
+  ])
+}
