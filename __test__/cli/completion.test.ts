@@ -43,7 +43,9 @@ function offers(...words: string[]): string[] {
 describe('in bash, nacre completion', () => {
   it('offers the verbs, those of a group, and their aliases', () => {
     expect(offers('')).toEqual(
-      'exec try workspace up shell down cp ls doctor completion job serve worker queue mcp help'.split(' '),
+      'exec try workspace up shell down cp ls doctor completion job serve worker queue mcp record replay help'.split(
+        ' ',
+      ),
     )
     expect(offers('job', 'l')).toEqual(['ls', 'list', 'logs'])
     expect(offers('help', 'j')).toEqual(['job'])

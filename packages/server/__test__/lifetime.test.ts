@@ -147,7 +147,7 @@ async function stubbornServer(shutdownTimeout: number) {
       const process = await sandbox.startProcess("trap '' TERM; echo on; while :; do sleep 60; done")
       await process.waitForLog('on')
       const serving = await serve(sandbox, { port: 0, logger, shutdownTimeout: ${shutdownTimeout} })
-      endOnSignals(sandbox, serving, ${shutdownTimeout}, logger)
+      endOnSignals({ sandbox, serving, recording: undefined }, ${shutdownTimeout}, logger)
       print('serves')
     }
     main()

@@ -1,5 +1,5 @@
 /** `nacre record`: runs a command in a terminal, as `nacre exec --tty` does, and records what it shows. */
-import { KNOWN_SECRETS, type Preset, Redactor, secretValues } from 'nacre/internal'
+import type { Preset } from 'nacre/internal'
 import {
   type Command,
   commandOf,
@@ -7,17 +7,11 @@ import {
   existingDirectory,
   type Finish,
   isolationOption,
-  runInTerminal,
-  stderrLogger,
-  terminalSize,
   variable,
   withExamples,
 } from 'nacre/internal/cli'
-import { OneFile } from '../recording/one-file.js'
-import { statusOf } from '../recording/recorder.js'
-import { Track } from '../recording/track.js'
 
-interface Options {
+export interface Options {
   output?: string
   cwd?: string
   env?: Record<string, string>
@@ -37,6 +31,7 @@ export function addRecord(program: Command, finish: Finish): void {
     .addOption(isolationOption())
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
+      const { record } = await import('./run-record.js')
       finish(await record(words.length === 0 ? ['bash'] : commandOf(words, verb), options))
     })
   withExamples(verb, [
@@ -44,46 +39,4 @@ export function addRecord(program: Command, finish: Finish): void {
     ['nacre record --output build.cast make all', 'records a command'],
     ['nacre replay build.cast', 'plays it again'],
   ])
-}
-
-/** The exit code of the command. */
-async function record(command: string | string[], options: Options): Promise<number> {
-  const { env, cwd, timeout, isolation } = options
-  const files = await OneFile.create(options.output ?? `nacre-${now()}.cast`)
-  const track = new Track(
-    files,
-    new Redactor([...secretValues(process.env), ...KNOWN_SECRETS]),
-    stderrLogger,
-    {
-      name: files.file,
-      title: typeof command === 'string' ? command : command.join(' '),
-      size: terminalSize(),
-    },
-  )
-  const { Sandbox } = await import('nacre')
-  const decoder = new TextDecoder()
-  try {
-    await using sandbox = new Sandbox({ env, isolation })
-    return await runInTerminal(
-      sandbox,
-      command,
-      { cwd, timeout },
-      {
-        output(event) {
-          if (event.missing !== undefined) track.lose(event.missing)
-          if (event.type === 'exit') track.exit(event.time, statusOf(event))
-          else track.output(event.time, decoder.decode(event.data, { stream: true }))
-        },
-        resize: (size) => track.resize(new Date(), size),
-      },
-    )
-  } finally {
-    await track.close()
-    process.stderr.write(`nacre: recorded in ${files.file}\n`)
-  }
-}
-
-/** Like 2026-01-31T12-00-00. */
-function now(): string {
-  return new Date().toISOString().slice(0, 19).replaceAll(':', '-')
 }

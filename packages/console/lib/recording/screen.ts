@@ -1,5 +1,6 @@
 /** The screen that a recording ends with, as output that draws it again. */
 import { createReadStream } from 'node:fs'
+import type { ITerminalAddon } from '@xterm/headless'
 import { readEvent, readHeader, sizeOf } from './cast.js'
 import { linesOf } from './lines.js'
 
@@ -7,17 +8,23 @@ import { linesOf } from './lines.js'
 const MOST_CELLS = 500
 const LEAST_CELLS = 2
 
+/** A variable, since its types would bring those of browsers along. */
+const ADDON = '@xterm/addon-serialize' as string
+
+interface Addon {
+  SerializeAddon: new () => ITerminalAddon & { serialize(options: { scrollback: number }): string }
+}
+
 /** Plays a file in an emulator, which gives way to other work every few milliseconds. */
 export async function screenAfter(file: string): Promise<string> {
   // 30 ms, for recordings that become long.
   const [{ default: xterm }, { default: serialize }] = await Promise.all([
     import('@xterm/headless'),
-    import('@xterm/addon-serialize'),
+    import(ADDON) as Promise<{ default: Addon }>,
   ])
   const terminal = new xterm.Terminal({ cols: 80, rows: 24, scrollback: 0, allowProposedApi: true })
   const serializer = new serialize.SerializeAddon()
-  // The types are those of a page's terminal.
-  terminal.loadAddon(serializer as never)
+  terminal.loadAddon(serializer)
   try {
     let isFirst = true
     for await (const line of linesOf(createReadStream(file))) {
