@@ -13,10 +13,12 @@ use std::time::UNIX_EPOCH;
 
 #[napi]
 impl NativeSandbox {
-    /// The number of the last event.
+    /// The number of the last event. The caller counts as a reader of what follows.
     #[napi(catch_unwind)]
     pub fn last_event(&self) -> f64 {
-        self.sandbox.feed().last() as f64
+        let feed = self.sandbox.feed();
+        feed.watch();
+        feed.last() as f64
     }
 
     /// Ends with `done` and `feed`: at most `most` events after `since`, for which it waits.

@@ -766,7 +766,7 @@ export interface NativeRunning {
 
 /** A sandbox. Ends everything it started when it is garbage-collected or its thread exits. */
 export interface NativeSandbox {
-  /** The number of the last event. */
+  /** The number of the last event. The caller counts as a reader of what follows. */
   lastEvent(): number
   /** Ends with `done` and `feed`: at most `most` events after `since`, for which it waits. */
   readEvents(id: number, since: number, most: number): void

@@ -195,6 +195,11 @@ impl Feed {
         last_read > 0 && self.age() + 1 < last_read + BETWEEN_READS.as_millis() as u64
     }
 
+    /// Counts its caller as a reader from now on: the first read begins a little later.
+    pub fn watch(&self) {
+        self.last_read.fetch_max(self.age() + 1, Ordering::Relaxed);
+    }
+
     /// Milliseconds since it was made.
     fn age(&self) -> u64 {
         self.made_at.elapsed().as_millis() as u64
@@ -254,7 +259,7 @@ struct Reading<'a>(&'a Feed);
 
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
-        self.0.last_read.fetch_max(self.0.age() + 1, Ordering::Relaxed);
+        self.0.watch();
         self.0.reading.fetch_sub(1, Ordering::Release);
     }
 }
@@ -271,6 +276,8 @@ mod tests {
     async fn gives_the_events_after_a_cursor_and_waits_for_more() {
         let feed = Feed::default();
         assert!(!feed.is_watched());
+        feed.watch();
+        assert!(feed.is_watched());
         feed.push("one", What::SessionStarted);
         feed.push("one", What::SessionEnded);
         let numbers = |batch: Batch| batch.events.iter().map(|event| event.number).collect::<Vec<_>>();

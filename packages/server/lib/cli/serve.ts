@@ -17,7 +17,7 @@ import {
 } from 'nacre/internal/cli'
 import type { SandboxdOptions, ServingSandboxd } from '../public.js'
 import { endOnSignals } from './end-on-signals.js'
-import { isolationFor, openRecording, type RecordingFlags } from './recording.js'
+import type { RecordingFlags } from './recording.js'
 
 interface Options extends RecordingFlags {
   stdio?: boolean
@@ -138,24 +138,26 @@ async function run({
   if (stdio && options.record !== undefined)
     throw new OptionError('INVALID_OPTION', '--stdio and --record exclude each other: record in the client')
   const sandboxd = sandboxdOptions(options)
-  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }] = await Promise.all([
-    import('nacre'),
-    import('../index.js'),
-    import('../stdio.js'),
-    import('../guard.js'),
-    import('../options.js'),
-  ])
+  const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }, recordings] =
+    await Promise.all([
+      import('nacre'),
+      import('../index.js'),
+      import('../stdio.js'),
+      import('../guard.js'),
+      import('../options.js'),
+      import('./recording.js'),
+    ])
   if (host !== undefined && !isLoopback(host) && tokenFile === undefined)
     throw new OptionError(
       'INVALID_OPTION',
       `--host ${host} can be reached from other machines: give --token-file`,
     )
   const workspace = workspaceOf(copyOnWrite, undoSteps)
-  const rules = isolationFor(isolation, options)
+  const rules = recordings.isolationFor(isolation, options)
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: stderrLogger })
   try {
     await checkSandbox(sandbox)
-    const recording = await openRecording(sandbox, options)
+    const recording = await recordings.openRecording(sandbox, options)
     // Its requests are not logged: the client shows what is printed there.
     if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
     const settings = {
