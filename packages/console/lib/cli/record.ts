@@ -1,5 +1,4 @@
 /** `nacre record`: runs a command in a terminal, as `nacre exec --tty` does, and records what it shows. */
-import type { Preset } from 'nacre/internal'
 import {
   type Command,
   commandOf,
@@ -10,14 +9,7 @@ import {
   variable,
   withExamples,
 } from 'nacre/internal/cli'
-
-export interface Options {
-  output?: string
-  cwd?: string
-  env?: Record<string, string>
-  timeout?: number
-  isolation?: Preset
-}
+import type { Options } from './run-record.js'
 
 export function addRecord(program: Command, finish: Finish): void {
   const verb = program

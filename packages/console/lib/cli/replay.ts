@@ -1,11 +1,6 @@
 /** `nacre replay`: plays a recording in the terminal of this program. */
 import { type Command, duration, type Finish, InvalidArgumentError, withExamples } from 'nacre/internal/cli'
-
-export interface Options {
-  speed: number
-  maxPause: number
-  print?: boolean
-}
+import type { Options } from './run-replay.js'
 
 const MOST_SPEED = 1000
 

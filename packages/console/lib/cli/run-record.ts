@@ -1,10 +1,17 @@
 /** What `nacre record` does. */
-import { KNOWN_SECRETS, Redactor, secretValues } from 'nacre/internal'
+import { KNOWN_SECRETS, type Preset, Redactor, secretValues } from 'nacre/internal'
 import { runInTerminal, stderrLogger, terminalSize } from 'nacre/internal/cli'
 import { OneFile } from '../recording/one-file.js'
 import { statusOf } from '../recording/recorder.js'
 import { Track } from '../recording/track.js'
-import type { Options } from './record.js'
+
+export interface Options {
+  output?: string
+  cwd?: string
+  env?: Record<string, string>
+  timeout?: number
+  isolation?: Preset
+}
 
 /** Resolves with the exit code of the command. */
 export async function record(command: string | string[], options: Options): Promise<number> {

@@ -5,7 +5,12 @@ import { OptionError, pause } from 'nacre/internal'
 import { NOBODY_READS, onSignals, write } from 'nacre/internal/cli'
 import { readEvent, readHeader } from '../recording/cast.js'
 import { linesOf } from '../recording/lines.js'
-import type { Options } from './replay.js'
+
+export interface Options {
+  speed: number
+  maxPause: number
+  print?: boolean
+}
 
 /** Ends what a program may have switched on: colours, the other screen, reports of the mouse, pasting in brackets. */
 const RESET = '\x1b[!p\x1b[0m\x1b[?1049l\x1b[?25h\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1006l\x1b[?2004l'
