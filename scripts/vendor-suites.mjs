@@ -15,7 +15,7 @@
  *   directory            of its commands, in the repository
  *   install, run         commands; the last one writes its results as JUnit XML to {report}. env: their variables
  *   least                how many tests must pass
- *   reasons              why tests fail, by the beginning of their names; the longest one counts
+ *   reasons              why tests fail, by the beginnings of their names
  *   expected             the names of the tests that fail
  *
  * A test that starts to fail, no longer fails, or has no reason is a problem: then the list must change.

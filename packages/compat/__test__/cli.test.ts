@@ -1,7 +1,7 @@
 /** `nacre-compat`, `nacre serve --e2b` and `nacre serve --daytona`. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Daytona } from '@daytonaio/sdk'
@@ -246,19 +246,27 @@ describe('--daytona', () => {
 it('keeps keys from sandboxes where there is Landlock but no mount namespace', () =>
   withBase(async (base) => {
     const words = [...COMPAT, '--daytona', '0', '--e2b', '0']
-    const server = base.start(words, { NACRE_ISOLATION: 'landlock' })
+    const variables = { NACRE_ISOLATION: 'landlock' }
+    const root = path.join(base.directory, 'other')
+    const other = base.start([...COMPAT, '--daytona', '0', '--root', root], variables)
+    await variablesOf(other, 'DAYTONA_API_URL')
+    const server = base.start(words, variables)
     const { sandbox } = await use(server, base)
     await sandbox.files.write('/home/user/file', 'own')
     expect((await sandbox.commands.run('cat ~/file', { cwd: '/home/user' })).stdout).toBe('own')
     const secret = path.join(base.directory, 'nacre', 'compat', 'secret')
     expect(statSync(secret).mode & 0o777).toBe(0o600)
-    const { stdout } = await sandbox.commands.run(`cat ${secret} 2>&1 || true`)
-    expect(stdout).toContain('Permission denied')
-    server.child.kill('SIGTERM')
-    expect(await server.ended).toBe(0)
+    for (const command of [`cat ${secret}`, `ls ${root}/records`, `ls ${root}/sandboxes`]) {
+      const { stdout } = await sandbox.commands.run(`${command} 2>&1 || true`)
+      expect(stdout, command).toContain('Permission denied')
+    }
+    for (const { child, ended } of [server, other]) {
+      child.kill('SIGTERM')
+      expect(await ended).toBe(0)
+    }
   }))
 
-it('keeps the keys of servers with other roots from sandboxes', () =>
+it('keeps the keys and the roots of other servers from sandboxes', () =>
   withBase(async (base) => {
     // Sandboxes have a /tmp of their own.
     const outside = mkdtempSync('/var/tmp/nacre-compat-')
@@ -275,27 +283,50 @@ it('keeps the keys of servers with other roots from sandboxes', () =>
       const { sandbox } = await use(server, base)
       const read = (word: string) => sandbox.commands.run(`grep -r ${word} ${outside} 2>&1 || true`)
       expect(key).toMatch(/^dtn_[0-9a-f]{40}$/)
-      expect((await read('dtn_')).stdout).toContain(path.join(outside, 'other', 'id'))
-      expect((await read(key)).stdout).toBe('')
-      expect((await read('[0-9a-f]\\{64\\}')).stdout).toBe('')
-      // This sandbox is older than the default root of the other server.
+      for (const root of ['early', 'other', 'nacre'])
+        expect((await sandbox.commands.run(`ls -A ${outside}/${root} || true`)).stdout, root).toBe('')
+      expect((await read('dtn_')).stdout).toBe('')
+      // This sandbox is older than the other roots.
+      const older = (word: string) => first.sandbox.commands.run(`grep -r ${word} ${outside} 2>&1 || true`)
+      expect((await older('dtn_')).stdout).toContain(path.join(outside, 'other', 'id'))
+      expect((await older(key)).stdout).toBe('')
+      expect((await older('[0-9a-f]\\{64\\}')).stdout).toBe('')
       const { stdout } = await first.sandbox.commands.run(`ls -A ${outside}/nacre`)
       expect(stdout).toBe('')
       for (const { child, ended } of [server, other, early]) {
         child.kill('SIGTERM')
         expect(await ended).toBe(0)
       }
+      const registered = () =>
+        readdirSync(path.join(outside, 'nacre', 'compat')).filter((name) => name.startsWith('root-'))
+      expect(registered()).toHaveLength(3)
+      rmSync(path.join(outside, 'early'), { recursive: true })
       // It stays the same.
       const again = base.start(
         [...COMPAT, '--daytona', '0', '--root', path.join(outside, 'other')],
         variables,
       )
       expect((await variablesOf(again, 'DAYTONA_API_URL')).DAYTONA_API_KEY).toBe(key)
+      expect(registered()).toHaveLength(2)
       again.child.kill('SIGTERM')
       expect(await again.ended).toBe(0)
     } finally {
       rmSync(outside, { recursive: true })
     }
+  }))
+
+it('ignores a relative XDG_STATE_HOME', () =>
+  withBase(async (base) => {
+    const variables = { HOME: base.directory, XDG_STATE_HOME: 'relative' }
+    const server = base.start([...COMPAT, '--e2b', '0'], variables)
+    await variablesOf(server, 'E2B_SANDBOX_URL')
+    expect(readdirSync(path.join(base.directory, '.local', 'state', 'nacre')).sort()).toEqual([
+      'compat',
+      'e2b',
+    ])
+    expect(existsSync('relative')).toBe(false)
+    server.child.kill('SIGTERM')
+    expect(await server.ended).toBe(0)
   }))
 
 it('nacre-compat needs --e2b or --daytona', () =>

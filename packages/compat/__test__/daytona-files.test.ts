@@ -146,7 +146,7 @@ describe('files', () => {
     }))
 
   it('have signed addresses, for one path, one operation and their time', () =>
-    withDaytonaSandbox(async (sandbox) => {
+    withDaytonaSandbox(async (sandbox, { server, root }) => {
       const sent = await fetch(await sandbox.uploadUrl('a b'), {
         method: 'POST',
         headers: { 'content-type': 'application/octet-stream' },
@@ -163,6 +163,10 @@ describe('files', () => {
       await sandbox.rotateSigningKey()
       expect((await fetch(url)).status).toBe(401)
       expect((await fetch(await sandbox.downloadUrl('a b', 0))).status).toBe(200)
+      const headers = { authorization: `Bearer ${server.key}` }
+      const key = await (await fetch(`${server.url}/sandbox/${sandbox.id}/signing-key`, { headers })).json()
+      expect(key).toMatch(/^[0-9a-f]{64}$/)
+      expect(readFileSync(path.join(root, 'records', `${sandbox.id}.json`), 'utf8')).not.toContain(key)
     }))
 
   it('of this machine are not reached by links out of the sandbox', () =>

@@ -29,6 +29,24 @@ it('output that arrives in many small pieces needs few of them', () => {
   expect(log.length).toBe(0)
 })
 
+it('the newest output begins with a whole character, also between pieces', () => {
+  const log = new Logs().open()
+  log.add('stdout', Buffer.from('a€'))
+  for (const most of [3, 4]) expect(textOf(log.newest(most))).toBe(most === 3 ? 'stdout:€' : 'stdout:a€')
+  for (const most of [1, 2]) expect(textOf(log.newest(most))).toBe('stdout:')
+  const other = new Logs().open()
+  const euro = Buffer.from('€')
+  other.add('stdout', Buffer.concat([Buffer.alloc(64 * 1024 - 1, 'x'), euro.subarray(0, 1)]))
+  other.add('stdout', Buffer.concat([euro.subarray(1), Buffer.from('y')]))
+  expect(textOf(other.newest(3))).toBe('stdout:y')
+  expect(Buffer.concat(other.newest(4).map(({ data }) => data)).toString()).toBe('€y')
+  // Other encodings keep all but three bytes.
+  const bytes = new Logs().open()
+  bytes.add('stdout', Buffer.alloc(10, 0x80))
+  expect(bytes.newest(10)[0]?.data).toHaveLength(10)
+  expect(bytes.newest(9)[0]?.data).toHaveLength(6)
+})
+
 it('a log is followed through what is added to a piece, and dropped behind the limit', async () => {
   const logs = new Logs()
   const log = logs.open()
@@ -58,7 +76,7 @@ it('a log is followed through what is added to a piece, and dropped behind the l
 async function withHosted(test: (hosted: Hosted) => Promise<void>): Promise<void> {
   const sandboxes = mkdtempSync(path.join(os.tmpdir(), 'nacre-hosted-'))
   const record: SandboxRecord = { id: 'own', env: {}, startedAt: 0, hasNetwork: true }
-  const open = ({ view }: Hosted) => new Sandbox({ cwd: view.home })
+  const open = async ({ view }: Hosted) => new Sandbox({ cwd: view.home })
   const place = { open, sandboxes, records: sandboxes, home: '/home/user', user: 'user', isMounted: false }
   const hosted = new Hosted(record, place)
   try {

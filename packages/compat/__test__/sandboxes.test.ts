@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
+import net from 'node:net'
 import path from 'node:path'
 import { type ServingE2b, serveE2b } from '@nacre/compat'
 import {
@@ -288,10 +289,52 @@ describe('the server', () => {
       expect(readFileSync(path.join(root, 'file'), 'utf8')).toBe('')
     }))
 
+  it('takes no directory over that has other files', () =>
+    withServer(async ({ root }) => {
+      const own = path.join(root, 'own')
+      mkdirSync(path.join(own, 'sandboxes', 'mine'), { recursive: true, mode: 0o700 })
+      for (const id of [undefined, '', 'mine']) {
+        if (id !== undefined) writeFileSync(path.join(own, 'id'), id)
+        const { message } = await rejectionOf(withRoot(own))
+        expect(message).toContain(`root ${own} (--root) has files that are not of a server`)
+        expect(directories(own)).toEqual(['mine'])
+      }
+      rmSync(own, { recursive: true })
+    }))
+
   it('names the port that it cannot use', () =>
     withServer(async ({ server }) => {
       const port = Number(new URL(server.url).port)
       expect((await rejectionOf(serveE2b({ port }))).message).toContain('choose another port')
+    }))
+
+  it('ends connections without a key that are left open', () =>
+    withServer(async ({ server }) => {
+      const open = async (lines: string[]) => {
+        const { port } = new URL(server.url)
+        const socket = net.connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true })
+        let received = ''
+        socket.on('data', (data) => {
+          received += data
+        })
+        const ended = once(socket, 'end')
+        const failed = new Promise((resolve) => socket.on('error', resolve))
+        socket.write([...lines, `host: 127.0.0.1:${port}`, '', ''].join('\r\n'))
+        try {
+          await ended
+          // Only a connection that the server has left refuses more.
+          const writing = setInterval(() => socket.write('x'), 20)
+          await failed.finally(() => clearInterval(writing))
+        } finally {
+          socket.destroy()
+        }
+        return received
+      }
+      const upgrade = ['GET / HTTP/1.1', 'connection: upgrade', 'upgrade: websocket']
+      const body = ['POST /sandboxes HTTP/1.1', 'content-length: 1000000']
+      const [upgraded, posted] = await Promise.all([open(upgrade), open(body)])
+      expect(upgraded).toContain('HTTP/1.1 404')
+      expect(posted).toContain('HTTP/1.1 401')
     }))
 
   it('answers no page in a browser, and no other name', () =>

@@ -21,7 +21,7 @@ export interface SandboxRecord {
 /** Where and how all sandboxes of a server run. */
 export interface Place<R extends SandboxRecord = SandboxRecord> {
   /** Creates the sandbox of nacre. */
-  open(hosted: Hosted<R>, rules: FilesystemRules): Sandbox
+  open(hosted: Hosted<R>, rules: FilesystemRules): Promise<Sandbox>
   sandboxes: string
   records: string
   /** The home directory of all sandboxes, as clients see it. */
@@ -130,7 +130,8 @@ export class Hosted<R extends SandboxRecord = SandboxRecord> {
   /** Starts its first shell. */
   async start(): Promise<void> {
     const { mounts, home } = this.view
-    const sandbox = this.#place.open(this, mounts.length > 0 ? { write: [], mounts } : { write: [home] })
+    const rules = mounts.length > 0 ? { write: [], mounts } : { write: [home] }
+    const sandbox = await this.#place.open(this, rules)
     try {
       await sandbox.exec(':')
     } catch (error) {

@@ -12,6 +12,8 @@ export interface Exchange {
   url: URL
 }
 
+/** Milliseconds after which a refused request ends whose body has not arrived. */
+const REFUSED_BODY_TIME = 5_000
 const MOST_SECONDS = Math.floor(MAX_MILLISECONDS / 1000)
 /** Of a request. Most of them are kept in memory for long. */
 export const MOST_BODY_BYTES = 1024 * 1024
@@ -80,8 +82,8 @@ export function sendNothing(response: ServerResponse, status = 204): void {
 }
 
 /**
- * Replies with an error. The connection stays open, and a body that was not read is discarded: a client that still sends would
- * otherwise see a broken connection, and no reply.
+ * Replies with an error. The connection stays open, and a body that was not read is discarded for some time: a client that
+ * still sends would otherwise see a broken connection, and no reply.
  */
 export function refuse(
   { request, response }: Pick<Exchange, 'request' | 'response'>,
@@ -90,7 +92,10 @@ export function refuse(
 ): void {
   if (response.headersSent) return void response.destroy()
   sendJson(response, status, body)
-  request.resume()
+  const timer = setTimeout(() => {
+    if (!request.complete) request.socket.destroy()
+  }, REFUSED_BODY_TIME).unref()
+  request.once('close', () => clearTimeout(timer)).resume()
 }
 
 /** Writes a piece of a reply. Resolves when there is room for more, or the client has left. */

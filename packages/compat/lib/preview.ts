@@ -2,8 +2,7 @@
 import http from 'node:http'
 import net from 'node:net'
 import type { Duplex } from 'node:stream'
-import type { Exchange } from './http.js'
-import { sendJson } from './http.js'
+import { type Exchange, refuse } from './http.js'
 
 /** It may listen on either address. */
 const HOST = 'localhost'
@@ -37,9 +36,7 @@ export function passRequest({ request, response }: Exchange, port: number, sandb
   const fail = (message: string) => {
     if (hasFailed) return
     hasFailed = true
-    if (response.headersSent) return void response.destroy()
-    request.resume()
-    sendJson(response, 502, { sandboxId, message, port, code: 502 })
+    refuse({ request, response }, 502, { sandboxId, message, port, code: 502 })
   }
   inner.on('error', () =>
     fail(`The sandbox is running but nothing listens on port ${port}: the port is not open`),

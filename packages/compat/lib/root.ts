@@ -1,7 +1,20 @@
 /** The directory of a server, with the directories of its sandboxes, and its key. */
 import { execFile } from 'node:child_process'
 import { createHash, createHmac, randomBytes } from 'node:crypto'
-import { chmod, link, lstat, mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  link,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  realpath,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import net from 'node:net'
 import os from 'node:os'
 import path from 'node:path'
@@ -10,6 +23,10 @@ import { OptionError } from 'nacre/internal'
 
 const ID = /^([0-9a-z]+)_[0-9a-f]{40}$/
 const SECRET = /^[0-9a-f]{64}$/
+/** The beginning of the names of links to roots, beside the secret. */
+const ROOT_LINK = 'root-'
+/** In errors. */
+const SECRETS_NAME = 'XDG_STATE_HOME: the directory of keys'
 
 /** Of the servers in this process. */
 const roots = new Set<Root>()
@@ -33,14 +50,22 @@ export interface Root {
 
 /** Creates what is missing. Throws OptionError if the directory is not for this user alone, or another server uses it. */
 export async function openRoot(api: ApiName, given: string | undefined): Promise<Root> {
+  const isTemporary = given === undefined
   const directory = await realpath(
-    given === undefined ? await temporary(api) : await own(path.resolve(given), 'root'),
+    isTemporary ? await temporary(api) : await own(path.resolve(given), 'root'),
   )
   const lock = await takeLock(directory)
+  let registered: string | undefined
   const close = async () => {
     roots.delete(root)
     lock.close()
-    if (given === undefined) await removeTree(directory)
+    if (!isTemporary) return
+    await removeTree(directory)
+    if (registered !== undefined) await rm(registered, { force: true })
+  }
+  // A temporary root needs no directory of keys.
+  const forgive = (error: unknown): undefined => {
+    if (!isTemporary) throw error
   }
   const root = {
     directory,
@@ -51,10 +76,10 @@ export async function openRoot(api: ApiName, given: string | undefined): Promise
   }
   try {
     // What does not exist cannot be hidden, and another server may need it while this one runs.
-    const secrets = own(secretDirectory(), 'XDG_STATE_HOME: the directory of keys')
-    root.key = given === undefined ? freshName(api) : await keyOf(directory, api, await secrets)
-    await secrets.catch(() => {})
+    const secrets = await own(secretDirectory(), SECRETS_NAME).catch(forgive)
+    root.key = isTemporary || secrets === undefined ? freshName(api) : await keyOf(directory, api, secrets)
     for (const inner of [root.sandboxes, root.records]) await mkdir(inner, { recursive: true, mode: 0o700 })
+    if (secrets !== undefined) registered = await register(directory, secrets).catch(forgive)
     roots.add(root)
     return root
   } catch (error) {
@@ -69,20 +94,69 @@ export function defaultRoot(api: ApiName): string {
 }
 
 function stateDirectory(): string {
-  return path.join(process.env.XDG_STATE_HOME || path.join(os.homedir(), '.local', 'state'), 'nacre')
+  const given = process.env.XDG_STATE_HOME ?? ''
+  // By the XDG Base Directory Specification, relative paths are ignored.
+  const base = path.isAbsolute(given) ? given : path.join(os.homedir(), '.local', 'state')
+  return path.join(base, 'nacre')
 }
 
-/** Has the secret of which the keys of all servers of this user are made. */
+/** Has the secret of which the keys of all servers of this user are made, and a link to the root of each. */
 function secretDirectory(): string {
   return path.join(stateDirectory(), 'compat')
 }
 
-/** What sandboxes must not see of all servers. Without mounts, hiding the directories would hide their own ones. */
-export function hiddenPaths(isMounted: boolean): string[] {
-  const own = [...roots].map(({ directory }) => directory)
-  if (isMounted) return [stateDirectory(), ...own]
-  const others = (['e2b', 'daytona'] as const).map(defaultRoot)
-  return [secretDirectory(), ...[...own, ...others].map((directory) => path.join(directory, 'records'))]
+/** What sandboxes of a server must not see of all servers. Without mounts, hiding its root would hide their own directories. */
+export async function hiddenPaths({ directory, records }: Root, isMounted: boolean): Promise<string[]> {
+  const known = [...roots].map((root) => root.directory)
+  const all = [...new Set([...known, ...(await registeredRoots())])]
+  if (isMounted) return [stateDirectory(), ...all]
+  const others = all.filter((one) => one !== directory)
+  const inner = ['records', 'sandboxes']
+  return [
+    secretDirectory(),
+    records,
+    ...others.flatMap((other) => inner.map((name) => path.join(other, name))),
+  ]
+}
+
+/** Lets sandboxes of other servers hide the root, as long as it exists. Returns what names it. */
+async function register(directory: string, secrets: string): Promise<string> {
+  const file = path.join(secrets, ROOT_LINK + hashOf(directory))
+  try {
+    await symlink(directory, file)
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException
+    if (code !== 'EEXIST')
+      throw new OptionError('INVALID_OPTION', `${SECRETS_NAME} ${secrets} cannot be written: ${code}`, {
+        cause,
+      })
+  }
+  return file
+}
+
+/** Forgets those that do not exist any more. */
+async function registeredRoots(): Promise<string[]> {
+  try {
+    const secrets = await own(secretDirectory(), SECRETS_NAME)
+    const files = (await readdir(secrets)).filter((name) => name.startsWith(ROOT_LINK))
+    const found = await Promise.all(files.map((name) => registeredRoot(path.join(secrets, name))))
+    return found.flat()
+  } catch {
+    // A server with a temporary root runs without it.
+    return []
+  }
+}
+
+async function registeredRoot(file: string): Promise<string[]> {
+  try {
+    const directory = await readlink(file)
+    await lstat(path.join(directory, 'records'))
+    return [directory]
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException
+    if (code === 'ENOENT' || code === 'ENOTDIR') await rm(file, { force: true })
+    return []
+  }
 }
 
 function temporary(api: ApiName): Promise<string> {
@@ -105,9 +179,13 @@ async function own(directory: string, name: string): Promise<string> {
   )
 }
 
+function hashOf(directory: string): string {
+  return createHash('sha256').update(directory).digest('hex').slice(0, 32)
+}
+
 /** A name that the kernel frees with this process, however it ends. */
 async function takeLock(directory: string): Promise<net.Server> {
-  const name = createHash('sha256').update(directory).digest('hex').slice(0, 32)
+  const name = hashOf(directory)
   const server = net.createServer((connection) => connection.destroy())
   return new Promise((resolve, reject) => {
     server.once('error', (cause) =>
@@ -142,8 +220,13 @@ async function idOf(directory: string, api: ApiName): Promise<string> {
       'INVALID_OPTION',
       `root ${directory} belongs to a server of another API: choose another`,
     )
+  // A server removes sandboxes without a record.
+  if ((await readdir(directory)).length > 0)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `root ${directory} (--root) has files that are not of a server: choose an empty directory or a new one`,
+    )
   const id = freshName(api)
-  await rm(file, { force: true })
   await writeFile(file, `${id}\n`, { mode: 0o600, flag: 'wx' })
   return id
 }

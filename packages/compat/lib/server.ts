@@ -119,7 +119,7 @@ async function placeOf<R extends SandboxRecord>(
     isMounted,
     home,
     user,
-    open({ view, record }: Hosted<R>, rules: FilesystemRules) {
+    async open({ view, record }: Hosted<R>, rules: FilesystemRules) {
       if (isolation === 'none' && !record.hasNetwork)
         throw new HttpError(501, "with isolation 'none', a sandbox cannot be kept from the network")
       return new Sandbox({
@@ -140,7 +140,7 @@ async function placeOf<R extends SandboxRecord>(
             ? undefined
             : {
                 preset: record.hasNetwork ? isolation : 'workspace',
-                filesystem: { ...rules, hide: [...secrets, ...hiddenPaths(isMounted)] },
+                filesystem: { ...rules, hide: [...secrets, ...(await hiddenPaths(root, isMounted))] },
               },
         logger,
       })
@@ -230,6 +230,8 @@ async function serveUpgrade(
     const failure = service.failure(error)
     const text = JSON.stringify(service.describe(failure, { request }))
     const type = 'content-type: application/json'
+    // A client that leaves its half of the connection open would otherwise keep it.
+    socket.once('finish', () => socket.destroy())
     socket.end(`HTTP/1.1 ${failure.status} Refused\r\n${type}\r\nconnection: close\r\n\r\n${text}\n`)
   }
 }

@@ -1,4 +1,5 @@
 /** The API of Daytona below /api, by which clients create, start, stop and delete sandboxes. */
+import { createHmac } from 'node:crypto'
 import type { Logger } from 'nacre'
 import { report } from 'nacre/internal'
 import { HttpError } from '../failure.js'
@@ -47,6 +48,7 @@ interface SignedPreview {
 
 export class Api {
   readonly #registry: Registry<DaytonaRecord>
+  readonly #key: string
   readonly #logger: Logger | undefined
   readonly #port: number
   readonly #toolbox: string
@@ -56,8 +58,9 @@ export class Api {
   /** By their tokens. */
   readonly #previews = new Map<string, SignedPreview>()
 
-  constructor({ registry, port, logger }: Context<DaytonaRecord>, origin: string) {
+  constructor({ registry, key, port, logger }: Context<DaytonaRecord>, origin: string) {
     this.#registry = registry
+    this.#key = key
     this.#logger = logger
     this.#port = port
     this.#toolbox = `${origin}/toolbox`
@@ -88,6 +91,11 @@ export class Api {
       this.#registry.get(idOrName) ?? this.#registry.list().find(({ record }) => record.name === idOrName)
     if (hosted === undefined) throw new HttpError(404, `Sandbox with ID or name ${idOrName} not found`)
     return hosted
+  }
+
+  /** Signs addresses of files of the sandbox. It is in no file, which other programs could read. */
+  signingKey({ id, rotations }: DaytonaRecord): string {
+    return createHmac('sha256', this.#key).update(`files:${id}:${rotations}`).digest('hex')
   }
 
   /** The sandbox of a preview, by its id or by the token of a signed address. */
@@ -157,11 +165,11 @@ export class Api {
       case 'GET toolbox-proxy-url':
         return sendJson(response, 200, { url: this.#toolbox })
       case 'GET signing-key':
-        return sendJson(response, 200, record.signingKey)
+        return sendJson(response, 200, this.signingKey(record))
       case 'POST signing-key':
         if (given !== 'rotate') break
-        await this.#save(hosted, { signingKey: freshSecret() })
-        return sendJson(response, 200, record.signingKey)
+        await this.#save(hosted, { rotations: record.rotations + 1 })
+        return sendJson(response, 200, this.signingKey(record))
       case 'GET ports': {
         const port = number(given, 'the port', 1, 65_535)
         if (last === 'preview-url')

@@ -6,6 +6,8 @@ const MOST_BYTES = 64 * 1024 * 1024
 const PIECE_BYTES = 200
 /** Output of one stream is kept together up to this size. */
 const MOST_MERGED_BYTES = 64 * 1024
+/** Of a character in UTF-8. */
+const MOST_CONTINUATION_BYTES = 3
 
 type StreamName = 'stdout' | 'stderr'
 
@@ -125,15 +127,18 @@ export class Log {
     return bytes
   }
 
-  /** The newest output so far, of at most so many bytes. */
+  /** The newest output so far, of at most so many bytes. It begins with a whole character. */
   newest(most: number): Output[] {
     const outputs: Output[] = []
     let rest = most
-    for (let at = this.#dropped + this.length - 1; at >= this.#dropped && rest > 0; at--) {
-      const { stream, data } = this.#pieces.get(at) as Piece
+    let at = this.#dropped + this.length
+    while (at > this.#dropped && rest > 0) {
+      const { stream, data } = this.#pieces.get(--at) as Piece
       outputs.push({ stream, data: data.subarray(Math.max(0, data.length - rest)) })
       rest -= data.length
     }
+    const oldest = outputs.at(-1)
+    if (oldest !== undefined && (at > 0 || rest < 0)) oldest.data = fromCharacter(oldest.data)
     return outputs.reverse()
   }
 
@@ -170,4 +175,11 @@ export class Log {
   #notify(): void {
     for (const wake of this.#waiting) wake()
   }
+}
+
+/** Without the rest of a character that was cut at the beginning. */
+function fromCharacter(data: Buffer): Buffer {
+  let start = 0
+  while (start < MOST_CONTINUATION_BYTES && ((data[start] ?? 0) & 0xc0) === 0x80) start++
+  return data.subarray(start)
 }

@@ -23,15 +23,15 @@ export interface DaytonaRecord extends SandboxRecord {
   lastUse: number
   /** 0 while it runs. */
   stoppedAt: number
-  /** Signs addresses of files. */
-  signingKey: string
+  /** How often the key was replaced that signs addresses of files. */
+  rotations: number
 }
 
 const MINUTE = 60_000
 
 export type NewRecord = Omit<
   DaytonaRecord,
-  'id' | 'name' | 'startedAt' | 'lastUse' | 'stoppedAt' | 'signingKey'
+  'id' | 'name' | 'startedAt' | 'lastUse' | 'stoppedAt' | 'rotations'
 >
 
 /** Without a name, the id is its name. */
@@ -45,7 +45,7 @@ export function newRecord(given: NewRecord, name?: string): DaytonaRecord {
     startedAt: now,
     lastUse: now,
     stoppedAt: 0,
-    signingKey: freshSecret(),
+    rotations: 0,
   }
 }
 

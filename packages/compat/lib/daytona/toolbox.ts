@@ -90,7 +90,7 @@ export class Toolbox {
     const { record } = this.#api.find(decoded(id))
     const until = query.get('expires') ?? ''
     const text = `v1:files:${request.method}:${query.get('path') ?? ''}:${until}`
-    const signature = createHmac('sha256', record.signingKey).update(text).digest('base64url')
+    const signature = createHmac('sha256', this.#api.signingKey(record)).update(text).digest('base64url')
     if (!new Secret(`v1_${signature}`).is(given)) throw new HttpError(401, 'the signature is wrong')
     if (until !== '0' && !(Number(until) * 1000 > Date.now()))
       throw new HttpError(401, 'the signed address has expired')

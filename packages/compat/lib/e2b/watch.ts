@@ -88,10 +88,15 @@ export class Watchers {
       hosted.onHalt.delete(stop)
     }
     const watcher: Watcher = { events: [], failure: undefined, stop }
-    const changes = await open(stopping.signal)
+    // Before it waits, so that calls at the same time count too.
     known.set(watcherId, watcher)
     hosted.onHalt.add(stop)
-    void collect(watcher, changes)
+    try {
+      void collect(watcher, await open(stopping.signal))
+    } catch (error) {
+      stop()
+      throw error
+    }
     return { watcherId }
   }
 
