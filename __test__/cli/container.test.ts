@@ -188,6 +188,8 @@ describe('nacre down', () => {
         // Of an image that was made from a container of nacre.
         committed: { 'dev.nacre': '1', 'dev.nacre.name': own, 'dev.nacre.project': engine.project },
         named: { 'dev.nacre': '1', 'dev.nacre.project': engine.project },
+        // Of another user of the same engine.
+        theirs: { 'dev.nacre': '1', 'dev.nacre.name': 'theirs', 'dev.nacre.user': '12345', 'dev.nacre.project': engine.project },
       }
       for (const [id, labels] of Object.entries(foreign)) {
         writeFileSync(path.join(engine.state, `c-${id}`), 'running')
@@ -196,7 +198,7 @@ describe('nacre down', () => {
       }
       const { code, stdout } = await nacre('down', '--all', ...words)
       expect([code, stdout]).toEqual([0, expect.stringMatching(new RegExp(`^removed ${own} .*\n$`))])
-      expect(containers(engine)).toEqual(['c-committed', 'c-named', 'c-plain'])
+      expect(containers(engine)).toEqual(['c-committed', 'c-named', 'c-plain', 'c-theirs'])
     }),
   )
 

@@ -7,7 +7,7 @@ import type { Capabilities } from '../calls/index.js'
 import { examineEngines } from './container/doctor.js'
 import { withExamples } from './examples.js'
 import type { Finding } from './finding.js'
-import { printable, printJson, write } from './terminal.js'
+import { printable, printableLines, printJson, write } from './terminal.js'
 import type { Finish } from './verb.js'
 
 export function addDoctor(program: Command, finish: Finish): void {
@@ -31,7 +31,7 @@ export function addDoctor(program: Command, finish: Finish): void {
         for (const { name, engine, image, problem, findings = [] } of inside)
           await write(
             process.stdout,
-            `\n${printable(`${name}, a container of ${engine} with ${image}`)}\n${problem ?? report(findings)}`,
+            `\n${printable(`${name}, a container of ${engine} with ${image}`)}\n${problem === undefined ? report(findings) : printableLines(problem)}`,
           )
       }
       finish([...findings, ...engines].some(({ level }) => level === 'fail') ? 1 : 0)

@@ -51,8 +51,11 @@ export async function isRunning(engine: Engine, name: string): Promise<boolean> 
 }
 
 /** Stops the container. Rejects with CONTAINER_FAILED. */
-export async function stopContainer(engine: Engine, name: string): Promise<void> {
-  const answer = await call(engine.file, ['stop', name], { env: engine.env, timeout: CALL_MS })
+export async function stopContainer(
+  engine: Engine,
+  { id, name }: Pick<Container, 'id' | 'name'>,
+): Promise<void> {
+  const answer = await call(engine.file, ['stop', id], { env: engine.env, timeout: CALL_MS })
   if (answer.isOk || DIALECTS[engine.name].isMissing(answer.stderr)) return
   throw new SandboxError(
     'CONTAINER_FAILED',

@@ -12,6 +12,8 @@ export interface Container {
   project: string
   /** The name of its copy of the runtime. */
   runtime: string
+  /** The id of the user who has made it: several may use one engine. */
+  user: string
 }
 
 /** What an engine says about a container: it may be anybody's. */
@@ -105,8 +107,8 @@ function items(value: unknown): Item[] {
 }
 
 /** The labels of a container. Some engines take `=` in a value for another field. */
-export function labelsOf({ name, image, project, runtime }: Omit<Container, 'id' | 'isRunning'>): string[] {
-  const values = { '': '1', '.name': name, '.image': image, '.project': project, '.runtime': runtime }
+export function labelsOf({ name, image, project, runtime }: Omit<Container, 'id' | 'isRunning' | 'user'>): string[] {
+  const values = { '': '1', '.name': name, '.image': image, '.project': project, '.runtime': runtime, '.user': ownUser() }
   return Object.entries(values).flatMap(([key, value]) => [
     '--label',
     `dev.nacre${key}=${value.replace(/[%=\n]/g, encodeURIComponent)}`,
@@ -132,5 +134,11 @@ export function ownContainer({ id, name, state, labels }: Described): Container 
     image: read('image'),
     project: read('project'),
     runtime: read('runtime'),
+    user: read('user'),
   }
+}
+
+/** Empty on Windows, whose users have no ids. */
+export function ownUser(): string {
+  return String(process.getuid?.() ?? '')
 }

@@ -85,12 +85,13 @@ export async function enterContainer(
   }
   const canPull = values.pull === 'missing'
   let isFresh = values.fresh
-  let isNew = false
+  /** The container that this call has created. */
+  let created: string | undefined
   for (let attempt = 1; ; attempt++) {
     const plan = { engine, image, creation: made, canPull, isFresh, onProgress, signal }
     const started = await startContainer(plan)
     const { id } = started
-    isNew ||= started.isNew
+    if (started.isNew) created = id
     isFresh = false
     const program = startServer(engine, name, { cwd, user, own, settings })
     try {
@@ -106,8 +107,9 @@ export async function enterContainer(
         }
         if (exitCode === MOUNT_MISSING || !(signal?.aborted || (await isRunning(engine, name)))) continue
       }
-      // A server that has ended by itself does so for every client. Otherwise others may use the container.
-      if (isNew) await removeContainer(engine, { id, name }, exitCode !== null).catch(() => {})
+      // A server that has ended by itself does so for every client with the same directory. Others may use the container.
+      const isUseless = exitCode !== null && exitCode !== MOUNT_MISSING
+      if (id === created) await removeContainer(engine, { id, name }, isUseless).catch(() => {})
       throw explain(error, program, { engine, name, image, cwd })
     }
     if (setup === undefined) return { engine, name, image, program }

@@ -29,7 +29,7 @@ export class Forwards {
     const wanted = local === undefined ? [port, 0] : [localPort.read(local, 'local')]
     if (this.#isHere && wanted[0] === port) return { url: `http://${HOST}:${port}`, close() {} }
     const sockets = new Set<Socket>()
-    const server = net().createServer((socket) => {
+    const server = net().createServer({ allowHalfOpen: true }, (socket) => {
       sockets.add(socket)
       socket.once('close', () => sockets.delete(socket))
       try {

@@ -38,7 +38,7 @@ export async function openSandbox(options: EngineOptions = {}): Promise<EngineSa
       try {
         await backend.destroy()
       } finally {
-        await stopContainer(engine, name)
+        await stopContainer(engine, { id: name, name })
       }
     },
   })

@@ -83,7 +83,8 @@ export function isBelow(file: string, directory: string): boolean {
 }
 
 /**
- * The directory with the commits of the work tree at `top`, undefined if that is none.
+ * The directory with the commits of the work tree at `top`, undefined if that is none. One of another user counts for nothing:
+ * anybody can make a directory `.git` in /tmp, and all of /tmp would be the project.
  *
  * A file `.git` names another directory. Anybody can write such a file, so it is believed only if that directory names the
  * work tree in return. A submodule is a part of the work tree above it.
@@ -91,8 +92,9 @@ export function isBelow(file: string, directory: string): boolean {
 function repositoryOf(top: string): string | undefined {
   const git = path.join(top, '.git')
   const entry = lstatSync(git, { throwIfNoEntry: false })
-  if (entry?.isDirectory()) return git
-  if (!entry?.isFile()) return undefined
+  if (entry === undefined || !isTrusted(entry.uid)) return undefined
+  if (entry.isDirectory()) return git
+  if (!entry.isFile()) return undefined
   const named = /^gitdir: (.+)\n?$/.exec(readStart(git))?.[1]
   if (named === undefined) return undefined
   try {
@@ -107,6 +109,11 @@ function repositoryOf(top: string): string | undefined {
     if (error instanceof SandboxError) throw error
   }
   return undefined
+}
+
+/** Files of this user and of root, as for git. */
+function isTrusted(uid: number): boolean {
+  return uid === 0 || uid === process.getuid?.()
 }
 
 /** The beginning of a file, empty if it cannot be read. Only regular files are opened: a pipe would block. */

@@ -37,6 +37,8 @@ export async function startContainer(plan: StartPlan): Promise<{ id: string; isN
     if (attempt > 1) await timers.setTimeout(PAUSE_MS)
     let found = await look(plan)
     if (found && isFresh) {
+      // Without the image, the old one is better than none.
+      await needImage(plan)
       onProgress(`removing the container ${name}`)
       await removeContainer(engine, found, true)
       found = undefined

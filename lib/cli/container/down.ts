@@ -17,7 +17,7 @@ export const addDown: Verb = (program: Command) => {
   const verb = program
     .command('down')
     .description(
-      'remove the containers of a project, with what runs in them and the files that only they have',
+      'remove your containers of a project, with what runs in them and the files that only they have',
     )
     .option('--cwd <directory>', 'a directory of the project (default: the present one)', existingDirectory)
     .option('--all', 'remove the containers of all projects')
@@ -32,6 +32,7 @@ export const addDown: Verb = (program: Command) => {
 async function down({ all, cwd = '.', engine = undefined }: Options): Promise<void> {
   const { projectOf, realPath } = await import('../../engine/project.js')
   const { installedEngines, notFound } = await import('../../engine/find.js')
+  const { ownUser } = await import('../../engine/dialect.js')
   const { listContainers, removeContainer, stopContainer } = await import('../../engine/containers.js')
   const project = all ? undefined : projectOf(realPath(path.resolve(cwd), '--cwd', 'CWD_NOT_FOUND'))[0]
   const problems: string[] = []
@@ -45,9 +46,9 @@ async function down({ all, cwd = '.', engine = undefined }: Options): Promise<vo
     }
     answered++
     for (const container of await listContainers(answer)) {
-      if (project !== undefined && container.project !== project) continue
+      if (container.user !== ownUser() || (project !== undefined && container.project !== project)) continue
       // Programs get SIGTERM first.
-      if (container.isRunning) await stopContainer(answer, container.name)
+      if (container.isRunning) await stopContainer(answer, container)
       await removeContainer(answer, container, true)
       removed++
       const { name: id, image, project: top } = container
