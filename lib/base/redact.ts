@@ -6,6 +6,10 @@ const SECRET_NAME = /TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|PRIVATE/i
 /** A shorter value would match too much. */
 const SHORTEST_VALUE = 8
 
+/** A key of several lines, whose form {@link Redactor} looks for in linear time. */
+const PRIVATE_KEY = /-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----/
+const KEY_END = /-----END [A-Z ]{0,32}PRIVATE KEY-----/g
+
 /** Tokens and keys that can be recognized. The lengths are limited, so that the time stays linear. */
 export const KNOWN_SECRETS = [
   /\bgh[oprsu]_[A-Za-z0-9]{36,255}/,
@@ -13,8 +17,8 @@ export const KNOWN_SECRETS = [
   /\bsk-[\w-]{20,255}/,
   /\bAKIA[0-9A-Z]{16}\b/,
   /\bxox[abeoprs]-[\w-]{10,255}/,
-  /\beyJ[\w-]{8,2048}\.eyJ[\w-]{8,4096}\.[\w-]{1,1024}/,
-  /-----BEGIN [A-Z ]{0,32}PRIVATE KEY-----[\s\S]{0,8192}?-----END [A-Z ]{0,32}PRIVATE KEY-----/,
+  /(?<![\w-])eyJ[\w-]{8,2048}\.eyJ[\w-]{8,4096}\.[\w-]{1,1024}/,
+  PRIVATE_KEY,
 ]
 
 /** The names of variables that look like secrets. */
@@ -47,18 +51,22 @@ export class Redactor {
   /** The longest first, since one may contain another. */
   readonly #values: string[]
   readonly #patterns: RegExp[]
+  readonly #hidesKeys: boolean
 
   constructor(redact: readonly (string | RegExp)[]) {
     const values = redact.filter((item) => typeof item === 'string')
     const lines = values.flatMap((value) => value.split('\n').filter((line) => line.length >= SHORTEST_LINE))
     this.#values = [...new Set([...values, ...lines])].sort((left, right) => right.length - left.length)
+    this.#hidesKeys = redact.includes(PRIVATE_KEY)
     this.#patterns = redact
-      .filter((item) => typeof item !== 'string')
+      .filter((item) => typeof item !== 'string' && item !== PRIVATE_KEY)
+      .map((item) => item as RegExp)
       .map(({ source, flags }) => new RegExp(source, `${flags.replace(/[gy]/g, '')}g`))
   }
 
   hide(text: string, { start, end }: Cuts = { start: false, end: false }): string {
     for (const value of this.#values) text = text.replaceAll(value, REPLACEMENT)
+    if (this.#hidesKeys) text = hideKeys(text)
     for (const pattern of this.#patterns) text = text.replace(pattern, REPLACEMENT)
     if (start) text = this.#hideStart(text)
     return end ? this.#hideEnd(text) : text
@@ -96,4 +104,21 @@ export class Redactor {
     }
     return longest
   }
+}
+
+/** Each key ends within 8,192 characters. The ends are looked for once, so that many beginnings take no more time. */
+function hideKeys(text: string): string {
+  const begins = [...text.matchAll(new RegExp(PRIVATE_KEY, 'g'))]
+  if (begins.length === 0) return text
+  const ends = [...text.matchAll(KEY_END)].map((match) => match.index + match[0].length)
+  let [shown, from, next] = ['', 0, 0]
+  for (const { index } of begins) {
+    if (index < from) continue
+    while (next < ends.length && (ends[next] as number) <= index) next++
+    const end = ends[next]
+    if (end === undefined || end - index > LONGEST_KEY) continue
+    shown += text.slice(from, index) + REPLACEMENT
+    from = end
+  }
+  return shown + text.slice(from)
 }

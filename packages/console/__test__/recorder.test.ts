@@ -78,6 +78,7 @@ describe('a recording of a session', () => {
     const recorder = await record(sandbox, { directory, redact: ['topsecret', /key-\d+/] })
     const token = `ghp_${'a'.repeat(36)}`
     await sandbox.exec(`echo topsecret; printf 'top'; sleep 0.005; echo secret; echo key-123 ${token} end`)
+    await sandbox.exec(`: ${'x'.repeat(195)}topsecret`)
     const process = await sandbox.startProcess(`printf 'x top'; printf 'secret\\n'; echo ${token}`, {
       pty: true,
     })

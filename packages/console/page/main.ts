@@ -11,6 +11,8 @@ import { WorkspacePanel } from './workspace.ts'
 
 const TOKEN_KEY = 'nacre.token'
 const STATS_MS = 2000
+/** Not by frames: a page in the background has none, and its title still counts who waits. */
+const DRAW_MS = 100
 const UNAUTHORIZED = 401
 
 /** The address of the server. The page may be below a path of a proxy. */
@@ -73,7 +75,7 @@ class Page {
     // Many events may come at once.
     if (!this.#isDrawn) return
     this.#isDrawn = false
-    requestAnimationFrame(() => this.#draw())
+    setTimeout(() => this.#draw(), DRAW_MS)
   }
 
   /** Brings all tiles in line with the model. */
@@ -165,10 +167,13 @@ function token(): string | undefined {
 async function connect(): Promise<SandboxClient> {
   for (;;) {
     const given = token()
-    const headers: Record<string, string> = given === undefined ? {} : { Authorization: `Bearer ${given}` }
+    const isToken = given !== undefined && /^[\x21-\x7e]+$/.test(given)
+    const headers: Record<string, string> = isToken ? { Authorization: `Bearer ${given}` } : {}
     const { status } = await fetch(`${URL_OF_SERVER}/v1/capabilities`, { headers })
     if (status !== UNAUTHORIZED) return new SandboxClient({ url: URL_OF_SERVER, token: given })
-    sessionStorage.setItem(TOKEN_KEY, (await askToken()) ?? '')
+    const typed = await askToken()
+    if (typed === undefined) throw new Error('it needs its token; load the page again')
+    sessionStorage.setItem(TOKEN_KEY, typed)
   }
 }
 

@@ -46,10 +46,17 @@ export class Model {
   readonly sessions = new Map<string, Command[]>()
   readonly programs = new Map<string, Program>()
 
-  /** Adds what the events do not say: they are kept for some time only. */
+  /** Reads what the events do not say: they are kept for some time only. */
   async load(client: SandboxClient): Promise<void> {
     const [sessions, processes] = await Promise.all([client.listSessions(), client.listProcesses()])
+    const open = new Set(sessions.map(({ id }) => id))
+    for (const id of this.sessions.keys()) if (!open.has(id)) this.sessions.delete(id)
     for (const { id } of sessions) this.#session(id)
+    const running = new Set(processes.filter(({ state }) => state === 'running').map(({ id }) => id))
+    for (const id of this.programs.keys())
+      if (!running.has(id)) this.#change(id, { isRunning: false, waiting: null })
+    for (const commands of this.sessions.values())
+      for (const command of commands.slice(0, -1)) if (command.state === 'running') command.state = 'ended'
     for (const { id, sessionId, command, state, terminal } of processes)
       if (state === 'running' && !this.programs.get(id)?.isRunning)
         this.#start(id, sessionId, command, terminal)

@@ -14,6 +14,8 @@ const PAUSE_MS = 200
 const END = Number.MAX_SAFE_INTEGER
 /** How often it is asked for its use of the machine, and whether it waits. */
 const LOOK_MS = 2000
+/** One that cannot be seen is asked so many times less often. */
+const UNSEEN = 5
 
 /** Who holds it, as others see it. */
 const PERSON = 'a person at the console'
@@ -26,7 +28,8 @@ export class ProgramTile extends Tile {
   #hold: Hold<Process> | undefined
   #stop: AbortController | undefined
   #cursor = 0
-  #look: ReturnType<typeof setInterval> | undefined
+  readonly #look: ReturnType<typeof setInterval>
+  #looks = 0
 
   constructor(client: SandboxClient, program: Program) {
     super({ title: program.command, place: `${program.sessionId} / ${program.id}`, size: program.size })
@@ -38,6 +41,9 @@ export class ProgramTile extends Tile {
     this.#take.title = 'In the terminal, F6 goes back to this button'
     this.screen.onLeave = () => this.#take.focus()
     this.addButton('Kill', () => attempt(() => this.#kill()))
+    this.#look = setInterval(() => {
+      if (this.isVisible || ++this.#looks % UNSEEN === 0) void this.#lookAt()
+    }, LOOK_MS)
     this.update()
   }
 
@@ -58,18 +64,17 @@ export class ProgramTile extends Tile {
   setVisible(isVisible: boolean): void {
     if (this.isVisible === isVisible) return
     this.isVisible = isVisible
-    clearInterval(this.#look)
     this.#stop?.abort()
     if (!isVisible) return
     this.screen.show()
     this.#stop = new AbortController()
     void attempt(() => this.#follow((this.#stop as AbortController).signal))
-    this.#look = setInterval(() => void this.#lookAt(), LOOK_MS)
     void this.#lookAt()
   }
 
   override dispose(): void {
     this.setVisible(false)
+    clearInterval(this.#look)
     void this.#hold?.release()
     super.dispose()
   }

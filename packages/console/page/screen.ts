@@ -59,7 +59,8 @@ export class Screen {
       fontFamily: 'ui-monospace, Menlo, Consolas, monospace',
       screenReaderMode: this.onInput !== undefined,
       disableStdin: this.onInput === undefined,
-      linkHandler: null,
+      // Links of programs lead nowhere.
+      linkHandler: { activate() {} },
       theme: { background: '#16181d', foreground: '#e4e6eb' },
     })
     // Programs may neither read nor write the clipboard.

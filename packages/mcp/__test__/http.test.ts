@@ -15,7 +15,7 @@ describe.each(ERAS)('a client of %s over HTTP', (era) => {
       const { client, call } = await connect(era)
       const { tools } = await client.listTools()
       expect(tools).toHaveLength(8)
-      expect(countTokens(JSON.stringify({ tools }))).toBeLessThanOrEqual(1900)
+      expect(countTokens(JSON.stringify({ tools }))).toBeLessThanOrEqual(1600)
       const opened = await call('sessions', { open: 'a' })
       const session = opened.data.session as string
       expect(opened.text).toBe(`[session ${session} | cwd ${directory}]`)

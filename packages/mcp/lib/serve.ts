@@ -27,11 +27,16 @@ export async function serve(settings: Settings): Promise<void> {
       const sandbox = await openSandbox({ ...container, ...context })
       // A container that was lost had its own.
       await dispose(observers)
-      observers = await observe(sandbox, settings)
+      observers = []
+      try {
+        observers = await observe(sandbox, settings)
+      } catch (error) {
+        await sandbox.destroy()
+        throw error
+      }
       return sandbox
     }
-    await serveTools(open, settings, life)
-    await dispose(observers)
+    await serveTools(open, settings, life, () => dispose(observers))
   }
 }
 
@@ -42,7 +47,7 @@ async function serveHere(settings: Settings, life: Life): Promise<void> {
     await using sandbox = new Sandbox(sandboxOptions(settings, cache))
     const observers = await observe(sandbox, settings)
     try {
-      await serveTools(sandbox, settings, life)
+      await serveTools(sandbox, settings, life, () => dispose(observers))
     } finally {
       await dispose(observers)
     }
@@ -58,19 +63,23 @@ async function observe(
   { recording, console: page }: Settings,
 ): Promise<AsyncDisposable[]> {
   const observers: AsyncDisposable[] = []
-  if (recording !== undefined)
-    observers.push(await (await import('@nacre/console')).record(sandbox, recording))
-  if (page !== undefined) {
-    const serving = await (await import('@nacre/server')).serve(sandbox as Sandbox, {
-      ...page,
-      console: true,
-    })
-    console.error(`nacre: the console is at ${serving.url}/console#token=${page.token}`)
-    observers.push(serving)
+  try {
+    if (recording !== undefined)
+      observers.push(await (await import('@nacre/console')).record(sandbox, recording))
+    if (page !== undefined) {
+      const { serve } = await import('@nacre/server')
+      const serving = await serve(sandbox as Sandbox, { ...page, console: true })
+      console.error(`nacre: the console is at ${serving.url}/console#token=${page.token}`)
+      observers.push(serving)
+    }
+    return observers
+  } catch (error) {
+    await dispose(observers)
+    throw error
   }
-  return observers
 }
 
+/** Before the sandbox ends, so that recordings have all output. Idempotent. */
 async function dispose(observers: AsyncDisposable[]): Promise<void> {
   await Promise.all(observers.map((observer) => observer[Symbol.asyncDispose]()))
 }
@@ -79,6 +88,7 @@ async function serveTools(
   sandbox: Sandbox | OpenSandbox,
   settings: Settings,
   { stop, stopped }: Life,
+  beforeEnd: () => Promise<void>,
 ): Promise<void> {
   const { http } = settings
   await using tools = createTools(sandbox, settings.tools)
@@ -91,6 +101,7 @@ async function serveTools(
       ? (await import('./stdio.js')).serveStdio(tools, notes, stop)
       : await (await import('./http.js')).serveHttp(tools, notes, http)
   await stopped
+  await beforeEnd()
   await tools.close()
   await close()
 }

@@ -21,6 +21,7 @@ export function addRecord(program: Command, finish: Finish): void {
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .option('--timeout <time>', 'kill the command after this time, like 500ms, 10s, 2m or 1h', duration)
     .addOption(isolationOption())
+    .option('--redact-file <file>', 'values that the recording must never show, one per line')
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
       const { record } = await import('./run-record.js')

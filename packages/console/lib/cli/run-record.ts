@@ -1,6 +1,6 @@
 /** What `nacre record` does. */
 import { KNOWN_SECRETS, type Preset, Redactor, secretValues } from 'nacre/internal'
-import { runInTerminal, stderrLogger, terminalSize } from 'nacre/internal/cli'
+import { runInTerminal, secretsIn, stderrLogger, terminalSize } from 'nacre/internal/cli'
 import { OneFile } from '../recording/one-file.js'
 import { statusOf } from '../recording/recorder.js'
 import { Track } from '../recording/track.js'
@@ -11,15 +11,17 @@ export interface Options {
   env?: Record<string, string>
   timeout?: number
   isolation?: Preset
+  redactFile?: string
 }
 
 /** Resolves with the exit code of the command. */
 export async function record(command: string | string[], options: Options): Promise<number> {
   const { env, cwd, timeout, isolation } = options
+  const secrets = secretsIn(options.redactFile)
   const files = await OneFile.create(options.output ?? `nacre-${now()}.cast`)
   const track = new Track(
     files,
-    new Redactor([...secretValues(process.env), ...KNOWN_SECRETS]),
+    new Redactor([...secretValues({ ...process.env, ...env }), ...secrets, ...KNOWN_SECRETS]),
     stderrLogger,
     {
       name: files.file,
@@ -46,7 +48,7 @@ export async function record(command: string | string[], options: Options): Prom
     )
   } finally {
     await track.close()
-    process.stderr.write(`nacre: recorded in ${files.file}\n`)
+    if (await files.close()) process.stderr.write(`nacre: recorded in ${files.file}\n`)
   }
 }
 

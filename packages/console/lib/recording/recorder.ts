@@ -1,9 +1,10 @@
 /** Follows the events of a sandbox, and writes a recording for each session and each process. */
-import type { AnySandbox, LogEvent, Logger, SandboxEvent } from 'nacre'
+import type { AnySandbox, LogEvent, Logger, Process, SandboxEvent } from 'nacre'
 import { isCode, KNOWN_SECRETS, Redactor, report, signalNumber } from 'nacre/internal'
 import { backendOf, type EventFeed, planEvents } from 'nacre/internal/server'
 import { planRecord } from '../options.js'
 import type { Recorder as PublicRecorder, RecordOptions } from '../public.js'
+import type { Size } from './cast.js'
 import { SessionTrack } from './session-track.js'
 import { ShellText } from './shell-text.js'
 import { Store } from './store.js'
@@ -11,7 +12,8 @@ import { Track, type TrackOptions } from './track.js'
 
 /** The size of what has no terminal. */
 const SIZE = { cols: 120, rows: 40 }
-const LONGEST_TITLE = 1000
+/** Of a hostile server, commands can be longer. */
+const LONGEST_COMMAND = 20_000
 const LONGEST_ID = 128
 
 /** See public.ts. */
@@ -23,6 +25,10 @@ export async function record(sandbox: AnySandbox, options: RecordOptions): Promi
   return recorder
 }
 
+interface Followed extends Pick<Process, 'id' | 'pid' | 'command'> {
+  terminal: Size | null
+}
+
 class Recorder implements PublicRecorder {
   readonly directory: string
   readonly #sandbox: AnySandbox
@@ -31,7 +37,7 @@ class Recorder implements PublicRecorder {
   readonly #logger: Logger | undefined
   readonly #sessions = new Map<string, SessionTrack<Track>>()
   /** Those whose output is read. */
-  readonly #processes = new Map<string, { track: Track; over: Promise<void> }>()
+  readonly #processes = new Map<string, { pid: number; track: Track; over: Promise<void> }>()
   /** Aborted when the output of processes is not followed any more. */
   readonly #stop = new AbortController()
   /** Recordings that are being completed. */
@@ -82,10 +88,11 @@ class Recorder implements PublicRecorder {
   }
   /** Never rejects. */
   async #run(first: Promise<IteratorResult<SandboxEvent, undefined>>): Promise<void> {
-    void this.#followRunning()
+    let known = this.#followRunning()
     try {
       for (let step = await first; !step.done; step = await this.#events.next()) {
         this.#receive(step.value)
+        if (step.value.type === 'lost') known = known.then(() => this.#followRunning())
         this.#cursor = step.value.cursor
         if (this.#cursor >= this.#last) break
       }
@@ -93,6 +100,7 @@ class Recorder implements PublicRecorder {
       report(this.#logger, 'warn', `the recording ends: ${error}`)
     }
     await this.#events.return?.()
+    await known
     this.#stop.abort()
     await Promise.all([...this.#processes.values()].map(({ over }) => over))
     for (const { track } of this.#sessions.values()) this.#complete(track)
@@ -113,7 +121,6 @@ class Recorder implements PublicRecorder {
     switch (event.type) {
       case 'lost':
         report(this.#logger, 'warn', `${event.count} events of the sandbox are not recorded`)
-        void this.#followRunning()
         break
       case 'sessionEnded':
         this.#endSession(event.sessionId, event.time)
@@ -131,7 +138,7 @@ class Recorder implements PublicRecorder {
         this.#session(event.sessionId).end(event)
         break
       case 'processStarted':
-        this.#follow(event.id, event.command, event.terminal)
+        this.#follow(event)
         break
       case 'processResized':
         this.#processes.get(event.id)?.track.resize(event.time, event)
@@ -162,30 +169,30 @@ class Recorder implements PublicRecorder {
   /** Follows the processes that ran before, or whose start is not known. */
   async #followRunning(): Promise<void> {
     try {
-      for (const process of await this.#sandbox.listProcesses()) {
-        const { id, command, state, terminal } = process
-        if (state === 'running' && !this.#processes.has(id)) this.#follow(id, command, terminal)
-      }
+      for (const process of await this.#sandbox.listProcesses())
+        if (process.state === 'running') this.#follow(process)
     } catch (error) {
       if (!this.#stop.signal.aborted)
         report(this.#logger, 'warn', `running processes are not recorded: ${error}`)
     }
   }
 
-  #follow(id: string, command: string, terminal: { cols: number; rows: number } | null): void {
-    const earlier = this.#processes.get(id)?.over
+  /** Has no effect for one that is followed already: it can be in a list and in an event. */
+  #follow({ id, pid, command, terminal }: Followed): void {
+    const earlier = this.#processes.get(id)
+    if (earlier?.pid === pid) return
     const track = this.#newTrack({
       name: `process-${fileName(id)}`,
-      title: command.slice(0, LONGEST_TITLE),
+      title: command.slice(0, LONGEST_COMMAND),
       size: terminal ?? SIZE,
     })
     const over = (async () => {
-      await earlier
+      await earlier?.over
       await this.#copy(id, track, terminal !== null)
       if (this.#processes.get(id)?.track === track) this.#processes.delete(id)
       this.#complete(track)
     })()
-    this.#processes.set(id, { track, over })
+    this.#processes.set(id, { pid, track, over })
   }
 
   /** Copies the output of a process. Never rejects. */

@@ -4,7 +4,6 @@ import { ShellText } from './shell-text.js'
 
 type Of<Type extends SandboxEvent['type']> = Extract<SandboxEvent, { type: Type }>
 
-const LONGEST_MARKER = 200
 const DIM = '\x1b[2m'
 const PLAIN = '\x1b[0m'
 const NEWLINE = '\r\n'
@@ -36,7 +35,7 @@ export class SessionTrack<T extends Shown> {
     this.#text = new ShellText()
     this.#printed = { stdout: 0, stderr: 0 }
     const [first = ''] = command.split('\n')
-    this.track.marker(time, first.slice(0, LONGEST_MARKER))
+    this.track.marker(time, first)
     this.track.output(time, `$ ${command.replaceAll('\n', `${NEWLINE}> `)}${NEWLINE}`)
   }
 

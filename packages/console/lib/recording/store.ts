@@ -1,6 +1,6 @@
 /** The directory of recordings: the names of their files, limits, and compression. */
 import { createReadStream, createWriteStream } from 'node:fs'
-import { constants, mkdir, open, readdir, rename, rm, stat, truncate } from 'node:fs/promises'
+import { constants, lstat, mkdir, open, readdir, rename, rm, stat, truncate } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -17,6 +17,8 @@ const MOST_FILES = 10_000
 const NAME = /^(.+)-(\d{4,})[.]cast([.]gz)?$/
 const COMPRESSED = '.gz'
 const PART = '.part'
+/** It follows no link, and waits for no reader of a pipe: something may have replaced the file. */
+const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK
 /** What others may do, by the mode of a directory. */
 const OTHERS_WRITE = 0o022
 
@@ -55,8 +57,7 @@ export class Store implements Files<StoredSegment> {
   /** Rejects with OptionError. */
   static async open(directory: string, limit: number, logger: Logger | undefined): Promise<Store> {
     const absolute = path.resolve(directory)
-    await prepare(absolute)
-    const store = new Store(absolute, await segmentsIn(absolute), limit, logger)
+    const store = new Store(absolute, await prepare(absolute), limit, logger)
     await store.#makeRoom()
     return store
   }
@@ -85,7 +86,10 @@ export class Store implements Files<StoredSegment> {
   async append(segment: StoredSegment, text: string): Promise<void> {
     const data = Buffer.from(text)
     // No descriptor is kept, since there can be many recordings.
-    const handle = await open(segment.file, constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW)
+    const handle = await open(segment.file, APPEND).catch((error) => {
+      if (error.code === 'ENOENT') this.#forget(segment)
+      throw error
+    })
     try {
       await handle.writeFile(data)
     } catch (error) {
@@ -129,7 +133,7 @@ export class Store implements Files<StoredSegment> {
     this.#bytes += bytes
   }
 
-  /** Removes the oldest files beyond the limits. */
+  /** Removes the oldest files beyond the limits. Never rejects. */
   async #makeRoom(): Promise<void> {
     for (const segment of this.#segments) {
       if (this.#bytes <= this.#limit && this.#segments.size <= MOST_FILES) return
@@ -139,9 +143,12 @@ export class Store implements Files<StoredSegment> {
 
   async #remove(segment: StoredSegment): Promise<void> {
     if (segment.isOpen) return
-    this.#segments.delete(segment)
-    this.#bytes -= segment.bytes
-    await rm(segment.file, { force: true })
+    this.#forget(segment)
+    await rm(segment.file, { force: true }).catch(() => {})
+  }
+
+  #forget(segment: StoredSegment): void {
+    if (this.#segments.delete(segment)) this.#bytes -= segment.bytes
   }
 }
 
@@ -149,12 +156,12 @@ function bytesOf(segments: StoredSegment[]): number {
   return segments.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
-/** Creates it unless it exists. Others must not be able to read recordings, or to replace them by links. */
-async function prepare(directory: string): Promise<void> {
+/** Creates it unless it exists, and reads what it has. Others must not be able to read recordings, or to replace them by links. */
+async function prepare(directory: string): Promise<StoredSegment[]> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 })
     const { uid, mode } = await stat(directory)
-    if (uid === process.geteuid?.() && (mode & OTHERS_WRITE) === 0) return
+    if (uid === process.geteuid?.() && (mode & OTHERS_WRITE) === 0) return await segmentsIn(directory)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new OptionError('INVALID_OPTION', `directory ${directory} cannot be used for recordings: ${code}`, {
@@ -175,7 +182,8 @@ async function segmentsIn(directory: string): Promise<StoredSegment[]> {
     if (entry.endsWith(PART) && NAME.test(entry.slice(0, -PART.length))) await rm(file, { force: true })
     const [, name, number] = NAME.exec(entry) ?? []
     if (name === undefined) continue
-    const { size, mtimeMs } = await stat(file)
+    const { size, mtimeMs, isFile } = await lstat(file).then((stats) => ({ ...stats, isFile: stats.isFile() }))
+    if (!isFile) continue
     found.push({ name, number: Number(number), file, bytes: size, isOpen: false, time: mtimeMs })
   }
   return found.sort((left, right) => left.time - right.time)

@@ -12,13 +12,15 @@ import { screenAfter } from './screen.js'
 
 /** How long output is joined. */
 const JOIN_MS = 16
-/** How long the end of the output is held back. */
-const HOLD_MS = 50
+/** How long the end of the output is held back: longer than between two outputs of a command. */
+const HOLD_MS = 250
 /** Characters and events that wait for the disk. */
 const MOST_WAITING = 1024 * 1024
 const MOST_EVENTS = 10_000
 /** Characters of one event. */
 const MOST_JOINED = 256 * 1024
+const LONGEST_MARKER = 200
+const LONGEST_TITLE = 1000
 /** When a full disk is tried again. */
 const RETRY_MS = 1000
 
@@ -62,9 +64,8 @@ export class Track {
   /** Output that is not an event yet, and when it began. */
   #output = ''
   #outputTime = new Date(0)
-  /** Whether its beginning was held back. */
-  #isHeld = false
-  #join: NodeJS.Timeout | undefined
+  #isJoining = false
+  #timer: NodeJS.Timeout | undefined
 
   /** What waits for the disk. */
   #waiting: Entry[] = []
@@ -75,6 +76,8 @@ export class Track {
   #isClosed = false
 
   #segment: Segment | undefined
+  /** The lines with which it begins, until they are stored. */
+  #head = ''
   /** Resolves when its files but the last are compressed. */
   #ended: Promise<unknown> = Promise.resolve()
   /** The size of the terminal at the end of the file. */
@@ -94,12 +97,15 @@ export class Track {
     if (text === '') return
     if (this.#output === '') this.#outputTime = time
     this.#output += text
-    if (this.#output.length > MOST_JOINED) this.#flush(true)
-    else this.#join ??= setTimeout(() => this.#flush(false), JOIN_MS)
+    if (this.#output.length > MOST_JOINED) return this.#flush('certain')
+    if (this.#isJoining) return
+    clearTimeout(this.#timer)
+    this.#isJoining = true
+    this.#timer = setTimeout(() => this.#flush('certain'), JOIN_MS)
   }
 
   marker(time: Date, text: string): void {
-    this.#event(time, 'm', this.#redactor.hide(text))
+    this.#event(time, 'm', this.#redactor.hide(text).slice(0, LONGEST_MARKER))
   }
 
   resize(time: Date, size: Size): void {
@@ -112,7 +118,7 @@ export class Track {
 
   /** Bytes of output are missing here. */
   lose(bytes: number): void {
-    this.#flush(true)
+    this.#flush('cut')
     this.#drop(bytes)
   }
 
@@ -124,7 +130,7 @@ export class Track {
 
   /** Resolves when everything is stored, as far as the disk takes it. */
   async close(): Promise<void> {
-    this.#flush(true)
+    this.#flush('all')
     this.#isClosed = true
     clearTimeout(this.#retry)
     await this.#writing
@@ -134,26 +140,29 @@ export class Track {
   }
 
   #event(time: Date, code: CastCode, data: string): void {
-    this.#flush(true)
+    this.#flush('all')
     this.#add({ time, code, data })
   }
 
-  /** Makes the output an event. Unless `isAll`, keeps an end that may be the beginning of a secret, but only once. */
-  #flush(isAll: boolean): void {
-    clearTimeout(this.#join)
-    this.#join = undefined
-    const held = isAll || this.#isHeld ? 0 : this.#redactor.uncertainEnd(this.#output)
+  /**
+   * Makes the output an event: all of it, all before a gap that may cut a secret, or what is certainly no beginning of a secret.
+   * The rest waits for more output, or for some time.
+   */
+  #flush(what: 'all' | 'cut' | 'certain'): void {
+    clearTimeout(this.#timer)
+    this.#isJoining = false
+    const held = what === 'certain' ? this.#redactor.uncertainEnd(this.#output) : 0
     const end = this.#output.length - held
-    const data = this.#redactor.hide(this.#output.slice(0, end))
+    const data = this.#redactor.hide(this.#output.slice(0, end), { start: false, end: what === 'cut' })
     if (data !== '') this.#add({ time: this.#outputTime, code: 'o', data })
     this.#output = this.#output.slice(end)
-    this.#isHeld = held > 0
-    if (this.#isHeld) this.#join = setTimeout(() => this.#flush(true), HOLD_MS - JOIN_MS)
+    if (held > 0) this.#timer = setTimeout(() => this.#flush('all'), HOLD_MS)
   }
 
   #add(event: Extract<Entry, { code: CastCode }>): void {
-    if (this.#characters + event.data.length > MOST_WAITING || this.#waiting.length > MOST_EVENTS) {
-      this.#drop(event.code === 'o' ? Buffer.byteLength(event.data) : 0)
+    const isTooMuch = event.code === 'o' && this.#characters + event.data.length > MOST_WAITING
+    if (isTooMuch || this.#waiting.length > MOST_EVENTS) {
+      if (event.code === 'o') this.#drop(Buffer.byteLength(event.data))
       return
     }
     this.#waiting.push(event)
@@ -185,9 +194,12 @@ export class Track {
       const segment = await this.#segmentFor(entries)
       const lines = new Lines(this.#last)
       const text = entries.map((entry) => lines.add(entry)).join('')
-      await this.#files.append(segment, text)
+      await this.#files.append(segment, this.#head + text)
+      this.#head = ''
       this.#last = lines.last
     } catch (error) {
+      // Something has removed the file. Another one goes on.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') this.#segment = undefined
       this.#waiting = [...entries, ...this.#waiting]
       this.#retryLater(error)
       return
@@ -220,8 +232,8 @@ export class Track {
     const time = first?.time ?? new Date()
     const screen = old && (await screenAfter(old.file))
     const segment = await this.#files.begin(this.#options.name)
-    const header = headerLine({ ...this.#size, time, title: this.#redactor.hide(this.#options.title) })
-    await this.#files.append(segment, header + (screen ? eventLine(0, 'o', screen) : ''))
+    const title = this.#redactor.hide(this.#options.title).slice(0, LONGEST_TITLE)
+    this.#head = headerLine({ ...this.#size, time, title }) + (screen ? eventLine(0, 'o', screen) : '')
     this.#segment = segment
     this.#last = time
     // It takes a while, and nothing waits for it.
