@@ -59,6 +59,16 @@ it('cp copies a file there and back, with its permissions', () =>
     expect(statSync(path.join(remote, 'in/back')).size).toBe(content.length)
   }))
 
+it('cp copies standard input, and to standard output', () =>
+  withFiles(async ({ nacre, start }, { server, remote }) => {
+    const content = 'a line\n'.repeat(100_000)
+    expect(await start(['cp', ...server, '-', 'remote:in/data'], content).ended).toMatchObject({ code: 0 })
+    expect(readFileSync(path.join(remote, 'in/data'), 'utf8') === content).toBe(true)
+    expect((await nacre('cp', ...server, 'remote:in/data', '-')).stdout === content).toBe(true)
+    expect((await nacre('cp', '-r', ...server, 'remote:in', '-')).stderr).toContain('--recursive is for directories')
+    expect((await nacre('cp', ...server, 'remote:none', '-')).stderr).toContain('none')
+  }))
+
 it('cp -r copies directories, and names what it leaves out', () =>
   withFiles(async ({ nacre }, { server, remote, local }) => {
     mkdirSync(local('tree/inner'), { recursive: true })

@@ -3,7 +3,7 @@
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
 import { signalNumber } from '../base/signals.js'
-import type { AnySandbox, LogEvent, Process } from '../calls/index.js'
+import type { AnySandbox, LogEvent, Process, ProcessExit } from '../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
 import { onSignals } from './signals.js'
 import { NOBODY_READS, write } from './terminal.js'
@@ -21,24 +21,27 @@ export interface Size {
 
 /** Runs a command, and resolves with its exit code. */
 export async function runInTerminal(
-  sandbox: AnySandbox,
+  sandbox: Pick<AnySandbox, 'startProcess'>,
   command: string | string[],
-  { cwd, timeout }: { cwd?: string; timeout?: number },
+  { cwd, env, timeout }: { cwd?: string; env?: Record<string, string>; timeout?: number },
   watcher?: Watcher,
 ): Promise<number> {
-  const process = await sandbox.startProcess(command, { cwd, timeout, pty: terminalSize() })
-  const release = connect(process, watcher)
+  const process = await sandbox.startProcess(command, { cwd, env, timeout, pty: terminalSize() })
+  const release = connect(process, { onLeave: () => void process.kill().catch(() => {}), watcher })
   try {
     for await (const event of process.output({ encoding: 'buffer' })) {
       watcher?.output(event)
       if (event.type !== 'exit' && !(await write(stdout, event.data))) return NOBODY_READS
     }
-    const { exitCode, signal, reason } = await process.wait()
-    if (reason === 'timeout') return TIMED_OUT
-    return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
+    return exitCodeOfProcess(await process.wait())
   } finally {
     release()
   }
+}
+
+export function exitCodeOfProcess({ exitCode, signal, reason }: ProcessExit): number {
+  if (reason === 'timeout') return TIMED_OUT
+  return exitCodeOfEnd(exitCode, signal === null ? undefined : signalNumber(signal))
 }
 
 const { stdin, stdout } = globalThis.process
@@ -49,25 +52,42 @@ export function terminalSize(): Size {
   return { cols: columns || 80, rows: rows || 24 }
 }
 
-/** Passes on input, changes of the size and signals. Returns a function that restores everything. */
-function connect(process: Process, watcher: Watcher | undefined): () => void {
+interface Connection {
+  /** A signal to this program, or the key to leave. */
+  onLeave(): void
+  /** Whether what is typed has the key to leave. Default: there is none. */
+  isLeave?: (data: Buffer) => boolean
+  watcher?: Watcher
+}
+
+/**
+ * Passes on input, changes of the size and signals. Without a process, only the key to leave counts. Returns a function that
+ * restores everything.
+ */
+export function connect(
+  process: Process | undefined,
+  { onLeave, isLeave = () => false, watcher }: Connection,
+): () => void {
   const isTerminal = stdin.isTTY === true
   if (isTerminal) stdin.setRawMode(true)
   // The process may end at any moment, which is not an error.
   const ignore = () => {}
   const type = (data: Buffer) => {
+    if (isLeave(data)) return onLeave()
+    if (process === undefined) return
     stdin.pause()
-    process.write(data).then(() => stdin.resume(), ignore)
+    const resume = () => void stdin.resume()
+    process.write(data).then(resume, resume)
   }
-  const end = () => void process.closeInput().catch(ignore)
+  const end = () => void process?.closeInput().catch(ignore)
   const resize = () => {
     const size = terminalSize()
     watcher?.resize(size)
-    process.resize(size.cols, size.rows).catch(ignore)
+    process?.resize(size.cols, size.rows).catch(ignore)
   }
   stdin.on('data', type).on('end', end)
   stdout.on('resize', resize)
-  const unhear = onSignals(() => void process.kill().catch(ignore))
+  const unhear = onSignals(onLeave)
   return () => {
     unhear()
     stdout.off('resize', resize)

@@ -16,12 +16,13 @@ import {
 import { withExamples } from './examples.js'
 import { runInTerminal } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
+import { type SessionOptions, sessionOf, useServer } from './remote/server.js'
 import { onSignals, onSuspend } from './signals.js'
 import { NOBODY_READS, printJson, write } from './terminal.js'
 import { commandOf, duration, isolationOption, variable } from './values.js'
 import type { Finish } from './verb.js'
 
-interface Options extends ContainerFlags {
+interface Options extends ContainerFlags, SessionOptions {
   container?: true
   cwd?: string
   env?: Record<string, string>
@@ -44,6 +45,9 @@ export function addExec(program: Command, finish: Finish): void {
     .addOption(isolationOption())
     .option('--json', 'print the whole result as JSON when the command ends')
     .option('-t, --tty', 'run in a terminal, for editors and prompts')
+    .option('--url <url>', 'run on this server, in the session of --session (default: default)')
+    .option('--token-file <file>', 'a file with the token of the server (default: the token in $NACRE_TOKEN)')
+    .option('--session <id>', 'the session on the server')
     .option('--container', 'run in a Linux container of the project, which the options below are for')
   addContainerOptions(verb)
     .passThroughOptions()
@@ -57,6 +61,7 @@ export function addExec(program: Command, finish: Finish): void {
     ['nacre exec --cwd app --env CI=1 npm test', 'runs in a directory, with a variable'],
     ["nacre exec --timeout 30s --json 'make all'", 'prints the whole result as JSON'],
     ['nacre exec --isolation workspace -- npm test', 'allows writes only here; no secrets, no network'],
+    ['nacre exec --url http://127.0.0.1:4747 pwd', 'runs in a session of a server'],
     ['nacre exec --container --image debian:13 -- make', 'runs in a Linux container of the project'],
     ["nacre exec 'sort -n' < numbers", 'passes standard input to the command'],
   ])
@@ -72,13 +77,24 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
   }
   refuseContainerOptions(options)
+  if (options.url !== undefined) {
+    if ((grace ?? isolation) !== undefined)
+      throw new OptionError('INVALID_OPTION', '--grace and --isolation are not possible with --url')
+    return useServer(options, async (client) => {
+      const session = await sessionOf(client, options)
+      return (tty ? runInTerminal : run)(session, command, { ...{ cwd, env, timeout, json }, isElsewhere: true })
+    })
+  }
+  if ((options.tokenFile ?? options.session) !== undefined)
+    throw new OptionError('INVALID_OPTION', '--token-file and --session are for a server: add --url')
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
-  return await (tty ? runInTerminal : run)(sandbox, command, options)
+  return await (tty ? runInTerminal : run)(sandbox, command, { cwd, timeout, json })
 }
 
 interface RunOptions {
   cwd?: string
+  env?: Record<string, string>
   timeout?: number
   json?: boolean
   /** Whether its processes have ids of another machine. */
@@ -87,9 +103,9 @@ interface RunOptions {
 
 /** Runs a command, prints its output, and resolves with its exit code. */
 export async function run(
-  sandbox: AnySandbox,
+  sandbox: Pick<AnySandbox, 'execStream'>,
   command: string | string[],
-  { cwd, timeout, json = false, isElsewhere = false }: RunOptions,
+  { cwd, env, timeout, json = false, isElsewhere = false }: RunOptions,
 ): Promise<number> {
   let shell: number | undefined
   const stream = sandbox.execStream<Encoding>(command, {
@@ -97,6 +113,7 @@ export async function run(
       if (!isElsewhere) shell = pid
     },
     cwd,
+    env,
     timeout,
     input: process.stdin,
     // Text has a mark where output is missing.

@@ -18,15 +18,18 @@ import { addRemove } from './job/rm.js'
 import { addStart } from './job/start.js'
 import { addStatus } from './job/status.js'
 import { addWait } from './job/wait.js'
+import { addAttach } from './remote/attach.js'
 import { addCp } from './remote/cp.js'
+import { addServerLogs } from './remote/logs.js'
 import { addLs } from './remote/ls.js'
+import { addPs } from './remote/ps.js'
 import { addTry } from './try.js'
 import type { Finish, Verb } from './verb.js'
 import { addWorkspace } from './workspace.js'
 
 const VERBS: Verb[] = [
   ...[addExec, addTry, addWorkspace, addUp, addShell, addDown],
-  ...[addCp, addLs, addDoctor, addCompletion],
+  ...[addPs, addServerLogs, addAttach, addCp, addLs, addDoctor, addCompletion],
 ]
 const JOB_VERBS: Verb[] = [addStart, addList, addStatus, addLogs, addWait, addCancel, addRemove, addPrune]
 

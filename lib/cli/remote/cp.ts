@@ -7,19 +7,24 @@ import type { Command } from 'commander'
 import { OptionError } from '../../base/errors.js'
 import type { Files } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
+import { write } from '../terminal.js'
 import { download } from './download.js'
-import { type ServerOptions, useFiles, withServer } from './server.js'
+import { type SessionOptions, useFiles, withFiles } from './server.js'
 import { isDirectory, upload } from './upload.js'
 
-interface Options extends ServerOptions {
+interface Options extends SessionOptions {
   recursive?: boolean
 }
 
 const REMOTE = 'remote:'
+/** Standard input or output. A file of this name is `./-`. */
+const STANDARD = '-'
 
 export function addCp(program: Command): void {
-  const cp = withServer(program.command('cp'))
-    .description(`copy files to or from a sandbox on a server; remote paths begin with ${REMOTE}`)
+  const cp = withFiles(program.command('cp'))
+    .description(
+      `copy files to or from a sandbox on a server; remote paths begin with ${REMOTE}, and - is standard input or output`,
+    )
     .argument('<from>')
     .argument('<to>')
     .option('-r, --recursive', 'copy directories and their content')
@@ -30,6 +35,7 @@ export function addCp(program: Command): void {
       "copies to the session's directory, and creates missing parents",
     ],
     [`nacre cp ${REMOTE}report.pdf .`, 'copies to the current directory'],
+    [`pg_dump | nacre cp - ${REMOTE}dump.sql`, 'copies the output of a program'],
     [`nacre cp -r src ${REMOTE}/workspace/src`, 'copies a directory and its content'],
   ])
 }
@@ -38,12 +44,20 @@ async function copy(from: string, to: string, options: Options): Promise<void> {
   const recursive = options.recursive ?? false
   if (from.startsWith(REMOTE) === to.startsWith(REMOTE))
     throw new OptionError('INVALID_OPTION', `one of the two paths must begin with ${REMOTE}, and only one`)
+  if (recursive && [from, to].includes(STANDARD))
+    throw new OptionError('INVALID_OPTION', '--recursive is for directories: leave it out, or name a directory')
   await useFiles(options, async (files) => {
+    if (from === STANDARD) return void (await files.write(to.slice(REMOTE.length), process.stdin))
+    if (to === STANDARD) return print(files, from.slice(REMOTE.length))
     if (to.startsWith(REMOTE))
       return upload(files, from, await into(files, to.slice(REMOTE.length), from), recursive)
     const original = from.slice(REMOTE.length) || '.'
     return download(files, original, isDirectory(to) ? inside(to, original) : to, recursive)
   })
+}
+
+async function print(files: Files, file: string): Promise<void> {
+  for await (const piece of files.readStream(file)) if (!(await write(process.stdout, piece))) return
 }
 
 /** The copy of an original in a directory. The content of `.` and of `..` goes into the directory itself. */

@@ -5,16 +5,16 @@ import type { Command } from 'commander'
 import type { FileInfo } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
 import { printable, printJson, printLine } from '../terminal.js'
-import { type ServerOptions, useFiles, withServer } from './server.js'
+import { type SessionOptions, useFiles, withFiles } from './server.js'
 
-interface Options extends ServerOptions {
+interface Options extends SessionOptions {
   recursive?: boolean
   long?: boolean
   json?: boolean
 }
 
 export function addLs(program: Command): void {
-  const ls = withServer(program.command('ls'))
+  const ls = withFiles(program.command('ls'))
     .description('list files of a sandbox on a server')
     .argument('[path]', "a path relative to the session's directory", '.')
     .option('-r, --recursive', 'list subdirectories too')

@@ -3,12 +3,16 @@
  */
 import type { Command } from 'commander'
 import { SandboxError } from '../../base/errors.js'
-import type { Files } from '../../calls/index.js'
+import type { SandboxClient } from '../../calls/client.js'
+import type { Files, Session } from '../../calls/index.js'
 import { tokenOf } from '../values.js'
 
 export interface ServerOptions {
   url?: string
   tokenFile?: string
+}
+
+export interface SessionOptions extends ServerOptions {
   session?: string
 }
 
@@ -28,23 +32,41 @@ export function withServer(command: Command): Command {
   return command
     .option('--url <url>', `the URL of the server (default: $NACRE_URL, or ${DEFAULT_URL})`)
     .option('--token-file <file>', 'a file with the token of the server (default: the token in $NACRE_TOKEN)')
-    .option('--session <id>', 'the session whose files to use (default: default)')
 }
 
-/** Calls a function with the files of a session on a server. */
-export async function useFiles<T>(
-  { url = process.env.NACRE_URL ?? DEFAULT_URL, tokenFile, session = 'default' }: ServerOptions,
-  use: (files: Files) => Promise<T>,
+/** Adds them for a verb that uses files. */
+export function withFiles(command: Command): Command {
+  return withServer(command).option('--session <id>', 'the session whose files to use (default: default)')
+}
+
+/** Calls a function with the sandbox of a server. */
+export async function useServer<T>(
+  { url = process.env.NACRE_URL ?? DEFAULT_URL, tokenFile }: ServerOptions,
+  use: (client: SandboxClient) => Promise<T>,
 ): Promise<T> {
   const { SandboxClient } = await import('../../backends/http/client.js')
   const { refusalCode } = await import('../../backends/http/failure.js')
-  const token = tokenOf(tokenFile)
-  await using client = new SandboxClient({ url, token })
-  const found = await client.getSession(session).catch((error) => {
-    const flags = FLAGS.get(refusalCode(error) ?? error.code)
-    if (flags === undefined) throw error
-    throw new SandboxError(error.code, `${error.message} (${flags})`, { cause: error })
-  })
+  await using client = new SandboxClient({ url, token: tokenOf(tokenFile) })
+  try {
+    return await use(client)
+  } catch (error) {
+    const { code, message } = error as SandboxError
+    const flags = FLAGS.get(refusalCode(error) ?? code)
+    throw flags === undefined ? error : new SandboxError(code, `${message} (${flags})`, { cause: error })
+  }
+}
+
+/** Calls a function with the files of a session on a server. */
+export function useFiles<T>(options: SessionOptions, use: (files: Files) => Promise<T>): Promise<T> {
+  return useServer(options, async (client) => use((await sessionOf(client, options)).files))
+}
+
+/** Rejects with SESSION_NOT_FOUND. */
+export async function sessionOf(
+  client: SandboxClient,
+  { session = 'default' }: SessionOptions,
+): Promise<Session> {
+  const found = await client.getSession(session)
   if (found === null) throw new SandboxError('SESSION_NOT_FOUND', `there is no session '${session}'`)
-  return await use(found.files)
+  return found
 }

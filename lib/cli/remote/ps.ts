@@ -1,0 +1,89 @@
+/** `nacre ps`: the processes of a server, and the commands that run in its sessions. */
+import type { Command } from 'commander'
+import type { SandboxClient } from '../../calls/client.js'
+import { withExamples } from '../examples.js'
+import { printable, printJson, printLine } from '../terminal.js'
+import { type ServerOptions, useServer, withServer } from './server.js'
+
+interface Options extends ServerOptions {
+  all?: true
+  json?: true
+}
+
+interface Row {
+  id: string
+  session: string
+  /** 'command' for one of a session. */
+  kind: 'command' | 'process' | 'terminal'
+  state: string
+  startedAt: Date | null
+  heldBy: string | null
+  command: string
+}
+
+/** A line shows this many characters of a command. */
+const MOST_CHARACTERS = 60
+
+export function addPs(program: Command): void {
+  const ps = withServer(program.command('ps'))
+    .description('list what runs on a server: processes, and commands of sessions')
+    .option('-a, --all', 'also processes that have ended')
+    .option('--json', 'print JSON')
+    .action(async (options: Options) => {
+      const rows = await useServer(options, (client) => rowsOf(client, options.all ?? false))
+      if (options.json) return printJson(rows)
+      const table = [['ID', 'SESSION', 'KIND', 'STATE', 'TIME', 'COMMAND'], ...rows.map(cellsOf)]
+      for (const line of aligned(table)) await printLine(line)
+    })
+  withExamples(ps, [
+    ['nacre ps', 'lists what runs'],
+    ['nacre ps --all --json --url https://example.com', 'lists ended processes too, as JSON'],
+  ])
+}
+
+async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> {
+  const [sessions, processes] = await Promise.all([client.listSessions(), client.listProcesses()])
+  const running = await Promise.all(
+    sessions.map(async (session) =>
+      (await session.running()).map(
+        (command): Row => ({
+          id: command.id,
+          session: session.id,
+          kind: 'command',
+          state: command.startedAt === null ? 'waits' : 'running',
+          startedAt: command.startedAt,
+          heldBy: command.heldBy,
+          command: command.command,
+        }),
+      ),
+    ),
+  )
+  const listed = processes.flatMap(({ id, sessionId, terminal, state, startedAt, heldBy, command }): Row[] =>
+    state === 'running' || hasEnded
+      ? [{ id, session: sessionId, kind: terminal === null ? 'process' : 'terminal', state, startedAt, heldBy, command }]
+      : [],
+  )
+  return [...running.flat(), ...listed]
+}
+
+function cellsOf({ id, session, kind, state, startedAt, heldBy, command }: Row): string[] {
+  const text = printable(command.replace(/\s+/g, ' '))
+  const short = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
+  const time = startedAt === null ? '-' : age(Date.now() - startedAt.getTime())
+  const held = heldBy === null ? state : `${state}, held by ${printable(heldBy)}`
+  return [printable(id), printable(session), kind, held, time, short]
+}
+
+/** Like 12s, 3m or 5h. */
+function age(milliseconds: number): string {
+  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
+  if (seconds < 60) return `${seconds}s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`
+  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
+}
+
+/** Each column as wide as its widest cell. */
+function aligned(rows: string[][]): string[] {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd())
+}
