@@ -477,175 +477,6 @@ export interface Files {
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
 }
 
-/** The resources that a process and its descendants use. */
-export interface ProcessStats {
-  /** Processor time so far, in ms. */
-  cpuTime: number
-  /** Bytes. */
-  memory: number
-  /** The maximum so far, in bytes. */
-  memoryPeak: number
-  /** Number of processes. */
-  pids: number
-  /** Bytes read from and written to disks. */
-  ioRead: number
-  ioWrite: number
-}
-/** The resources that everything in a session uses: its bash, commands, background jobs and processes. */
-export interface SessionStats extends ProcessStats {
-  /**
-   * Open file descriptors of its processes. Those of programs that this process may not look into count as 0, like
-   * programs of another user.
-   */
-  openFiles: number
-  /** Number of different terminals that its processes have. */
-  terminals: number
-}
-/** The resources that all sessions of a sandbox use. `memoryPeak` is the sum of those of the sessions. */
-export interface SandboxStats extends SessionStats {
-  /** Number of open sessions. The default session counts from its first use. */
-  sessions: number
-}
-
-/** Options of {@link Sandbox.createSession}. */
-export interface SessionOptions {
-  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
-  id?: string
-  /**
-   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
-   */
-  cwd?: string | URL
-  /** Changes to the environment of the sandbox, for this session. */
-  env?: EnvChanges
-  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
-  surviveExit?: boolean
-  /**
-   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
-   * with OptionError. Default: the sandbox's.
-   */
-  isolation?: Isolation
-}
-/** Options of {@link Session.history}. */
-export interface HistoryOptions {
-  /** Number of commands, 1 to 100. Default: 100. */
-  limit?: number
-}
-/** A command that a session has run. */
-export interface HistoryEntry {
-  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
-  command: string
-  startedAt: Date
-  /** Milliseconds, by a monotonic clock. */
-  duration: number
-  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
-  exitCode: number | null
-  signal: SignalName | null
-  /** Bytes of output, including those beyond `maxBuffer`. */
-  stdoutBytes: number
-  stderrBytes: number
-}
-/** A command of a session that runs, or waits for the commands before it. */
-export interface RunningCommand {
-  /** Names the command among those of its sandbox. */
-  id: string
-  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
-  command: string
-  /** null while it waits. */
-  startedAt: Date | null
-  /** The pid of the shell that runs it; null while it waits. */
-  pid: number | null
-  /** Bytes of output so far, including those beyond `maxBuffer`. */
-  stdoutBytes: number
-  stderrBytes: number
-  /** When the last output arrived; null if there was none. */
-  lastOutputAt: Date | null
-}
-/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
-export interface Session {
-  readonly id: string
-  /** File access as this session's commands have it. Relative paths start at the session's directory. */
-  readonly files: Files
-  /** Runs a command in this session. See {@link Sandbox.exec}. */
-  exec<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: SessionExecOptions<E, L>,
-  ): Promise<ExecResult<E, L>>
-  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
-  readonly $: ShellTag
-  /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
-  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
-    command: Command,
-    options?: SessionExecOptions<E, L>,
-  ): ExecStream<E, L>
-  /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
-  startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
-  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
-  setEnvVars(vars: EnvChanges): Promise<void>
-  /**
-   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
-   * sessions, in memory.
-   *
-   * Rejects with OptionError or SESSION_NOT_FOUND.
-   */
-  history(options?: HistoryOptions): Promise<HistoryEntry[]>
-  /**
-   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
-   * command that still waits in its client is not among them.
-   *
-   * Rejects with SESSION_NOT_FOUND.
-   */
-  running(): Promise<RunningCommand[]>
-  /**
-   * Measures the resources that everything in this session uses, nacre's own helpers included. All are 0 before the first
-   * use of the default session.
-   *
-   * Rejects with SESSION_NOT_FOUND.
-   */
-  stats(): Promise<SessionStats>
-  /**
-   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
-   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
-   *
-   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
-   */
-  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
-  /**
-   * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
-   * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
-   *
-   * Commands that run or wait already go on; over HTTP, one that still waits in its client rejects with HELD. A service
-   * has to be started before the hold. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
-   * so do the processes of the session: they have holds of their own.
-   *
-   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
-   */
-  hold(owner: string): Promise<Hold<Session>>
-  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
-  delete(): Promise<void>
-  /** The same as `delete`. Has no effect if it is already deleted. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-
-/**
- * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
- * make it. What others try meanwhile rejects with HELD; it does not wait.
- *
- * A hold ends when it is released, when its session or process ends, and with the sandbox. A client's hold
- * also ends when the client ends or loses its connection; with `resume`, `reconnectTimeout` plus 10 s later.
- */
-export interface Hold<Held extends Session | Process = Session | Process> {
-  /** Who holds it. */
-  readonly owner: string
-  /** The same session or process for the owner, whose calls pass. When the hold has ended, they reject with HELD, too. */
-  readonly held: Held
-  /** Resolves when the hold has ended, for whatever reason. Does not keep the event loop alive, except over HTTP. */
-  readonly ended: Promise<void>
-  /** Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended. */
-  release(): Promise<void>
-  /** The same as `release`. */
-  [Symbol.asyncDispose](): Promise<void>
-}
-
 /** Options of {@link Sandbox.events}. */
 export interface EventOptions {
   /**
@@ -959,151 +790,34 @@ export interface Jobs {
 /** {@link Jobs} that may be those of a server: without `root`. Over HTTP, `follow` continues after a restart of the server. */
 export type RemoteJobs = Omit<Jobs, 'root'>
 
-/** Options of {@link Process.wait}. */
-export interface WaitOptions {
-  /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
-  timeout?: number
-  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
-  signal?: AbortSignal
+/** The resources that a process and its descendants use. */
+export interface ProcessStats {
+  /** Processor time so far, in ms. */
+  cpuTime: number
+  /** Bytes. */
+  memory: number
+  /** The maximum so far, in bytes. */
+  memoryPeak: number
+  /** Number of processes. */
+  pids: number
+  /** Bytes read from and written to disks. */
+  ioRead: number
+  ioWrite: number
 }
-/** Options of {@link Process.waitFor}. */
-export interface WaitForOptions {
-  /** Whether to wait for a program that waits for input and for nothing else. Default: false. */
-  input?: boolean
-  /** A regular expression, as `grep` of {@link LogLinesOptions}: waits for a line that matches. Default: none. */
-  log?: string
-  /** The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1. */
-  fromLine?: number
-  /** Milliseconds without output, counted from the call; 1 to 2147483647. Default: none. */
-  idle?: number
-  /** Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0. */
-  timeout?: number
-  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
-  signal?: AbortSignal
-}
-/** What came first. */
-export interface WaitEnd {
-  /** The end of the process ends every wait. */
-  by: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
-  /** By 'exit': how the process ended. */
-  exit?: ProcessExit
-  /** By 'input': the program that waits for it. */
-  input?: ProcessWaiting
-  /** By 'log': the line. */
-  line?: LogLine
-}
-/** Options of {@link Process.waitForLog}. */
-export interface WaitForLogOptions extends WaitOptions {
-  /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
-  cursor?: number
-}
-/** The line that ended a wait. */
-export interface LogMatch {
-  /** The line, without its line ending. Of a line above 1 MiB, a part. */
-  line: string
-  /** The match of a regular expression. */
-  match?: RegExpExecArray
-}
-/** Options of a port check. */
-export interface PortOptions {
+/** The resources that everything in a session uses: its bash, commands, background jobs and processes. */
+export interface SessionStats extends ProcessStats {
   /**
-   * 'tcp' waits until the process listens; 'http' also waits for a response. Default: 'http' if `path` or `status` is
-   * given, otherwise 'tcp'.
+   * Open file descriptors of its processes. Those of programs that this process may not look into count as 0, like
+   * programs of another user.
    */
-  mode?: 'http' | 'tcp'
-  /**
-   * The path to request with GET, from 127.0.0.1 or else ::1. It is printable ASCII without blanks and begins with `/`.
-   * `mode: 'tcp'` excludes `path` and `status`. Default: '/'.
-   */
-  path?: string
-  /** The status codes that count as ready: 100 to 599, or a range. Redirects are not followed. Default: 200 to 399. */
-  status?:
-    | number
-    | {
-        /** The first status, 100 to 599. Default: 100. */
-        min?: number
-        /** The last status, 100 to 599. Default: 599. */
-        max?: number
-      }
-  /** Milliseconds between two checks, 1 to 2147483647. Default: 100. */
-  interval?: number
+  openFiles: number
+  /** Number of different terminals that its processes have. */
+  terminals: number
 }
-/** Options of {@link Process.waitForPort}. */
-export interface WaitForPortOptions extends PortOptions, WaitOptions {}
-
-/**
- * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
- * Default: 30000.
- */
-export type HealthCheck =
-  | (PortOptions & {
-      port: number
-      timeout?: number
-    })
-  | {
-      /** A log line to wait for, as in {@link Process.waitForLog}. */
-      log: string | RegExp
-      timeout?: number
-    }
-  | {
-      /** A command that must succeed. It runs in the session, directory and environment of the service. */
-      command: Command
-      /** Milliseconds between two attempts. Each attempt may take 10 s. Default: 500. */
-      interval?: number
-      timeout?: number
-    }
-/** Options of {@link Sandbox.startService}. */
-export interface ServiceOptions extends ProcessOptions {
-  healthCheck: HealthCheck
-  /**
-   * Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside,
-   * or its memory limit. Default: 'never'.
-   */
-  restart?: 'never' | 'on-failure'
-  /**
-   * Milliseconds before the first restart, 1 to 2147483647. Each consecutive failure doubles the delay, up to 30 s. A
-   * minute without a failure resets it. Default: 500.
-   */
-  restartDelay?: number
-  /**
-   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for later input.
-   *
-   * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
-   */
-  input?: string | Uint8Array | 'pipe'
-}
-/** A failure of a service's process. */
-export interface ServiceFailure extends ProcessExit {
-  endedAt: Date
-  /** The last lines of the log. The log itself is dropped when the next process starts. */
-  logTail: string
-}
-/** The health of a service. */
-export interface ServiceHealth {
-  /** Whether the health check passes. With a log check, whether the process is running. */
-  healthy: boolean
-  state: ProcessState
-  /** Number of restarts. */
-  restarts: number
-  /** null without a failure. */
-  lastFailure: ServiceFailure | null
-}
-/**
- * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
- * permanently. `state` is 'starting' until the process is ready, and before a restart.
- */
-export interface Service extends Process {
-  readonly restarts: number
-  /** null without a failure. */
-  readonly lastFailure: ServiceFailure | null
-  /** Runs the health check. */
-  getHealth(): Promise<ServiceHealth>
-  /**
-   * Kills the process and starts it again, even if it has ended or was killed. Resolves when it is ready.
-   *
-   * Rejects as {@link Sandbox.startService} does.
-   */
-  restart(): Promise<void>
+/** The resources that all sessions of a sandbox use. `memoryPeak` is the sum of those of the sessions. */
+export interface SandboxStats extends SessionStats {
+  /** Number of open sessions. The default session counts from its first use. */
+  sessions: number
 }
 
 /** Options of a copy-on-write workspace. */
@@ -1625,6 +1339,303 @@ export interface Sandbox extends AnySandbox {
   readonly jobs: Jobs
 }
 
+/** Options of {@link Process.wait}. */
+export interface WaitOptions {
+  /** Milliseconds until the wait rejects with PROCESS_READY_TIMEOUT; 0 to 2147483647, 0 = none. Default: 0. */
+  timeout?: number
+  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
+}
+/** Options of {@link Process.waitFor}. */
+export interface WaitForOptions {
+  /** Whether to wait for a program that waits for input and for nothing else. Default: false. */
+  input?: boolean
+  /** A regular expression, as `grep` of {@link LogLinesOptions}: waits for a line that matches. Default: none. */
+  log?: string
+  /** The number of the first line that `log` is tested with, from 1; a negative one counts from the end. Default: 1. */
+  fromLine?: number
+  /** Milliseconds without output, counted from the call; 1 to 2147483647. Default: none. */
+  idle?: number
+  /** Milliseconds until the wait ends by 'timeout', 0 to 2147483647; 0 = none. Default: 0. */
+  timeout?: number
+  /** Aborting rejects the wait with an {@link AbortError}. The process is unaffected. */
+  signal?: AbortSignal
+}
+/** What came first. */
+export interface WaitEnd {
+  /** The end of the process ends every wait. */
+  by: 'exit' | 'input' | 'log' | 'idle' | 'timeout'
+  /** By 'exit': how the process ended. */
+  exit?: ProcessExit
+  /** By 'input': the program that waits for it. */
+  input?: ProcessWaiting
+  /** By 'log': the line. */
+  line?: LogLine
+}
+/** Options of {@link Process.waitForLog}. */
+export interface WaitForLogOptions extends WaitOptions {
+  /** Byte offset in the log at which to start, as in {@link LogStreamOptions}. Default: 0. */
+  cursor?: number
+}
+/** The line that ended a wait. */
+export interface LogMatch {
+  /** The line, without its line ending. Of a line above 1 MiB, a part. */
+  line: string
+  /** The match of a regular expression. */
+  match?: RegExpExecArray
+}
+/** Options of a port check. */
+export interface PortOptions {
+  /**
+   * 'tcp' waits until the process listens; 'http' also waits for a response. Default: 'http' if `path` or `status` is
+   * given, otherwise 'tcp'.
+   */
+  mode?: 'http' | 'tcp'
+  /**
+   * The path to request with GET, from 127.0.0.1 or else ::1. It is printable ASCII without blanks and begins with `/`.
+   * `mode: 'tcp'` excludes `path` and `status`. Default: '/'.
+   */
+  path?: string
+  /** The status codes that count as ready: 100 to 599, or a range. Redirects are not followed. Default: 200 to 399. */
+  status?:
+    | number
+    | {
+        /** The first status, 100 to 599. Default: 100. */
+        min?: number
+        /** The last status, 100 to 599. Default: 599. */
+        max?: number
+      }
+  /** Milliseconds between two checks, 1 to 2147483647. Default: 100. */
+  interval?: number
+}
+/** Options of {@link Process.waitForPort}. */
+export interface WaitForPortOptions extends PortOptions, WaitOptions {}
+
+/**
+ * The condition for a service to be ready. `timeout` limits all attempts together, in milliseconds; 0 = none.
+ * Default: 30000.
+ */
+export type HealthCheck =
+  | (PortOptions & {
+      port: number
+      timeout?: number
+    })
+  | {
+      /** A log line to wait for, as in {@link Process.waitForLog}. */
+      log: string | RegExp
+      timeout?: number
+    }
+  | {
+      /** A command that must succeed. It runs in the session, directory and environment of the service. */
+      command: Command
+      /** Milliseconds between two attempts. Each attempt may take 10 s. Default: 500. */
+      interval?: number
+      timeout?: number
+    }
+/** Options of {@link Session.startService}. */
+export interface SessionServiceOptions extends SessionProcessOptions {
+  healthCheck: HealthCheck
+  /**
+   * Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside,
+   * or its memory limit. Default: 'never'.
+   */
+  restart?: 'never' | 'on-failure'
+  /**
+   * Milliseconds before the first restart, 1 to 2147483647. Each consecutive failure doubles the delay, up to 30 s. A
+   * minute without a failure resets it. Default: 500.
+   */
+  restartDelay?: number
+  /**
+   * Standard input, the same after each restart. Default: end of file. 'pipe' keeps it open for later input.
+   *
+   * {@link Process.write} sends later input. To send the text "pipe", pass bytes.
+   */
+  input?: string | Uint8Array | 'pipe'
+}
+/** Options of {@link Sandbox.startService}. */
+export interface ServiceOptions extends SessionServiceOptions {
+  /**
+   * The session whose state the service starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
+   */
+  sessionId?: string
+}
+/** A failure of a service's process. */
+export interface ServiceFailure extends ProcessExit {
+  endedAt: Date
+  /** The last lines of the log. The log itself is dropped when the next process starts. */
+  logTail: string
+}
+/** The health of a service. */
+export interface ServiceHealth {
+  /** Whether the health check passes. With a log check, whether the process is running. */
+  healthy: boolean
+  state: ProcessState
+  /** Number of restarts. */
+  restarts: number
+  /** null without a failure. */
+  lastFailure: ServiceFailure | null
+}
+/**
+ * A process with a health check. The members of {@link Process} describe the current process. `kill` ends the service
+ * permanently. `state` is 'starting' until the process is ready, and before a restart.
+ */
+export interface Service extends Process {
+  readonly restarts: number
+  /** null without a failure. */
+  readonly lastFailure: ServiceFailure | null
+  /** Runs the health check. */
+  getHealth(): Promise<ServiceHealth>
+  /**
+   * Kills the process and starts it again, even if it has ended or was killed. Resolves when it is ready.
+   *
+   * Rejects as {@link Sandbox.startService} does.
+   */
+  restart(): Promise<void>
+}
+
+/** Options of {@link Sandbox.createSession}. */
+export interface SessionOptions {
+  /** The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID. */
+  id?: string
+  /**
+   * Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.
+   */
+  cwd?: string | URL
+  /** Changes to the environment of the sandbox, for this session. */
+  env?: EnvChanges
+  /** Whether the session continues after `exit` in a command. Default: the sandbox's. */
+  surviveExit?: boolean
+  /**
+   * Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects
+   * with OptionError. Default: the sandbox's.
+   */
+  isolation?: Isolation
+}
+/** Options of {@link Session.history}. */
+export interface HistoryOptions {
+  /** Number of commands, 1 to 100. Default: 100. */
+  limit?: number
+}
+/** A command that a session has run. */
+export interface HistoryEntry {
+  /** The first 1000 characters of the command. An argument list is quoted as for a shell. */
+  command: string
+  startedAt: Date
+  /** Milliseconds, by a monotonic clock. */
+  duration: number
+  /** null if a signal ended the command, or it became a process because of `detachAfter`. */
+  exitCode: number | null
+  signal: SignalName | null
+  /** Bytes of output, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+}
+/** A command of a session that runs, or waits for the commands before it. */
+export interface RunningCommand {
+  /** Names the command among those of its sandbox. */
+  id: string
+  /** The first 10,000 bytes of the command. An argument list is quoted as for a shell. */
+  command: string
+  /** null while it waits. */
+  startedAt: Date | null
+  /** The pid of the shell that runs it; null while it waits. */
+  pid: number | null
+  /** Bytes of output so far, including those beyond `maxBuffer`. */
+  stdoutBytes: number
+  stderrBytes: number
+  /** When the last output arrived; null if there was none. */
+  lastOutputAt: Date | null
+  /** The owner of the hold on the session ({@link Session.hold}); null if no caller holds it. */
+  heldBy: string | null
+}
+/** A persistent bash session. Its directory, variables, functions, options and traps persist between commands. */
+export interface Session {
+  readonly id: string
+  /** File access as this session's commands have it. Relative paths start at the session's directory. */
+  readonly files: Files
+  /** Runs a command in this session. See {@link Sandbox.exec}. */
+  exec<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): Promise<ExecResult<E, L>>
+  /** Commands as tagged templates that quote their values. See {@link ShellTag}. */
+  readonly $: ShellTag
+  /** Runs a command in this session, as events. See {@link Sandbox.execStream}. */
+  execStream<E extends Encoding = 'utf8', L extends boolean = false>(
+    command: Command,
+    options?: SessionExecOptions<E, L>,
+  ): ExecStream<E, L>
+  /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
+  startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
+  /** Starts a service from this session. See {@link Sandbox.startService}. */
+  startService(command: Command, options: SessionServiceOptions): Promise<Service>
+  /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
+  setEnvVars(vars: EnvChanges): Promise<void>
+  /**
+   * Returns the last commands of this session, oldest first. nacre keeps 100 for each of the 1000 most recently used
+   * sessions, in memory.
+   *
+   * Rejects with OptionError or SESSION_NOT_FOUND.
+   */
+  history(options?: HistoryOptions): Promise<HistoryEntry[]>
+  /**
+   * Returns the running command and those that wait for it, in their order; whichever caller made them. Over HTTP, a
+   * command that still waits in its client is not among them.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  running(): Promise<RunningCommand[]>
+  /**
+   * Measures the resources that everything in this session uses, nacre's own helpers included. All are 0 before the first
+   * use of the default session.
+   *
+   * Rejects with SESSION_NOT_FOUND.
+   */
+  stats(): Promise<SessionStats>
+  /**
+   * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
+   * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.
+   *
+   * Rejects with {@link OptionError} or SESSION_NOT_FOUND.
+   */
+  killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean>
+  /**
+   * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
+   * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
+   *
+   * Commands that run or wait already go on; over HTTP, one that still waits in its client rejects with HELD. Files,
+   * `history`, `running`, `killCommand` and `delete` stay open to all, and so do the processes of the session: they have
+   * holds of their own.
+   *
+   * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
+   */
+  hold(owner: string): Promise<Hold<Session>>
+  /** Kills everything in this session and deletes it. See {@link Sandbox.deleteSession}. */
+  delete(): Promise<void>
+  /** The same as `delete`. Has no effect if it is already deleted. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
+/**
+ * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
+ * make it. What others try meanwhile rejects with HELD; it does not wait.
+ *
+ * A hold ends when it is released, when its session or process ends, and with the sandbox. A client's hold
+ * also ends when the client ends or loses its connection; with `resume`, `reconnectTimeout` plus 10 s later.
+ */
+export interface Hold<Held extends Session | Process = Session | Process> {
+  /** Who holds it. */
+  readonly owner: string
+  /** The same session or process for the owner, whose calls pass. When the hold has ended, they reject with HELD, too. */
+  readonly held: Held
+  /** Resolves when the hold has ended, for whatever reason. Does not keep the event loop alive, except over HTTP. */
+  readonly ended: Promise<void>
+  /** Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended. */
+  release(): Promise<void>
+  /** The same as `release`. */
+  [Symbol.asyncDispose](): Promise<void>
+}
+
 /** Options of {@link Session.startProcess}. */
 export interface SessionProcessOptions {
   /**
@@ -1811,6 +1822,8 @@ export interface ProcessInfo {
   readonly lastOutputAt: Date | null
   /** When {@link Process.write} last wrote input; null if it never did. */
   readonly lastInputAt: Date | null
+  /** The owner of the hold on its input ({@link Process.hold}); null if no caller holds it. */
+  readonly heldBy: string | null
   /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
   readonly terminal: ProcessTerminal | null
   /** null while the process runs, and if a signal ended it. */

@@ -20,6 +20,42 @@ async function printedWith(filter: string): Promise<string> {
 
 const REFUSED = 'nacre: NACRE_LOG is not a valid filter'
 
+describe('a wait for input', () => {
+  it('is looked for only while a caller asks', async () => {
+    const program = `
+      const sandbox = new Sandbox()
+      const look = async () => {
+        const process = await sandbox.startProcess('cat', { pty: true })
+        const run = sandbox.execStream('read line; sleep 1', { input: 'pipe' })
+        const seen = []
+        const observe = async () => {
+          for await (const { type } of sandbox.events()) seen.push(type)
+        }
+        const observing = observe()
+        await process.write('x\\n')
+        await process.waitForLog('x')
+        await run.write('line\\n')
+        await run.result
+        await sandbox.listProcesses()
+        await process.refresh()
+        print('unasked ' + seen.includes('processWaiting') + '.')
+        console.error('ASKED')
+        print('asked ' + (await process.waitForInput()).program + '.')
+        await sandbox.destroy()
+        await observing
+      }
+      look()
+    `
+    const host = startHost(program, [], { NACRE_LOG: 'nacre_core::process::waiting=trace' })
+    expect(await host.ended()).toBe(0)
+    const [before = '', after = ''] = host.output().split('ASKED')
+    expect(before).toContain('unasked false.')
+    expect(before).not.toContain('looking')
+    expect(after).toContain('looking whether a program waits for input')
+    expect(after).toContain('asked cat.')
+  })
+})
+
 describe('NACRE_LOG', () => {
   it.each(['debug', 'nacre_core=debug,warn', 'warn, nacre_core::session=debug'])(
     'prints diagnostics with %s, also to the logger',

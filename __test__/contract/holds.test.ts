@@ -26,6 +26,7 @@ describe('session.hold', () => {
       () => session.hold('another'),
       () => sandbox.exec('touch ran', { sessionId: 'one' }),
       () => sandbox.startProcess('touch ran', { sessionId: 'one' }),
+      () => session.startService('touch ran', { healthCheck: { log: 'x' } }),
       () => sandbox.startService('touch ran', { sessionId: 'one', healthCheck: { log: 'x' } }),
       () => sandbox.setEnvVars({ A: '1' }, { sessionId: 'one' }),
       () => hold.held.hold('a person'),
@@ -42,6 +43,9 @@ describe('session.hold', () => {
     const process = await held.startProcess('pwd')
     await process.wait()
     expect((await process.getLogs()).stdout).toBe('/usr\n')
+    const service = await held.startService('echo on; pwd; sleep 600', { healthCheck: { command: 'pwd' } })
+    expect([service.sessionId, await service.waitForLog('/usr')]).toMatchObject(['one', { line: '/usr' }])
+    await service.kill()
 
     await hold.release()
     await hold.release()
@@ -122,6 +126,34 @@ describe('session.hold', () => {
     },
     { options: { workspace: 'copy-on-write' } },
   )
+})
+
+describe('heldBy', () => {
+  itHolds('names the owner of a hold while it lasts', async ({ sandbox }) => {
+    const session = await sandbox.createSession({ id: 'one' })
+    const run = session.execStream('sleep 600')
+    await run[Symbol.asyncIterator]().next()
+    const process = await session.startProcess('cat', { input: 'pipe', processId: 'cat' })
+    const owners = async () => {
+      const [listed] = await sandbox.listProcesses()
+      const [running] = await session.running()
+      const { heldBy } = await process.refresh()
+      return [running?.heldBy, listed?.heldBy, (await sandbox.getProcess('cat'))?.toJSON().heldBy, heldBy]
+    }
+    expect(await owners()).toEqual([null, null, null, null])
+    const hold = await session.hold('a person')
+    expect(await owners()).toEqual(['a person', null, null, null])
+    const typing = await process.hold('another')
+    expect(await owners()).toEqual(['a person', 'another', 'another', 'another'])
+    expect(process.heldBy).toBe('another')
+    await hold.release()
+    expect(await owners()).toEqual([null, 'another', 'another', 'another'])
+    await typing.release()
+    expect(await owners()).toEqual([null, null, null, null])
+    await process.hold('a third')
+    await process.kill()
+    expect((await process.refresh()).heldBy).toBeNull()
+  })
 })
 
 describe('process.hold', () => {

@@ -31,10 +31,11 @@ describe('session.running', () => {
       {
         ...{ id: expect.any(String), command: expect.stringMatching(/^echo out; .* done$/), pid },
         ...{ startedAt: expect.any(Date), stdoutBytes: 4, stderrBytes: 4, lastOutputAt: expect.any(Date) },
+        heldBy: null,
       },
       {
         ...{ id: expect.any(String), command: "echo 'it'\\''s' '$HOME'", startedAt: null, pid: null },
-        ...{ stdoutBytes: 0, stderrBytes: 0, lastOutputAt: null },
+        ...{ stdoutBytes: 0, stderrBytes: 0, lastOutputAt: null, heldBy: null },
       },
     ])
     expect(Number(startedAt)).toBeGreaterThanOrEqual(before)

@@ -327,6 +327,8 @@ export interface ProcessInfo {
   readonly lastOutputAt: Date | null
   /** When {@link Process.write} last wrote input; null if it never did. */
   readonly lastInputAt: Date | null
+  /** The owner of the hold on its input ({@link Process.hold}); null if no caller holds it. */
+  readonly heldBy: string | null
   /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
   readonly terminal: ProcessTerminal | null
   /** null while the process runs, and if a signal ended it. */
@@ -350,6 +352,7 @@ export const processInfo = reply<ProcessInfo>({
   endedAt: unlessNull(date),
   lastOutputAt: unlessNull(date),
   lastInputAt: unlessNull(date),
+  heldBy: unlessNull(text),
   terminal: unlessNull(processTerminal),
   reason: unlessNull(exitReason),
   killedBy: unlessNull(killedBy),

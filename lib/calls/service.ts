@@ -9,13 +9,15 @@ import type { Command } from './command.js'
 import {
   type Process,
   type ProcessExit,
-  type ProcessOptions,
   type ProcessState,
   processExit,
   processOptions,
   processState,
+  type SessionProcessOptions,
+  sessionProcessOptions,
 } from './process.js'
 import type { Sandbox } from './sandbox.js'
+import type { Session } from './session.js'
 import type { PortOptions } from './waits.js'
 
 /**
@@ -37,8 +39,8 @@ export type HealthCheck =
       timeout?: number
     }
 
-/** Options of {@link Sandbox.startService}. */
-export interface ServiceOptions extends ProcessOptions {
+/** Options of {@link Session.startService}. */
+export interface SessionServiceOptions extends SessionProcessOptions {
   healthCheck: HealthCheck
   /**
    * Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside,
@@ -59,11 +61,24 @@ export interface ServiceOptions extends ProcessOptions {
 }
 
 /** Without `healthCheck`, which is required and has kinds of its own. */
-export const serviceOptions = table<Omit<ServiceOptions, 'healthCheck'>>()({
-  ...processOptions,
+export const sessionServiceOptions = table<Omit<SessionServiceOptions, 'healthCheck'>>()({
+  ...sessionProcessOptions,
   input: serviceInput,
   restart: { ...oneOf(['never', 'on-failure']), default: 'never' },
   restartDelay: { ...positiveMilliseconds, default: 500 },
+})
+
+/** Options of {@link Sandbox.startService}. */
+export interface ServiceOptions extends SessionServiceOptions {
+  /**
+   * The session whose state the service starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.
+   */
+  sessionId?: string
+}
+
+export const serviceOptions = table<Omit<ServiceOptions, 'healthCheck'>>()({
+  sessionId: processOptions.sessionId,
+  ...sessionServiceOptions,
 })
 
 /** A failure of a service's process. */

@@ -22,6 +22,7 @@ import type { Hold } from './hold.js'
 import { type Isolation, isolation } from './isolation.js'
 import type { KillReason, Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
+import type { Service, SessionServiceOptions } from './service.js'
 import type { SessionStats } from './stats.js'
 
 /** Options of {@link Sandbox.createSession}. */
@@ -102,6 +103,8 @@ export interface RunningCommand {
   stderrBytes: number
   /** When the last output arrived; null if there was none. */
   lastOutputAt: Date | null
+  /** The owner of the hold on the session ({@link Session.hold}); null if no caller holds it. */
+  heldBy: string | null
 }
 
 export const runningCommand = reply<RunningCommand>(
@@ -113,6 +116,7 @@ export const runningCommand = reply<RunningCommand>(
     stdoutBytes: number,
     stderrBytes: number,
     lastOutputAt: orNull(date),
+    heldBy: orNull(text),
   },
   'RunningCommand',
 )
@@ -136,6 +140,8 @@ export interface Session {
   ): ExecStream<E, L>
   /** Starts a background process from this session. See {@link Sandbox.startProcess}. */
   startProcess(command: Command, options?: SessionProcessOptions): Promise<Process>
+  /** Starts a service from this session. See {@link Sandbox.startService}. */
+  startService(command: Command, options: SessionServiceOptions): Promise<Service>
   /** Sets or unsets exported variables of this session. See {@link Sandbox.setEnvVars}. */
   setEnvVars(vars: EnvChanges): Promise<void>
   /**
@@ -170,9 +176,9 @@ export interface Session {
    * Keeps this session for one caller: until the hold ends, commands, `startProcess`, `startService` and `setEnvVars` of
    * others reject with HELD. `owner` says who it is, in 1 to 100 characters.
    *
-   * Commands that run or wait already go on; over HTTP, one that still waits in its client rejects with HELD. A service
-   * has to be started before the hold. Files, `history`, `running`, `killCommand` and `delete` stay open to all, and
-   * so do the processes of the session: they have holds of their own.
+   * Commands that run or wait already go on; over HTTP, one that still waits in its client rejects with HELD. Files,
+   * `history`, `running`, `killCommand` and `delete` stay open to all, and so do the processes of the session: they have
+   * holds of their own.
    *
    * Rejects with {@link OptionError}, SESSION_NOT_FOUND, or HELD if it is already held, even by the same owner.
    */

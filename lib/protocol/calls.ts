@@ -29,7 +29,7 @@ import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
 import { killOptions, killReason, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { limitOptions, sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
-import { serviceOptions } from '../calls/service.js'
+import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
 import { historyOptions, sessionOptions } from '../calls/session.js'
 import {
   portOptions,
@@ -69,6 +69,7 @@ export const calls: readonly Call[] = [
   { name: 'startProcess', table: processOptions, route: '/v1/processes' },
   { name: 'session.startProcess', table: sessionProcessOptions },
   { name: 'startService', table: serviceOptions, route: '/v1/services' },
+  { name: 'session.startService', table: sessionServiceOptions },
   { name: 'limits', table: limitOptions },
   { name: 'createSession', table: sessionOptions, route: '/v1/sessions' },
   { name: 'setEnvVars', table: setEnvVarsOptions, route: '/v1/env' },

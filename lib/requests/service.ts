@@ -3,10 +3,11 @@
  */
 import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
-import { serviceOptions } from '../calls/service.js'
+import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
 import { portOptions } from '../calls/waits.js'
 import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
 import { portNumber } from '../schema/http.js'
+import type { OptionValues } from '../schema/kind.js'
 import { milliseconds, positiveMilliseconds } from '../schema/numbers.js'
 import { readArgument, readEntries, readGroup, readOptions, refusal } from '../schema/read.js'
 import { type ProcessRequest, processRequest } from './process.js'
@@ -34,19 +35,19 @@ const DEFAULT_COMMAND_INTERVAL_MS = 500
 const KINDS = '{ port }, { log } or { command }'
 
 const allOptions = { ...serviceOptions, healthCheck }
+const allSessionOptions = { ...sessionServiceOptions, healthCheck }
 
-/** Checks the arguments of `startService`, where `healthCheck` is required. Throws OptionError. */
-export function readService(command: unknown, options: unknown): ServiceRequest {
+/** Checks the arguments, where `healthCheck` is required; in a session, `session` is given. Throws OptionError. */
+export function readService(command: unknown, options: unknown, session?: string): ServiceRequest {
   const checked = readArgument(readCommand, command, 'command')
-  const {
-    healthCheck: check,
-    restart,
-    restartDelay,
-    ...values
-  } = readOptions(allOptions, options, 'startService')
+  const given: OptionValues<typeof allOptions> =
+    session === undefined
+      ? readOptions(allOptions, options, 'startService')
+      : readOptions(allSessionOptions, options, 'session.startService')
+  const { healthCheck: check, restart, restartDelay, ...values } = given
   if (check === undefined) throw new OptionError('INVALID_OPTION', `healthCheck must be given: ${KINDS}`)
   return {
-    process: processRequest(checked, ownOnly(values)),
+    process: processRequest(checked, ownOnly(values), session),
     healthCheck: check,
     restart: restart ?? serviceOptions.restart.default,
     restartDelay: restartDelay ?? serviceOptions.restartDelay.default,

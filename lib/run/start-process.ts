@@ -88,7 +88,7 @@ export function attach(
   // A process may stop reading its input. Any other failure kills it, since it would wait for input forever.
   const refuse = (error: unknown) => {
     // Over HTTP, another caller may take over the input meanwhile: the process lives on without the rest.
-    if (isCode(error, 'HELD')) reportError(callbacks, logger, error)
+    if (isCode(error, 'HELD')) reportError(callbacks, logger, error, restLost(process.info.id))
     else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
     void feed?.close()
   }
@@ -162,7 +162,18 @@ function attempt(callbacks: Callbacks, logger: Logger | undefined, call: () => u
   }
 }
 
-function reportError(callbacks: Callbacks, logger: Logger | undefined, error: unknown): void {
+/** `what` has happened, for the log. */
+function reportError(
+  callbacks: Callbacks,
+  logger: Logger | undefined,
+  error: unknown,
+  what = 'a callback of a process threw',
+): void {
   if (callbacks.onError !== undefined) callError(callbacks, logger, error)
-  else report(logger, 'warn', `a callback of a process threw: ${error}`)
+  else report(logger, 'warn', `${what}: ${error}`)
+}
+
+/** What has happened to a process whose input another caller holds. */
+export function restLost(processId: string): string {
+  return `process '${processId}' does not get the rest of its input`
 }

@@ -10,7 +10,6 @@ import type {
   Capabilities,
   Checkpoint,
   CheckpointOptions,
-  Command,
   Encoding,
   EnvChanges,
   EventOptions,
@@ -27,8 +26,6 @@ import type {
   Sandbox,
   SandboxEvent,
   SandboxStats,
-  Service,
-  ServiceOptions,
   SessionOptions,
   Signal,
   Undo,
@@ -38,14 +35,13 @@ import { sessionOptions } from '../calls/session.js'
 import { planEvents } from '../requests/events.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
-import { readService } from '../requests/service.js'
 import { planCheckpoint, planFork, readCheckpoint } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import { readOptions, refusal } from '../schema/read.js'
 import type { Backend } from './backend.js'
 import { Files } from './files.js'
 import { processOf } from './process.js'
-import { Runner, setEnv, startWith } from './runner.js'
+import { Runner, setEnv } from './runner.js'
 import { Session } from './session.js'
 import { Workspace } from './workspace.js'
 
@@ -95,13 +91,6 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
 
   async stats(): Promise<SandboxStats> {
     return calledBy(this.stats, this.#backend.stats())
-  }
-
-  async startService(command: Command, options: ServiceOptions): Promise<Service> {
-    const request = readService(command, options)
-    return startWith(this.#backend, request.process, async () =>
-      processOf(await this.#backend.startService(request)),
-    )
   }
 
   async listProcesses(filter?: ProcessFilter): Promise<Process[]> {

@@ -146,6 +146,10 @@ export class Process implements PublicProcess {
     return this.#backend.info.lastInputAt
   }
 
+  get heldBy(): string | null {
+    return this.#backend.info.heldBy
+  }
+
   get terminal(): ProcessTerminal | null {
     return this.#backend.info.terminal
   }

@@ -12,9 +12,11 @@ import type {
   ProcessOptions,
   ExecStream as PublicExecStream,
   ShellRun as PublicShellRun,
+  ServiceOptions,
 } from '../calls/index.js'
 import { type ExecRequest, readExec } from '../requests/exec.js'
 import { type ProcessRequest, readProcess } from '../requests/process.js'
+import { readService } from '../requests/service.js'
 import { callbackObserver } from '../run/callbacks.js'
 import { ExecStream, type StreamSource } from '../run/exec-stream.js'
 import type { Result } from '../run/run.js'
@@ -23,7 +25,7 @@ import { ShellRun } from '../run/shell-run.js'
 import { envChanges } from '../schema/env.js'
 import { readArgument } from '../schema/read.js'
 import type { Backend } from './backend.js'
-import { type Process, processOf } from './process.js'
+import { type Process, processOf, type Service } from './process.js'
 import { shellTag } from './tag.js'
 
 export class Runner {
@@ -62,6 +64,12 @@ export class Runner {
   async startProcess(command: Command, options?: ProcessOptions): Promise<Process> {
     const request = this.#owned(readProcess(command, options, this.#sessionId))
     return startWith(this.#backend, request, async () => processOf(await this.#backend.startProcess(request)))
+  }
+
+  async startService(command: Command, options: ServiceOptions): Promise<Service> {
+    const { process, ...rest } = readService(command, options, this.#sessionId)
+    const request = { ...rest, process: this.#owned(process) }
+    return startWith(this.#backend, process, async () => processOf(await this.#backend.startService(request)))
   }
 
   #owned<T extends ExecRequest | ProcessRequest>(request: T): T {

@@ -84,7 +84,7 @@ export class HttpBackend implements Backend {
   stream(request: ExecRequest, observer: RunObserver): StreamRun {
     const slot = this.#queues.take(request.sessionId)
     const adopt = (process: endpoints.NamedProcess, input: InputOrder) => this.#adopt(process, input)
-    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, slot, adopt)
+    return new RemoteRun(this.#connection, request, planLiveExec(request), observer, slot, adopt, this.logger)
   }
 
   /** Keeps the process that a command has become. */

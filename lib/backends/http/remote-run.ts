@@ -8,15 +8,16 @@
 import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, isCode, notDetached, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
+import { report } from '../../base/report.js'
 import { execResult } from '../../calls/exec.js'
-import type { Process } from '../../calls/index.js'
+import type { Logger, Process } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'
 import type { ExecRequest } from '../../requests/exec.js'
 import type { CommandKill } from '../../requests/logs.js'
 import { STDERR, STDOUT } from '../../requests/source.js'
 import { InputFeed } from '../../run/input.js'
 import type { Result, RunObserver, RunView, StreamRun } from '../../run/run.js'
-import { ABORTED } from '../../run/start-process.js'
+import { ABORTED, restLost } from '../../run/start-process.js'
 import { processOf } from '../../sandbox/process.js'
 import { encodeBytes } from '../../schema/command.js'
 import { MAX_MILLISECONDS } from '../../schema/numbers.js'
@@ -48,6 +49,7 @@ export class RemoteRun implements StreamRun {
   readonly #sendable: Sendable
   readonly #observer: RunObserver
   readonly #slot: Slot
+  readonly #logger: Logger | undefined
   readonly #adopt: (process: endpoints.NamedProcess, input: InputOrder) => HttpProcess
   readonly #input = new InputOrder()
   /** The process that the command has become. */
@@ -85,8 +87,10 @@ export class RemoteRun implements StreamRun {
     observer: RunObserver,
     slot: Slot,
     adopt: (process: endpoints.NamedProcess, input: InputOrder) => HttpProcess,
+    logger: Logger | undefined,
   ) {
     this.#adopt = adopt
+    this.#logger = logger
     this.#connection = connection
     this.#request = request
     this.#credit = request.bounds?.window ?? WINDOW
@@ -207,9 +211,9 @@ export class RemoteRun implements StreamRun {
       this.#release = onAbort(signal, () => this.#abort())
       void feed?.feed({
         write: async (data) => {
-          for (const piece of piecesOf(data)) await this.#give({ data: encodeBytes(piece) })
+          for (const piece of piecesOf(data)) await this.#feed({ data: encodeBytes(piece) }, feed)
         },
-        closeInput: () => void this.#give({ end: true }).catch((error) => this.#fail(error)),
+        closeInput: () => void this.#feed({ end: true }, feed).catch((error) => this.#fail(error)),
         fail: (error) => this.#fail(error),
       })
       if (this.#slot.begins !== undefined) {
@@ -328,6 +332,17 @@ export class RemoteRun implements StreamRun {
   #fail(value: unknown): void {
     this.#thrown ??= { value }
     this.#abort()
+  }
+
+  /** Sends input. Another caller may hold that of the process which the command has become: then the rest is lost. */
+  async #feed(input: object, feed: InputFeed | undefined): Promise<void> {
+    try {
+      await this.#give(input)
+    } catch (error) {
+      if (this.#process === undefined || !isCode(error, 'HELD')) throw error
+      void feed?.close()
+      report(this.#logger, 'warn', `${restLost(this.#process.id)}: ${error}`)
+    }
   }
 
   /** Sends input. Throws when it is lost while the command runs, which would wait for it. */

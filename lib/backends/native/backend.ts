@@ -206,7 +206,8 @@ export class NativeBackend implements Backend {
 
   async running(sessionId: string): Promise<RunningCommand[]> {
     const { running = [] } = await this.#engine.call((native, id) => native.running(id, sessionId))
-    return running.map(runningCommand)
+    const heldBy = this.#holds.owner(sessionId)
+    return running.map((command) => runningCommand(command, heldBy))
   }
 
   async sessionStats(sessionId: string): Promise<SessionStats> {

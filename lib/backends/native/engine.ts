@@ -56,18 +56,26 @@ export class Engine {
   }
 
   /**
-   * Sends a call that ends with `done`, and resolves with that event. An abort abandons it, if the call allows that. Rejects
-   * with the engine's error.
+   * Sends a call that ends with `done`, and resolves with that event. An abort of a signal abandons it, if the call allows
+   * that. Rejects with the engine's error.
    */
-  async call(send: Send, signal?: AbortSignal): Promise<NativeEvent> {
-    let ignore = () => {}
-    const event = await new Promise<NativeEvent>((resolve) => {
-      const { native, id } = this.begin(send, resolve)
-      ignore = onAbort(signal, () => native.abandon(id))
-    })
-    ignore()
-    if (event.kind === 'error') throw failureOf(event)
-    return event
+  call(send: Send, ...signals: (AbortSignal | undefined)[]): Promise<NativeEvent> {
+    return lastEvent((listener) => this.begin(send, listener), signals)
+  }
+
+  /** Like `call`, but for an observer, see `watch`. With `isAwaited`, it keeps the event loop alive all the same. */
+  async observe(
+    send: Send,
+    isAwaited: boolean,
+    ...signals: (AbortSignal | undefined)[]
+  ): Promise<NativeEvent> {
+    let letEnd = () => {}
+    const begin = (listener: (event: NativeEvent) => void) => {
+      const call = this.watch(send, listener)
+      if (isAwaited) letEnd = this.hold()
+      return call
+    }
+    return lastEvent(begin, signals).finally(() => letEnd())
   }
 
   /** Runs a query that the engine answers immediately; undefined if the engine has not started. Throws SANDBOX_DESTROYED. */
@@ -190,6 +198,21 @@ export class Engine {
     }
     return this.#native
   }
+}
+
+/** Sends a call with `begin`, and resolves with its last event. An abort of a signal abandons it. */
+async function lastEvent(
+  begin: (listener: (event: NativeEvent) => void) => PendingCall,
+  signals: readonly (AbortSignal | undefined)[],
+): Promise<NativeEvent> {
+  let releases: (() => void)[] = []
+  const event = await new Promise<NativeEvent>((resolve) => {
+    const { native, id } = begin(resolve)
+    releases = signals.map((signal) => onAbort(signal, () => native.abandon(id)))
+  })
+  for (const release of releases) release()
+  if (event.kind === 'error') throw failureOf(event)
+  return event
 }
 
 /** The error of a failed call. */

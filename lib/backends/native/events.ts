@@ -2,20 +2,20 @@
  * The feed of events of a sandbox, as an iteration. It reads a batch at a time and nothing ahead, so a slow reader loses
  * events, and learns how many.
  */
-import { onAbort, refuseAborted } from '../../base/abort.js'
+import { refuseAborted } from '../../base/abort.js'
 import { isCode } from '../../base/errors.js'
 import { signalName } from '../../base/signals.js'
 import { Steps } from '../../base/steps.js'
 import type {
-  NativeEvent,
   NativeFeed,
   NativeFeedEvent,
   NativePty,
+  NativeSandbox,
   NativeWaiting,
 } from '../../boundary/index.js'
 import type { SandboxEvent } from '../../calls/index.js'
 import type { EventPlan } from '../../requests/events.js'
-import { type Engine, failureOf } from './engine.js'
+import type { Engine } from './engine.js'
 import { killedByOf } from './processes/handle.js'
 import { waitingOf } from './processes/waiting.js'
 
@@ -32,7 +32,7 @@ export class NativeEvents extends Steps<SandboxEvent> {
   #ready: SandboxEvent[] = []
   #hasBegun = false
   #isOver = false
-  #abandon = () => {}
+  readonly #stop = new AbortController()
 
   constructor(engine: Engine, { since, signal }: EventPlan) {
     super()
@@ -56,46 +56,20 @@ export class NativeEvents extends Steps<SandboxEvent> {
   protected end(): void {
     this.#isOver = true
     this.#ready = []
-    this.#abandon()
+    this.#stop.abort()
   }
 
   async #read(): Promise<void> {
-    let event: NativeEvent
+    const read = (native: NativeSandbox, id: number) => native.readEvents(id, this.#cursor, BATCH)
     try {
-      event = await this.#next()
+      // An observer sees the end of a sandbox that is being destroyed.
+      const { feed } = await this.#engine.observe(read, true, this.#signal, this.#stop.signal)
+      this.#hasBegun = true
+      if (feed !== undefined && !this.#isOver) this.#receive(feed)
     } catch (error) {
       // The sandbox was destroyed between two steps.
       if (!this.#hasBegun || !isCode(error, 'SANDBOX_DESTROYED')) throw error
       this.#isOver = true
-      return
-    }
-    this.#hasBegun = true
-    if (event.kind === 'error') {
-      this.#isOver = true
-      throw failureOf(event)
-    }
-    if (event.feed !== undefined && !this.#isOver) this.#receive(event.feed)
-  }
-
-  /** Waits for the next batch. An observer sees the end of a sandbox that is being destroyed. */
-  async #next(): Promise<NativeEvent> {
-    let release = () => {}
-    try {
-      return await new Promise<NativeEvent>((resolve) => {
-        const { native, id } = this.#engine.watch(
-          (handle, call) => handle.readEvents(call, this.#cursor, BATCH),
-          resolve,
-        )
-        this.#abandon = () => native.abandon(id)
-        const letEnd = this.#engine.hold()
-        const ignore = onAbort(this.#signal, this.#abandon)
-        release = () => {
-          letEnd()
-          ignore()
-        }
-      })
-    } finally {
-      release()
     }
   }
 

@@ -22,6 +22,11 @@ export class Holdable {
     this.#name = name
   }
 
+  /** The owner of the hold; null without one. */
+  get owner(): string | null {
+    return this.#hold?.owner ?? null
+  }
+
   /** Throws HELD. */
   take(owner: string): HoldBackend {
     this.require(undefined)
@@ -64,6 +69,11 @@ export class SessionHolds {
     const session = this.#sessions.get(sessionId) ?? new Holdable(nameOf(sessionId))
     this.#sessions.set(sessionId, session)
     return session
+  }
+
+  /** The owner of the hold on a session; null without one. */
+  owner(sessionId: string): string | null {
+    return this.#sessions.get(sessionId)?.owner ?? null
   }
 
   /** Throws HELD unless the caller may use the session. `id`: of the caller's hold. */

@@ -91,12 +91,43 @@ describe('a hold over HTTP', () => {
         () => 'the watcher is not refused',
       )
       for (const { type, error } of watcher.notes) expect([type, error.code]).toEqual(['error', 'HELD'])
+      expect(watcher.notes.map(({ refused }) => refused).sort()).toEqual(['input', 'resize'])
       owner.socket.send(Buffer.from('yes\n'))
       await watcher.printed('yes')
       expect(owner.notes).toEqual([])
       expect((await process.getLogs()).stdout).toBe('on\r\nyes\r\n')
       await process.kill()
       expect([(await watcher.closed).code, (await owner.closed).code]).toEqual([1000, 1000])
+    }))
+
+  it('keeps the rest of an input from its process, and the logger of the client hears of it', () =>
+    withServer(async ({ url, sandbox }) => {
+      const warnings: string[] = []
+      const none = () => {}
+      const warn = (message: string) => void warnings.push(message)
+      const client = new SandboxClient({ url, logger: { debug: none, info: none, warn, error: none } })
+      const command = 'until [ -e go ]; do sleep 0.01; done; cat > /dev/null'
+      const input = Buffer.alloc(3_000_000)
+      const { process: detached } = await client.exec(command, { detachAfter: 10, input })
+      const started = await client.startProcess(command, { input })
+      const holds = [await detached?.hold('page'), await started.hold('page')]
+      await sandbox.exec('touch go')
+      await until(
+        () => warnings.length === 2 || undefined,
+        () => `warnings: ${warnings}`,
+      )
+      expect(warnings.sort()).toEqual(
+        [detached, started]
+          .map(
+            (held) =>
+              `process '${held?.id}' does not get the rest of its input: SandboxError: process '${held?.id}' is held by "page": try again when it is released`,
+          )
+          .sort(),
+      )
+      for (const hold of holds) await hold?.held.closeInput()
+      expect(await detached?.wait()).toMatchObject({ exitCode: 0 })
+      expect(await started.wait()).toMatchObject({ exitCode: 0 })
+      await client.destroy()
     }))
 
   it('ends with the server', () =>

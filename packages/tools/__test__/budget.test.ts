@@ -101,9 +101,9 @@ describe('the definitions', () => {
     return countTokens(JSON.stringify({ tools }))
   }
 
-  it('take at most 1,600 tokens, and 1,900 with sessions', () => {
+  it('take at most 1,600 tokens, also with sessions', () => {
     expect(definitions(false)).toBeLessThanOrEqual(1600)
-    expect(definitions(true)).toBeLessThanOrEqual(1900)
+    expect(definitions(true)).toBeLessThanOrEqual(1600)
   })
 
   it('make a short reply of a short command', () =>

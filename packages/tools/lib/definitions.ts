@@ -97,11 +97,7 @@ const MAX_LINES = 1_000_000_000
 export function definitions(defaults: Defaults): Record<ToolName, Definition> {
   const session = text(defaults.requireSession ? 'Session id.' : 'Session id. Default: "main".')
   const id = text('Id of a run, like "r3".')
-  const max_tokens = integer(
-    `Output budget in tokens. Default ${defaults.maxTokens}.`,
-    LEAST_TOKENS,
-    MOST_TOKENS,
-  )
+  const max_tokens = integer(`Output budget. Default ${defaults.maxTokens}.`, LEAST_TOKENS, MOST_TOKENS)
   const schema = (properties: Arguments, required: string[] = []): ToolSchema =>
     defaults.requireSession
       ? schemaOf({ ...properties, session }, [...required, 'session'])
@@ -110,7 +106,7 @@ export function definitions(defaults: Defaults): Record<ToolName, Definition> {
     bash: {
       title: 'Run a command',
       description:
-        'Runs a bash command in a session that keeps its directory, variables and functions. The reply starts with exit code, time and directory. If the command still runs after yield_after seconds, or waits for input, you get the output so far and an id; it goes on running. No need for nohup, & or timeout. Use service for servers.',
+        'Runs a bash command in a session that keeps its directory, variables and functions. The reply starts with exit code, time and directory. If the command still runs after yield_after seconds, or waits for input, it goes on, and you get its output so far and an id. No need for nohup, & or timeout. Use service for servers.',
       inputSchema: schema(
         {
           command: text('Shell text.', { minLength: 1, maxLength: MAX_COMMAND }),
@@ -127,8 +123,8 @@ export function definitions(defaults: Defaults): Record<ToolName, Definition> {
             MAX_SECONDS,
           ),
           max_tokens,
-          stdin: text('Input text; the input then stays open for write. Without it, input is empty.'),
-          pty: flag('Gives it a terminal, for programs that ask or draw.'),
+          stdin: text('Input, which then stays open for write. Default: empty.'),
+          pty: flag('A terminal, for programs that ask or draw.'),
         },
         ['command'],
       ),
@@ -256,7 +252,7 @@ export function definitions(defaults: Defaults): Record<ToolName, Definition> {
             'undo',
             ...(defaults.allowCommit ? ['commit'] : []),
           ]),
-          path: text('Only this path and what is below it.'),
+          path: text('Only this path and below.'),
           checkpoint: text('Id for rollback.'),
           max_tokens,
         },

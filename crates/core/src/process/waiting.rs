@@ -85,6 +85,7 @@ impl Process {
     }
 
     async fn look(&self) -> Result<Vec<Wait>, Error> {
+        tracing::trace!(process = %self.id, "looking whether a program waits for input");
         let life = self.life();
         let Some(birth) = life.birth.filter(|_| life.end.is_none()) else { return Ok(Vec::new()) };
         let input = self.input.get().copied();

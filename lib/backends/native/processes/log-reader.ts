@@ -2,10 +2,8 @@
  * Reads the log of a process slice by slice. A reader is only a cursor: a slow reader delays nothing, and old and new
  * output are read in the same way.
  */
-
-import { engineError } from '../../../base/errors.js'
-import type { NativeLog, NativeProcessRef } from '../../../boundary/index.js'
-import type { Engine, PendingCall } from '../engine.js'
+import type { NativeLog, NativeProcessRef, NativeSandbox } from '../../../boundary/index.js'
+import type { Engine } from '../engine.js'
 
 /** Maximum bytes of one slice. */
 const SLICE_BYTES = 256 * 1024
@@ -18,8 +16,7 @@ export class LogReader {
   readonly #process: NativeProcessRef
   readonly #presence: Presence
   #cursor: number
-  #giveUp: (() => void) | undefined
-  #closed = false
+  readonly #stop = new AbortController()
 
   constructor(engine: Engine, process: NativeProcessRef, cursor: number, presence: Presence) {
     this.#engine = engine
@@ -60,35 +57,20 @@ export class LogReader {
 
   /** Ends a pending read, which resolves with undefined. */
   close(): void {
-    this.#closed = true
-    this.#giveUp?.()
+    this.#stop.abort()
   }
 
-  #read(cursor: number, bytes: number, follow: boolean): Promise<NativeLog | undefined> {
-    if (this.#closed) return Promise.resolve(undefined)
-    return new Promise((resolve, reject) => {
-      const engine = this.#engine
-      const release = this.#presence === 'awaited' ? engine.hold() : () => {}
-      let call: PendingCall | undefined
-      this.#giveUp = () => {
-        release()
-        call?.native.abandon(call.id)
-        resolve(undefined)
-      }
-      try {
-        call = engine.watch(
-          (native, id) => native.readLog(id, this.#process, cursor, bytes, follow),
-          (event) => {
-            release()
-            this.#giveUp = undefined
-            if (event.kind === 'error') reject(engineError(event.code, event.message))
-            else resolve(event.log)
-          },
-        )
-      } catch (error) {
-        release()
-        reject(error)
-      }
-    })
+  async #read(cursor: number, bytes: number, follow: boolean): Promise<NativeLog | undefined> {
+    const { signal } = this.#stop
+    if (signal.aborted) return undefined
+    const read = (native: NativeSandbox, id: number) =>
+      native.readLog(id, this.#process, cursor, bytes, follow)
+    try {
+      const { log } = await this.#engine.observe(read, this.#presence === 'awaited', signal)
+      return signal.aborted ? undefined : log
+    } catch (error) {
+      if (signal.aborted) return undefined
+      throw error
+    }
   }
 }

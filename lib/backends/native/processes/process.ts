@@ -47,7 +47,8 @@ export class LocalProcess implements ProcessBackend {
   }
 
   get info(): ProcessInfo {
-    return infoOf(this.handle.state)
+    const { state, input } = this.handle
+    return infoOf(state, input.owner)
   }
 
   get service(): ServiceBackend | undefined {

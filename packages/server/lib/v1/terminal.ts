@@ -155,14 +155,15 @@ class Terminal {
 
   /** Answers input that was not written. */
   async #refuse(error: unknown): Promise<void> {
-    if (this.#query.acknowledge || isCode(error, 'HELD')) await this.#report(error)
+    if (this.#query.acknowledge || isCode(error, 'HELD')) await this.#report('input', error)
     else if (error instanceof OptionError) this.#close(BAD_MESSAGE, error.message)
     // The process has ended, or its input: then there is nothing to write to, and the end follows.
     else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND')) this.#fail(error)
   }
 
-  async #report(error: unknown): Promise<void> {
-    await this.#send(JSON.stringify(errorEvent(this.#server, error, 'v1')))
+  /** Reports what was refused. A refused resize is no answer to input. */
+  async #report(refused: 'input' | 'resize', error: unknown): Promise<void> {
+    await this.#send(JSON.stringify({ ...errorEvent(this.#server, error, 'v1'), refused }))
   }
 
   async #command(text: string): Promise<void> {
@@ -170,7 +171,7 @@ class Terminal {
       const { resize: size } = readJson(message, parse(text), 'the message')
       await resize(this.#process, size.cols, size.rows, this.#query.hold)
     } catch (error) {
-      if (isCode(error, 'HELD')) await this.#report(error)
+      if (isCode(error, 'HELD')) await this.#report('resize', error)
       else if (!(error instanceof OptionError)) this.#fail(error)
       else this.#close(BAD_MESSAGE, `send {"resize":{"cols":80,"rows":24}}; ${error.message}`)
     }
