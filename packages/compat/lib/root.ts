@@ -175,7 +175,7 @@ async function own(directory: string, name: string): Promise<string> {
   if (stats.isDirectory() && stats.uid === process.getuid?.() && (stats.mode & 0o077) === 0) return directory
   throw new OptionError(
     'INVALID_OPTION',
-    `${name} ${directory} must be a directory of this user that nobody else may enter: choose another, or change its mode to 0700`,
+    `${name} ${directory} must be a directory that only this user may enter: choose another, or change its mode to 0700`,
   )
 }
 

@@ -1,10 +1,10 @@
-/** The tile of a process: its output, and the keys of a person who has taken it over. */
+/** The tile of a process: its output, and what is typed while it is taken over. */
 import type { Hold, Process } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { askText, attempt, notify } from './ask.ts'
 import { setText } from './dom.ts'
 import { type Program, waitsFor } from './model.ts'
-import { Tile } from './tile.ts'
+import { LOOK_MS, PERSON, Tile } from './tile.ts'
 
 /** How long the page waits after each piece of output, so that it stays quick. */
 const PACE_MS = 50
@@ -12,13 +12,8 @@ const PACE_MS = 50
 const MOST_BEHIND = 4 * 1024 * 1024
 const PAUSE_MS = 200
 const END = Number.MAX_SAFE_INTEGER
-/** How often it is asked for its use of the machine, and whether it waits. */
-const LOOK_MS = 2000
 /** One that cannot be seen is asked so many times less often. */
 const UNSEEN = 5
-
-/** Who holds it, as others see it. */
-const PERSON = 'a person at the console'
 
 export class ProgramTile extends Tile {
   readonly #client: SandboxClient

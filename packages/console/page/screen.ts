@@ -10,7 +10,7 @@ const SCROLLBACK = 1000
 
 export class Screen {
   readonly element = document.createElement('div')
-  /** What is typed; undefined while nobody may type. */
+  /** Receives what is typed. Undefined: the terminal only shows. */
   onInput: ((data: string) => void) | undefined
   /** Moves the focus out of it. */
   onLeave = () => {}

@@ -1,14 +1,11 @@
-/** The tile of a session: its commands and their output, and a line for a person who has taken it over. */
+/** The tile of a session: its commands and their output, and a command line while it is taken over. */
 import type { Hold, SandboxEvent, Session } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { SessionTrack } from '../dist/recording/session-track.js'
 import { askText, attempt } from './ask.ts'
 import { button, el, setText } from './dom.ts'
 import { type Command, SIZE, waitsFor } from './model.ts'
-import { Tile } from './tile.ts'
-
-const PERSON = 'a person at the console'
-const LOOK_MS = 2000
+import { LOOK_MS, PERSON, Tile } from './tile.ts'
 
 export class SessionTile extends Tile {
   readonly #client: SandboxClient

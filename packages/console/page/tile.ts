@@ -4,6 +4,11 @@ import { button, el, setText, size, span } from './dom.ts'
 import type { Size } from './model.ts'
 import { Screen } from './screen.ts'
 
+/** The owner of the holds of this page, as others see it. */
+export const PERSON = 'a person at the console'
+/** How often a tile asks what it uses of the machine. */
+export const LOOK_MS = 2000
+
 export interface TileOptions {
   title: string
   /** The session and the name. */
