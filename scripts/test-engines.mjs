@@ -10,6 +10,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -33,11 +34,19 @@ await main(() => {
     podman('tag', makeBase(tools, path.join(root, 'Dockerfile')), 'docker.io/library/node:22')
     podman('import', path.join(CACHE, 'image-base/bookworm.tar'), 'localhost/debian:12')
     podman('import', withoutBash(storage), 'localhost/busybox:1')
+    cacheBun()
     test(tools, writeProgram(storage, tools))
   } finally {
     rmSync(storage, { recursive: true, force: true })
   }
 })
+
+/** The tests have no network. */
+function cacheBun() {
+  const name = `@oven/bun-linux-${{ x64: 'x64', arm64: 'aarch64' }[process.arch]}`
+  const { version } = JSON.parse(readFileSync(path.join(root, 'node_modules', name, 'package.json'), 'utf8'))
+  execFileSync('npm', ['cache', 'add', `${name}@${version}`], { stdio: 'pipe' })
+}
 
 /** The root directory of an image that has a shell, but no bash. */
 function withoutBash(storage) {

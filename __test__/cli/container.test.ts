@@ -189,7 +189,12 @@ describe('nacre down', () => {
         committed: { 'dev.nacre': '1', 'dev.nacre.name': own, 'dev.nacre.project': engine.project },
         named: { 'dev.nacre': '1', 'dev.nacre.project': engine.project },
         // Of another user of the same engine.
-        theirs: { 'dev.nacre': '1', 'dev.nacre.name': 'theirs', 'dev.nacre.user': '12345', 'dev.nacre.project': engine.project },
+        theirs: {
+          'dev.nacre': '1',
+          'dev.nacre.name': 'theirs',
+          'dev.nacre.user': '12345',
+          'dev.nacre.project': engine.project,
+        },
       }
       for (const [id, labels] of Object.entries(foreign)) {
         writeFileSync(path.join(engine.state, `c-${id}`), 'running')

@@ -65,7 +65,9 @@ it('cp copies standard input, and to standard output', () =>
     expect(await start(['cp', ...server, '-', 'remote:in/data'], content).ended).toMatchObject({ code: 0 })
     expect(readFileSync(path.join(remote, 'in/data'), 'utf8') === content).toBe(true)
     expect((await nacre('cp', ...server, 'remote:in/data', '-')).stdout === content).toBe(true)
-    expect((await nacre('cp', '-r', ...server, 'remote:in', '-')).stderr).toContain('--recursive is for directories')
+    expect((await nacre('cp', '-r', ...server, 'remote:in', '-')).stderr).toContain(
+      '--recursive is for directories',
+    )
     expect((await nacre('cp', ...server, 'remote:none', '-')).stderr).toContain('none')
   }))
 

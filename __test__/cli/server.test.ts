@@ -4,7 +4,7 @@ import path from 'node:path'
 import { serve } from '@nacre/server'
 import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { type Cli, inTerminal, withCli } from '../helpers/cli.js'
+import { type Cli, startInTerminal, withCli } from '../helpers/cli.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { until } from '../helpers/until.js'
 
@@ -70,8 +70,15 @@ describe('nacre logs', () => {
         processId: 'counts',
       })
       await process.waitForLog('5')
-      await until(async () => ((await process.getLogs()).stderr === 'err\n' ? true : undefined), () => 'no err')
-      expect(await cli.nacre('logs', ...server, 'counts')).toEqual({ code: 0, stdout: '1\n2\n3\n4\n5\n', stderr: 'err\n' })
+      await until(
+        async () => ((await process.getLogs()).stderr === 'err\n' ? true : undefined),
+        () => 'no err',
+      )
+      expect(await cli.nacre('logs', ...server, 'counts')).toEqual({
+        code: 0,
+        stdout: '1\n2\n3\n4\n5\n',
+        stderr: 'err\n',
+      })
       const tail = await cli.nacre('logs', '--tail', '3', ...server, 'counts')
       expect(tail).toEqual({ code: 0, stdout: '4\n5\n', stderr: 'err\n' })
       const following = cli.start(['logs', '-f', '-n', '2', ...server, 'counts'])
@@ -79,29 +86,46 @@ describe('nacre logs', () => {
       await sandbox.files.write(`${directory}/go`, '')
       expect(await following.ended).toEqual({ code: 7, stdout: '5\nend', stderr: 'err\n' })
       expect((await cli.nacre('logs', '-n', '1', ...server, 'counts')).stdout).toBe('end')
+      const mixed = await sandbox.startProcess('printf "a\\n"; echo b >&2; printf "c\\nd\\n"; printf e >&2', {
+        processId: 'mixed',
+      })
+      await mixed.wait()
+      for (const [lines, stdout, stderr] of [
+        ['0', '', ''],
+        ['9', 'a\nc\nd\n', 'b\ne'],
+      ] as const)
+        expect(await cli.nacre('logs', '-n', lines, ...server, 'mixed')).toEqual({ code: 0, stdout, stderr })
       expect((await cli.nacre('logs', '-n', '0', ...server, 'counts')).stdout).toBe('')
       const none = await cli.nacre('logs', ...server, 'none')
-      expect([none.code, none.stderr]).toEqual([1, expect.stringContaining("no process 'none': see nacre ps --all")])
+      expect([none.code, none.stderr]).toEqual([
+        1,
+        expect.stringContaining("no process 'none': see nacre ps --all"),
+      ])
     }))
 })
 
 describe('nacre attach', () => {
   it('types into a terminal that others may not use, has its size, and leaves it', () =>
     withServer(async ({ sandbox, server }) => {
-      const shell = await sandbox.startProcess("stty -echo; trap 'stty size' WINCH; while read -r x; do echo \"got $x\"; done", {
-        processId: 'shell',
-        pty: true,
-      })
+      const shell = await sandbox.startProcess(
+        'stty -echo; while read -r x; do echo "got $x, $(stty size)"; done',
+        {
+          processId: 'shell',
+          pty: true,
+        },
+      )
       await shell.waitForInput()
-      await inTerminal(`attach ${server.join(' ')} shell`, async (terminal) => {
-        await terminal.waitForLog('30 100')
-        await terminal.write('hello\r')
-        await terminal.waitForLog('got hello')
-        await expect(shell.write('no\n')).rejects.toMatchObject({ code: 'HELD' })
-        await terminal.write('\x1d')
-        expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
-        expect((await terminal.getLogs()).stdout).toContain('left shell, which continues')
-      })
+      const terminal = await startInTerminal(sandbox, `attach ${server.join(' ')} shell`)
+      await until(
+        async () => ((await shell.refresh()).terminal?.cols === 100 ? true : undefined),
+        () => 'not resized',
+      )
+      await terminal.write('hello\r')
+      await terminal.waitForLog('got hello, 30 100')
+      await expect(shell.write('no\n')).rejects.toMatchObject({ code: 'HELD' })
+      await terminal.write('\x1d')
+      expect(await terminal.wait()).toMatchObject({ exitCode: 0 })
+      expect((await terminal.getLogs()).stdout).toContain('left shell, which continues')
       await shell.write('back\n')
       await shell.waitForLog('got back')
     }))
@@ -112,13 +136,12 @@ describe('nacre attach', () => {
         processId: 'shell',
         pty: { cols: 50, rows: 10 },
       })
-      await inTerminal(`attach --read-only ${server.join(' ')} shell`, async (terminal) => {
-        await terminal.waitForLog('before')
-        await shell.write('mine\n')
-        await terminal.waitForLog('got mine')
-        expect(await terminal.wait()).toMatchObject({ exitCode: 5 })
-      })
-      expect((await sandbox.getProcess('shell'))?.state).toBe('exited')
+      const terminal = await startInTerminal(sandbox, `attach --read-only ${server.join(' ')} shell`)
+      await terminal.waitForLog('before')
+      expect((await shell.refresh()).terminal).toMatchObject({ cols: 50, rows: 10 })
+      await shell.write('mine\n')
+      await terminal.waitForLog('got mine')
+      expect(await terminal.wait()).toMatchObject({ exitCode: 5 })
     }))
 
   it('refuses a process without a terminal', () =>
@@ -133,7 +156,13 @@ describe('nacre exec --url', () => {
   it('runs in a session of the server, whose state stays', () =>
     withServer(async ({ cli, sandbox, server }) => {
       await sandbox.createSession({ id: 'one' })
-      const first = await cli.nacre('exec', ...server, '--session', 'one', 'cd /usr; word=kept; echo out; echo err >&2; exit 3')
+      const first = await cli.nacre(
+        'exec',
+        ...server,
+        '--session',
+        'one',
+        'cd /usr; word=kept; echo out; echo err >&2; exit 3',
+      )
       expect(first).toEqual({ code: 3, stdout: 'out\n', stderr: 'err\n' })
       const env = ['--env', 'A=b']
       const second = await cli.nacre('exec', ...server, '--session', 'one', ...env, 'echo $word $A; pwd')

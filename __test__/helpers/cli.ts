@@ -64,12 +64,14 @@ export function inTerminal(
   words: string,
   test: (terminal: Process, workplace: Workplace) => Promise<void>,
 ): Promise<void> {
-  return withSandbox(async (workplace) => {
-    const command = `exec '${process.execPath}' '${main}' ${words}`
-    const env = { NACRE_NATIVE: process.env.NACRE_NATIVE }
-    const terminal = await workplace.sandbox.startProcess(command, { pty: { cols: 100, rows: 30 }, env })
-    await test(terminal, workplace)
-  })
+  return withSandbox(async (workplace) => test(await startInTerminal(workplace.sandbox, words), workplace))
+}
+
+/** Runs `nacre` in a terminal of 100 x 30. */
+export function startInTerminal(sandbox: Sandbox, words: string): Promise<Process> {
+  const command = `exec '${process.execPath}' '${main}' ${words}`
+  const env = { NACRE_NATIVE: process.env.NACRE_NATIVE }
+  return sandbox.startProcess(command, { pty: { cols: 100, rows: 30 }, env })
 }
 
 function run(words: string[], env: Record<string, string>, cwd: string, input: string | undefined): Running {

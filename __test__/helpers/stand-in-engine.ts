@@ -63,6 +63,8 @@ const DOCKER_SCRIPT = `${COMMON}
 case $kind in
   info) cat "$state/info-$(basename "$0")" ;;
   inspect)
+    # As Podman says for any other form.
+    [[ $5 == *'{{.Id}}'* ]] || { echo "Error: can't evaluate field Id" >&2; exit 125; }
     shift 5
     missing=0
     for word; do
@@ -80,7 +82,7 @@ case $kind in
     create "$2" "$@" || { echo "Error: the name $2 is already in use" >&2; exit 125; }
     ;;
   start) echo running >"$state/c-$name" ;;
-  stop) echo exited >"$state/c-$name" ;;
+  stop) echo exited >"$state/c-$(resolve "$name")" ;;
   rm)
     name=$(resolve "$name")
     [ "$name" ] || { echo "Error: no such container" >&2; exit 1; }

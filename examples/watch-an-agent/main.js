@@ -23,7 +23,11 @@ for (const file of (await readdir('recordings')).sort()) console.log(`nacre repl
 /** What the agent does in its first session. Replace it with the commands of your model. */
 async function build() {
   const session = await sandbox.createSession({ id: 'build' })
-  for (const command of ['cd "$(mktemp -d)"', 'for n in 1 2 3; do echo "compiling part $n"; sleep 0.2; done', 'echo done > result'])
+  for (const command of [
+    'cd "$(mktemp -d)"',
+    'for n in 1 2 3; do echo "compiling part $n"; sleep 0.2; done',
+    'echo done > result',
+  ])
     await session.exec(command)
 }
 

@@ -82,7 +82,10 @@ async function exec(command: string | string[], options: Options): Promise<numbe
       throw new OptionError('INVALID_OPTION', '--grace and --isolation are not possible with --url')
     return useServer(options, async (client) => {
       const session = await sessionOf(client, options)
-      return (tty ? runInTerminal : run)(session, command, { ...{ cwd, env, timeout, json }, isElsewhere: true })
+      return (tty ? runInTerminal : run)(session, command, {
+        ...{ cwd, env, timeout, json },
+        isElsewhere: true,
+      })
     })
   }
   if ((options.tokenFile ?? options.session) !== undefined)

@@ -46,7 +46,8 @@ const docker: Dialect = {
   list: ['ps', '--all', '--quiet', '--no-trunc', '--filter', 'label=dev.nacre=1'],
   inspect: [
     ...['inspect', '--type', 'container', '--format'],
-    '[{{json .Id}},{{json .Name}},{{json .State.Status}},{{json .Config.Labels}}]',
+    // Podman knows the id by this form alone.
+    '["{{.Id}}",{{json .Name}},{{json .State.Status}},{{json .Config.Labels}}]',
   ],
   readContainers: (answer) =>
     answer.split('\n').flatMap((line) => {
@@ -107,8 +108,20 @@ function items(value: unknown): Item[] {
 }
 
 /** The labels of a container. Some engines take `=` in a value for another field. */
-export function labelsOf({ name, image, project, runtime }: Omit<Container, 'id' | 'isRunning' | 'user'>): string[] {
-  const values = { '': '1', '.name': name, '.image': image, '.project': project, '.runtime': runtime, '.user': ownUser() }
+export function labelsOf({
+  name,
+  image,
+  project,
+  runtime,
+}: Omit<Container, 'id' | 'isRunning' | 'user'>): string[] {
+  const values = {
+    '': '1',
+    '.name': name,
+    '.image': image,
+    '.project': project,
+    '.runtime': runtime,
+    '.user': ownUser(),
+  }
   return Object.entries(values).flatMap(([key, value]) => [
     '--label',
     `dev.nacre${key}=${value.replace(/[%=\n]/g, encodeURIComponent)}`,

@@ -107,9 +107,8 @@ export async function enterContainer(
         }
         if (exitCode === MOUNT_MISSING || !(signal?.aborted || (await isRunning(engine, name)))) continue
       }
-      // A server that has ended by itself does so for every client with the same directory. Others may use the container.
-      const isUseless = exitCode !== null && exitCode !== MOUNT_MISSING
-      if (id === created) await removeContainer(engine, { id, name }, isUseless).catch(() => {})
+      // A server that has ended by itself does so for every client. Otherwise others may use the container.
+      if (id === created) await removeContainer(engine, { id, name }, exitCode !== null).catch(() => {})
       throw explain(error, program, { engine, name, image, cwd })
     }
     if (setup === undefined) return { engine, name, image, program }

@@ -200,7 +200,15 @@ export async function fetchBun(
   const temporary = mkdtempSync(path.join(path.dirname(directory), 'new-'))
   try {
     const platform = ['--os=linux', `--cpu=${arch}`, `--libc=${abi === 'musl' ? 'musl' : 'glibc'}`]
-    const quiet = ['--ignore-scripts', '--no-audit', '--no-fund', '--no-save', '--no-package-lock']
+    // A version never changes, so a copy in npm's cache is as good.
+    const quiet = [
+      '--prefer-offline',
+      '--ignore-scripts',
+      '--no-audit',
+      '--no-fund',
+      '--no-save',
+      '--no-package-lock',
+    ]
     const args = ['install', '--prefix', temporary, ...platform, ...quiet, `${name}@${BUN}`]
     const env = { ...process.env, PATH: directories.join(path.delimiter) }
     const answer = await call(npm, args, { env, timeout: FETCH_MS, signal })

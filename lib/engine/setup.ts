@@ -27,7 +27,7 @@ started() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20; }
 
 # What it prints is for root.
 mkdir -p -m 700 "$state"
-# A client that ended with an earlier start of the container may have had the same id, and this file be its `owner`.
+# A client that ended with an earlier start of the container may have had the same id, and this file be its owner.
 rm -f "$state/owner.$$"
 echo "$$ $(started $$)" >"$state/owner.$$"
 if ln "$state/owner.$$" "$state/owner" 2>/dev/null; then
@@ -67,7 +67,11 @@ export async function runSetup(engine: Engine, name: string, plan: SetupPlan): P
   const { command, cwd, signal } = plan
   const words = ['exec', '--user', '0:0', '--env', COMMAND, name, 'bash', `${INSIDE}/setup`, STATE, cwd]
   const env = { ...engine.env, [COMMAND]: command }
-  const { isOk, exitCode, isLate, stderr } = await call(engine.file, words, { env, timeout: SETUP_MS, signal })
+  const { isOk, exitCode, isLate, stderr } = await call(engine.file, words, {
+    env,
+    timeout: SETUP_MS,
+    signal,
+  })
   refuseAborted(signal, 'opening the sandbox')
   const kind = exitCode === FAILED || isLate ? 'failed' : exitCode === INTERRUPTED ? 'interrupted' : 'lost'
   return { kind: isOk ? 'done' : kind, output: stderr }

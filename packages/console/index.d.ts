@@ -43,7 +43,7 @@ export interface Recorder extends AsyncDisposable {
  * Records what happens in a sandbox from now on, until `close` or its end. Each session and each background process has a
  * recording of its own, in the format asciicast v3. Input is not recorded, but terminals show most of what is typed.
  *
- * A recording consists of files of at most 8 MiB, like `session-default-0001.cast` and `process-web-0001.cast.gz`. Each begins
+ * A recording consists of files of about 8 MiB, like `session-default-0001.cast` and `process-web-0001.cast.gz`. Each begins
  * with the screen of that moment, so each can be played by itself. All but the last are compressed. A recording has at most
  * 64 MiB, without its oldest files.
  *

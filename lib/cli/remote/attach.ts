@@ -11,7 +11,7 @@ import { processOf } from './find.js'
 import { type ServerOptions, useServer, withServer } from './server.js'
 
 interface Options extends ServerOptions {
-  readOnly?: true
+  readOnly?: boolean
 }
 
 /** Ctrl-]: leaves, as in telnet. */
@@ -36,8 +36,13 @@ async function attachTo(process: Process, { readOnly = false }: Options): Promis
   if (process.terminal === null)
     throw new OptionError('INVALID_OPTION', `${printable(process.id)} has no terminal: see nacre logs`)
   const leave = new AbortController()
-  const hold = readOnly ? undefined : await process.hold(`${os.userInfo().username} at a terminal`.slice(0, 100))
-  const release = connect(hold?.held, { onLeave: () => leave.abort(), isLeave: (data) => data.includes(LEAVE) })
+  const hold = readOnly
+    ? undefined
+    : await process.hold(`${os.userInfo().username} at a terminal`.slice(0, 100))
+  const release = connect(hold?.held, {
+    onLeave: () => leave.abort(),
+    isLeave: (data) => data.includes(LEAVE),
+  })
   try {
     // A program that draws on the whole screen draws it again.
     const { cols, rows } = terminalSize()

@@ -45,7 +45,10 @@ async function copy(from: string, to: string, options: Options): Promise<void> {
   if (from.startsWith(REMOTE) === to.startsWith(REMOTE))
     throw new OptionError('INVALID_OPTION', `one of the two paths must begin with ${REMOTE}, and only one`)
   if (recursive && [from, to].includes(STANDARD))
-    throw new OptionError('INVALID_OPTION', '--recursive is for directories: leave it out, or name a directory')
+    throw new OptionError(
+      'INVALID_OPTION',
+      '--recursive is for directories: leave it out, or name a directory',
+    )
   await useFiles(options, async (files) => {
     if (from === STANDARD) return void (await files.write(to.slice(REMOTE.length), process.stdin))
     if (to === STANDARD) return print(files, from.slice(REMOTE.length))

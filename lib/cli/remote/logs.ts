@@ -12,7 +12,7 @@ import { processOf } from './find.js'
 import { type ServerOptions, useServer, withServer } from './server.js'
 
 interface Options extends ServerOptions {
-  follow?: true
+  follow?: boolean
   tail?: number
 }
 
@@ -85,8 +85,10 @@ async function lastLines(
   }
   const last = pieces.at(-1)
   const open = last === undefined || last.data.at(-1) === NEWLINE ? 0 : 1
+  let extra = newlines + open - lines
+  while (pieces[0] !== undefined && pieces[0].newlines < extra) extra -= pieces.shift()?.newlines ?? 0
   const [first] = pieces
-  for (let extra = newlines + open - lines; first !== undefined && extra > 0; extra--)
+  for (; first !== undefined && extra > 0; extra--)
     first.data = first.data.subarray(first.data.indexOf(NEWLINE) + 1)
   return { pieces, cursor }
 }

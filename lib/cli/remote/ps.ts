@@ -60,7 +60,17 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
   )
   const listed = processes.flatMap(({ id, sessionId, terminal, state, startedAt, heldBy, command }): Row[] =>
     state === 'running' || hasEnded
-      ? [{ id, session: sessionId, kind: terminal === null ? 'process' : 'terminal', state, startedAt, heldBy, command }]
+      ? [
+          {
+            id,
+            session: sessionId,
+            kind: terminal === null ? 'process' : 'terminal',
+            state,
+            startedAt,
+            heldBy,
+            command,
+          },
+        ]
       : [],
   )
   return [...running.flat(), ...listed]
@@ -85,5 +95,10 @@ function age(milliseconds: number): string {
 /** Each column as wide as its widest cell. */
 function aligned(rows: string[][]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join('  ').trimEnd())
+  return rows.map((row) =>
+    row
+      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+      .join('  ')
+      .trimEnd(),
+  )
 }

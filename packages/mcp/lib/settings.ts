@@ -146,7 +146,12 @@ export function readSettings(flags: Flags): Settings {
   const passed = Object.fromEntries(env.map((name) => [name, process.env[name]]))
   // That of the clients may be in a file, and is shown nowhere.
   const token = randomBytes(24).toString('base64url')
-  const secrets = [...secretValues(process.env), ...secretsIn(redactFile), ...(http ? [http.token] : []), token]
+  const secrets = [
+    ...secretValues(process.env),
+    ...secretsIn(redactFile),
+    ...(http ? [http.token] : []),
+    token,
+  ]
   if (typeof page === 'number' && page > 65_535) refuse('--console must be a port from 0 to 65535')
   const workspaceId = workspace === undefined ? undefined : `mcp-${randomBytes(4).toString('hex')}`
   return {

@@ -103,7 +103,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
     serviceOptions,
     {
       sessionId:
-        "The session whose state the process starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.",
+        "The session whose state the service starts from. Default: 'default'. An unknown id rejects with SESSION_NOT_FOUND.",
       processId:
         "The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: `proc-` and ten random characters. An id in use, even by an ended process that is still listed, rejects with PROCESS_ALREADY_EXISTS.",
       cwd: "Directory of the process. A relative path starts at the session's directory. Default: the session's.",

@@ -34,7 +34,8 @@ export class OneFile implements Files {
   async append(_: unknown, text: string): Promise<void> {
     const data = Buffer.from(text)
     try {
-      for (let at = 0; at < data.length; ) at += (await this.#handle.write(data, at, null, this.bytes + at)).bytesWritten
+      for (let at = 0; at < data.length; )
+        at += (await this.#handle.write(data, at, null, this.bytes + at)).bytesWritten
       this.bytes += data.length
     } catch (error) {
       await this.#handle.truncate(this.bytes)

@@ -182,7 +182,10 @@ async function segmentsIn(directory: string): Promise<StoredSegment[]> {
     if (entry.endsWith(PART) && NAME.test(entry.slice(0, -PART.length))) await rm(file, { force: true })
     const [, name, number] = NAME.exec(entry) ?? []
     if (name === undefined) continue
-    const { size, mtimeMs, isFile } = await lstat(file).then((stats) => ({ ...stats, isFile: stats.isFile() }))
+    const { size, mtimeMs, isFile } = await lstat(file).then((stats) => ({
+      ...stats,
+      isFile: stats.isFile(),
+    }))
     if (!isFile) continue
     found.push({ name, number: Number(number), file, bytes: size, isOpen: false, time: mtimeMs })
   }

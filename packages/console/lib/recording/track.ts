@@ -97,7 +97,10 @@ export class Track {
     if (text === '') return
     if (this.#output === '') this.#outputTime = time
     this.#output += text
-    if (this.#output.length > MOST_JOINED) return this.#flush('certain')
+    if (this.#output.length > MOST_JOINED) {
+      this.#flush('certain')
+      return
+    }
     if (this.#isJoining) return
     clearTimeout(this.#timer)
     this.#isJoining = true
