@@ -129,6 +129,7 @@ export type SandboxErrorCode =
   | 'SESSION_TERMINATED'
   | 'SPAWN_FAILED'
   | 'STATE_DIR_UNAVAILABLE'
+  | 'TERMINAL_UNAVAILABLE'
   | 'WORKSPACE_BUSY'
   | 'WORKSPACE_CONFLICT'
   | 'WORKSPACE_IN_USE'
@@ -2087,6 +2088,25 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
    * killed and exec rejects with that error.
    */
   input?: Input | 'pipe'
+  /**
+   * Runs the command on a terminal of this size (1 to 65535 each; 80 x 24 with true), as the session's own command: what it
+   * changes in the shell stays. The terminal is standard input, output and error, and the controlling terminal. All output is
+   * 'stdout'. If the session has no TERM, it is 'xterm-256color' for the command.
+   *
+   * `input` is typed into the terminal, and its end is sent as Ctrl-D. Default of `input` with a terminal: end of file for
+   * exec, and 'pipe' for execStream. The terminal ends with the command; what it has left behind goes on without one.
+   *
+   * exec rejects with TERMINAL_UNAVAILABLE while a process that an earlier command has left in the background is in the
+   * process group of the shell, since keys like Ctrl-C would signal it too; and in plain mode. Default: no terminal.
+   */
+  pty?:
+    | boolean
+    | {
+        /** Columns, 1 to 65535. */
+        cols: number
+        /** Rows, 1 to 65535. */
+        rows: number
+      }
   /** 'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'. */
   encoding?: E
   /**
@@ -2313,6 +2333,11 @@ export interface ExecStream<E extends Encoding = 'utf8', L extends boolean = fal
   write(data: string | Uint8Array): Promise<void>
   /** Closes standard input. Has no effect if it is already closed. Needs `input: 'pipe'`. */
   closeInput(): Promise<void>
+  /**
+   * Sets the size of the terminal, 1 to 65535 columns and rows. Resolves with false if the command does not run yet, or has
+   * ended. Needs `pty`.
+   */
+  resize(cols: number, rows: number): Promise<boolean>
   /**
    * Makes the running command a background process of its session, which is free at once for the next command. Resolves
    * with the process, also when it has just ended. A second call resolves with the same process.

@@ -142,6 +142,7 @@ impl NativeSandbox {
                 output_limit: request.output_limit.map(|limit| limit as u64),
                 input,
                 merge_output: request.merge_output.unwrap_or_default(),
+                terminal: request.pty.map(|pty| process::size(pty.cols, pty.rows)),
                 live: credit,
                 process,
                 sink: SureSink::new(sink),

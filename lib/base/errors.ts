@@ -67,6 +67,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   SESSION_TERMINATED: 'the session ended while the call was pending',
   SPAWN_FAILED: 'a process could not be started',
   STATE_DIR_UNAVAILABLE: 'the state directory cannot be used',
+  TERMINAL_UNAVAILABLE: 'the session cannot give its command a terminal',
   WORKSPACE_BUSY: 'programs use the workspace, and cannot be stopped for the moment',
   WORKSPACE_CONFLICT: 'other programs have changed the real directory',
   WORKSPACE_IN_USE: 'a sandbox has this workspace open',

@@ -226,6 +226,8 @@ export interface NativeExecExtras {
   inputBytes?: Uint8Array
   /** Both streams through one pipe, as stdout. */
   mergeOutput?: boolean
+  /** The size of its terminal, if it has one. */
+  pty?: NativePty
   /** Bytes of both streams together, after which the command is killed. */
   outputLimit?: number
   /** Also send the event `start`. */

@@ -156,6 +156,9 @@ export const terminalOptions = table<TerminalSize>()({ cols: count(1, MAX_CELLS)
 /** The size of a terminal. */
 export const terminal = object(terminalOptions, ['cols', 'rows'])
 
+// By tradition a terminal has 80 columns and 24 rows.
+export const pty = switchable(terminal, { cols: 80, rows: 24 }, 'true for 80 x 24, or { cols, rows }')
+
 export const sessionProcessOptions = table<SessionProcessOptions>()({
   processId: identifier,
   cwd: directory,
@@ -168,8 +171,7 @@ export const sessionProcessOptions = table<SessionProcessOptions>()({
   logLimit: { ...bytes, default: 67_108_864 },
   autoCleanup: { ...flag, default: true },
   limits,
-  // By tradition a terminal has 80 columns and 24 rows.
-  pty: switchable(terminal, { cols: 80, rows: 24 }, 'true for 80 x 24, or { cols, rows }'),
+  pty,
   mergeOutput: { ...flag, default: false },
   verbose: ownFlag,
   onStart: callback,

@@ -97,6 +97,7 @@ export const runWaiting = endpoint(
   reply({ waiting: orNull(processWaiting) }),
 )
 export const runWaitFor = endpoint('POST', '/v1/runs/{runId}/wait-for', waitEnd, 'waits')
+export const resizeRun = endpoint('POST', '/v1/runs/{runId}/resize', reply({ resized: boolean }))
 export const abortRun = endpoint('POST', '/v1/runs/{runId}/abort', empty, 'waits')
 
 export const createSession = endpoint('POST', '/v1/sessions', session)

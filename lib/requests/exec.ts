@@ -93,6 +93,7 @@ export function readExec(
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
   const values = ownOnly(rest)
+  if (values.pty !== undefined) values.input ??= owner === 'execStream' ? 'pipe' : new Uint8Array()
   if (values.input === 'pipe' && owner === 'exec') {
     throw new OptionError(
       'INVALID_OPTION',

@@ -22,6 +22,7 @@ import type {
   WaitForOptions,
   WaitOptions,
 } from '../calls/index.js'
+import { terminal } from '../calls/process.js'
 import type { ExecRequest } from '../requests/exec.js'
 import { planLogLines, planLogs, readCommandKill } from '../requests/logs.js'
 import { planSource } from '../requests/source.js'
@@ -51,6 +52,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
   readonly #feed: Feed
   readonly #outcome: Promise<Result>
   readonly #hasPipe: boolean
+  readonly #hasTerminal: boolean
   #run: StreamRun | undefined
   /** Resolves with the process that the command has become. */
   #detaching: Promise<Process> | undefined
@@ -66,6 +68,7 @@ export class ExecStream implements PublicExecStream<Encoding> {
     this.#hasLog = request.values.logLimit !== undefined
     this.#request = request.bounds?.byteEvents ? { ...request, encoding: 'buffer' } : request
     this.#hasPipe = request.values.input === 'pipe'
+    this.#hasTerminal = request.values.pty !== undefined
     this.#feed = new Feed((permits) => this.#run?.giveBack(permits), request.bounds?.window)
     this.#outcome = source.settle(request, (settled) => {
       this.#run = source.start(settled, observe(request, this.#feed))
@@ -94,6 +97,13 @@ export class ExecStream implements PublicExecStream<Encoding> {
 
   async closeInput(): Promise<void> {
     await this.#withPipe('closeInput').closeInput()
+  }
+
+  async resize(cols: number, rows: number): Promise<boolean> {
+    const size = readArgument(terminal.read, { cols, rows }, 'size')
+    if (!this.#hasTerminal)
+      throw new OptionError('INVALID_OPTION', 'resize needs a command that was started with pty')
+    return (await this.#run?.resize(size)) ?? false
   }
 
   async detach(): Promise<Process> {

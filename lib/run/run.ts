@@ -49,6 +49,8 @@ export interface StreamRun {
   write(data: Uint8Array): Promise<void>
   /** Closes an open input. No effect if it is already closed. */
   closeInput(): Promise<void>
+  /** Sets the size of its terminal. False if it has none, or not yet. */
+  resize(size: { cols: number; rows: number }): Promise<boolean>
   readonly view: RunView
   /** Makes the running command a process. From then on, its AbortSignal has no effect. */
   detach(): Promise<Process>

@@ -1,6 +1,6 @@
 //! A foreground command and its result.
 
-use super::process::{NativeDetachedProcess, NativeKilledBy};
+use super::process::{NativeDetachedProcess, NativeKilledBy, NativePty};
 use nacre_core::exec::Lost;
 use napi::bindgen_prelude::{Buffer, Either, Uint8Array, Uint32Array};
 use napi_derive::napi;
@@ -24,6 +24,8 @@ pub struct NativeExecExtras {
     pub input_bytes: Option<Uint8Array>,
     /// Both streams through one pipe, as stdout.
     pub merge_output: Option<bool>,
+    /// The size of its terminal, if it has one.
+    pub pty: Option<NativePty>,
     /// Bytes of both streams together, after which the command is killed.
     pub output_limit: Option<f64>,
     /// Also send the event `start`.

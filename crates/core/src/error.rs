@@ -23,6 +23,8 @@ pub enum Code {
     SpawnFailed,
     /// The state directory cannot be created or written.
     StateDirUnavailable,
+    /// The session's shell cannot have a terminal.
+    TerminalUnavailable,
     /// The command cannot become a process: it does not run, or its shell cannot be replaced.
     DetachFailed,
     /// No process has this id.
@@ -93,6 +95,7 @@ impl Code {
             Self::SessionTerminated => "SESSION_TERMINATED",
             Self::SpawnFailed => "SPAWN_FAILED",
             Self::StateDirUnavailable => "STATE_DIR_UNAVAILABLE",
+            Self::TerminalUnavailable => "TERMINAL_UNAVAILABLE",
             Self::DetachFailed => "DETACH_FAILED",
             Self::ProcessNotFound => "PROCESS_NOT_FOUND",
             Self::ProcessAlreadyExists => "PROCESS_ALREADY_EXISTS",

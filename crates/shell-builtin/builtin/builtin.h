@@ -168,6 +168,26 @@ void leave_scope(void);
 void keep_scope(void);
 int scope_keeps_state(void);
 
+/* ---- terminal.c ---- */
+
+/* For a background process: its streams are its controlling terminal from now on. */
+void become_terminal_process(void);
+
+/* Makes standard input the controlling terminal of the shell, for one command. If refused, returns 0 and changes nothing. */
+int take_terminal(struct refusal_report *refused);
+
+/* Sets TERM for the command, unless the session has a useful one. */
+void name_terminal(void);
+
+/* Has no effect without a terminal. */
+void give_up_terminal(void);
+
+/* A fork that leaves the shell's group at once. */
+void note_fork(pid_t pid);
+
+/* In a fork: closes the shell's descriptor. */
+void forget_terminal(void);
+
 /* ---- directory.c ---- */
 
 /* Returns 1 if the name is one of the current directory. */

@@ -66,8 +66,9 @@ static void close_pipes_and_sockets(void) {
   closedir(directory);
 }
 
+/* Only the leader of a session can have a terminal, see terminal.c. */
 static void begin_standby(void) {
-  setpgid(0, 0);
+  setsid();
   close_pipes_and_sockets();
   is_standby = 1;
   is_background = 0;
@@ -135,6 +136,7 @@ void fork_request(struct message *message) {
   }
   restore_signal_mask(signals);
   if (pid == 0) return;
+  if (pid > 0) note_fork(pid);
   forked.status = reason;
   forked.pid = pid < 0 ? 0 : pid;
   forked.flags = pid > 0 && placed ? PLACED : 0;

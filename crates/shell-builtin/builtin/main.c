@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -70,16 +69,6 @@ static void announce(uint64_t id) {
   if (is_background) close_channel();
 }
 
-/* bash sets a missing terminal type to `dumb`. */
-static void take_terminal(void) {
-  ioctl(STDIN_FILENO, TIOCSCTTY, 0);
-  const char *type = get_string_value("TERM");
-  const char *own = type && *type && strcmp(type, "dumb") != 0 ? type : "xterm-256color";
-  SHELL_VAR *variable = bind_variable("TERM", copy_of(own), 0);
-  if (variable) variable->attributes |= att_exported;
-  array_needs_making = 1;
-}
-
 static void run(struct message *message) {
   const struct request request = *message->request;
   struct refusal_report refused = {REFUSED_CWD, 0, ""};
@@ -98,21 +87,31 @@ static void run(struct message *message) {
     report(request.id, &never_begun);
     return;
   }
+  const int has_terminal = (request.flags & TERMINAL_STREAMS) != 0;
+  if (has_terminal && !is_background && !take_terminal(&refused)) {
+    release_payload(message);
+    refuse(request.id, &refused);
+    return;
+  }
+  fork_count = 0;
   if (!message->payload || !enter_scope(message, &refused)) {
+    give_up_terminal();
     release_payload(message);
     refuse(request.id, &refused);
     return;
   }
   char *text = command_text(message);
   release_payload(message);
-  if (request.flags & TERMINAL_STREAMS) take_terminal();
-  if (is_background || request.cwd_length || request.env_length) announce(request.id);
+  if (has_terminal && is_background) become_terminal_process();
+  name_terminal();
+  if (is_background || request.cwd_length || request.env_length || has_terminal) announce(request.id);
   fork_count = 0;
   struct outcome outcome = {0, 0};
   if (request.flags & KEEP_SCOPE) keep_scope();
   if (!(request.flags & KEEP_SCOPE) || *text) outcome = run_command(text, request.text_length, request.flags);
   if (is_background) _exit(last_command_exit_value);
   xfree(text);
+  give_up_terminal();
   leave_scope();
   close_streams();
   report(request.id, &outcome);

@@ -17,6 +17,7 @@ unsigned fork_count;
 static void after_fork_in_child(void) {
   if (getpid() == own_pid) return;
   close_channel();
+  forget_terminal();
   forget_directory();
 }
 

@@ -49,7 +49,7 @@ enum done_flag {
 
 enum forked_flag { PLACED = 1 }; /* the child was born in the cgroup */
 
-enum refusal { REFUSED_CWD = 1, REFUSED_READ_ONLY = 2, REFUSED_LIMIT = 3, REFUSED_STREAMS = 4 };
+enum refusal { REFUSED_CWD = 1, REFUSED_READ_ONLY = 2, REFUSED_LIMIT = 3, REFUSED_STREAMS = 4, REFUSED_TERMINAL = 5 };
 
 struct reply {
   uint32_t kind;

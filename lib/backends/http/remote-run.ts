@@ -147,6 +147,19 @@ export class RemoteRun implements StreamRun {
     return this.#input.add(() => this.#give({ end: true }))
   }
 
+  async resize(body: { cols: number; rows: number }): Promise<boolean> {
+    if (this.#process === undefined) {
+      if (!this.#isSent || this.#isOver) return false
+      try {
+        return (await this.#ask(endpoints.resizeRun, { body, isIdempotent: true })).resized
+      } catch (error) {
+        if (!this.#isOver && refusalCode(error) !== 'RUN_NOT_FOUND') throw error
+      }
+    }
+    // It may have become a process meanwhile.
+    return (await (this.#process as HttpProcess | undefined)?.resize(body)) ?? false
+  }
+
   async detach(): Promise<Process> {
     if (!this.#isSent) throw notDetached('it has not begun')
     if (this.#process !== undefined) return processOf(this.#process)

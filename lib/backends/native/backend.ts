@@ -283,8 +283,8 @@ export class NativeBackend implements Backend {
   }
 
   /** Keeps the process that the command of a request becomes. */
-  #adopt({ values: { input } }: ExecRequest): (process: NativeProcess) => LocalProcess {
-    return (process) => this.#processes.adopt(process, input === 'pipe' ? 'open' : 'none')
+  #adopt({ values: { input, pty } }: ExecRequest): (process: NativeProcess) => LocalProcess {
+    return (process) => this.#processes.adopt(process, { input: input === 'pipe' ? 'open' : 'none', pty })
   }
 
   #requireSession(id: string): void {

@@ -75,6 +75,12 @@ export function stream(
       const process = await begun?.timer?.process
       await process?.closeInput()
     },
+    async resize(size) {
+      const process = detached ?? (await begun?.timer?.process)
+      if (process !== undefined) return process.resize(size)
+      const { cols, rows } = size
+      return engine.ask((native) => native.resizeProcess(refOf(begun), cols, rows)) ?? false
+    },
     view: {
       logs: async (encoding) => readWhole(engine, refOf(begun), encoding),
       logLines: async (plan) => readLines(engine, refOf(begun), plan),

@@ -2,6 +2,7 @@
 
 use super::{Input, KillPolicy, SureSink};
 use crate::process::Process;
+use crate::process::terminal::Size;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +91,8 @@ pub struct ExecRequest {
     pub input: Input,
     /// Uses the pipe of standard output for standard error too.
     pub merge_output: bool,
+    /// Gives the command a terminal of this size instead of pipes.
+    pub terminal: Option<Size>,
     /// Permits for live output, which is also sent as it arrives. Each chunk takes a permit, and the consumer returns
     /// it. Without permits, the pipe is not read, and finally the command blocks. A command that is being killed blocks
     /// only briefly.

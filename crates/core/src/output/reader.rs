@@ -118,10 +118,12 @@ impl Reader {
         }
     }
 
-    /// The same pipes for the next command; `Err` if one has ended or was enlarged. Call it only if nothing else may write
-    /// to them.
+    /// The same pipes for the next command; `Err` if one has ended or was enlarged, and for a terminal. Call it only if
+    /// nothing else may write to them.
     pub fn renew(self) -> Result<Self, Self> {
-        if self.pipes.iter().any(|pipe| matches!(pipe.state, State::Ended) || pipe.total > LARGE_OUTPUT) {
+        if self.is_terminal
+            || self.pipes.iter().any(|pipe| matches!(pipe.state, State::Ended) || pipe.total > LARGE_OUTPUT)
+        {
             return Err(self);
         }
         Ok(Self { pipes: self.pipes.map(|pipe| Pipe { total: 0, ..pipe }), ..Self::default() })

@@ -312,6 +312,7 @@ impl Process {
             life.killed_by = outcome.and_then(|outcome| outcome.killed_by.clone());
             life.end = Some((exit, SystemTime::now()));
         });
+        drop(self.terminal.lock().unwrap_or_else(PoisonError::into_inner).take());
         self.log.end();
     }
 

@@ -8,6 +8,7 @@ use super::timers::Timer;
 use super::{Isolate, Isolated, Proxied};
 use crate::error::{Code, Error};
 use crate::link::Descriptor;
+use crate::process::terminal::{Size, Terminal};
 use crate::proxy::{Denials, Proxy};
 use crate::shell::listener;
 use crate::shell::state::Shell;
@@ -150,6 +151,17 @@ impl Session {
         let processes = [self.shell.pid(), self.standbys.pid(), self.enclosure.init()].into_iter().flatten();
         let roots = processes.filter(move |_| has_own).map(|pid| PathBuf::from(format!("/proc/{pid}/root")));
         roots.chain([PathBuf::from("/")])
+    }
+
+    /// Opens a terminal that the programs of the session can use.
+    pub(super) fn open_terminal(&self, size: Size) -> io::Result<Terminal> {
+        let owner = self.config.user.as_ref().map(|user| (user.run_as.uid, user.run_as.gid));
+        let nowhere = Err(io::Error::from(io::ErrorKind::NotFound));
+        let open = |root: PathBuf| {
+            let terminal = Terminal::open(size, owner, &root)?;
+            terminal.open_other_side().map(|_| terminal)
+        };
+        self.roots().fold(nowhere, |opened, root| opened.or_else(|_| open(root)))
     }
 
     /// Why a program cannot be confined.

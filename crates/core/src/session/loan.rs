@@ -5,9 +5,10 @@ use super::mailbox::Letter;
 use super::stdin::StdinEnd;
 use super::streams::{OutputPipes, Streams, env_of, text_of};
 use crate::exec::{ExecRequest, Input};
+use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
 use crate::shell::channel::Channel;
-use nacre_protocol::shell::{Request, RequestKind};
+use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use std::io;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -31,13 +32,17 @@ pub(super) struct Sent {
 }
 
 impl Loan {
-    /// Sends a command to the shell.
-    pub(super) fn send(self, request: &ExecRequest) -> io::Result<Sent> {
-        let (text, flags) = text_of(&request.command);
+    /// Sends a command to the shell. `terminal`: its own, if it has one.
+    pub(super) fn send(self, request: &ExecRequest, terminal: Option<&Terminal>) -> io::Result<Sent> {
+        let (text, mut flags) = text_of(&request.command);
+        flags.set(RequestFlags::TERMINAL_STREAMS, terminal.is_some());
         let env = env_of(&request.env);
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()).unwrap_or_default();
         let begun = Instant::now();
-        let Streams { theirs, output, stdin } = Streams::open(&request.input, self.pipes, request.merge_output)?;
+        let Streams { theirs, output, stdin } = match terminal {
+            Some(terminal) => Streams::of_terminal(terminal, &request.input)?,
+            None => Streams::open(&request.input, self.pipes, request.merge_output)?,
+        };
         let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, self.id) };
         // Earlier denials belong to older processes, not to this command. They are dropped before the command is sent,
         // because its own could follow immediately.
@@ -59,9 +64,12 @@ impl Letter for Message {
     type Loan = Loan;
 
     fn send_with(&mut self, loan: Loan) {
-        if let Self::Exec { request, sent, after: None } = self {
+        // Only the session can open a terminal.
+        if let Self::Exec { request, sent, after: None } = self
+            && request.terminal.is_none()
+        {
             // If the command cannot be sent, the session tries again and then refuses it.
-            *sent = loan.send(request).ok();
+            *sent = loan.send(request, None).ok();
         }
     }
 

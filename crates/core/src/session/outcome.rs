@@ -11,6 +11,7 @@ use crate::shell::event::{Answer, Refusal};
 use crate::shell::plain_state::ReadOnly;
 use crate::shell::state::{Cause, End, Kill, Ticket};
 use nacre_protocol::shell::Refusal as ShellRefusal;
+use std::io;
 use std::path::Path;
 use tokio::time::Instant;
 
@@ -105,6 +106,7 @@ impl Session {
                 );
                 Error::new(Code::SpawnFailed, message)
             }
+            ShellRefusal::Terminal => no_terminal(&about, errno),
             ShellRefusal::Unknown(_) => {
                 Error::new(Code::EngineError, format!("the {what} cannot be started: the shell refused it"))
             }
@@ -199,6 +201,19 @@ pub(super) fn terminated(id: &str, code: Option<i32>) -> Error {
 pub(super) fn no_fork() -> Error {
     let message = "the process cannot be started: the shell cannot fork (limit of processes or memory)";
     Error::new(Code::SpawnFailed, message)
+}
+
+/// The error for a command whose shell cannot have a terminal. `process`: the pid of a process of an earlier command.
+fn no_terminal(process: &str, errno: i32) -> Error {
+    let reason = if process.is_empty() {
+        io::Error::from_raw_os_error(errno).to_string()
+    } else {
+        format!(
+            "process {process} of an earlier command would get its signals, like those of Ctrl-C; end it, start such \
+             programs with startProcess, or use another session"
+        )
+    };
+    Error::new(Code::TerminalUnavailable, format!("the session cannot give its command a terminal: {reason}"))
 }
 
 /// The error for a variable that is read-only in the session.

@@ -214,6 +214,10 @@ impl Session {
     fn plain_run(&mut self, ticket: Ticket) {
         let Some(Call::Exec(request, _)) = self.calls.take(ticket) else { return };
         self.timers.clear(Timer::Idle);
+        if request.terminal.is_some() {
+            let message = "the session cannot give its command a terminal in plain mode: use startProcess";
+            return self.not_sent(ticket, *request, Error::new(Code::TerminalUnavailable, message));
+        }
         let begun = Instant::now();
         let scope =
             Scope { names: request.env.iter().map(|(name, _)| name.clone()).collect(), cwd: request.cwd.is_some() };

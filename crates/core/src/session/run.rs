@@ -58,7 +58,7 @@ impl Session {
         self.timers.clear(Timer::Idle);
         let sent = match (sent, self.shell.channel().cloned()) {
             (Some(sent), _) => Ok(sent),
-            (None, Some(shell)) => self.spare_unknown_roots().and_then(|()| self.loan(shell).send(&request)),
+            (None, Some(shell)) => self.spare_unknown_roots().and_then(|()| self.send_command(shell, &request)),
             (None, None) => {
                 // The shell is dead, and the supervisor has not reported it yet.
                 self.shell.lose_request();
@@ -73,6 +73,7 @@ impl Session {
         };
         let can_be_refused =
             !request.env.is_empty() || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty());
+        let can_be_refused = can_be_refused || request.terminal.is_some();
         let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(deadline) = command.deadline() {
             self.timers.set(Timer::Timeout(ticket), deadline);
@@ -87,6 +88,16 @@ impl Session {
         if !is_live {
             self.pace.command_sent();
         }
+    }
+
+    /// Sends a command, with a terminal if it is to have one.
+    fn send_command(&mut self, shell: Arc<Channel>, request: &ExecRequest) -> io::Result<Sent> {
+        let terminal = request.terminal.map(|size| self.open_terminal(size)).transpose()?;
+        let sent = self.loan(shell).send(request, terminal.as_ref())?;
+        if let (Some(process), Some(terminal)) = (&request.process, terminal) {
+            process.set_terminal(terminal);
+        }
+        Ok(sent)
     }
 
     /// Announces that the running command has begun, or certainly will.

@@ -9,7 +9,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
 /// The end-of-file byte of a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
-const END_OF_TRANSMISSION: u8 = 4;
+pub(super) const END_OF_TRANSMISSION: u8 = 4;
 
 /// The usual size of a pipe. A user with many pipes gets smaller ones (pipe(7), pipe-user-pages-soft). Longer input is
 /// not begun here, since it would not fit anyway.

@@ -1,9 +1,10 @@
 //! The streams of a command or process, and its text and variables in the form of a request.
 
-use super::stdin::StdinEnd;
+use super::stdin::{END_OF_TRANSMISSION, StdinEnd};
 use crate::exec::{Command, Input};
 use crate::link::Descriptor;
 use crate::output::reader::Reader;
+use crate::process::terminal::Terminal;
 use crate::sys;
 use nacre_protocol::shell::RequestFlags;
 use std::io;
@@ -20,6 +21,12 @@ impl OutputPipes {
     fn open() -> io::Result<Self> {
         let ((stdout, to_stdout), (stderr, to_stderr)) = (sys::output_pipe()?, sys::output_pipe()?);
         Ok(Self { reader: Reader::new([stdout, stderr]), writers: [Arc::new(to_stdout), Arc::new(to_stderr)] })
+    }
+
+    /// Uses a terminal for both streams.
+    fn of_terminal(terminal: &Terminal, other_side: &Arc<OwnedFd>) -> io::Result<Self> {
+        let writers = [Arc::clone(other_side), Arc::clone(other_side)];
+        Ok(Self { reader: Reader::of_terminal(terminal.side()?), writers })
     }
 
     /// Returns the reader, and this process's copies of the write ends.
@@ -66,6 +73,23 @@ impl Streams {
             }
         };
         Ok(Self { theirs: vec![their_stdin, their_stdout.into(), their_stderr.into()], output, stdin })
+    }
+
+    /// Uses a terminal for all three. The end of an empty input is typed before the command can change the terminal's mode.
+    pub(super) fn of_terminal(terminal: &Terminal, input: &Input) -> io::Result<Self> {
+        let other_side = Arc::new(terminal.open_other_side()?);
+        let output = OutputPipes::of_terminal(terminal, &other_side)?;
+        let theirs = (0..3).map(|_| Arc::clone(&other_side).into()).collect();
+        let side = terminal.side()?;
+        let is_empty = match input {
+            Input::None => true,
+            Input::Bytes(bytes) => bytes.is_empty(),
+            Input::Stream(_) => false,
+        };
+        if is_empty {
+            sys::write(&side, &[END_OF_TRANSMISSION])?;
+        }
+        Ok(Self { theirs, output, stdin: (!is_empty).then_some(StdinEnd::Terminal(side)) })
     }
 }
 

@@ -204,6 +204,7 @@ pub fn request(text: &str, end: std::sync::mpsc::Sender<Result<Outcome, Error>>)
         output_limit: None,
         input: Input::None,
         merge_output: false,
+        terminal: None,
         live: None,
         process: None,
         sink: SureSink::new(End(end)),

@@ -71,6 +71,8 @@ pub enum Refusal {
     Limit,
     /// The shell's limit of descriptors is too low for its streams.
     Streams,
+    /// The shell cannot have a terminal. The text is the pid of another process in its group, if that is why.
+    Terminal,
     /// An unknown reason, from a newer builtin.
     Unknown(u32),
 }
@@ -82,6 +84,7 @@ impl From<u32> for Refusal {
             2 => Self::ReadOnly,
             3 => Self::Limit,
             4 => Self::Streams,
+            5 => Self::Terminal,
             other => Self::Unknown(other),
         }
     }

@@ -64,6 +64,7 @@ export function planExec(
       input: inputKind(input),
       inputBytes: input instanceof Uint8Array ? input : undefined,
       mergeOutput: values.mergeOutput,
+      pty: values.pty,
       outputLimit: values.outputLimit,
       start: (exec.onPid ?? values.detachAfter) === undefined ? undefined : true,
       ...live,

@@ -5,7 +5,7 @@
  * leaves the table at the next lookup, or at the latest when the table has doubled.
  */
 import { engineError, SandboxError } from '../../../base/errors.js'
-import type { NativeProcess } from '../../../boundary/index.js'
+import type { NativeProcess, NativeProcessStart } from '../../../boundary/index.js'
 import type { Logger } from '../../../calls/index.js'
 import type { ProcessFilter } from '../../../requests/logs.js'
 import type { ProcessRequest } from '../../../requests/process.js'
@@ -55,10 +55,10 @@ export class Processes {
     )
   }
 
-  /** Keeps a process that was a command, with its input. To be called while the event is handled. */
-  adopt(started: NativeProcess, input: 'open' | 'none'): LocalProcess {
+  /** Keeps a process that was a command, with its input and its terminal. To be called while the event is handled. */
+  adopt(started: NativeProcess, streams: Pick<NativeProcessStart, 'input' | 'pty'>): LocalProcess {
     const { killSignal, forceKillAfterDelay } = this.#defaults
-    const request = { killSignal, forceKillAfterDelay, input }
+    const request = { killSignal, forceKillAfterDelay, ...streams }
     const handle = new ProcessHandle(this.#engine, started, { request, source: undefined })
     return this.#add(new LocalProcess(this.#engine, () => handle))
   }

@@ -17,6 +17,7 @@ import {
   planWaitFor,
   processBackend,
   resultOf,
+  terminalOptions,
   waitForOptions,
 } from 'nacre/internal/server'
 import { eventsOf, runToReply, streamToConnection } from '../bounds.js'
@@ -44,6 +45,7 @@ const streamMembers = {
 const errors = [
   'HELD',
   'CWD_NOT_FOUND',
+  'TERMINAL_UNAVAILABLE',
   'SESSION_NOT_FOUND',
   'SESSION_TERMINATED',
   'ROLLED_BACK',
@@ -159,6 +161,15 @@ export function addExec(define: Define, server: ServerContext): void {
       // A line of the log may have come first.
       return runs.hasLog(runId) ? runs.log(runId).waitFor(options) : { by: 'exit', exit }
     },
+  })
+  define({
+    ...endpoints.resizeRun,
+    summary: 'Sets the size of the terminal of a run.',
+    body: shape(terminalOptions, ['cols', 'rows']),
+    errors: ['RUN_NOT_FOUND', 'HELD'],
+    handle: async ({ params, body: { cols, rows } }) => ({
+      resized: await runs.target(params.runId).target.resize(cols, rows),
+    }),
   })
   define({
     ...endpoints.abortRun,

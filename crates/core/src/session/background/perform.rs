@@ -5,9 +5,7 @@ use super::{Lost, Start};
 use crate::error::{Code, Error};
 use crate::exec::{Input, KillPolicy};
 use crate::link::Descriptor;
-use crate::output::reader::Reader;
 use crate::process::pump::Status;
-use crate::process::terminal::Terminal;
 use crate::process::{self, StartRequest};
 use crate::session::Internal;
 use crate::session::Session;
@@ -32,7 +30,6 @@ use nacre_protocol::shell::{Reply, Request, RequestFlags, RequestKind};
 use nacre_protocol::supervisor::{Order, Report, Role, StartStep};
 use std::collections::VecDeque;
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::oneshot;
@@ -331,18 +328,10 @@ impl Session {
             (start.output, start.stdin) = (output.into_reader(), stdin);
             return Ok(theirs);
         };
-        let owner = self.config.user.as_ref().map(|user| (user.run_as.uid, user.run_as.gid));
-        let open = |root: PathBuf| {
-            let terminal = Terminal::open(size, owner, &root)?;
-            Ok((terminal.open_other_side()?, terminal))
-        };
-        let nowhere = Err(io::Error::from(io::ErrorKind::NotFound));
-        let (theirs, terminal) = self.roots().fold(nowhere, |opened, root| opened.or_else(|_| open(root)))?;
-        let theirs = Arc::new(theirs);
-        start.output = Reader::of_terminal(terminal.side()?);
-        start.stdin = Some(StdinEnd::Terminal(terminal.side()?));
-        start.terminal = Some(terminal);
-        Ok(vec![Arc::clone(&theirs).into(), Arc::clone(&theirs).into(), theirs.into()])
+        let terminal = self.open_terminal(size)?;
+        let Streams { theirs, output, stdin } = Streams::of_terminal(&terminal, &new.input)?;
+        (start.output, start.stdin, start.terminal) = (output.into_reader(), stdin, Some(terminal));
+        Ok(theirs)
     }
 
     /// Completes the start of a process.
