@@ -1,6 +1,7 @@
 /** Commands of a session on a terminal, here and over HTTP: the session keeps their state. */
 import type { ExecStream } from 'nacre'
-import { describe, expect } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { enter, plain, withSandboxIn } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -23,6 +24,13 @@ function printed(stream: ExecStream, text: string): Promise<string> {
 const LOGGED = { pty: true, logLimit: 1_000_000 }
 
 describe('a command with pty', () => {
+  // Only the builtin can give the shell a terminal.
+  let leave = () => {}
+  beforeAll(() => {
+    leave = enter({ name: 'with the builtin', env: { NACRE_ENGINE: '' } })
+  })
+  afterAll(() => leave())
+
   itHolds('has the terminal, and its state stays in the session', async ({ sandbox }) => {
     await sandbox.exec('y=before; g() { echo g$y; }')
     const command =
@@ -244,5 +252,15 @@ describe('a command with pty', () => {
       expect((await sandbox.exec('echo $x')).stdout).toBe('secret\n')
     },
     { options: { isolation: 'workspace' } },
+  )
+
+  it.each(plain)('is refused in plain mode: $name', (mode) =>
+    withSandboxIn(mode, async ({ sandbox }) => {
+      expect(await rejectionOf(sandbox.exec('touch ran', { pty: true }))).toMatchObject({
+        code: 'TERMINAL_UNAVAILABLE',
+        message: 'the session cannot give its command a terminal in plain mode: use startProcess',
+      })
+      expect((await sandbox.exec('ls')).stdout).toBe('')
+    }),
   )
 })
