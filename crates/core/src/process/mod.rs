@@ -383,7 +383,7 @@ impl Process {
     /// Sets the size of the terminal. False if there is no terminal, or the process has ended.
     pub fn resize(&self, size: terminal::Size) -> bool {
         let is_resized = self.with_terminal(|terminal| terminal.resize(size)).is_some_and(|resized| resized.is_ok());
-        if is_resized {
+        if is_resized && !self.is_command() {
             self.happens(Happened::Resized(size));
         }
         is_resized
