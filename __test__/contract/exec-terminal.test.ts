@@ -59,9 +59,15 @@ describe('a command with pty', () => {
   })
 
   itHolds('has the end of its input at once with exec, or what it was given', async ({ sandbox }) => {
-    expect((await sandbox.exec('cat; echo end', { pty: true })).stdout).toBe('end\r\n')
-    const given = await sandbox.exec('stty -echo; cat', { pty: true, input: 'one\ntwo\n' })
-    expect(given.stdout.replace('one\r\ntwo\r\n', '')).toMatch(/^(one\r\ntwo\r\n)?$/)
+    expect((await sandbox.exec('cat; cat; read x; cat; echo end', { pty: true })).stdout).toBe('end\r\n')
+    for (const input of ['one\ntwo\n', 'one\ntwo', 'one\ntwo\x04']) {
+      const given = await sandbox.exec('cat > given; cat given', { pty: true, input, timeout: 30_000 })
+      const [typed, end] = [input.replace('\x04', ''), input.endsWith('\n')]
+      const crlf = typed.replaceAll('\n', '\r\n')
+      // The terminal echoes what is typed.
+      expect(given.stdout).toBe(crlf + crlf)
+      expect((await sandbox.files.read('given')).endsWith('\n')).toBe(end)
+    }
     const stream = sandbox.execStream('cat', LOGGED)
     await stream.write('x\n')
     await printed(stream, 'x\r\nx\r\n')
@@ -131,6 +137,46 @@ describe('a command with pty', () => {
       await own.write('\x04')
       expect((await own.result).stdout).toBe('x\r\nx\r\ncode 0\r\n')
     }
+  })
+
+  itHolds('does not disturb traps, files and jobs of the shell', async ({ sandbox }) => {
+    await sandbox.exec('trap "echo hup" HUP; trap "echo cont" CONT; echo kept > kept; exec 7< kept; set -m')
+    // Without a fork, with one, and with the shell's own descriptor closed or replaced.
+    for (const command of [
+      ':',
+      'true | true',
+      'for fd in /proc/$BASHPID/fd/*; do [[ $(readlink $fd) == /dev/pts/* && ${fd##*/} -gt 9 ]] && eval "exec ${fd##*/}>&-"; done; true | true',
+      'for fd in /proc/$BASHPID/fd/*; do [[ $(readlink $fd) == /dev/pts/* && ${fd##*/} -gt 9 ]] && eval "exec ${fd##*/}< kept" && echo ${fd##*/} > number; done; true | true',
+    ]) {
+      expect((await sandbox.exec(command, { pty: true })).stdout, command).toBe('')
+      const after = await sandbox.exec('echo after; : < /dev/tty; trap -p HUP CONT')
+      expect(after.stdout, command).toBe("after\ntrap -- 'echo hup' SIGHUP\ntrap -- 'echo cont' SIGCONT\n")
+      expect(after.stderr).toContain('No such device or address')
+    }
+    expect((await sandbox.exec('cat <&7; (cat <&$(< number))')).stdout).toBe('kept\nkept\n')
+    // With set -m of an earlier command, a program is in the foreground of the terminal, and may read it.
+    expect((await sandbox.exec('head -n 1', { pty: true, input: 'read\n' })).stdout).toBe('read\r\nread\r\n')
+    const pid = (await sandbox.exec('sleep 600 > /dev/null & echo $!')).stdout.trim()
+    expect((await sandbox.exec('jobs -r; echo on', { pty: true })).stdout).toMatch(/Running.*\r\non\r\n$/)
+    await sandbox.exec(`kill ${pid}; wait ${pid}`)
+  })
+
+  itHolds('has a terminal after the shell has taken another one', async ({ sandbox }) => {
+    await sandbox.exec(':', { pty: true })
+    // The leader of a session without a terminal gets a free one that it opens. TIOCSPTLCK and TIOCGPTN, ioctl_tty(2).
+    const maker = await sandbox.startProcess([
+      'perl',
+      '-e',
+      '$| = 1; $n = pack("i", 0); open(M, "+<", "/dev/ptmx"); ioctl(M, 0x40045431, $n); ioctl(M, 0x80045430, $n); print unpack("i", $n), "\\n"; sleep 600',
+    ])
+    await maker.waitForLog('\n')
+    const number = (await maker.getLogs()).stdout.trim()
+    expect((await sandbox.exec(`exec 8< /dev/pts/${number}; : < /dev/tty && tty < /dev/tty`)).stdout).toBe(
+      '/dev/tty\n',
+    )
+    expect((await sandbox.exec(': < /dev/tty && tty && echo on', { pty: true })).stdout).toMatch(
+      /^\/dev\/pts\/\d+\r\non\r\n$/,
+    )
   })
 
   itHolds('is killed with everything that it started', async ({ sandbox }) => {

@@ -66,9 +66,8 @@ static void close_pipes_and_sockets(void) {
   closedir(directory);
 }
 
-/* Only the leader of a session can have a terminal, see terminal.c. */
 static void begin_standby(void) {
-  setsid();
+  setpgid(0, 0);
   close_pipes_and_sockets();
   is_standby = 1;
   is_background = 0;
@@ -109,6 +108,7 @@ static void begin_child(const struct passed *passed, uint32_t flags) {
   if (passed->group >= 0) close(passed->group);
   close_channel();
   if (flags & CHECKPOINT) {
+    setpgid(0, 0);
     fcntl(passed->channel, F_SETFD, FD_CLOEXEC);
     write_checkpoint(passed->file);
   }

@@ -1,11 +1,11 @@
 /*
  * Gives the shell a terminal for one command, and takes it back.
  *
- * It becomes the controlling terminal: of `/dev/tty`, of keys like Ctrl-C, and of job control. Only a process that leads its
- * session can have one. The shell does, and gives it up after the command.
+ * It becomes the controlling terminal: of `/dev/tty`, of keys like Ctrl-C, and of job control. Only a process that leads a
+ * session can have one, so the shell begins a session with its first terminal. It gives the terminal up after the command.
  *
- * A terminal sends its signals to a process group, and the shell cannot leave the one that it leads. Processes of earlier
- * commands in that group would get them too. While there are some, the shell has no terminal.
+ * A terminal sends its signals to a process group. Processes of earlier commands in that of the shell would get them too, and
+ * would keep the shell from beginning a session. While there are some, the shell has no terminal.
  *
  * Giving up a terminal sends SIGHUP to the group in its foreground, which would end what the command has left behind. So
  * another group is in the foreground then, which has no process.
@@ -19,14 +19,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const char default_type[] = "xterm-256color";
 
-/* The shell's own descriptor of its terminal, or -1. A command can close the others. */
+static int has_terminal;
+/* The shell's own descriptor of its terminal, since a command can close the others. Number, device and inode. */
 static int terminal = -1;
+static struct stat terminal_file;
 
 static int type_is_set;
 static SHELL_VAR *former_type;
@@ -47,13 +50,14 @@ void become_terminal_process(void) {
 
 /* ---- The group of the shell ---- */
 
-/* A zombie gets no signals. */
+/* False for a zombie. */
 static int is_alive(const char *pid) {
   char path[64], stat[512];
   snprintf(path, sizeof path, "/proc/%s/stat", pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? -1 : read(fd, stat, sizeof stat - 1);
-  if (fd >= 0) close(fd);
+  ssize_t length = fd < 0 ? 0 : read(fd, stat, sizeof stat - 1);
+  if (fd < 0) return errno != ENOENT;
+  close(fd);
   if (length <= 0) return 0;
   stat[length] = '\0';
   const char *name_end = strrchr(stat, ')');
@@ -68,20 +72,29 @@ void note_fork(pid_t pid) {
   forks[forks_made++ % (sizeof forks / sizeof *forks)] = pid;
 }
 
-/* Milliseconds that a fork may take to leave the group. */
+/* Milliseconds that a fork may take to leave the group, and a zombie to go. */
 enum { MOST_WAITING = 1000 };
 
+static int is_fork(pid_t pid) {
+  for (size_t i = 0; i < sizeof forks / sizeof *forks; i++)
+    if (forks[i] == pid) return 1;
+  return 0;
+}
+
 static int leaves_group(pid_t pid, pid_t group) {
-  int is_fork = 0;
-  for (size_t i = 0; i < sizeof forks / sizeof *forks; i++) is_fork |= forks[i] == pid;
-  for (int waited = 0; is_fork && waited < MOST_WAITING; waited++) {
+  for (int waited = 0; waited < MOST_WAITING; waited++) {
     if (getpgid(pid) != group) return 1;
     usleep(1000);
   }
   return 0;
 }
 
-/* Finds another process of the shell's group. Returns its pid, 0 without one, or -1 with errno. */
+static int leads_session(void) {
+  return getsid(0) == getpid();
+}
+
+/* Finds another process of the shell's group. Returns its pid, 0 without one, or -1 with errno. A zombie gets no signals, but
+ * keeps the shell from beginning a session until its parent has noticed its end. */
 static pid_t other_member(void) {
   DIR *directory = opendir("/proc");
   if (!directory) return -1;
@@ -89,14 +102,70 @@ static pid_t other_member(void) {
   struct dirent *entry;
   while (!found && (entry = readdir(directory))) {
     pid_t pid = atoi(entry->d_name);
-    if (pid <= 0 || pid == own || getpgid(pid) != group || !is_alive(entry->d_name)) continue;
-    if (!leaves_group(pid, group)) found = pid;
+    if (pid <= 0 || pid == own || getpgid(pid) != group) continue;
+    const int is_zombie = !is_alive(entry->d_name);
+    if (is_zombie && leads_session()) continue;
+    if ((is_zombie || is_fork(pid)) && leaves_group(pid, group)) continue;
+    found = pid;
   }
   closedir(directory);
   return found;
 }
 
+/* ---- The session of the shell ---- */
+
+/* Without an exit signal, bash does not see the child. Its pid stays taken until `reap`. */
+static pid_t clone_unseen(void) {
+  pid_t child = syscall(SYS_clone, 0UL, NULL, NULL, NULL, 0UL);
+  if (child == 0) _exit(0);
+  return child;
+}
+
+static void reap(pid_t child) {
+  while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR) {
+  }
+}
+
+/* Begins a session, unless the shell leads one. A leader of a group cannot, so the shell joins that of a child before. Returns
+ * 0 with errno. */
+static int lead_session(void) {
+  if (leads_session()) return 1;
+  pid_t child = clone_unseen();
+  if (child < 0) return 0;
+  int leads = setpgid(child, child) == 0 && setpgid(0, child) == 0 && setsid() >= 0;
+  int error = errno;
+  if (!leads) setpgid(0, getpid());
+  reap(child);
+  errno = error;
+  return leads;
+}
+
+/* The controlling terminal, or -1. */
+static int open_controlling(void) {
+  return open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+static void disconnect(int fd) {
+  ioctl(fd, TIOCNOTTY);
+  close(fd);
+}
+
+/* The leader of a session gets a terminal also by opening one that no session has. */
+static int control(int fd) {
+  if (ioctl(fd, TIOCSCTTY, 0) == 0) return 1;
+  int other = open_controlling();
+  if (other < 0) return 0;
+  disconnect(other);
+  return ioctl(fd, TIOCSCTTY, 0) == 0;
+}
+
 /* ---- One command ---- */
+
+/* While `set -m` is on, bash compares the group of the terminal with its own. */
+static void set_terminal_group(pid_t group) {
+  terminal_pgrp = group;
+  if (job_control) set_job_control(1);
+}
 
 int take_terminal(struct refusal_report *refused) {
   static char other_pid[16];
@@ -107,19 +176,22 @@ int take_terminal(struct refusal_report *refused) {
     refused->text = other_pid;
   }
   if (other != 0) return 0;
+  uint64_t signals = block_all_signals();
   int copy = dup(STDIN_FILENO);
   terminal = copy < 0 ? -1 : move_high(copy);
-  if (terminal < 0 || ioctl(terminal, TIOCSCTTY, 0) < 0) {
-    refused->error = errno;
+  has_terminal = terminal >= 0 && fstat(terminal, &terminal_file) == 0 && lead_session() && control(terminal);
+  refused->error = errno;
+  restore_signal_mask(signals);
+  if (!has_terminal) {
     forget_terminal();
     return 0;
   }
-  terminal_pgrp = getpgrp();
+  set_terminal_group(getpgrp());
   return 1;
 }
 
 void name_terminal(void) {
-  if (terminal < 0 || has_type()) return;
+  if (!has_terminal || has_type()) return;
   former_type = replace_variable("TERM", default_type, 1);
   type_is_set = 1;
 }
@@ -137,34 +209,43 @@ static void restore_type(void) {
   former_type = NULL;
 }
 
-/* Puts a group without processes into the foreground: that of a child's pid, where no group is. Without an exit signal, bash
- * does not see the child. If there can be no child, what the command has left behind gets SIGHUP. */
-static void empty_foreground(void) {
-  pid_t child = syscall(SYS_clone, 0UL, NULL, NULL, NULL, 0UL);
-  if (child == 0) _exit(0);
+/* Puts a group without processes into the foreground: that of a child's pid, where no group is. If there can be no child, what
+ * the command has left behind gets SIGHUP. */
+static void empty_foreground(int fd) {
+  pid_t child = clone_unseen();
   if (child < 0) return;
-  tcsetpgrp(terminal, child);
-  while (waitpid(child, NULL, __WALL) < 0 && errno == EINTR) {
-  }
+  tcsetpgrp(fd, child);
+  reap(child);
+}
+
+/* The command may have closed the shell's descriptor, and opened something else with its number. */
+static int has_descriptor(void) {
+  struct stat now;
+  return terminal >= 0 && fstat(terminal, &now) == 0 && now.st_ino == terminal_file.st_ino &&
+         now.st_dev == terminal_file.st_dev;
+}
+
+void forget_terminal(void) {
+  if (has_descriptor()) close(terminal);
+  terminal = -1;
+  has_terminal = 0;
 }
 
 void give_up_terminal(void) {
-  if (terminal < 0) return;
+  if (!has_terminal) return;
   restore_type();
+  int fd = has_descriptor() ? terminal : open_controlling();
+  terminal = -1;
+  has_terminal = 0;
   uint64_t signals = block_all_signals();
   struct sigaction ignore = {.sa_handler = SIG_IGN}, hangup, resume;
   sigaction(SIGHUP, &ignore, &hangup);
   sigaction(SIGCONT, &ignore, &resume);
-  if (fork_count > 0) empty_foreground();
-  ioctl(terminal, TIOCNOTTY);
+  if (fork_count > 0) empty_foreground(fd);
+  disconnect(fd);
+  /* The signals that this has sent to the shell are pending now, and are dropped before its own actions return. */
+  restore_signal_mask(signals);
   sigaction(SIGHUP, &hangup, NULL);
   sigaction(SIGCONT, &resume, NULL);
-  restore_signal_mask(signals);
-  forget_terminal();
-  terminal_pgrp = -1;
-}
-
-void forget_terminal(void) {
-  if (terminal >= 0) close(terminal);
-  terminal = -1;
+  set_terminal_group(-1);
 }

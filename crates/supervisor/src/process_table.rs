@@ -126,7 +126,7 @@ impl ProcessTable {
         let (group, limited, variable, tie) = match &program.role {
             Role::Shell => {
                 let group = self.groups.as_ref().map(|groups| groups.foreground().clone());
-                (group, Ok(()), None, Tie::Shell)
+                (group, Ok(()), None, Tie::Dependent)
             }
             Role::Process { mark, limits, terminal, .. } => {
                 let group = self.groups.as_mut().and_then(|groups| groups.make("p"));

@@ -76,10 +76,8 @@ const READY: &[u8] = b"r";
 /// How the program relates to other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// A job's command: it dies with this process.
+    /// The session's shell, or a job's command: it dies with this process.
     Dependent,
-    /// The session's shell: likewise, and it leads a session of its own. Only the leader can have a terminal.
-    Shell,
     /// A background process.
     Process,
     /// A background process whose first three descriptors are its controlling terminal.
@@ -221,8 +219,7 @@ impl Plan<'_> {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&mut none);
             let unblocked = libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) == 0;
-            let leads_session = matches!(self.tie, Tie::Shell | Tie::Terminal);
-            let led = if leads_session { libc::setsid() >= 0 } else { libc::setpgid(0, 0) == 0 };
+            let led = if self.tie == Tie::Terminal { libc::setsid() >= 0 } else { libc::setpgid(0, 0) == 0 };
             ensure(unblocked && led, StartStep::Prepare)?;
             for (number, descriptor) in (0..).zip(descriptors) {
                 ensure(libc::dup2(descriptor.as_raw_fd(), number) == number, StartStep::Prepare)?;
@@ -235,7 +232,7 @@ impl Plan<'_> {
                 ensure(list >= 0 && libc::write(list, c"0".as_ptr().cast(), 1) == 1, StartStep::Group)?;
             }
             self.standing.take().map_err(Failure::last)?;
-            if matches!(self.tie, Tie::Dependent | Tie::Shell) {
+            if self.tie == Tie::Dependent {
                 // After the change of user, which resets the setting (prctl(2)).
                 ensure(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, StartStep::Prepare)?;
             }

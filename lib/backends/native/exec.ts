@@ -76,10 +76,11 @@ export function stream(
       await process?.closeInput()
     },
     async resize(size) {
-      const process = detached ?? (await begun?.timer?.process)
+      const process = detached ?? (await begun?.timer?.process.catch(() => undefined))
       if (process !== undefined) return process.resize(size)
-      const { cols, rows } = size
-      return engine.ask((native) => native.resizeProcess(refOf(begun), cols, rows)) ?? false
+      const ref = begun?.run.process
+      if (ref === undefined) return false
+      return engine.ask((native) => native.resizeProcess(ref, size.cols, size.rows)) ?? false
     },
     view: {
       logs: async (encoding) => readWhole(engine, refOf(begun), encoding),

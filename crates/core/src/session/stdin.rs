@@ -8,7 +8,8 @@ use std::os::fd::OwnedFd;
 use tokio::io::unix::AsyncFd;
 use tokio::task::JoinHandle;
 
-/// The end-of-file byte of a terminal in its usual mode, at the beginning of a line (termios(3), VEOF).
+/// The end-of-file byte of a terminal in its usual mode, at the beginning of a line (termios(3), VEOF). Elsewhere it ends
+/// only what has been typed of the line.
 pub(super) const END_OF_TRANSMISSION: u8 = 4;
 
 /// The usual size of a pipe. A user with many pipes gets smaller ones (pipe(7), pipe-user-pages-soft). Longer input is
@@ -59,11 +60,16 @@ pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
             StdinEnd::Terminal(fd) => (fd, 0, true),
         };
         let mut pipe = sys::watch(fd).ok();
+        let mut last = b'\n';
         match input {
             Input::None => {}
-            Input::Bytes(bytes) => drop(write_all(&mut pipe, &bytes[begun..]).await),
+            Input::Bytes(bytes) => {
+                last = bytes.last().copied().unwrap_or(last);
+                drop(write_all(&mut pipe, &bytes[begun..]).await);
+            }
             Input::Stream(mut chunks) => {
                 while let Some(Chunk { bytes, taken }) = chunks.recv().await {
+                    last = bytes.last().copied().unwrap_or(last);
                     if write_all(&mut pipe, &bytes).await.is_err() {
                         pipe = None;
                     }
@@ -72,7 +78,8 @@ pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
             }
         }
         if is_terminal {
-            let _ = write_all(&mut pipe, &[END_OF_TRANSMISSION]).await;
+            let is_in_line = !matches!(last, b'\n' | b'\r' | END_OF_TRANSMISSION);
+            let _ = write_all(&mut pipe, &[END_OF_TRANSMISSION; 2][..1 + usize::from(is_in_line)]).await;
         }
     })
 }

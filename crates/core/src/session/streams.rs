@@ -11,6 +11,9 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+/// How often the end of an empty input is typed into a terminal: each read takes one.
+const TYPED_ENDS: usize = 64;
+
 /// Pipes for output and error, reused as long as no command leaves a process behind.
 pub(super) struct OutputPipes {
     reader: Reader,
@@ -87,7 +90,7 @@ impl Streams {
             Input::Stream(_) => false,
         };
         if is_empty {
-            sys::write(&side, &[END_OF_TRANSMISSION])?;
+            sys::write(&side, &[END_OF_TRANSMISSION; TYPED_ENDS])?;
         }
         Ok(Self { theirs, output, stdin: (!is_empty).then_some(StdinEnd::Terminal(side)) })
     }
