@@ -1,6 +1,6 @@
 /** `nacre job`: each call is a program of its own, and the job outlives them all. */
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
@@ -17,7 +17,9 @@ it('a job is started, listed, followed, waited for and removed', () =>
     expect(started).toEqual({ code: 0, stdout: `${id}\n`, stderr: '' })
     expect(id).toMatch(/^[0-9a-z]{29}$/)
     const list = await job('ls')
-    expect(list.stdout).toMatch(new RegExp(`^${id}  \\S+  (running|exited 4)  a name\n$`))
+    expect(list.stdout).toMatch(
+      new RegExp(`^ID +STARTED +TIME +STATE +NAME\n${id}  \\S+  \\d+s +(running|exited 4) +a name\n$`),
+    )
     expect(await job('logs', '-f', id)).toEqual({ code: 4, stdout: 'one\nerr\nx two\n/usr\n', stderr: '' })
     expect(await job('logs', '--cursor', '8', id)).toMatchObject({ code: 0, stdout: 'x two\n/usr\n' })
     expect(await job('wait', id)).toEqual({ code: 4, stdout: '', stderr: '' })
@@ -109,6 +111,19 @@ it('the list has filters, and says when the root is not there', () =>
     expect(await job('ls', '--state', 'done')).toMatchObject({ code: 2, stdout: '' })
   }))
 
+it('a job is isolated', () =>
+  withCli(async ({ job, root }) => {
+    const cwd = path.join(path.dirname(root), 'project')
+    mkdirSync(cwd)
+    const command = 'touch here; touch ../there; echo $?'
+    const started = await job('start', '--cwd', cwd, '--isolation', 'workspace', command)
+    expect(await job('logs', '-f', started.stdout.trim())).toMatchObject({
+      ...{ code: 0, stdout: '1\n', stderr: expect.stringMatching(/Read-only|denied/) },
+    })
+    expect(existsSync(path.join(cwd, 'here'))).toBe(true)
+    expect((await job('start', '--isolation', 'all', 'true')).stderr).toContain('--isolation')
+  }))
+
 it('prune removes the jobs that have ended, and no others', () =>
   withCli(async ({ job, root }) => {
     await job('start', '--id', 'over', 'true')
@@ -118,7 +133,7 @@ it('prune removes the jobs that have ended, and no others', () =>
     expect(await job('prune', '--older-than', '1d')).toEqual({ code: 0, stdout: '', stderr: found(0) })
     const dry = await job('prune', '--dry-run')
     expect(dry).toMatchObject({ code: 0, stderr: found(1) })
-    expect(dry.stdout).toMatch(/^over +\S+ +exited 0 +true\n$/)
+    expect(dry.stdout).toMatch(/^ID .*\nover +\S+ +0s +exited 0 +true\n$/)
     expect(JSON.parse((await job('prune', '--dry-run', '--json')).stdout)).toEqual({
       root,
       wouldRemove: ['over'],

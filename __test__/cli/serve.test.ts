@@ -47,6 +47,31 @@ describe('nacre serve', () => {
     })
   }
 
+  it('takes its token from a variable, which commands do not get', async () => {
+    const env = { MY_TOKEN: 'a-token-for-tests' }
+    const host = nacreIn(env, 'serve', '--port', '0', '--token-env', 'MY_TOKEN')
+    try {
+      await host.printed('nacre listens on http://127.0.0.1:')
+      const url = /http:\S+/.exec(host.output())?.[0] ?? ''
+      const client = new SandboxClient({ url, token: 'a-token-for-tests' })
+      expect((await client.exec('echo "[$MY_TOKEN]"')).stdout).toBe('[]\n')
+      const stranger = await new SandboxClient({ url }).exec('true').catch((error) => error)
+      expect(stranger).toMatchObject({ code: 'REQUEST_REFUSED' })
+    } finally {
+      host.child.kill('SIGTERM')
+      await host.ended()
+    }
+    for (const [words, message] of [
+      [['--token-env', 'MISSING'], '--token-env MISSING: there is no variable of this name'],
+      [['--token-env', 'MY_TOKEN', '--token-file', 'x'], '--token-file and --token-env exclude each other'],
+      [['--token-env', 'MY_TOKEN', '--stdio'], '--stdio and --token-env exclude each other'],
+    ] as const) {
+      const refused = nacreIn(env, 'serve', ...words)
+      expect(await refused.ended()).toBe(2)
+      expect(refused.output()).toContain(message)
+    }
+  })
+
   it('keeps changes with --copy-on-write until a client commits them', async () => {
     const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
     const cwd = path.join(base, 'real')

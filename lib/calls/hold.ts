@@ -1,7 +1,7 @@
 /** Holds, by which one caller alone uses a session or writes to a process. */
 
 import { text as textKind } from '../schema/constructors.js'
-import { reply, text, wordOf } from '../schema/reply.js'
+import { date, reply, text, wordOf } from '../schema/reply.js'
 import type { Process } from './process.js'
 import type { Session } from './session.js'
 
@@ -10,6 +10,20 @@ export const holdOwner = textKind(
   (owner) => owner.length >= 1 && owner.length <= 100 && !/\p{Cc}/u.test(owner),
   'must be 1 to 100 characters without control characters',
 )
+
+export const holdNote = textKind(
+  (note) => note.length >= 1 && note.length <= 200 && !/\p{Cc}/u.test(note),
+  'must be 1 to 200 characters without control characters',
+)
+
+/** What the owner of a hold said when it released it. */
+export interface HandBack {
+  owner: string
+  note: string
+  time: Date
+}
+
+export const handBack = reply<HandBack>({ owner: text, note: text, time: date })
 
 /**
  * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
@@ -25,8 +39,13 @@ export interface Hold<Held extends Session | Process = Session | Process> {
   readonly held: Held
   /** Resolves when the hold has ended, for whatever reason. Does not keep the event loop alive, except over HTTP. */
   readonly ended: Promise<void>
-  /** Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended. */
-  release(): Promise<void>
+  /**
+   * Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended.
+   *
+   * `note` says what was done, in 1 to 200 characters without control characters: {@link Process.handedBack} shows it. For a
+   * session, it is not shown.
+   */
+  release(note?: string): Promise<void>
   /** The same as `release`. */
   [Symbol.asyncDispose](): Promise<void>
 }

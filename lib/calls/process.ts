@@ -30,7 +30,7 @@ import {
   signalName,
 } from './command.js'
 import type { AbortError, OptionError } from './errors.js'
-import type { Hold } from './hold.js'
+import { type HandBack, type Hold, handBack } from './hold.js'
 import type {
   LogEvent,
   LogLines,
@@ -331,6 +331,8 @@ export interface ProcessInfo {
   readonly lastInputAt: Date | null
   /** The owner of the hold on its input ({@link Process.hold}); null if no caller holds it. */
   readonly heldBy: string | null
+  /** What the last owner of a hold said when it released it; null if none said anything. */
+  readonly handedBack: HandBack | null
   /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
   readonly terminal: ProcessTerminal | null
   /** null while the process runs, and if a signal ended it. */
@@ -355,6 +357,7 @@ export const processInfo = reply<ProcessInfo>({
   lastOutputAt: unlessNull(date),
   lastInputAt: unlessNull(date),
   heldBy: unlessNull(text),
+  handedBack: unlessNull(handBack),
   terminal: unlessNull(processTerminal),
   reason: unlessNull(exitReason),
   killedBy: unlessNull(killedBy),

@@ -87,6 +87,14 @@ export function tokenOf(file: string | undefined): string | undefined {
   return file === undefined ? process.env.NACRE_TOKEN : String(contentOf('--token-file', file)).trim()
 }
 
+/** Takes the value of a variable out of the environment, so that no program gets it. Throws OptionError. */
+export function takeVariable(flag: string, name: string): string {
+  const value = process.env[name]
+  delete process.env[name]
+  if (value !== undefined) return value
+  throw new OptionError('INVALID_OPTION', `${flag} ${name}: there is no variable of this name`)
+}
+
 /** A directory that exists, for programs that run in it only later. */
 export function existingDirectory(text: string): string {
   if (statSync(text, { throwIfNoEntry: false })?.isDirectory()) return text

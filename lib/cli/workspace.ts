@@ -6,7 +6,8 @@ import { engineError } from '../base/errors.js'
 import type { NamedWorkspace, Sandbox } from '../calls/index.js'
 import { commitChanges, counted, printChanges, printDiff } from './changes.js'
 import { withExamples } from './examples.js'
-import { note, printable, printJson, printLine } from './terminal.js'
+import { printTable } from './table.js'
+import { note, printable, printJson } from './terminal.js'
 
 const PATHS = 'relative to the workspace; with everything below'
 
@@ -20,7 +21,7 @@ export function addWorkspace(program: Command): void {
     .action(async ({ json = false }: { json?: boolean }) => {
       const found = await listWorkspaces()
       if (json) return printJson(found)
-      for (const one of found) await printLine(describe(one))
+      await printTable(['ID', 'LAST USE', 'STATE', 'DIRECTORY'], found.map(cellsOf))
     })
   group
     .command('diff')
@@ -112,6 +113,6 @@ function selected(paths: string[]): { paths?: string[] } {
   return paths.length === 0 ? {} : { paths }
 }
 
-function describe({ id, path, inUse, usedAt }: NamedWorkspace): string {
-  return [id, usedAt, inUse ? 'in use' : 'kept', printable(path ?? '(cannot be read)')].join('  ')
+function cellsOf({ id, path, inUse, usedAt }: NamedWorkspace): string[] {
+  return [id, usedAt, inUse ? 'in use' : 'kept', printable(path ?? '(cannot be read)')]
 }

@@ -121,7 +121,7 @@ export interface HoldBackend {
   readonly id: string
   /** Resolves when the hold has ended. */
   readonly ended: Promise<void>
-  release(): Promise<void>
+  release(note?: string): Promise<void>
 }
 
 /** One background process. */

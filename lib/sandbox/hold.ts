@@ -1,5 +1,7 @@
 /** The public object of a hold. */
 import type { Process, Hold as PublicHold, Session } from '../calls/index.js'
+import { holdNote } from '../calls/hold.js'
+import { readArgument } from '../schema/read.js'
 import type { HoldBackend } from './backend.js'
 
 export class Hold<Held extends Session | Process> implements PublicHold<Held> {
@@ -18,8 +20,8 @@ export class Hold<Held extends Session | Process> implements PublicHold<Held> {
     return this.#backend.ended
   }
 
-  async release(): Promise<void> {
-    await this.#backend.release()
+  async release(note?: string): Promise<void> {
+    await this.#backend.release(note === undefined ? undefined : readArgument(holdNote.read, note, 'note'))
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -7,6 +7,7 @@ import { holdOwner } from '../calls/hold.js'
 import type {
   Encoding,
   ExitReason,
+  HandBack,
   KilledBy,
   KillOptions,
   LogEvent,
@@ -148,6 +149,10 @@ export class Process implements PublicProcess {
 
   get heldBy(): string | null {
     return this.#backend.info.heldBy
+  }
+
+  get handedBack(): HandBack | null {
+    return this.#backend.info.handedBack
   }
 
   get terminal(): ProcessTerminal | null {

@@ -14,9 +14,14 @@ export class HttpHold implements HoldBackend {
   readonly id: string
   readonly ended: Promise<void>
   readonly #stop: AbortController
-  readonly #release: () => Promise<void>
+  readonly #release: (note: string | undefined) => Promise<void>
 
-  private constructor(id: string, ended: Promise<void>, stop: AbortController, release: () => Promise<void>) {
+  private constructor(
+    id: string,
+    ended: Promise<void>,
+    stop: AbortController,
+    release: (note: string | undefined) => Promise<void>,
+  ) {
     this.id = id
     this.ended = ended
     this.#stop = stop
@@ -44,14 +49,14 @@ export class HttpHold implements HoldBackend {
         // The connection is lost, or the client has ended: and with it the hold.
       }
     }
-    return new HttpHold(hold, follow(), stop, () =>
-      connection.call(release, { ...details, headers: holdHeaders(hold) }),
+    return new HttpHold(hold, follow(), stop, (note) =>
+      connection.call(release, { ...details, body: { note }, headers: holdHeaders(hold) }),
     )
   }
 
-  async release(): Promise<void> {
+  async release(note?: string): Promise<void> {
     try {
-      await this.#release()
+      await this.#release(note)
     } catch {
       // With its call, the hold ends in any case.
     }

@@ -5,6 +5,7 @@
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import { DEFAULT_SESSION } from '../../requests/exec.js'
+import type { HandBack } from '../../calls/index.js'
 import type { HoldBackend } from '../../sandbox/backend.js'
 
 interface OwnedHold extends HoldBackend {
@@ -17,6 +18,8 @@ export class Holdable {
   /** For messages. */
   readonly #name: string
   #hold: OwnedHold | undefined
+  /** The last note of an owner. */
+  handedBack: HandBack | null = null
 
   constructor(name: string) {
     this.#name = name
@@ -38,7 +41,11 @@ export class Holdable {
       if (this.#hold === hold) this.#hold = undefined
       resolve()
     }
-    const hold = { id: crypto().randomUUID(), owner, ended, end, release: async () => end() }
+    const release = async (note: string | undefined) => {
+      if (this.#hold === hold && note !== undefined) this.handedBack = { owner, note, time: new Date() }
+      end()
+    }
+    const hold = { id: crypto().randomUUID(), owner, ended, end, release }
     this.#hold = hold
     return hold
   }

@@ -5,20 +5,25 @@
 import { signalNumber } from '../../base/signals.js'
 import type { JobInfo, JobStatus } from '../../calls/index.js'
 import { exitCodeOfEnd } from '../failure.js'
+import { printTable, short, timeText } from '../table.js'
 import { colorsOf } from '../terminal.js'
 
 type Colors = ReturnType<typeof colorsOf>
 
-/** A line shows this many characters of a command. */
-const MOST_CHARACTERS = 60
-
-/** A job on a line of standard output: its id, its start, its state, and its name or command. */
-export function describeJob({ jobId, startedAt, status, processName, command }: JobInfo): string {
+/** Prints jobs with their start, how long they took so far, their state, and their name or command. */
+export function printJobs(jobs: JobInfo[]): Promise<void> {
   const colors = colorsOf(process.stdout)
-  const text = processName ?? (command ?? '').replace(/\s+/g, ' ')
-  const short = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
-  const start = colors.dim(startedAt?.toISOString() ?? '-')
-  return [jobId, start, describeStatus(status, colors), short].join('  ')
+  const rows = jobs.map(({ jobId, startedAt, status, processName, command }) => {
+    const time = status.state === 'running' && startedAt !== null ? Date.now() - startedAt.getTime() : status.duration
+    return [
+      jobId,
+      colors.dim(startedAt?.toISOString() ?? '-'),
+      time === null ? '-' : timeText(time),
+      describeStatus(status, colors),
+      short(processName ?? command ?? ''),
+    ]
+  })
+  return printTable(['ID', 'STARTED', 'TIME', 'STATE', 'NAME'], rows)
 }
 
 /** "exited 3 (timeout)", "killed by SIGSEGV", "running", "crashed (reboot)". */

@@ -1,11 +1,11 @@
 /**
- * `nacre job ls`: one line for each job, in the order of their starts.
+ * `nacre job ls`: a table of jobs, in the order of their starts.
  */
 import { existsSync } from 'node:fs'
 import type { Command } from 'commander'
 import type { JobStatus } from '../../calls/index.js'
-import { note, printJson, printLine } from '../terminal.js'
-import { describeJob } from './describe.js'
+import { note, printJson } from '../terminal.js'
+import { printJobs } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
@@ -28,7 +28,6 @@ export function addList(job: Command): void {
           note(`the directory ${jobs.root} does not exist: no job was started there`)
         return found
       })
-      if (options.json) return printJson(list)
-      for (const one of list) await printLine(describeJob(one))
+      await (options.json ? printJson(list) : printJobs(list))
     })
 }

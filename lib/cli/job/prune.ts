@@ -12,7 +12,7 @@ import { withExamples } from '../examples.js'
 import { confirm, isInteractive, note, printJson, printLine } from '../terminal.js'
 import { duration } from '../values.js'
 import type { Finish } from '../verb.js'
-import { describeJob } from './describe.js'
+import { printJobs } from './describe.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
@@ -61,7 +61,7 @@ async function run(jobs: Jobs, options: Options): Promise<number> {
 
 async function list(ended: JobInfo[], root: string, json: boolean | undefined): Promise<void> {
   if (json) return printJson({ root, wouldRemove: ended.map(({ jobId }) => jobId) })
-  for (const one of ended) await printLine(describeJob(one))
+  if (ended.length > 0) await printJobs(ended)
 }
 
 function question(ended: JobInfo[], { root }: Options): string {

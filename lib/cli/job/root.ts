@@ -2,7 +2,7 @@
  * Common options of all job verbs: the directory of jobs, and JSON.
  */
 import type { Command } from 'commander'
-import type { Jobs } from '../../calls/index.js'
+import type { Jobs, SandboxOptions } from '../../calls/index.js'
 
 export interface RootOptions {
   root?: string
@@ -20,8 +20,12 @@ export function withRoot(command: Command): Command {
 }
 
 /** Calls a function with the jobs of a root; they continue afterwards. */
-export async function useJobs<T>({ root }: RootOptions, use: (jobs: Jobs) => Promise<T>): Promise<T> {
+export async function useJobs<T>(
+  { root }: RootOptions,
+  use: (jobs: Jobs) => Promise<T>,
+  options?: Pick<SandboxOptions, 'cwd' | 'isolation'>,
+): Promise<T> {
   const { Sandbox } = await import('../../backends/native/sandbox.js')
-  await using sandbox = new Sandbox({ jobsRoot: root })
+  await using sandbox = new Sandbox({ ...options, jobsRoot: root })
   return await use(sandbox.jobs)
 }

@@ -3,9 +3,11 @@
  */
 import path from 'node:path'
 import type { Command } from 'commander'
+import type { Jobs } from '../../calls/index.js'
 import { withExamples } from '../examples.js'
+import type { Preset } from '../../schema/isolation-rules.js'
 import { printJson, printLine } from '../terminal.js'
-import { commandOf, duration, inputOf, variable } from '../values.js'
+import { commandOf, duration, inputOf, isolationOption, variable } from '../values.js'
 import { type RootOptions, useJobs, withRoot } from './root.js'
 
 interface Options extends RootOptions {
@@ -15,6 +17,7 @@ interface Options extends RootOptions {
   env?: Record<string, string>
   timeout?: number
   input?: string
+  isolation?: Preset
 }
 
 export function addStart(job: Command): void {
@@ -27,25 +30,20 @@ export function addStart(job: Command): void {
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .option('--timeout <time>', 'kill the job after this time, like 10s, 2m or 1h', duration)
     .option('--input <file>', 'a file for standard input; - is the standard input of this program')
+    .addOption(isolationOption())
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
-      const { id: jobId, name: processName, cwd, env, timeout, input, json } = options
-      const handle = await useJobs(options, (jobs) =>
-        jobs.start({
-          command: commandOf(words, verb),
-          jobId,
-          processName,
-          cwd: cwd === undefined ? undefined : path.resolve(cwd),
-          env,
-          timeout,
-          input: inputOf(input),
-        }),
-      )
+      const { id: jobId, name: processName, cwd = '.', env, timeout, input, isolation, json } = options
+      const command = commandOf(words, verb)
+      const start = (jobs: Jobs) =>
+        jobs.start({ command, jobId, processName, env, timeout, input: inputOf(input) })
+      const handle = await useJobs(options, start, { cwd: path.resolve(cwd), isolation })
       await (json ? printJson(handle) : printLine(handle.jobId))
     })
   withExamples(start, [
     ["nacre job start --name build 'make all'", 'prints the id of the job'],
     ['nacre job start --timeout 1h -- ./train.sh --epochs 10', 'runs a program with arguments'],
+    ['nacre job start --isolation workspace ./build.sh', 'allows writes only here; no secrets, no network'],
     ["gzip -dc data.gz | nacre job start --input - 'sort -u'", 'uses the output of another program as input'],
     ['nacre job logs -f "$(nacre job start \'make all\')"', 'follows the job; Ctrl-C does not end it'],
   ])

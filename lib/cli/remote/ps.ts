@@ -2,7 +2,8 @@
 import type { Command } from 'commander'
 import type { SandboxClient } from '../../calls/client.js'
 import { withExamples } from '../examples.js'
-import { printable, printJson, printLine } from '../terminal.js'
+import { printTable, short, timeText } from '../table.js'
+import { printable, printJson } from '../terminal.js'
 import { type ServerOptions, useServer, withServer } from './server.js'
 
 interface Options extends ServerOptions {
@@ -21,9 +22,6 @@ interface Row {
   command: string
 }
 
-/** A line shows this many characters of a command. */
-const MOST_CHARACTERS = 60
-
 export function addPs(program: Command): void {
   const ps = withServer(program.command('ps'))
     .description('list what runs on a server: processes, and commands of sessions')
@@ -32,8 +30,7 @@ export function addPs(program: Command): void {
     .action(async (options: Options) => {
       const rows = await useServer(options, (client) => rowsOf(client, options.all ?? false))
       if (options.json) return printJson(rows)
-      const table = [['ID', 'SESSION', 'KIND', 'STATE', 'TIME', 'COMMAND'], ...rows.map(cellsOf)]
-      for (const line of aligned(table)) await printLine(line)
+      await printTable(['ID', 'SESSION', 'KIND', 'STATE', 'TIME', 'COMMAND'], rows.map(cellsOf))
     })
   withExamples(ps, [
     ['nacre ps', 'lists what runs'],
@@ -77,28 +74,7 @@ async function rowsOf(client: SandboxClient, hasEnded: boolean): Promise<Row[]> 
 }
 
 function cellsOf({ id, session, kind, state, startedAt, heldBy, command }: Row): string[] {
-  const text = printable(command.replace(/\s+/g, ' '))
-  const short = text.length > MOST_CHARACTERS ? `${text.slice(0, MOST_CHARACTERS)}…` : text
-  const time = startedAt === null ? '-' : age(Date.now() - startedAt.getTime())
+  const time = startedAt === null ? '-' : timeText(Date.now() - startedAt.getTime())
   const held = heldBy === null ? state : `${state}, held by ${printable(heldBy)}`
-  return [printable(id), printable(session), kind, held, time, short]
-}
-
-/** Like 12s, 3m or 5h. */
-function age(milliseconds: number): string {
-  const seconds = Math.max(0, Math.floor(milliseconds / 1000))
-  if (seconds < 60) return `${seconds}s`
-  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`
-  return seconds < 86_400 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`
-}
-
-/** Each column as wide as its widest cell. */
-function aligned(rows: string[][]): string[] {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  return rows.map((row) =>
-    row
-      .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-      .join('  ')
-      .trimEnd(),
-  )
+  return [printable(id), printable(session), kind, held, time, short(command)]
 }

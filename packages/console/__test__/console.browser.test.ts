@@ -122,7 +122,11 @@ describe('the console', () => {
       await shows(page, selector, 'got secret')
       await page.keyboard.press('F6')
       await page.keyboard.press('Enter')
+      await page.keyboard.type('logged in\n')
       await shows(page, selector, 'Take over')
+      expect((await process.refresh()).handedBack).toMatchObject({
+        ...{ owner: 'a person at the console', note: 'logged in' },
+      })
       await process.write('again\n')
       await shows(page, selector, 'again')
       await shows(page, `${selector} .badge`, 'cat waits for input')

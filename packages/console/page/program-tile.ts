@@ -150,7 +150,8 @@ export class ProgramTile extends Tile {
   }
 
   async #handBack(): Promise<void> {
-    await this.#hold?.release()
+    const note = await askText('Hand back?', 'Note for others, like "logged in"', 'Hand back')
+    if (note !== undefined) await this.#hold?.release(note === '' ? undefined : note)
   }
 
   async #kill(): Promise<void> {

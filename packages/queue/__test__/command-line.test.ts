@@ -54,8 +54,8 @@ describe('the command line', () => {
         host: 'here',
       })
       const list = (await verb('ls')).stdout
-      expect(list).toContain('b  completed on here  "printenv X"\n')
-      expect((await verb('ls', '--state', 'failed')).stdout).toMatch(/^a {2}failed on here: .*\n$/)
+      expect(list).toMatch(/^ID {2}STATE +COMMAND\n(?:.*\n)*b {3}completed on here +printenv X\n/)
+      expect((await verb('ls', '--state', 'failed')).stdout).toMatch(/^ID .*\na {3}failed on here: .*\n$/)
       worker.child.kill('SIGTERM')
       expect((await worker.ended).code).toBe(0)
     }))

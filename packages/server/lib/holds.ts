@@ -39,9 +39,9 @@ export class Holds {
   }
 
   /** Resolves when a hold has ended; at once if it had. Rejects with HELD without an id. */
-  async release(id: string | undefined): Promise<void> {
+  async release(id: string | undefined, note: string | undefined): Promise<void> {
     if (id === undefined)
       throw engineError('HELD', 'only the owner can end a hold: send the header X-Nacre-Hold')
-    await this.#holds.get(id)?.release()
+    await this.#holds.get(id)?.release(note)
   }
 }

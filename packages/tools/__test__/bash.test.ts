@@ -84,7 +84,10 @@ describe('bash', () => {
     expect((await call('write', { id: 'r1', text: 'no' })).text).toBe(
       `[error] HELD: process '${process?.id}' is held by "a person": try again when it is released`,
     )
-    await hold?.release()
+    await hold?.release('logged | in')
+    const told = (await call('wait', { id: 'r1', seconds: 0 })).text
+    expect(told).toContain(`handed back by "a person": "logged / in"`)
+    expect((await call('wait', { id: 'r1', seconds: 0 })).text).not.toContain('handed back')
     expect((await call('write', { id: 'r1', text: 'yes' })).text).toContain('got yes')
     const session = await sandbox.getSession(process?.sessionId ?? '')
     const held = await session?.hold('a person')

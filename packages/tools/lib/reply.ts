@@ -1,6 +1,6 @@
 /** Replies: a header line, output, and for a running command the next step. */
 
-import type { KilledBy } from 'nacre'
+import type { HandBack, KilledBy } from 'nacre'
 import type { Redactor } from 'nacre/internal'
 import { toPlainText } from './plain.js'
 import type { ToolData, ToolReply } from './public.js'
@@ -90,10 +90,14 @@ export async function replyOf(
     body.missing > 0
       ? `${formatCount(body.missing)} characters left out; all: output {"id":"${run.id}"}`
       : undefined
-  const notes = end === undefined ? [] : endNotes(run, end)
+  const notes = end === undefined ? handBackNotes(await run.handBack()) : endNotes(run, end)
   const isRefused = end !== undefined && end.exitCode !== 0 && READ_ONLY.test(excerpt.tail || excerpt.head)
   if (isRefused && style.writeHint !== undefined) notes.push(style.writeHint)
   return reply(style, { header: [...header, omission, ...notes], body, next, data: dataOf(run) })
+}
+
+function handBackNotes(handBack: HandBack | undefined): string[] {
+  return handBack === undefined ? [] : [`handed back by ${quoted(handBack.owner)}: ${quoted(handBack.note)}`]
 }
 
 function stateOf({ id, isQueued, sessionName, waiting }: Run): string {

@@ -7,6 +7,7 @@
 import type {
   ExecResult,
   ExecStream,
+  HandBack,
   KilledBy,
   KillReason,
   LogLines,
@@ -92,6 +93,7 @@ export class Run {
   #lines = 0
   #isAtLineStart = true
   #reading: Promise<void> = Promise.resolve()
+  #handedBack = 0
   readonly #fullScreen = new FullScreen()
   #screen: { screen: Screen; cursor: number } | undefined
 
@@ -219,6 +221,16 @@ export class Run {
     })
     if (by === 'exit') await this.ended
     else if (by === 'input') this.waiting = input
+  }
+
+  /** What a person has said who has used its input, unless that was told before. */
+  async handBack(): Promise<HandBack | undefined> {
+    const process = this.#process
+    if (process === undefined || this.end !== undefined) return undefined
+    const { handedBack } = await process.refresh()
+    if (handedBack === null || handedBack.time.getTime() === this.#handedBack) return undefined
+    this.#handedBack = handedBack.time.getTime()
+    return handedBack
   }
 
   /** Looks once whether it waits for input besides other things. */

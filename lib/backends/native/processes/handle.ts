@@ -131,8 +131,8 @@ export function isOver({ state }: NativeProcess): boolean {
   return state !== 'running'
 }
 
-/** The public form of a process. `heldBy`: the owner of the hold on its input. */
-export function infoOf(native: NativeProcess, heldBy: string | null): ProcessInfo {
+/** The public form of a process with this input. */
+export function infoOf(native: NativeProcess, { owner: heldBy, handedBack }: Holdable): ProcessInfo {
   const { processId, pid, command, sessionId, state } = native
   const { exitCode, signal, reason } = exitOf(native)
   const dateOf = (time: number | undefined) => (time === undefined ? null : new Date(time))
@@ -143,6 +143,7 @@ export function infoOf(native: NativeProcess, heldBy: string | null): ProcessInf
     lastOutputAt: dateOf(native.lastOutputAt),
     lastInputAt: dateOf(native.lastInputAt),
     heldBy,
+    handedBack,
     terminal: native.terminal === undefined ? null : { ...native.terminal },
     ...{ exitCode, signal, reason },
     killedBy: killedByOf(native.killedBy),

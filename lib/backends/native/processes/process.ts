@@ -48,7 +48,7 @@ export class LocalProcess implements ProcessBackend {
 
   get info(): ProcessInfo {
     const { state, input } = this.handle
-    return infoOf(state, input.owner)
+    return infoOf(state, input)
   }
 
   get service(): ServiceBackend | undefined {

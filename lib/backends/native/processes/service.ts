@@ -51,7 +51,7 @@ export class LocalService extends LocalProcess implements ServiceBackend {
 
   async successor(pid: number, stop: AbortSignal): Promise<ProcessInfo | null> {
     const state = await this.#life.successor(pid, stop)
-    return state && infoOf(state, this.handle.input.owner)
+    return state && infoOf(state, this.handle.input)
   }
 
   async restart(): Promise<void> {

@@ -2,7 +2,16 @@
  * `nacre queue status`, `cancel` and `ls`.
  */
 import { SandboxError } from 'nacre/internal'
-import { type Command, colorsOf, duration, printJson, printLine, wholeNumber } from 'nacre/internal/cli'
+import {
+  type Command,
+  colorsOf,
+  duration,
+  printJson,
+  printLine,
+  printTable,
+  short,
+  wholeNumber,
+} from 'nacre/internal/cli'
 import type { QueueJob, QueueListOptions } from '../public.js'
 import { type QueueOptions, useQueue, withQueue } from './connection.js'
 import { describeQueueJob } from './describe.js'
@@ -43,7 +52,7 @@ interface ListOptions extends QueueOptions {
 
 export function addQueueList(group: Command): void {
   withQueue(group.command('ls'))
-    .description('list jobs: id, state and command')
+    .description('list jobs')
     .option(
       '--state <state>',
       'only jobs in this state: waiting, prioritized, delayed, active, completed or failed',
@@ -52,13 +61,13 @@ export function addQueueList(group: Command): void {
     .action(async (options: ListOptions) => {
       const { state, limit, json } = options
       const jobs = await useQueue(options, (queue) => queue.list({ state, limit }))
-      for (const job of jobs) await (json ? printJson(job) : printLine(line(job)))
+      if (!json) return printTable(['ID', 'STATE', 'COMMAND'], jobs.map(cellsOf))
+      for (const job of jobs) await printJson(job)
     })
 }
 
-function line(job: QueueJob): string {
+function cellsOf(job: QueueJob): string[] {
   const { id, command } = job
   const text = typeof command === 'string' ? command : command.join(' ')
-  const short = text.length > 60 ? `${text.slice(0, 57)}...` : text
-  return `${id}  ${describeQueueJob(job, colorsOf(process.stdout))}  ${JSON.stringify(short)}`
+  return [id, describeQueueJob(job, colorsOf(process.stdout)), short(text)]
 }

@@ -10,6 +10,8 @@ export interface RecordingFlags {
   recordLimit?: number
   redactFile?: string
   tokenFile?: string
+  /** The token itself, if it came in another way. */
+  token?: string
 }
 
 export interface Recording {
@@ -36,17 +38,17 @@ export function isolationFor(
 /** Starts to record. Undefined without --record. Throws OptionError when the package is not installed. */
 export async function openRecording(
   sandbox: Sandbox,
-  { record, recordLimit, redactFile, tokenFile }: RecordingFlags,
+  { record, recordLimit, redactFile, tokenFile, token }: RecordingFlags,
 ): Promise<Recording | undefined> {
   if (record === undefined) return undefined
   const recorder = await import(NAME).catch((error) => {
     throw isNotInstalled(NAME, error) ? notInstalled('--record', NAME) : error
   })
-  const token = tokenFile === undefined ? [] : [String(contentOf('--token-file', tokenFile)).trim()]
+  const secret = tokenFile === undefined ? token : String(contentOf('--token-file', tokenFile)).trim()
   return recorder.record(sandbox, {
     directory: record,
     limit: recordLimit,
-    redact: [...secretValues(process.env), ...secretsIn(redactFile), ...token],
+    redact: [...secretValues(process.env), ...secretsIn(redactFile), ...(secret === undefined ? [] : [secret])],
     logger: stderrLogger,
   })
 }

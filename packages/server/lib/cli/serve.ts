@@ -12,6 +12,7 @@ import {
   isolationOption,
   OptionError,
   stderrLogger,
+  takeVariable,
   wholeNumber,
   withExamples,
 } from 'nacre/internal/cli'
@@ -23,6 +24,7 @@ interface Options extends RecordingFlags {
   stdio?: boolean
   host?: string
   port?: number
+  tokenEnv?: string
   allowOrigin?: string[]
   cwd?: string
   jobsRoot?: string
@@ -54,6 +56,7 @@ export function addServe(program: Command): void {
       'the address to listen on; any address except loopback needs a token (default: 127.0.0.1)',
     )
     .option('--token-file <file>', 'a file with the token that requests must send; at least 16 characters')
+    .option('--token-env <name>', 'the variable with that token, which commands do not get')
     .option('--allow-origin <origins...>', 'origins of web pages that may send requests')
     .option(
       '--cwd <directory>',
@@ -133,10 +136,12 @@ async function run({
   allowOrigin,
   ...options
 }: Options): Promise<void> {
-  const { stdio, host, port, tokenFile, console: hasConsole } = options
+  const { stdio, host, port, tokenFile, tokenEnv, console: hasConsole } = options
   if (stdio) refuseAddress({ allowOrigin, ...options })
   if (stdio && options.record !== undefined)
     throw new OptionError('INVALID_OPTION', '--stdio and --record exclude each other: record in the client')
+  if (tokenFile !== undefined && tokenEnv !== undefined)
+    throw new OptionError('INVALID_OPTION', '--token-file and --token-env exclude each other')
   const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }, recordings] =
     await Promise.all([
@@ -147,21 +152,22 @@ async function run({
       import('../options.js'),
       import('./recording.js'),
     ])
-  if (host !== undefined && !isLoopback(host) && tokenFile === undefined)
+  if (host !== undefined && !isLoopback(host) && (tokenFile ?? tokenEnv) === undefined)
     throw new OptionError(
       'INVALID_OPTION',
-      `--host ${host} can be reached from other machines: give --token-file`,
+      `--host ${host} can be reached from other machines: give --token-file or --token-env`,
     )
+  const token = tokenEnv === undefined ? undefined : takeVariable('--token-env', tokenEnv)
   const workspace = workspaceOf(copyOnWrite, undoSteps)
   const rules = recordings.isolationFor(isolation, options)
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: stderrLogger })
   try {
     await checkSandbox(sandbox)
-    const recording = await recordings.openRecording(sandbox, options)
+    const recording = await recordings.openRecording(sandbox, { ...options, token })
     // Its requests are not logged: the client shows what is printed there.
     if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
     const settings = {
-      ...{ host, port, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger },
+      ...{ host, port, token, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger },
       console: hasConsole,
     }
     const serving = await serve(sandbox, settings)
@@ -180,6 +186,7 @@ const OF_LISTENERS = {
   host: '--host',
   port: '--port',
   tokenFile: '--token-file',
+  tokenEnv: '--token-env',
   allowOrigin: '--allow-origin',
   console: '--console',
   sandboxd: '--sandboxd',

@@ -8,6 +8,7 @@ import {
   data,
   endpoints,
   hold,
+  holdNote,
   holdOwner,
   logEvent,
   logLinesOptions,
@@ -136,9 +137,10 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
   })
   define({
     ...endpoints.releaseProcess,
-    summary: 'Ends the hold of the caller on a process.',
+    summary: 'Ends the hold of the caller on a process, with a note for others.',
+    body: shape({ note: holdNote }),
     errors: ['HELD'],
-    handle: async ({ hold }) => holds.release(hold),
+    handle: async ({ body: { note }, hold }) => holds.release(hold, note),
   })
   define({
     ...endpoints.resize,

@@ -7,6 +7,7 @@ import {
   DEFAULT_SESSION,
   endpoints,
   historyOptions,
+  holdNote,
   holdOwner,
   killReason,
   killSignal,
@@ -91,8 +92,9 @@ export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts 
   define({
     ...endpoints.releaseSession,
     summary: 'Ends the hold of the caller on a session.',
+    body: shape({ note: holdNote }),
     errors: ['HELD'],
-    handle: async ({ hold }) => holds.release(hold),
+    handle: async ({ body: { note }, hold }) => holds.release(hold, note),
   })
   define({
     ...endpoints.deleteSession,
