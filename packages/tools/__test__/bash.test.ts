@@ -86,7 +86,7 @@ describe('bash', () => {
     )
     await hold?.release('logged | in')
     const told = (await call('wait', { id: 'r1', seconds: 0 })).text
-    expect(told).toContain(`handed back by "a person": "logged / in"`)
+    expect(told).toContain(`handed back by "a person": "logged in"`)
     expect((await call('wait', { id: 'r1', seconds: 0 })).text).not.toContain('handed back')
     expect((await call('write', { id: 'r1', text: 'yes' })).text).toContain('got yes')
     const session = await sandbox.getSession(process?.sessionId ?? '')
