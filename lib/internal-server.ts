@@ -100,6 +100,7 @@ export { type CheckedPath, checkPath, directory, directoryText, filePath } from 
 export { unknownOption } from './schema/read.js'
 export {
   boolean,
+  date,
   encodeOutput,
   list,
   number,

@@ -3,6 +3,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import os from 'node:os'
 import path from 'node:path'
+import { record } from '@nacre/console'
 import { serve } from '@nacre/server'
 import { Sandbox } from 'nacre'
 import type { Browser, Page } from 'playwright-core'
@@ -33,6 +34,7 @@ interface Place {
 }
 
 interface Given {
+  recordings?: string
   /** The part of the address after `#`. */
   hash?: string
   width?: number
@@ -41,13 +43,13 @@ interface Given {
 }
 
 async function withConsole(test: (place: Place) => Promise<void>, given: Given = {}): Promise<void> {
-  const { hash = `token=${TOKEN}`, width = 1280, scheme = 'light', workspace = false } = given
+  const { hash = `token=${TOKEN}`, width = 1280, scheme = 'light', workspace = false, recordings } = given
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-console-'))
   await using sandbox = new Sandbox({
     env: { NACRE_CONSOLE_TEST: 'yes' },
     ...(workspace ? { cwd: directory, workspace: { mode: 'copy-on-write', undoSteps: 5 } } : {}),
   })
-  const serving = await serve(sandbox, { port: 0, token: TOKEN, console: true })
+  const serving = await serve(sandbox, { port: 0, token: TOKEN, console: true, recordings })
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme })
   const page = await context.newPage()
   const problems: string[] = []
@@ -196,6 +198,33 @@ describe('the console', () => {
       },
       { hash: '' },
     ))
+
+  it('plays recordings, and jumps to a command', async () => {
+    const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-console-'))
+    try {
+      await withConsole(
+        async ({ page, sandbox, problems }) => {
+          const recorder = await record(sandbox, { directory })
+          await sandbox.exec('echo first')
+          await sandbox.exec('echo second')
+          await recorder.close()
+          await page.click('#recordings button:text("Refresh")')
+          await page.click('#recordings button:text("Play session-default")')
+          await shows(page, 'dialog.player .xterm-rows', /first[^]*second/)
+          await shows(page, 'dialog.player', 'Play')
+          await page.selectOption('dialog.player select[aria-label="Jump to"]', { label: 'echo second' })
+          await shows(page, 'dialog.player .xterm-rows', /first[^]*second/)
+          await page.selectOption('dialog.player select[aria-label="Speed"]', '8')
+          await page.click('dialog.player button:text("Close")')
+          expect(await page.locator('dialog').count()).toBe(0)
+          expect(problems).toEqual([])
+        },
+        { recordings: directory },
+      )
+    } finally {
+      rmSync(directory, { recursive: true, force: true })
+    }
+  })
 
   it('stays quick with 50 tiles, one of which prints without end', () =>
     withConsole(async ({ page, sandbox, problems }) => {

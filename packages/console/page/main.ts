@@ -6,6 +6,7 @@ import { el, setText, size } from './dom.ts'
 import { History } from './history.ts'
 import { Model } from './model.ts'
 import { ProgramTile } from './program-tile.ts'
+import { RecordingsPanel } from './recordings.ts'
 import { SessionTile } from './session-tile.ts'
 import { WorkspacePanel } from './workspace.ts'
 
@@ -23,6 +24,7 @@ class Page {
   readonly #model = new Model()
   readonly #history = new History(this.#model)
   readonly #workspace: WorkspacePanel
+  readonly #recordings: RecordingsPanel
   readonly #sessions = new Map<string, SessionTile>()
   readonly #programs = new Map<string, ProgramTile>()
   readonly #grid = el('section', { id: 'tiles', 'aria-label': 'Sessions and processes' })
@@ -36,9 +38,10 @@ class Page {
     for (const { target, isIntersecting } of entries) this.#tileOf(target)?.setVisible(isIntersecting)
   })
 
-  constructor(client: SandboxClient) {
+  constructor({ client, headers }: Server) {
     this.#client = client
     this.#workspace = new WorkspacePanel(client)
+    this.#recordings = new RecordingsPanel((path) => fetch(URL_OF_SERVER + path, { headers }))
     this.#search.addEventListener('input', () => this.#draw())
     document.body.append(
       el('header', { id: 'top' }, el('h1', {}, 'nacre'), this.#state, this.#stats, this.#search),
@@ -54,6 +57,9 @@ class Page {
       if (!(await this.#workspace.isEnabled())) return
       this.#grid.after(this.#workspace.element)
       await this.#workspace.refresh()
+    })
+    void attempt(async () => {
+      if (await this.#recordings.refresh()) this.#history.element.after(this.#recordings.element)
     })
     setInterval(() => void this.#measure(), STATS_MS)
     void this.#measure()
@@ -164,13 +170,19 @@ function token(): string | undefined {
   return sessionStorage.getItem(TOKEN_KEY) || undefined
 }
 
-async function connect(): Promise<SandboxClient> {
+interface Server {
+  client: SandboxClient
+  headers: Record<string, string>
+}
+
+async function connect(): Promise<Server> {
   for (;;) {
     const given = token()
     const isToken = given !== undefined && /^[\x21-\x7e]+$/.test(given)
     const headers: Record<string, string> = isToken ? { Authorization: `Bearer ${given}` } : {}
     const { status } = await fetch(`${URL_OF_SERVER}/v1/capabilities`, { headers })
-    if (status !== UNAUTHORIZED) return new SandboxClient({ url: URL_OF_SERVER, token: given })
+    if (status !== UNAUTHORIZED)
+      return { client: new SandboxClient({ url: URL_OF_SERVER, token: given }), headers }
     const typed = await askToken()
     if (typed === undefined) throw new Error('it needs its token; load the page again')
     sessionStorage.setItem(TOKEN_KEY, typed)

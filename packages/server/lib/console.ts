@@ -1,4 +1,5 @@
-/** The page of the companion package `@nacre/console`. It has no data, so it needs no token. */
+/** The companion package `@nacre/console`: its page, which has no data and so needs no token, and recordings. */
+import path from 'node:path'
 import type { Hono } from 'hono'
 import { isNotInstalled, notInstalled } from 'nacre/internal/server'
 
@@ -9,17 +10,48 @@ export interface Page {
   body: string
 }
 
+export interface StoredRecording {
+  name: string
+  bytes: number
+  modifiedAt: Date
+}
+
 /** A variable, so that bundlers leave the import alone: most servers do not have the package. webpack needs a comment, too. */
 const NAME = '@nacre/console'
 
-/** Rejects with OptionError when the package is not installed. */
-export async function loadConsole(): Promise<readonly Page[]> {
-  const { consolePages }: { consolePages(): Page[] } = await import(
+/** What the package has for servers. */
+interface Console {
+  consolePages(): Page[]
+  listRecordings(directory: string): Promise<StoredRecording[]>
+  readRecording(directory: string, name: string): Promise<Uint8Array | undefined>
+}
+
+export interface Recordings {
+  list(): Promise<StoredRecording[]>
+  /** Undefined when there is no such recording. */
+  read(name: string): Promise<Uint8Array | undefined>
+}
+
+/** The page and the recordings that the options ask for. Rejects with OptionError when the package is not installed. */
+export async function loadConsole(options: {
+  console: boolean
+  recordings?: string | undefined
+}): Promise<{ pages: readonly Page[]; recordings: Recordings | undefined }> {
+  const needed = options.console ? 'console' : options.recordings === undefined ? undefined : 'recordings'
+  if (needed === undefined) return { pages: [], recordings: undefined }
+  const { consolePages, listRecordings, readRecording }: Console = await import(
     /* webpackIgnore: true */ `${NAME}/internal`
   ).catch((error) => {
-    throw isNotInstalled(NAME, error) ? notInstalled('console', NAME) : error
+    throw isNotInstalled(NAME, error) ? notInstalled(needed, NAME) : error
   })
-  return consolePages()
+  const directory = options.recordings && path.resolve(options.recordings)
+  return {
+    pages: options.console ? consolePages() : [],
+    recordings: directory && {
+      list: () => listRecordings(directory),
+      read: (name) => readRecording(directory, name),
+    },
+  }
 }
 
 export function addPages(app: Hono, pages: readonly Page[]): void {

@@ -50,6 +50,7 @@ export const serveOptions = table<ServeOptions>()({
   host: { ...hostName, default: '127.0.0.1' },
   port: { ...count(0, 65_535), default: 4747 },
   console: { ...flag, default: false },
+  recordings: filePath,
   sandboxd: switchable(object(sandboxdOptions), {}, 'an object of its options, or true for their defaults'),
   tokenFile: filePath,
   maxHeaderBytes: { ...count(1024, 1024 * 1024, 'bytes'), default: 16_384 },

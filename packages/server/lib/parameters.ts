@@ -51,6 +51,7 @@ const inPaths = {
   processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
   runId: anyText,
   uploadId: anyText,
+  recording: anyText,
   callerId: anyText,
   number: queryNumber,
 }

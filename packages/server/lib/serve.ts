@@ -36,9 +36,9 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
-  const pages = plan.console ? await loadConsole() : []
+  const extras = await loadConsole(plan)
   const sandboxd = plan.sandboxd && (await openSandboxd(backend, plan.sandboxd))
-  const server = buildServer(backend, plan.server, pages)
+  const server = buildServer(backend, plan.server, extras)
   const listener = await listen(server, plan).catch((error) => {
     sandboxd?.abandon()
     throw error
@@ -51,11 +51,11 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
     closed ??= closeAll({ server, listener, written, cutWebSockets, sandboxd }, plan)
     return closed
   }
-  const shown = address.includes(':') ? `[${address}]` : address
+  const host = address.includes(':') ? `[${address}]` : address
   return {
     host: address,
     port,
-    url: `http://${shown}:${port}`,
+    url: `http://${host}:${port}`,
     sandboxd: sandboxd && shownOf(sandboxd),
     close,
     async [Symbol.asyncDispose]() {

@@ -12,7 +12,7 @@ import { type Backend, backendOf, INSTANCE_HEADER } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
 import { Callers } from './callers.js'
-import { addPages, type Page } from './console.js'
+import { addPages, type Page, type Recordings } from './console.js'
 import type { ServerContext } from './context.js'
 import { addExecute } from './contract/execute.js'
 import { addPortWatch } from './contract/port-watch.js'
@@ -44,6 +44,7 @@ import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
 import { addV1Processes } from './v1/processes.js'
 import { addV1Sessions } from './v1/sessions.js'
+import { addRecordings } from './v1/recordings.js'
 import { addTerminal } from './v1/terminal.js'
 import { addUploads } from './v1/uploads.js'
 import { addWorkspace } from './v1/workspace.js'
@@ -53,7 +54,11 @@ export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateS
   return buildServer(backendOf(sandbox), planServer(options))
 }
 
-export function buildServer(backend: Backend, plan: ServerPlan, pages: readonly Page[] = []): PublicServer {
+export function buildServer(
+  backend: Backend,
+  plan: ServerPlan,
+  { pages, recordings }: { pages: readonly Page[]; recordings?: Recordings | undefined } = { pages: [] },
+): PublicServer {
   const closing = new AbortController()
   // Every request listens to it.
   setMaxListeners(0, closing.signal)
@@ -90,6 +95,7 @@ export function buildServer(backend: Backend, plan: ServerPlan, pages: readonly 
   add('jobs', addJobs)
   add('server', addSystem, addCallers, addEvents)
   add('files', addUploads)
+  if (recordings !== undefined) add('recordings', (define) => addRecordings(define, recordings))
   // Created once: that takes as long as hundreds of requests.
   let made: object | undefined
   const document = () => {

@@ -14,7 +14,8 @@ const RECORDING_BYTES = 64 * 1024 * 1024
 /** Maximum files in the directory: processes can be many and short. */
 const MOST_FILES = 10_000
 
-const NAME = /^(.+)-(\d{4,})[.]cast([.]gz)?$/
+/** The name of a file: the recording, its number, and whether it is compressed. */
+export const NAME = /^(.+)-(\d{4,})[.]cast([.]gz)?$/
 const COMPRESSED = '.gz'
 const PART = '.part'
 /** It follows no link, and waits for no reader of a pipe: something may have replaced the file. */

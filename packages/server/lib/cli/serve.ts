@@ -169,6 +169,7 @@ async function run({
     const settings = {
       ...{ host, port, token, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger },
       console: hasConsole,
+      recordings: hasConsole ? options.record : undefined,
     }
     const serving = await serve(sandbox, settings)
     endOnSignals({ sandbox, serving, recording }, serveOptions.shutdownTimeout.default, stderrLogger)
