@@ -17,7 +17,7 @@ import type {
   Session,
   Signal,
 } from 'nacre'
-import { isCode, refusalCode } from 'nacre/internal'
+import { inTime, isCode, refusalCode } from 'nacre/internal'
 import { END_LENGTH, Ends } from './ends.js'
 import { ToolError } from './schema.js'
 import { FullScreen, Screen, TERMINAL } from './screen.js'
@@ -25,6 +25,9 @@ import type { Excerpt } from './shorten.js'
 
 /** Bytes of a run's log, as for a process. */
 export const LOG_LIMIT = 64 * 1024 * 1024
+
+/** Most commands end by then, and nothing has to look at them meanwhile. */
+const SOON_MS = 5
 
 /** What a command and a process have in common. */
 type Handle = Pick<Process, 'write' | 'closeInput' | 'waitFor' | 'waiting' | 'getLogLines'> & {
@@ -305,6 +308,8 @@ export class Run {
     await Promise.race([begun, this.ended])
     if (this.end !== undefined) return
     const begunAt = performance.now()
+    if (yieldAfter > SOON_MS) await inTime(SOON_MS, this.ended)
+    if (this.end !== undefined) return
     await this.waitFor({ timeout: yieldAfter })
     if (this.end !== undefined) return
     try {
