@@ -2,7 +2,6 @@
 import type { Hold, Process } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { askText, attempt, notify } from './ask.ts'
-import { setText } from './dom.ts'
 import { type Program, waitsFor } from './model.ts'
 import { LOOK_MS, PERSON, Tile } from './tile.ts'
 
@@ -15,12 +14,10 @@ const END = Number.MAX_SAFE_INTEGER
 /** One that cannot be seen is asked so many times less often. */
 const UNSEEN = 5
 
-export class ProgramTile extends Tile {
+export class ProgramTile extends Tile<Process> {
   readonly #client: SandboxClient
   readonly #program: Program
   readonly #decoder = new TextDecoder()
-  readonly #take: HTMLButtonElement
-  #hold: Hold<Process> | undefined
   #stop: AbortController | undefined
   #cursor = 0
   readonly #look: ReturnType<typeof setInterval>
@@ -30,11 +27,8 @@ export class ProgramTile extends Tile {
     super({ title: program.command, place: `${program.sessionId} / ${program.id}`, size: program.size })
     this.#client = client
     this.#program = program
-    this.#take = this.addButton('Take over', () =>
-      attempt(() => (this.#hold ? this.#handBack() : this.#takeOver())),
-    )
-    this.#take.title = 'In the terminal, F6 goes back to this button'
-    this.screen.onLeave = () => this.#take.focus()
+    this.take.title = 'In the terminal, F6 goes back to this button'
+    this.screen.onLeave = () => this.take.focus()
     this.addButton('Kill', () => attempt(() => this.#kill()))
     this.#look = setInterval(() => {
       if (this.isVisible || ++this.#looks % UNSEEN === 0) void this.#lookAt()
@@ -46,11 +40,11 @@ export class ProgramTile extends Tile {
   update(): void {
     const { isRunning, end, waiting, size } = this.#program
     this.state = isRunning ? 'running' : end
-    this.badge = waiting === null || this.#hold ? '' : waitsFor(waiting)
+    this.badge = waiting === null || this.hold ? '' : waitsFor(waiting)
     this.screen.resize(size)
     this.element.classList.toggle('ended', !isRunning)
     for (const button of this.element.querySelectorAll('footer button'))
-      if (button.textContent === 'Kill' || button === this.#take)
+      if (button.textContent === 'Kill' || button === this.take)
         (button as HTMLButtonElement).disabled = !isRunning
     if (!isRunning) clearInterval(this.#look)
   }
@@ -70,7 +64,6 @@ export class ProgramTile extends Tile {
   override dispose(): void {
     this.setVisible(false)
     clearInterval(this.#look)
-    void this.#hold?.release()
     super.dispose()
   }
 
@@ -128,30 +121,20 @@ export class ProgramTile extends Tile {
     }
   }
 
-  async #takeOver(): Promise<void> {
-    const process = await this.#client.getProcess(this.#program.id)
-    if (process === null) return
-    const hold = await process.hold(PERSON)
-    this.#hold = hold
-    setText(this.#take, 'Hand back')
-    this.element.classList.add('held')
-    this.screen.setInput(
-      (data) => void attempt(() => hold.held.write(typed(data, this.#program.hasTerminal))),
-    )
-    this.update()
-    void hold.ended.then(() => {
-      if (this.#hold !== hold) return
-      this.#hold = undefined
-      setText(this.#take, 'Take over')
-      this.element.classList.remove('held')
-      this.screen.setInput(undefined)
-      this.update()
-    })
+  protected override async makeHold(): Promise<Hold<Process> | undefined> {
+    return (await this.#client.getProcess(this.#program.id))?.hold(PERSON)
   }
 
-  async #handBack(): Promise<void> {
+  protected override onHold(hold: Hold<Process> | undefined): void {
+    this.screen.setInput(
+      hold && ((data) => void attempt(() => hold.held.write(typed(data, this.#program.hasTerminal)))),
+    )
+    this.update()
+  }
+
+  protected override async handBack(hold: Hold<Process>): Promise<void> {
     const note = await askText('Hand back?', 'Note for others, like "logged in"', 'Hand back')
-    if (note !== undefined) await this.#hold?.release(note === '' ? undefined : note)
+    if (note !== undefined) await hold.release(note === '' ? undefined : note)
   }
 
   async #kill(): Promise<void> {

@@ -3,15 +3,14 @@ import type { Hold, SandboxEvent, Session } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { SessionTrack } from '../dist/recording/session-track.js'
 import { askText, attempt } from './ask.ts'
-import { button, el, setText } from './dom.ts'
+import { button, el } from './dom.ts'
 import { type Command, SIZE, waitsFor } from './model.ts'
 import { LOOK_MS, PERSON, Tile } from './tile.ts'
 
-export class SessionTile extends Tile {
+export class SessionTile extends Tile<Session> {
   readonly #client: SandboxClient
   readonly #sessionId: string
   readonly #track: SessionTrack<{ output(time: Date, text: string): void; marker(): void; lose(): void }>
-  readonly #take: HTMLButtonElement
   readonly #killButton: HTMLButtonElement
   readonly #line = el('input', {
     type: 'text',
@@ -20,7 +19,6 @@ export class SessionTile extends Tile {
     autocomplete: 'off',
   })
   readonly #form: HTMLFormElement
-  #hold: Hold<Session> | undefined
   #running: Command | undefined
   #look: ReturnType<typeof setInterval> | undefined
 
@@ -33,9 +31,6 @@ export class SessionTile extends Tile {
       marker() {},
       lose() {},
     })
-    this.#take = this.addButton('Take over', () =>
-      attempt(() => (this.#hold ? this.#hold.release() : this.#takeOver())),
-    )
     this.#killButton = this.addButton('Kill', () => attempt(() => this.#kill()))
     this.#form = el(
       'form',
@@ -83,7 +78,6 @@ export class SessionTile extends Tile {
 
   override dispose(): void {
     clearInterval(this.#look)
-    void this.#hold?.release()
     super.dispose()
   }
 
@@ -99,26 +93,19 @@ export class SessionTile extends Tile {
     return this.#client.getSession(this.#sessionId)
   }
 
-  async #takeOver(): Promise<void> {
-    const hold = await (await this.#session())?.hold(PERSON)
-    if (hold === undefined) return
-    this.#hold = hold
-    setText(this.#take, 'Hand back')
-    this.element.classList.add('held')
-    this.#form.hidden = false
-    this.#line.focus()
-    void hold.ended.then(() => {
-      this.#hold = undefined
-      setText(this.#take, 'Take over')
-      this.element.classList.remove('held')
-      this.#form.hidden = true
-    })
+  protected override async makeHold(): Promise<Hold<Session> | undefined> {
+    return (await this.#session())?.hold(PERSON)
+  }
+
+  protected override onHold(hold: Hold<Session> | undefined): void {
+    this.#form.hidden = hold === undefined
+    if (hold !== undefined) this.#line.focus()
   }
 
   #run(): void {
     const command = this.#line.value
-    if (command.trim() === '' || this.#hold === undefined) return
-    const { held } = this.#hold
+    if (command.trim() === '' || this.hold === undefined) return
+    const { held } = this.hold
     this.#line.value = ''
     void attempt(() => held.exec(command))
   }

@@ -1,5 +1,6 @@
-/** A tile: a screen with a title, badges and buttons. */
-import type { ProcessStats } from 'nacre'
+/** A tile: a screen with a title, badges and buttons, of what a person can take over. */
+import type { Hold, Process, ProcessStats, Session } from 'nacre'
+import { attempt } from './ask.ts'
 import { button, el, setText, size, span } from './dom.ts'
 import type { Size } from './model.ts'
 import { Screen } from './screen.ts'
@@ -16,7 +17,7 @@ export interface TileOptions {
   size: Size
 }
 
-export class Tile {
+export abstract class Tile<Held extends Process | Session> {
   readonly element: HTMLElement
   readonly screen: Screen
   readonly #state = el('span', { class: 'state' })
@@ -24,6 +25,8 @@ export class Tile {
   readonly #usage = el('span', { class: 'usage' })
   readonly #buttons = el('span', { class: 'buttons' })
   isVisible = false
+  protected hold: Hold<Held> | undefined
+  protected readonly take: HTMLButtonElement
 
   constructor({ title, place, size }: TileOptions) {
     this.screen = new Screen(size, `Screen of ${title}`)
@@ -36,6 +39,9 @@ export class Tile {
       el('footer', {}, this.#state, this.#usage, this.#buttons),
     )
     this.#buttons.append(grow)
+    this.take = this.addButton('Take over', () =>
+      attempt(() => (this.hold ? this.handBack(this.hold) : this.#takeOver())),
+    )
   }
 
   addButton(label: string, act: () => unknown): HTMLButtonElement {
@@ -66,9 +72,35 @@ export class Tile {
     return text.toLowerCase().includes(words.toLowerCase())
   }
 
+  /** Takes it over. Resolves with undefined if it has ended. */
+  protected abstract makeHold(): Promise<Hold<Held> | undefined>
+  /** To be called when it has been taken over, and without a hold when that has ended. */
+  protected abstract onHold(hold: Hold<Held> | undefined): void
+
+  protected async handBack(hold: Hold<Held>): Promise<void> {
+    await hold.release()
+  }
+
   dispose(): void {
+    void this.hold?.release()
     this.screen.dispose()
     this.element.remove()
+  }
+
+  async #takeOver(): Promise<void> {
+    const hold = await this.makeHold()
+    if (hold === undefined) return
+    this.#setHold(hold)
+    void hold.ended.then(() => {
+      if (this.hold === hold) this.#setHold(undefined)
+    })
+  }
+
+  #setHold(hold: Hold<Held> | undefined): void {
+    this.hold = hold
+    setText(this.take, hold === undefined ? 'Take over' : 'Hand back')
+    this.element.classList.toggle('held', hold !== undefined)
+    this.onHold(hold)
   }
 
   #expand(grow: HTMLButtonElement): void {
