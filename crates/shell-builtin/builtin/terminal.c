@@ -145,8 +145,18 @@ static int open_controlling(void) {
   return open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
 }
 
+/* Ignoring a signal drops a pending one, also if it is blocked (sigaction(3p)). */
+static void drop_pending(int number) {
+  struct sigaction ignore = {.sa_handler = SIG_IGN}, own;
+  sigaction(number, &ignore, &own);
+  sigaction(number, &own, NULL);
+}
+
+/* Gives up a controlling terminal, and closes it. Signals must be blocked: the shell itself gets none of this. */
 static void disconnect(int fd) {
   ioctl(fd, TIOCNOTTY);
+  drop_pending(SIGHUP);
+  drop_pending(SIGCONT);
   close(fd);
 }
 
@@ -238,14 +248,8 @@ void give_up_terminal(void) {
   terminal = -1;
   has_terminal = 0;
   uint64_t signals = block_all_signals();
-  struct sigaction ignore = {.sa_handler = SIG_IGN}, hangup, resume;
-  sigaction(SIGHUP, &ignore, &hangup);
-  sigaction(SIGCONT, &ignore, &resume);
   if (fork_count > 0) empty_foreground(fd);
   disconnect(fd);
-  /* The signals that this has sent to the shell are pending now, and are dropped before its own actions return. */
   restore_signal_mask(signals);
-  sigaction(SIGHUP, &hangup, NULL);
-  sigaction(SIGCONT, &resume, NULL);
   set_terminal_group(-1);
 }
