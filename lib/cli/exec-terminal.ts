@@ -19,11 +19,18 @@ export interface Size {
   rows: number
 }
 
+/** None is left out: a polyfill may have given Object.prototype one of the name. */
+export interface TerminalRun {
+  cwd: string | undefined
+  env: Record<string, string> | undefined
+  timeout: number | undefined
+}
+
 /** Runs a command, and resolves with its exit code. */
 export async function runInTerminal(
   sandbox: Pick<AnySandbox, 'startProcess'>,
   command: string | string[],
-  { cwd, env, timeout }: { cwd?: string; env?: Record<string, string>; timeout?: number },
+  { cwd, env, timeout }: TerminalRun,
   watcher?: Watcher,
 ): Promise<number> {
   const process = await sandbox.startProcess(command, { cwd, env, timeout, pty: terminalSize() })

@@ -74,7 +74,10 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     if (grace !== undefined)
       throw new OptionError('INVALID_OPTION', '--grace is not possible with --container')
     await using sandbox = await openContainer(options, { cwd, env, isolation })
-    return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
+    return await (tty ? runInTerminal : run)(sandbox, command, {
+      ...{ cwd: undefined, env: undefined, timeout, json },
+      isElsewhere: true,
+    })
   }
   refuseContainerOptions(options)
   if (options.url !== undefined) {
@@ -92,23 +95,27 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     throw new OptionError('INVALID_OPTION', '--token-file and --session are for a server: add --url')
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
-  return await (tty ? runInTerminal : run)(sandbox, command, { cwd, timeout, json })
+  return await (tty ? runInTerminal : run)(sandbox, command, {
+    ...{ cwd, env: undefined, timeout, json },
+    isElsewhere: false,
+  })
 }
 
+/** None is left out: a polyfill may have given Object.prototype one of the name. */
 interface RunOptions {
-  cwd?: string
-  env?: Record<string, string>
-  timeout?: number
-  json?: boolean
+  cwd: string | undefined
+  env: Record<string, string> | undefined
+  timeout: number | undefined
+  json: boolean | undefined
   /** Whether its processes have ids of another machine. */
-  isElsewhere?: boolean
+  isElsewhere: boolean
 }
 
 /** Runs a command, prints its output, and resolves with its exit code. */
 export async function run(
   sandbox: Pick<AnySandbox, 'execStream'>,
   command: string | string[],
-  { cwd, env, timeout, json = false, isElsewhere = false }: RunOptions,
+  { cwd, env, timeout, json = false, isElsewhere }: RunOptions,
 ): Promise<number> {
   let shell: number | undefined
   const stream = sandbox.execStream<Encoding>(command, {

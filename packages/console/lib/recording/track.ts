@@ -21,6 +21,9 @@ const MOST_EVENTS = 10_000
 const MOST_JOINED = 256 * 1024
 const LONGEST_MARKER = 200
 const LONGEST_TITLE = 1000
+/** How long events wait for others, unless they have so many characters. */
+const WRITE_MS = 200
+const MUCH = 64 * 1024
 /** When a full disk is tried again. */
 const RETRY_MS = 1000
 
@@ -65,6 +68,7 @@ export class Track {
   #output = ''
   #outputTime = new Date(0)
   #isJoining = false
+  #soon: NodeJS.Timeout | undefined
   #timer: NodeJS.Timeout | undefined
 
   /** What waits for the disk. */
@@ -136,6 +140,7 @@ export class Track {
     this.#flush('all')
     this.#isClosed = true
     clearTimeout(this.#retry)
+    clearTimeout(this.#soon)
     await this.#writing
     if (this.#waiting.length > 0) await this.#write()
     if (this.#segment !== undefined) await this.#files.end(this.#segment)
@@ -179,9 +184,16 @@ export class Track {
     else this.#waiting.push({ missing: bytes })
   }
 
-  /** Writes what waits, until nothing does. */
+  /** Writes what waits, until nothing does: soon, since each write opens the file, or now when it is much. */
   #start(): void {
     if (this.#retry !== undefined) return
+    if (this.#characters >= MUCH) return this.#begin()
+    this.#soon ??= setTimeout(() => this.#begin(), WRITE_MS)
+  }
+
+  #begin(): void {
+    clearTimeout(this.#soon)
+    this.#soon = undefined
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined
       if (this.#waiting.length > 0 && !this.#isClosed) this.#start()
