@@ -1617,6 +1617,12 @@ export interface Session {
   [Symbol.asyncDispose](): Promise<void>
 }
 
+/** What the owner of a hold said when it released it. */
+export interface HandBack {
+  owner: string
+  note: string
+  time: Date
+}
 /**
  * A session or a process that one caller alone uses, until the hold ends. {@link Session.hold} and {@link Process.hold}
  * make it. What others try meanwhile rejects with HELD; it does not wait.
@@ -1631,8 +1637,13 @@ export interface Hold<Held extends Session | Process = Session | Process> {
   readonly held: Held
   /** Resolves when the hold has ended, for whatever reason. Does not keep the event loop alive, except over HTTP. */
   readonly ended: Promise<void>
-  /** Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended. */
-  release(): Promise<void>
+  /**
+   * Ends the hold. Resolves when others can use what was held. Has no effect if the hold has already ended.
+   *
+   * `note` says what was done, in 1 to 200 characters without control characters: {@link Process.handedBack} shows it. For a
+   * session, it is not shown.
+   */
+  release(note?: string): Promise<void>
   /** The same as `release`. */
   [Symbol.asyncDispose](): Promise<void>
 }
@@ -1825,6 +1836,8 @@ export interface ProcessInfo {
   readonly lastInputAt: Date | null
   /** The owner of the hold on its input ({@link Process.hold}); null if no caller holds it. */
   readonly heldBy: string | null
+  /** What the last owner of a hold said when it released it; null if none said anything. */
+  readonly handedBack: HandBack | null
   /** The size and the mode of its terminal; null if it has none (`pty`), or has ended. */
   readonly terminal: ProcessTerminal | null
   /** null while the process runs, and if a signal ended it. */

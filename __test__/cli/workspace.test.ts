@@ -21,7 +21,9 @@ it('lists, shows and commits the changes, some at first', () =>
   withCli(async (cli) => {
     const { cwd, id } = await kept(cli)
     const { nacre } = cli
-    expect((await nacre('workspace', 'ls')).stdout).toMatch(new RegExp(`^ID +LAST USE +STATE +DIRECTORY\n(?:.*\n)*${id}  \\S+Z  kept +${cwd}$`, 'm'))
+    expect((await nacre('workspace', 'ls')).stdout).toMatch(
+      new RegExp(`^ID +LAST USE +STATE +DIRECTORY\n(?:.*\n)*${id}  \\S+Z  kept +${cwd}$`, 'm'),
+    )
     const listed = JSON.parse((await nacre('workspace', 'ls', '--json')).stdout)
     expect(listed).toContainEqual({ id, path: cwd, inUse: false, usedAt: expect.any(String) })
     const changes = 'created  bytes\ndeleted  old\ncreated  sub/new\n'

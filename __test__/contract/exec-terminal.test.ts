@@ -146,7 +146,7 @@ describe('a command with pty', () => {
       ':',
       'true | true',
       'for fd in /proc/$BASHPID/fd/*; do [[ $(readlink $fd) == /dev/pts/* && ${fd##*/} -gt 9 ]] && eval "exec ${fd##*/}>&-"; done; true | true',
-      'for fd in /proc/$BASHPID/fd/*; do [[ $(readlink $fd) == /dev/pts/* && ${fd##*/} -gt 9 ]] && eval "exec ${fd##*/}< kept" && echo ${fd##*/} > number; done; true | true',
+      'for fd in /proc/$BASHPID/fd/*; do [[ $(readlink $fd) == /dev/pts/* && ${fd##*/} -gt 9 ]] && eval "exec ${fd##*/}>&-; exec ${fd##*/}< kept" && echo ${fd##*/} > number; done; true | true',
     ]) {
       expect((await sandbox.exec(command, { pty: true })).stdout, command).toBe('')
       const after = await sandbox.exec('echo after; : < /dev/tty; trap -p HUP CONT')
@@ -169,7 +169,7 @@ describe('a command with pty', () => {
       '-e',
       '$| = 1; $n = pack("i", 0); open(M, "+<", "/dev/ptmx"); ioctl(M, 0x40045431, $n); ioctl(M, 0x80045430, $n); print unpack("i", $n), "\\n"; sleep 600',
     ])
-    await maker.waitForLog('\n')
+    await maker.waitForLog(/^\d+$/)
     const number = (await maker.getLogs()).stdout.trim()
     expect((await sandbox.exec(`exec 8< /dev/pts/${number}; : < /dev/tty && tty < /dev/tty`)).stdout).toBe(
       '/dev/tty\n',

@@ -1,6 +1,7 @@
 /** The public object of a hold. */
-import type { Process, Hold as PublicHold, Session } from '../calls/index.js'
+
 import { holdNote } from '../calls/hold.js'
+import type { Process, Hold as PublicHold, Session } from '../calls/index.js'
 import { readArgument } from '../schema/read.js'
 import type { HoldBackend } from './backend.js'
 

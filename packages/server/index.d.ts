@@ -77,6 +77,11 @@ export interface ServeOptions extends ServerOptions {
    */
   console?: boolean
   /**
+   * Directory of `record` of `@nacre/console`, whose recordings callers can read: `/v1/recordings` lists them, and the page
+   * plays them. It needs that package. Default: none.
+   */
+  recordings?: string
+  /**
    * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. It needs the package
    * `@nacre/sandboxd`. `sandbox` must be a Sandbox of this process. True uses the defaults. Default: none.
    */

@@ -176,6 +176,9 @@ void become_terminal_process(void);
 /* Makes standard input the controlling terminal of the shell, for one command. If refused, returns 0 and changes nothing. */
 int take_terminal(struct refusal_report *refused);
 
+/* Waits until standard input has what was typed. The kernel hands it over later, and in the mode that is set by then. */
+void await_typed_end(void);
+
 /* Sets TERM for the command, unless the session has a useful one. */
 void name_terminal(void);
 

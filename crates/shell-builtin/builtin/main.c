@@ -104,6 +104,7 @@ static void run(struct message *message) {
   release_payload(message);
   if (has_terminal && is_background) become_terminal_process();
   name_terminal();
+  if (request.flags & TYPED_END) await_typed_end();
   if (is_background || request.cwd_length || request.env_length || has_terminal) announce(request.id);
   fork_count = 0;
   struct outcome outcome = {0, 0};

@@ -15,6 +15,7 @@ enum request_flag {
   ENGINE = 1 << 2,          /* the engine's own text: no EXIT trap runs, and `$?` is 0 afterwards */
   TERMINAL_STREAMS = 1 << 4,/* the streams are a terminal, which becomes the controlling one */
   KEEP_SCOPE = 1 << 5,      /* directory and variables stay; without a text nothing runs */
+  TYPED_END = 1 << 6,       /* with TERMINAL_STREAMS: the end of an empty input has been typed */
   STANDBY = 1 << 8,
   BACKGROUND = 2 << 8,
   TERMINAL = 4 << 8,        /* with BACKGROUND: a session of its own */

@@ -15,6 +15,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,7 +73,7 @@ void note_fork(pid_t pid) {
   forks[forks_made++ % (sizeof forks / sizeof *forks)] = pid;
 }
 
-/* Milliseconds that a fork may take to leave the group, and a zombie to go. */
+/* Milliseconds that a fork may take to leave the group, a zombie to go, and what is typed to arrive. */
 enum { MOST_WAITING = 1000 };
 
 static int is_fork(pid_t pid) {
@@ -198,6 +199,12 @@ int take_terminal(struct refusal_report *refused) {
   }
   set_terminal_group(getpgrp());
   return 1;
+}
+
+void await_typed_end(void) {
+  struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+  while (poll(&input, 1, MOST_WAITING) < 0 && errno == EINTR) {
+  }
 }
 
 void name_terminal(void) {

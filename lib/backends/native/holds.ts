@@ -4,8 +4,8 @@
  */
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { HandBack } from '../../calls/index.js'
+import { DEFAULT_SESSION } from '../../requests/exec.js'
 import type { HoldBackend } from '../../sandbox/backend.js'
 
 interface OwnedHold extends HoldBackend {

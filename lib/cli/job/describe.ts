@@ -14,7 +14,8 @@ type Colors = ReturnType<typeof colorsOf>
 export function printJobs(jobs: JobInfo[]): Promise<void> {
   const colors = colorsOf(process.stdout)
   const rows = jobs.map(({ jobId, startedAt, status, processName, command }) => {
-    const time = status.state === 'running' && startedAt !== null ? Date.now() - startedAt.getTime() : status.duration
+    const time =
+      status.state === 'running' && startedAt !== null ? Date.now() - startedAt.getTime() : status.duration
     return [
       jobId,
       colors.dim(startedAt?.toISOString() ?? '-'),

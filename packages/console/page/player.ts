@@ -14,8 +14,15 @@ const MOST_CELLS = 500
 export function play(name: string, text: string): void {
   const [first = '', ...lines] = text.split('\n')
   const header = readHeader(first)
-  if (header === undefined) return notify(`${name} is no recording in the format asciicast v3.`)
-  new Player(name, header.size, lines.flatMap((line) => readEvent(line) ?? [])).start()
+  if (header === undefined) {
+    notify(`${name} is no recording in the format asciicast v3.`)
+    return
+  }
+  new Player(
+    name,
+    header.size,
+    lines.flatMap((line) => readEvent(line) ?? []),
+  ).start()
 }
 
 class Player {
@@ -92,7 +99,10 @@ class Player {
     let pause = 0
     do {
       const event = this.#events[this.#at]
-      if (event === undefined) return this.#pause()
+      if (event === undefined) {
+        this.#pause()
+        return
+      }
       this.#show(event)
       this.#at++
       pause += Math.min((this.#events[this.#at]?.interval ?? 0) * 1000, MOST_PAUSE_MS) / this.#speed

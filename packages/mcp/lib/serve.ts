@@ -68,7 +68,11 @@ async function observe(
       observers.push(await (await import('@nacre/console')).record(sandbox, recording))
     if (page !== undefined) {
       const { serve } = await import('@nacre/server')
-      const serving = await serve(sandbox as Sandbox, { ...page, console: true, recordings: recording?.directory })
+      const serving = await serve(sandbox as Sandbox, {
+        ...page,
+        console: true,
+        recordings: recording?.directory,
+      })
       console.error(`nacre: the console is at ${serving.url}/console#token=${page.token}`)
       observers.push(serving)
     }

@@ -44,13 +44,13 @@ export async function loadConsole(options: {
   ).catch((error) => {
     throw isNotInstalled(NAME, error) ? notInstalled(needed, NAME) : error
   })
-  const directory = options.recordings && path.resolve(options.recordings)
+  const directory = options.recordings === undefined ? undefined : path.resolve(options.recordings)
   return {
     pages: options.console ? consolePages() : [],
-    recordings: directory && {
-      list: () => listRecordings(directory),
-      read: (name) => readRecording(directory, name),
-    },
+    recordings:
+      directory === undefined
+        ? undefined
+        : { list: () => listRecordings(directory), read: (name) => readRecording(directory, name) },
   }
 }
 

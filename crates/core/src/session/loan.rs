@@ -43,6 +43,7 @@ impl Loan {
             Some(terminal) => Streams::of_terminal(terminal, &request.input)?,
             None => Streams::open(&request.input, self.pipes, request.merge_output)?,
         };
+        flags.set(RequestFlags::TYPED_END, terminal.is_some() && stdin.is_none());
         let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, self.id) };
         // Earlier denials belong to older processes, not to this command. They are dropped before the command is sent,
         // because its own could follow immediately.

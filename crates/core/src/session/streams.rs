@@ -78,7 +78,8 @@ impl Streams {
         Ok(Self { theirs: vec![their_stdin, their_stdout.into(), their_stderr.into()], output, stdin })
     }
 
-    /// Uses a terminal for all three. The end of an empty input is typed before the command can change the terminal's mode.
+    /// Uses a terminal for all three. The end of an empty input is typed: then there is no `stdin`, and the request needs
+    /// [`RequestFlags::TYPED_END`].
     pub(super) fn of_terminal(terminal: &Terminal, input: &Input) -> io::Result<Self> {
         let other_side = Arc::new(terminal.open_other_side()?);
         let output = OutputPipes::of_terminal(terminal, &other_side)?;

@@ -67,6 +67,8 @@ bitflags! {
         const TERMINAL_STREAMS = 1 << 4;
         /// RUN: directory and variables persist. Without a text, nothing runs.
         const KEEP_SCOPE = 1 << 5;
+        /// RUN: with TERMINAL_STREAMS, the end of an empty input has been typed.
+        const TYPED_END = 1 << 6;
         /// FORK: a copy that waits to be promoted or forked again.
         const STANDBY = 1 << 8;
         /// FORK: a separate shell that runs one command and exits with its status.

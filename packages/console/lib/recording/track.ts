@@ -187,8 +187,8 @@ export class Track {
   /** Writes what waits, until nothing does: soon, since each write opens the file, or now when it is much. */
   #start(): void {
     if (this.#retry !== undefined) return
-    if (this.#characters >= MUCH) return this.#begin()
-    this.#soon ??= setTimeout(() => this.#begin(), WRITE_MS)
+    if (this.#characters >= MUCH) this.#begin()
+    else this.#soon ??= setTimeout(() => this.#begin(), WRITE_MS)
   }
 
   #begin(): void {

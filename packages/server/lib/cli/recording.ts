@@ -48,7 +48,11 @@ export async function openRecording(
   return recorder.record(sandbox, {
     directory: record,
     limit: recordLimit,
-    redact: [...secretValues(process.env), ...secretsIn(redactFile), ...(secret === undefined ? [] : [secret])],
+    redact: [
+      ...secretValues(process.env),
+      ...secretsIn(redactFile),
+      ...(secret === undefined ? [] : [secret]),
+    ],
     logger: stderrLogger,
   })
 }

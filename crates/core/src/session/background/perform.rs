@@ -273,9 +273,8 @@ impl Session {
         if let Some(Tree { group: None, mark, .. }) = &start.tree {
             env.extend(format!("{MARK}={mark}\0").as_bytes());
         }
-        if new.terminal.is_some() {
-            flags |= RequestFlags::TERMINAL_STREAMS;
-        }
+        flags.set(RequestFlags::TERMINAL_STREAMS, new.terminal.is_some());
+        flags.set(RequestFlags::TYPED_END, new.terminal.is_some() && start.stdin.is_none());
         let wire = Request {
             text: &text,
             cwd: new.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()).unwrap_or_default(),
