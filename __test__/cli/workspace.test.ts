@@ -59,7 +59,7 @@ it('says why it cannot show a workspace of another version, and removes it', () 
     const about = path.join(os.tmpdir(), `nacre-${process.getuid?.()}/workspaces/id-${id}/about`)
     writeFileSync(about, readFileSync(about, 'latin1').replace(/ \d+\n/, ' 99\n'), 'latin1')
     expect((await cli.nacre('workspace', 'ls')).stdout).toMatch(
-      new RegExp(`^${id} .* kept  \\(cannot be read\\)$`, 'm'),
+      new RegExp(`^${id} .* kept +\\(cannot be read\\)$`, 'm'),
     )
     for (const verb of ['diff', 'commit', 'discard']) {
       const refused = await cli.nacre('workspace', verb, id)

@@ -50,7 +50,7 @@ export class HttpHold implements HoldBackend {
       }
     }
     return new HttpHold(hold, follow(), stop, (note) =>
-      connection.call(release, { ...details, body: { note }, headers: holdHeaders(hold) }),
+      connection.call(release, { ...details, query: { note }, headers: holdHeaders(hold) }),
     )
   }
 

@@ -138,9 +138,9 @@ export function addProcessIo(define: Define, { processes, holds }: ServerContext
   define({
     ...endpoints.releaseProcess,
     summary: 'Ends the hold of the caller on a process, with a note for others.',
-    body: shape({ note: holdNote }),
+    query: shape({ note: holdNote }),
     errors: ['HELD'],
-    handle: async ({ body: { note }, hold }) => holds.release(hold, note),
+    handle: async ({ query: { note }, hold }) => holds.release(hold, note),
   })
   define({
     ...endpoints.resize,

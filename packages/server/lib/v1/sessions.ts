@@ -7,7 +7,6 @@ import {
   DEFAULT_SESSION,
   endpoints,
   historyOptions,
-  holdNote,
   holdOwner,
   killReason,
   killSignal,
@@ -92,9 +91,8 @@ export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts 
   define({
     ...endpoints.releaseSession,
     summary: 'Ends the hold of the caller on a session.',
-    body: shape({ note: holdNote }),
     errors: ['HELD'],
-    handle: async ({ body: { note }, hold }) => holds.release(hold, note),
+    handle: async ({ hold }) => holds.release(hold, undefined),
   })
   define({
     ...endpoints.deleteSession,
