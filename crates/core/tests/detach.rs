@@ -264,7 +264,8 @@ fn a_caller_can_still_kill_the_command() {
 fn a_process_stops_during_a_pause() {
     let Some(place) = Place::with_groups() else { return };
     let begun = outside(&place, "begun");
-    let _running = place.start_exec(&format!("touch {begun}; i=0; while :; do i=$((i + 1)); echo $i > count; done"));
+    let _running = place
+        .start_exec(&format!("echo 0 > count; touch {begun}; i=0; while :; do i=$((i + 1)); echo $i > count; done"));
     await_file(&begun);
     let process = detach(&place);
     let pause = place.pause();
