@@ -250,7 +250,8 @@ describe('what people see', () => {
         )
         const { text } = await call('bash', { command: 'ls -A recordings' })
         expect(text).not.toContain('cast')
-        expect(readdirSync(path.join(directory, 'recordings'))[0]).toMatch(/^session-.*-0001\.cast$/)
+        const recorded = () => readdirSync(path.join(directory, 'recordings'))[0]
+        expect(await until(recorded, () => 'nothing is recorded')).toMatch(/^session-.*-0001\.cast$/)
       },
       { words: ['--console', '--record', 'recordings'] },
     ))

@@ -52,7 +52,7 @@ interface ListOptions extends QueueOptions {
 
 export function addQueueList(group: Command): void {
   withQueue(group.command('ls'))
-    .description('list jobs')
+    .description('list jobs: id, state and command')
     .option(
       '--state <state>',
       'only jobs in this state: waiting, prioritized, delayed, active, completed or failed',
