@@ -237,7 +237,7 @@ describe('a command with pty', () => {
     const code = (await sandbox.exec('kill %1; wait %1; echo $?')).stdout.trim()
     expect(code).toBe('143')
     expect((await sandbox.exec('echo ok', { pty: true })).stdout).toBe('ok\r\n')
-    // One in a group of its own is in nobody's way.
+    // A process in a group of its own does not get the signals.
     const other = proc.uniqueSleep()
     await sandbox.exec(`setsid ${other} > /dev/null 2>&1 &`)
     await proc.untilRuns(other)

@@ -5,16 +5,17 @@ import { date, reply, text, wordOf } from '../schema/reply.js'
 import type { Process } from './process.js'
 import type { Session } from './session.js'
 
-/** The owner of a hold, as others see it. */
-export const holdOwner = textKind(
-  (owner) => owner.length >= 1 && owner.length <= 100 && !/\p{Cc}/u.test(owner),
-  'must be 1 to 100 characters without control characters',
-)
+/** A line of at most so many characters. */
+const line = (most: number) =>
+  textKind(
+    (text) => text.length >= 1 && text.length <= most && !/\p{Cc}/u.test(text),
+    `must be 1 to ${most} characters without control characters`,
+  )
 
-export const holdNote = textKind(
-  (note) => note.length >= 1 && note.length <= 200 && !/\p{Cc}/u.test(note),
-  'must be 1 to 200 characters without control characters',
-)
+/** The owner of a hold, as others see it. */
+export const holdOwner = line(100)
+
+export const holdNote = line(200)
 
 /** What the owner of a hold said when it released it. */
 export interface HandBack {

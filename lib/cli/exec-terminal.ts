@@ -2,6 +2,7 @@
  * `nacre exec --tty`: the command has a terminal of its own, which this program's terminal shows. Keys are passed on
  * one by one, including Ctrl-C and Ctrl-Z, and so are changes of the size.
  */
+import { ownOnly } from '../base/own.js'
 import { signalNumber } from '../base/signals.js'
 import type { AnySandbox, LogEvent, Process, ProcessExit } from '../calls/index.js'
 import { exitCodeOfEnd, TIMED_OUT } from './failure.js'
@@ -19,20 +20,20 @@ export interface Size {
   rows: number
 }
 
-/** None is left out: a polyfill may have given Object.prototype one of the name. */
 export interface TerminalRun {
-  cwd: string | undefined
-  env: Record<string, string> | undefined
-  timeout: number | undefined
+  cwd?: string
+  env?: Record<string, string>
+  timeout?: number
 }
 
 /** Runs a command, and resolves with its exit code. */
 export async function runInTerminal(
   sandbox: Pick<AnySandbox, 'startProcess'>,
   command: string | string[],
-  { cwd, env, timeout }: TerminalRun,
+  options: TerminalRun,
   watcher?: Watcher,
 ): Promise<number> {
+  const { cwd, env, timeout } = ownOnly(options)
   const process = await sandbox.startProcess(command, { cwd, env, timeout, pty: terminalSize() })
   const release = connect(process, { onLeave: () => void process.kill().catch(() => {}), watcher })
   try {

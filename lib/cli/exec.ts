@@ -4,6 +4,7 @@
  */
 import type { Command } from 'commander'
 import { OptionError } from '../base/errors.js'
+import { ownOnly } from '../base/own.js'
 import { signalNumber } from '../base/signals.js'
 import type { AnySandbox, Encoding, ExecResult, SandboxError } from '../calls/index.js'
 import type { Preset } from '../schema/isolation-rules.js'
@@ -14,7 +15,7 @@ import {
   refuseContainerOptions,
 } from './container/options.js'
 import { withExamples } from './examples.js'
-import { runInTerminal } from './exec-terminal.js'
+import { runInTerminal, type TerminalRun } from './exec-terminal.js'
 import { exitCodeOfEnd } from './failure.js'
 import { type SessionOptions, sessionOf, useServer } from './remote/server.js'
 import { onSignals, onSuspend } from './signals.js'
@@ -74,10 +75,7 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     if (grace !== undefined)
       throw new OptionError('INVALID_OPTION', '--grace is not possible with --container')
     await using sandbox = await openContainer(options, { cwd, env, isolation })
-    return await (tty ? runInTerminal : run)(sandbox, command, {
-      ...{ cwd: undefined, env: undefined, timeout, json },
-      isElsewhere: true,
-    })
+    return await (tty ? runInTerminal : run)(sandbox, command, { timeout, json, isElsewhere: true })
   }
   refuseContainerOptions(options)
   if (options.url !== undefined) {
@@ -95,28 +93,22 @@ async function exec(command: string | string[], options: Options): Promise<numbe
     throw new OptionError('INVALID_OPTION', '--token-file and --session are for a server: add --url')
   const { Sandbox } = await import('../backends/native/sandbox.js')
   await using sandbox = new Sandbox({ env, forceKillAfterDelay: grace, isolation })
-  return await (tty ? runInTerminal : run)(sandbox, command, {
-    ...{ cwd, env: undefined, timeout, json },
-    isElsewhere: false,
-  })
+  return await (tty ? runInTerminal : run)(sandbox, command, { cwd, timeout, json })
 }
 
-/** None is left out: a polyfill may have given Object.prototype one of the name. */
-interface RunOptions {
-  cwd: string | undefined
-  env: Record<string, string> | undefined
-  timeout: number | undefined
-  json: boolean | undefined
+interface RunOptions extends TerminalRun {
+  json?: boolean
   /** Whether its processes have ids of another machine. */
-  isElsewhere: boolean
+  isElsewhere?: boolean
 }
 
 /** Runs a command, prints its output, and resolves with its exit code. */
 export async function run(
   sandbox: Pick<AnySandbox, 'execStream'>,
   command: string | string[],
-  { cwd, env, timeout, json = false, isElsewhere }: RunOptions,
+  options: RunOptions,
 ): Promise<number> {
+  const { cwd, env, timeout, json = false, isElsewhere = false } = ownOnly(options)
   let shell: number | undefined
   const stream = sandbox.execStream<Encoding>(command, {
     onStart({ pid }) {

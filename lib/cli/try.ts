@@ -73,10 +73,7 @@ async function tryOut(command: string | string[] | undefined, options: Options):
   const kept = `kept as ${id}: see nacre try --resume ${id}, and nacre workspace --help`
   let fate: Fate = 'keep'
   try {
-    const exitCode = await (isTerminal ? runInTerminal : run)(sandbox, command ?? ['bash'], {
-      ...{ cwd: undefined, env: undefined, timeout: undefined, json: undefined },
-      isElsewhere: false,
-    })
+    const exitCode = await (isTerminal ? runInTerminal : run)(sandbox, command ?? ['bash'], {})
     const changes = await sandbox.workspace.changes()
     if (changes.length === 0) {
       note('nothing has changed')

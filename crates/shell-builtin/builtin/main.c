@@ -106,7 +106,6 @@ static void run(struct message *message) {
   name_terminal();
   if (request.flags & TYPED_END) await_typed_end();
   if (is_background || request.cwd_length || request.env_length || has_terminal) announce(request.id);
-  fork_count = 0;
   struct outcome outcome = {0, 0};
   if (request.flags & KEEP_SCOPE) keep_scope();
   if (!(request.flags & KEEP_SCOPE) || *text) outcome = run_command(text, request.text_length, request.flags);

@@ -22,7 +22,7 @@ export const addShell: Verb = (program: Command, finish) => {
     .addOption(isolationOption())
   addContainerOptions(verb).action(async ({ cwd, env, isolation, ...flags }: Options) => {
     await using sandbox = await openContainer(flags, { cwd, env, isolation })
-    finish(await runInTerminal(sandbox, ['bash'], { cwd: undefined, env: undefined, timeout: undefined }))
+    finish(await runInTerminal(sandbox, ['bash'], {}))
   })
   withExamples(verb, [
     ['nacre shell', 'opens bash in the container, which is started if need be'],

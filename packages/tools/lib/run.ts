@@ -226,7 +226,7 @@ export class Run {
     else if (by === 'input') this.waiting = input
   }
 
-  /** What a person has said who has used its input, unless that was told before. */
+  /** The note of the last caller who held its input, unless an earlier reply has shown it. */
   async handBack(): Promise<HandBack | undefined> {
     const process = this.#process
     if (process === undefined || this.end !== undefined) return undefined

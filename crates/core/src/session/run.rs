@@ -71,9 +71,9 @@ impl Session {
                 return self.not_sent(ticket, *request, not_started(error));
             }
         };
-        let can_be_refused =
-            !request.env.is_empty() || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty());
-        let can_be_refused = can_be_refused || request.terminal.is_some();
+        let can_be_refused = !request.env.is_empty()
+            || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
+            || request.terminal.is_some();
         let command = Running::new(ticket, request, begun, output, stdin);
         if let Some(deadline) = command.deadline() {
             self.timers.set(Timer::Timeout(ticket), deadline);

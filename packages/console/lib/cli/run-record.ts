@@ -36,7 +36,7 @@ export async function record(command: string | string[], options: Options): Prom
     return await runInTerminal(
       sandbox,
       command,
-      { cwd, timeout, env: undefined },
+      { cwd, timeout },
       {
         output(event) {
           if (event.missing !== undefined) track.lose(event.missing)
