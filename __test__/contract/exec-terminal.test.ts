@@ -60,6 +60,9 @@ describe('a command with pty', () => {
 
   itHolds('has the end of its input at once with exec, or what it was given', async ({ sandbox }) => {
     expect((await sandbox.exec('cat; cat; read x; cat; echo end', { pty: true })).stdout).toBe('end\r\n')
+    expect((await sandbox.exec('cat; cat; read x; echo end', { pty: true, input: 'x\n' })).stdout).toBe(
+      'x\r\nx\r\nend\r\n',
+    )
     for (const input of ['one\ntwo\n', 'one\ntwo', 'one\ntwo\x04']) {
       const given = await sandbox.exec('cat > given; cat given', { pty: true, input, timeout: 30_000 })
       const [typed, end] = [input.replace('\x04', ''), input.endsWith('\n')]
@@ -161,6 +164,15 @@ describe('a command with pty', () => {
     await sandbox.exec(`kill ${pid}; wait ${pid}`)
   })
 
+  itHolds('leaves no size of a terminal behind', async ({ sandbox }) => {
+    await sandbox.exec('export COLUMNS=200; unset LINES')
+    const pty = { cols: 100, rows: 30 }
+    expect((await sandbox.exec('/bin/true; echo "$COLUMNS $LINES"', { pty })).stdout).toBe('100 30\r\n')
+    expect((await sandbox.exec('echo "$COLUMNS [$LINES]"')).stdout).toBe('200 []\n')
+    await sandbox.exec('/bin/true; COLUMNS=77', { pty })
+    expect((await sandbox.exec('echo "$COLUMNS [$LINES]"')).stdout).toBe('77 []\n')
+  })
+
   itHolds('has a terminal after the shell has taken another one', async ({ sandbox }) => {
     await sandbox.exec(':', { pty: true })
     // The leader of a session without a terminal gets a free one that it opens. TIOCSPTLCK and TIOCGPTN, ioctl_tty(2).
@@ -182,8 +194,9 @@ describe('a command with pty', () => {
   itHolds('is killed with everything that it started', async ({ sandbox }) => {
     await sandbox.exec('x=5')
     const [inside, outside] = [proc.uniqueSleep(), proc.uniqueSleep()]
-    const late = await rejectionOf(sandbox.exec(`setsid ${outside} & ${inside}`, { pty: true, timeout: 300 }))
-    expect(late).toMatchObject({ code: 'COMMAND_TIMEOUT', result: { timedOut: true } })
+    const late = sandbox.execStream(`setsid ${outside} & ${inside}`, { pty: true, timeout: 3000 })
+    for (const nap of [inside, outside]) await proc.untilRuns(nap)
+    expect(await rejectionOf(late.result)).toMatchObject({ code: 'COMMAND_TIMEOUT', result: { timedOut: true } })
     expect(proc.runs(inside) || proc.runs(outside)).toBe(false)
     const killed = sandbox.execStream('read -r line', { pty: true })
     await killed[Symbol.asyncIterator]().next()

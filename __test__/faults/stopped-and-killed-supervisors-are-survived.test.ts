@@ -87,6 +87,24 @@ itInEveryMode(
   },
 )
 
+it.each(modes)('a supervisor killed after a command with a terminal leaves nothing, $name', (mode) =>
+  withSandboxIn(mode, async ({ sandbox }) => {
+    // Its shell leads a session of its own from then on.
+    await sandbox.exec(':', { pty: true })
+    const [job, running, background] = [proc.uniqueSleep(), proc.uniqueSleep(), proc.uniqueSleep()]
+    await sandbox.exec(`set -m; ${job} > /dev/null 2>&1 &`)
+    await sandbox.startProcess(background)
+    const supervisor = await supervisorOf(sandbox)
+    const call = sandbox.exec(running).catch(() => undefined)
+    for (const nap of [job, running, background]) await proc.untilRuns(nap)
+    proc.kill(supervisor)
+    await call
+    const isNew = async () => (await supervisorOf(sandbox)) !== supervisor || undefined
+    await until(isNew, () => 'the session did not start again')
+    expect([job, running, background].filter((nap) => proc.runs(nap))).toEqual([])
+  }),
+)
+
 /** The supervisor of a session that works. A command that it takes down with it is given again. */
 async function supervisorOf(session: Session | Sandbox): Promise<number> {
   const supervisor = () => session.exec('echo $PPID').catch(() => undefined)

@@ -87,7 +87,10 @@ export function tokenOf(file: string | undefined): string | undefined {
   return file === undefined ? process.env.NACRE_TOKEN : String(contentOf('--token-file', file)).trim()
 }
 
-/** Takes the value of a variable out of the environment, so that no program gets it. Throws OptionError. */
+/**
+ * Takes the value of a variable out of the environment, so that no program inherits it. Without isolation, programs of the same
+ * user can still read the first environment of this process in /proc. Throws OptionError.
+ */
 export function takeVariable(flag: string, name: string): string {
   const value = process.env[name]
   delete process.env[name]

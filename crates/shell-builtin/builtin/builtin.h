@@ -185,9 +185,6 @@ void name_terminal(void);
 /* Has no effect without a terminal. */
 void give_up_terminal(void);
 
-/* A fork that leaves the shell's group at once. */
-void note_fork(pid_t pid);
-
 /* In a fork: closes the shell's descriptor. */
 void forget_terminal(void);
 

@@ -136,7 +136,6 @@ void fork_request(struct message *message) {
   }
   restore_signal_mask(signals);
   if (pid == 0) return;
-  if (pid > 0) note_fork(pid);
   forked.status = reason;
   forked.pid = pid < 0 ? 0 : pid;
   forked.flags = pid > 0 && placed ? PLACED : 0;

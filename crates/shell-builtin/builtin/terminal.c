@@ -65,37 +65,16 @@ static int is_alive(const char *pid) {
   return name_end && name_end[1] == ' ' && name_end[2] != 'Z' && name_end[2] != 'X';
 }
 
-/* The newest forks of fork.c. Each leaves the group as soon as it gets a processor. */
-static pid_t forks[64];
-static unsigned forks_made;
-
-void note_fork(pid_t pid) {
-  forks[forks_made++ % (sizeof forks / sizeof *forks)] = pid;
-}
-
-/* Milliseconds that a fork may take to leave the group, a zombie to go, and what is typed to arrive. */
-enum { MOST_WAITING = 1000 };
-
-static int is_fork(pid_t pid) {
-  for (size_t i = 0; i < sizeof forks / sizeof *forks; i++)
-    if (forks[i] == pid) return 1;
-  return 0;
-}
-
-static int leaves_group(pid_t pid, pid_t group) {
-  for (int waited = 0; waited < MOST_WAITING; waited++) {
-    if (getpgid(pid) != group) return 1;
-    usleep(1000);
-  }
-  return 0;
-}
+/* Milliseconds for others to leave the group: forks of fork.c do as soon as they get a processor, and zombies when their parents
+ * notice. Also for what is typed to arrive. */
+enum { MOST_WAITING = 1000, LOOK_PAUSE = 10 };
 
 static int leads_session(void) {
   return getsid(0) == getpid();
 }
 
 /* Finds another process of the shell's group. Returns its pid, 0 without one, or -1 with errno. A zombie gets no signals, but
- * keeps the shell from beginning a session until its parent has noticed its end. */
+ * keeps the shell from beginning a session. */
 static pid_t other_member(void) {
   DIR *directory = opendir("/proc");
   if (!directory) return -1;
@@ -104,10 +83,7 @@ static pid_t other_member(void) {
   while (!found && (entry = readdir(directory))) {
     pid_t pid = atoi(entry->d_name);
     if (pid <= 0 || pid == own || getpgid(pid) != group) continue;
-    const int is_zombie = !is_alive(entry->d_name);
-    if (is_zombie && leads_session()) continue;
-    if ((is_zombie || is_fork(pid)) && leaves_group(pid, group)) continue;
-    found = pid;
+    if (!leads_session() || is_alive(entry->d_name)) found = pid;
   }
   closedir(directory);
   return found;
@@ -181,6 +157,10 @@ static void set_terminal_group(pid_t group) {
 int take_terminal(struct refusal_report *refused) {
   static char other_pid[16];
   pid_t other = other_member();
+  for (int waited = 0; other > 0 && waited < MOST_WAITING; waited += LOOK_PAUSE) {
+    usleep(LOOK_PAUSE * 1000);
+    other = other_member();
+  }
   *refused = (struct refusal_report){REFUSED_TERMINAL, other < 0 ? errno : 0, ""};
   if (other > 0) {
     snprintf(other_pid, sizeof other_pid, "%d", (int)other);
@@ -197,6 +177,7 @@ int take_terminal(struct refusal_report *refused) {
     forget_terminal();
     return 0;
   }
+  keep_sizes();
   set_terminal_group(getpgrp());
   return 1;
 }
@@ -211,6 +192,35 @@ void name_terminal(void) {
   if (!has_terminal || has_type()) return;
   former_type = replace_variable("TERM", default_type, 1);
   type_is_set = 1;
+}
+
+/* bash sets LINES and COLUMNS to the size of a terminal (shopt checkwinsize). */
+static struct {
+  const char *name;
+  char *former;
+} sizes[] = {{"LINES", NULL}, {"COLUMNS", NULL}};
+
+static void keep_sizes(void) {
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) sizes[i].former = copy_of(get_string_value(sizes[i].name));
+}
+
+/* What the command has set itself stays. */
+static void restore_sizes(int fd) {
+  struct winsize size = {0};
+  ioctl(fd, TIOCGWINSZ, &size);
+  const int own[] = {size.ws_row, size.ws_col};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const char *now = get_string_value(sizes[i].name);
+    if (now && atoi(now) == own[i]) {
+      if (sizes[i].former) {
+        bind_variable(sizes[i].name, sizes[i].former, 0);
+      } else {
+        unbind_variable(sizes[i].name);
+      }
+    }
+    xfree(sizes[i].former);
+    sizes[i].former = NULL;
+  }
 }
 
 /* A command may have set another type, which stays. */
@@ -252,6 +262,7 @@ void give_up_terminal(void) {
   if (!has_terminal) return;
   restore_type();
   int fd = has_descriptor() ? terminal : open_controlling();
+  restore_sizes(fd);
   terminal = -1;
   has_terminal = 0;
   uint64_t signals = block_all_signals();

@@ -1,7 +1,6 @@
 /**
  * `nacre job start`: prints the id and exits; the job continues.
  */
-import path from 'node:path'
 import type { Command } from 'commander'
 import type { Jobs } from '../../calls/index.js'
 import type { Preset } from '../../schema/isolation-rules.js'
@@ -33,11 +32,11 @@ export function addStart(job: Command): void {
     .addOption(isolationOption())
     .passThroughOptions()
     .action(async (words: string[], options: Options, verb: Command) => {
-      const { id: jobId, name: processName, cwd = '.', env, timeout, input, isolation, json } = options
+      const { id: jobId, name: processName, cwd, env, timeout, input, isolation, json } = options
       const command = commandOf(words, verb)
       const start = (jobs: Jobs) =>
         jobs.start({ command, jobId, processName, env, timeout, input: inputOf(input) })
-      const handle = await useJobs(options, start, { cwd: path.resolve(cwd), isolation })
+      const handle = await useJobs(options, start, { cwd, isolation })
       await (json ? printJson(handle) : printLine(handle.jobId))
     })
   withExamples(start, [

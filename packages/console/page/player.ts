@@ -10,6 +10,7 @@ const MOST_PAUSE_MS = 2000
 /** Events that are closer are shown together. */
 const FRAME_MS = 16
 const MOST_CELLS = 500
+const MOST_MARKS = 1000
 
 export function play(name: string, text: string): void {
   const [first = '', ...lines] = text.split('\n')
@@ -31,19 +32,23 @@ class Player {
   readonly #size: Size
   readonly #events: CastEvent[]
   readonly #state = el('span', { class: 'state', role: 'status' })
-  readonly #toggle = button('Pause', () => (this.#timer === undefined ? this.#resume() : this.#pause()))
+  readonly #toggle = button('Pause', () => (this.#isPlaying ? this.#pause() : this.#play(this.#at)))
   #speed = 1
+  /** The next event. */
   #at = 0
-  #timer: ReturnType<typeof setTimeout> | undefined
+  #isPlaying = false
+  /** Counts calls of `#play`: an earlier one ends. */
+  #turn = 0
 
   constructor(name: string, size: Size, events: CastEvent[]) {
     this.#size = size
     this.#events = events
     this.#screen = new Screen({ cols: bounded(size.cols), rows: bounded(size.rows) }, `Screen of ${name}`)
     const speeds = [1, 2, 4, 8].map((speed) => el('option', { value: String(speed) }, `${speed} x`))
-    const marks = events.flatMap(({ code, data }, at) =>
-      code === 'm' ? [el('option', { value: String(at) }, data.slice(0, 80))] : [],
-    )
+    const marks = events.flatMap(({ code, data }, at) => (code === 'm' ? [{ at, data }] : []))
+    const places = marks
+      .slice(0, MOST_MARKS)
+      .map(({ at, data }) => el('option', { value: String(at) }, data.slice(0, 80)))
     this.#dialog = el(
       'dialog',
       { class: 'player', 'aria-label': name },
@@ -56,7 +61,7 @@ class Player {
         select('Speed', speeds, (speed) => {
           this.#speed = speed
         }),
-        select('Jump to', [el('option', { value: '0' }, 'the beginning'), ...marks], (at) => this.#jump(at)),
+        select('Jump to', [el('option', { value: '0' }, 'the beginning'), ...places], (at) => void this.#play(at)),
         this.#toggle,
         button('Close', () => this.#dialog.close()),
       ),
@@ -72,19 +77,40 @@ class Player {
     document.body.append(this.#dialog)
     this.#dialog.showModal()
     this.#screen.show()
-    this.#resume()
-  }
-
-  #resume(): void {
-    if (this.#at === this.#events.length) this.#rewind()
-    setText(this.#toggle, 'Pause')
-    this.#timer = setTimeout(() => this.#step(), 0)
+    void this.#play(0)
   }
 
   #pause(): void {
-    clearTimeout(this.#timer)
-    this.#timer = undefined
+    this.#turn++
+    this.#isPlaying = false
     setText(this.#toggle, 'Play')
+  }
+
+  /** Shows the events before `from` at once, and plays the others. */
+  async #play(from: number): Promise<void> {
+    const turn = ++this.#turn
+    this.#isPlaying = true
+    setText(this.#toggle, 'Pause')
+    if (from !== this.#at || from === this.#events.length) {
+      // What was written before is shown first.
+      await this.#screen.write('')
+      this.#rewind()
+    }
+    let pause = 0
+    while (turn === this.#turn) {
+      const event = this.#events[this.#at]
+      if (event === undefined) {
+        this.#pause()
+        return
+      }
+      this.#at++
+      await this.#show(event)
+      if (this.#at < from) continue
+      pause += Math.min((this.#events[this.#at]?.interval ?? 0) * 1000, MOST_PAUSE_MS) / this.#speed
+      if (pause < FRAME_MS) continue
+      await new Promise((resolve) => setTimeout(resolve, pause))
+      pause = 0
+    }
   }
 
   #rewind(): void {
@@ -94,31 +120,8 @@ class Player {
     setText(this.#state, '')
   }
 
-  /** Shows the next event, and those right after it. */
-  #step(): void {
-    let pause = 0
-    do {
-      const event = this.#events[this.#at]
-      if (event === undefined) {
-        this.#pause()
-        return
-      }
-      this.#show(event)
-      this.#at++
-      pause += Math.min((this.#events[this.#at]?.interval ?? 0) * 1000, MOST_PAUSE_MS) / this.#speed
-    } while (pause < FRAME_MS)
-    this.#timer = setTimeout(() => this.#step(), pause)
-  }
-
-  #jump(at: number): void {
-    this.#pause()
-    this.#rewind()
-    for (; this.#at < at; this.#at++) this.#show(this.#events[this.#at] as CastEvent)
-    this.#resume()
-  }
-
-  #show({ code, data }: CastEvent): void {
-    if (code === 'o') void this.#screen.write(data)
+  async #show({ code, data }: CastEvent): Promise<void> {
+    if (code === 'o') await this.#screen.write(data)
     if (code === 'r') this.#resize(sizeOf(data) ?? this.#size)
     if (code === 'm') setText(this.#state, data)
     if (code === 'x') setText(this.#state, `exit ${data}`)

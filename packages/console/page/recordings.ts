@@ -38,8 +38,10 @@ export class RecordingsPanel {
   async refresh(): Promise<boolean> {
     const reply = await this.#ask('/v1/recordings')
     if (reply.status === NOT_FOUND) return false
+    if (!reply.ok) throw new Error(`the recordings cannot be listed: ${reply.status}`)
     const { recordings } = (await reply.json()) as { recordings: Recording[] }
-    setText(this.#count, `(${recordings.length})`)
+    const shown = recordings.length > MOST_ROWS ? `the newest ${MOST_ROWS} of ` : ''
+    setText(this.#count, `(${shown}${recordings.length})`)
     const rows = recordings.slice(0, MOST_ROWS).map(({ name, bytes, modifiedAt }) =>
       el(
         'li',

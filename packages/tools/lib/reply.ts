@@ -76,6 +76,7 @@ export async function replyOf(
   hadOutput: boolean,
 ): Promise<ToolReply> {
   const { end } = run
+  const handBack = await run.handBack()
   const excerpt = await run.take()
   // It may be a prompt of a program that waits for a connection besides.
   if (!run.isOver && run.waiting === undefined && run.hasInput && !run.isAtLineStart) await run.look()
@@ -90,7 +91,7 @@ export async function replyOf(
     body.missing > 0
       ? `${formatCount(body.missing)} characters left out; all: output {"id":"${run.id}"}`
       : undefined
-  const notes = end === undefined ? handBackNotes(await run.handBack()) : endNotes(run, end)
+  const notes = [...handBackNotes(handBack), ...(end === undefined ? [] : endNotes(run, end))]
   const isRefused = end !== undefined && end.exitCode !== 0 && READ_ONLY.test(excerpt.tail || excerpt.head)
   if (isRefused && style.writeHint !== undefined) notes.push(style.writeHint)
   return reply(style, { header: [...header, omission, ...notes], body, next, data: dataOf(run) })

@@ -228,9 +228,9 @@ export class Run {
 
   /** The note of the last caller who held its input, unless an earlier reply has shown it. */
   async handBack(): Promise<HandBack | undefined> {
-    const process = this.#process
-    if (process === undefined || this.end !== undefined) return undefined
-    const { handedBack } = await process.refresh()
+    // When nacre does not know the process any more, its last state counts.
+    await this.#process?.refresh().catch(() => {})
+    const handedBack = this.#process?.handedBack ?? null
     if (handedBack === null || handedBack.time.getTime() === this.#handedBack) return undefined
     this.#handedBack = handedBack.time.getTime()
     return handedBack

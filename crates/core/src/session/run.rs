@@ -58,18 +58,16 @@ impl Session {
         self.timers.clear(Timer::Idle);
         let sent = match (sent, self.shell.channel().cloned()) {
             (Some(sent), _) => Ok(sent),
-            (None, Some(shell)) => self.spare_unknown_roots().and_then(|()| self.send_command(shell, &request)),
+            (None, Some(shell)) => self.send_command(shell, &request),
             (None, None) => {
                 // The shell is dead, and the supervisor has not reported it yet.
                 self.shell.lose_request();
-                Sent::to_a_dead_shell(&request.input)
+                Sent::to_a_dead_shell(&request.input).map_err(not_started)
             }
         };
         let Sent { begun, output, stdin } = match sent {
             Ok(sent) => sent,
-            Err(error) => {
-                return self.not_sent(ticket, *request, not_started(error));
-            }
+            Err(error) => return self.not_sent(ticket, *request, error),
         };
         let can_be_refused = !request.env.is_empty()
             || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
@@ -91,9 +89,17 @@ impl Session {
     }
 
     /// Sends a command, with a terminal if it is to have one.
-    fn send_command(&mut self, shell: Arc<Channel>, request: &ExecRequest) -> io::Result<Sent> {
-        let terminal = request.terminal.map(|size| self.open_terminal(size)).transpose()?;
-        let sent = self.loan(shell).send(request, terminal.as_ref())?;
+    fn send_command(&mut self, shell: Arc<Channel>, request: &ExecRequest) -> Result<Sent, Error> {
+        self.spare_unknown_roots().map_err(not_started)?;
+        let terminal = request.terminal.map(|size| self.open_terminal(size)).transpose().map_err(|error| {
+            Error::new(Code::TerminalUnavailable, format!("the session cannot open a terminal: {error}"))
+        })?;
+        if terminal.is_some()
+            && let Some(shell) = self.shell.pid().and_then(Stat::read)
+        {
+            self.supervision.add_leader(shell.identity);
+        }
+        let sent = self.loan(shell).send(request, terminal.as_ref()).map_err(not_started)?;
         if let (Some(process), Some(terminal)) = (&request.process, terminal) {
             process.set_terminal(terminal);
         }

@@ -39,12 +39,21 @@ const BLIND: Duration = Duration::from_millis(50);
 pub(super) struct Remains {
     supervisor: PidHold,
     group: Option<Group>,
+    /// Shells that may have begun a session of their own.
+    leaders: Vec<Identity>,
 }
 
 impl Remains {
     /// Those of a supervisor, which may also live on, and of the session's control group, if the supervisor creates one.
     pub(super) fn new(supervisor: PidHold, group: Option<Group>) -> Self {
-        Self { supervisor, group }
+        Self { supervisor, group, leaders: Vec::new() }
+    }
+
+    /// A shell begins a session of its own, unless it leads one already.
+    pub(super) fn add_leader(&mut self, shell: Identity) {
+        if !self.leaders.contains(&shell) {
+            self.leaders.push(shell);
+        }
     }
 
     /// The supervisor.
@@ -92,7 +101,8 @@ pub(super) async fn await_end(remains: Remains) {
 }
 
 /// Kills the members of the session's control group, and whatever still belongs to the session that the supervisor
-/// led. The latter misses processes that created their own session; only a control group contains those.
+/// led, or one of its shells. The latter misses processes that created their own session; only a control group contains
+/// those.
 ///
 /// The race: a process forks after a check of the process table and before its SIGKILL. The kernel closes the
 /// supervisor's socket before it kills the shell, so the shell may be starting a command at that moment. The check does
@@ -100,21 +110,26 @@ pub(super) async fn await_end(remains: Remains) {
 /// process table once the signal has been sent. The next check therefore shows the child, and checks are repeated until
 /// they find nothing. Everything that they find belongs to this session, because the supervisor's pid is held.
 ///
+/// The pid of an ended shell is taken as long as the session that it led has processes. Only if that had none left, and
+/// another process then got the same pid, began a session, and ended before the supervisor, would its session be taken for
+/// that of the shell.
+///
 /// One empty check is not enough. A check lists the processes first and reads them afterwards. If a listed shell forks
 /// and dies before it is read, the check shows neither the shell nor its child, which was not listed. The next check
 /// lists the child. Only a process that forks and ends by itself within each check could still be missed, and only
 /// without a control group, whose kill is atomic against forks.
-async fn sweep(Remains { supervisor, group }: Remains) {
+async fn sweep(remains: Remains) {
+    let Remains { supervisor, group, .. } = &remains;
     // Usually the supervisor is dead, unless something else ended the connection.
     let _ = signal::send_to_child(supervisor.pid(), libc::SIGKILL);
-    if let Some(group) = &group {
+    if let Some(group) = group {
         let _ = group.kill();
     }
-    await_helper(&supervisor).await;
+    await_helper(supervisor).await;
     let mut give_up = Instant::now() + DYING;
     let mut empty_looks = 0;
     while empty_looks < EMPTY_LOOKS && Instant::now() < give_up {
-        match kill_members(&supervisor, group.as_ref(), give_up).await {
+        match kill_members(&remains, give_up).await {
             Ok(Found::Nothing) => empty_looks += 1,
             Ok(Found::Some) => empty_looks = 0,
             Err(error) if is_blind(&error) => {
@@ -142,14 +157,14 @@ enum Found {
 }
 
 /// Looks for remaining processes once, kills them and waits for their ends.
-async fn kill_members(supervisor: &PidHold, group: Option<&Group>, give_up: Instant) -> io::Result<Found> {
-    let (held, listed) = (supervisor.clone(), group.cloned());
-    let mut left = tokio::task::spawn_blocking(move || members(&held, listed.as_ref())).await??;
+async fn kill_members(remains: &Remains, give_up: Instant) -> io::Result<Found> {
+    let looked = remains.clone();
+    let mut left = tokio::task::spawn_blocking(move || members(&looked)).await??;
     remove_ended(&mut left)?;
     if left.is_empty() {
         return Ok(Found::Nothing);
     }
-    if let Some(group) = group {
+    if let Some(group) = &remains.group {
         let _ = group.kill();
     }
     kill_and_wait(left, give_up).await?;
@@ -174,7 +189,7 @@ async fn await_helper(supervisor: &PidHold) {
 }
 
 /// The remaining processes of the session, without the supervisor.
-fn members(supervisor: &PidHold, group: Option<&Group>) -> io::Result<Vec<Identity>> {
+fn members(Remains { supervisor, group, leaders }: &Remains) -> io::Result<Vec<Identity>> {
     let listed: HashSet<Pid> = match group {
         Some(group) => match group.members_below() {
             Err(error) if is_blind(&error) => return Err(error),
@@ -184,7 +199,11 @@ fn members(supervisor: &PidHold, group: Option<&Group>) -> io::Result<Vec<Identi
         None => HashSet::new(),
     };
     let mut all = proc_table::scan()?;
-    all.retain(|stat| stat.session == supervisor.pid().raw() || listed.contains(&stat.identity.pid));
+    let mut sessions = vec![supervisor.pid().raw()];
+    // Another process may have the pid of an ended shell.
+    let is_taken = |leader: &Identity| all.iter().any(|stat| stat.identity.pid == leader.pid && stat.identity != *leader);
+    sessions.extend(leaders.iter().filter(|leader| !is_taken(leader)).map(|leader| leader.pid.raw()));
+    all.retain(|stat| sessions.contains(&stat.session) || listed.contains(&stat.identity.pid));
     Ok(all.iter().map(|stat| stat.identity).filter(|identity| identity.pid != supervisor.pid()).collect())
 }
 

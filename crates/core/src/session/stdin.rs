@@ -12,6 +12,9 @@ use tokio::task::JoinHandle;
 /// only what has been typed of the line.
 pub(super) const END_OF_TRANSMISSION: u8 = 4;
 
+/// How often the end of an input is typed that is known from the beginning: each read takes one.
+pub(super) const TYPED_ENDS: usize = 64;
+
 /// The usual size of a pipe. A user with many pipes gets smaller ones (pipe(7), pipe-user-pages-soft). Longer input is
 /// not begun here, since it would not fit anyway.
 const PIPE_BYTES: usize = 64 * 1024;
@@ -61,6 +64,7 @@ pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
         };
         let mut pipe = sys::watch(fd).ok();
         let mut last = b'\n';
+        let mut ends = TYPED_ENDS;
         match input {
             Input::None => {}
             Input::Bytes(bytes) => {
@@ -68,6 +72,7 @@ pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
                 drop(write_all(&mut pipe, &bytes[begun..]).await);
             }
             Input::Stream(mut chunks) => {
+                ends = 1;
                 while let Some(Chunk { bytes, taken }) = chunks.recv().await {
                     last = bytes.last().copied().unwrap_or(last);
                     if write_all(&mut pipe, &bytes).await.is_err() {
@@ -78,8 +83,8 @@ pub(super) fn feed(end: StdinEnd, input: Input) -> JoinHandle<()> {
             }
         }
         if is_terminal {
-            let is_in_line = !matches!(last, b'\n' | b'\r' | END_OF_TRANSMISSION);
-            let _ = write_all(&mut pipe, &[END_OF_TRANSMISSION; 2][..1 + usize::from(is_in_line)]).await;
+            ends += usize::from(!matches!(last, b'\n' | b'\r' | END_OF_TRANSMISSION));
+            let _ = write_all(&mut pipe, &[END_OF_TRANSMISSION; TYPED_ENDS + 1][..ends]).await;
         }
     })
 }

@@ -1,6 +1,6 @@
 //! The streams of a command or process, and its text and variables in the form of a request.
 
-use super::stdin::{END_OF_TRANSMISSION, StdinEnd};
+use super::stdin::{END_OF_TRANSMISSION, StdinEnd, TYPED_ENDS};
 use crate::exec::{Command, Input};
 use crate::link::Descriptor;
 use crate::output::reader::Reader;
@@ -10,9 +10,6 @@ use nacre_protocol::shell::RequestFlags;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-
-/// How often the end of an empty input is typed into a terminal: each read takes one.
-const TYPED_ENDS: usize = 64;
 
 /// Pipes for output and error, reused as long as no command leaves a process behind.
 pub(super) struct OutputPipes {

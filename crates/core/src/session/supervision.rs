@@ -6,7 +6,7 @@ use super::timers::Timer;
 use crate::link::Descriptor;
 use crate::supervisor::{PidHold, Supervisor};
 use nacre_containment::cgroup::Group;
-use nacre_containment::pid::Pid;
+use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_protocol::supervisor::{Order, Report};
@@ -97,6 +97,13 @@ impl Supervision {
     /// The last supervisor, until the processes that it left behind have ended.
     pub(super) fn last(&self) -> Option<&PidHold> {
         self.last.as_ref().map(Remains::supervisor)
+    }
+
+    /// This shell is about to begin a session of its own.
+    pub(super) fn add_leader(&mut self, shell: Identity) {
+        if let Some(last) = &mut self.last {
+            last.add_leader(shell);
+        }
     }
 
     /// What the last supervisor may leave behind, until it has ended.

@@ -194,6 +194,7 @@ export class Track {
   #begin(): void {
     clearTimeout(this.#soon)
     this.#soon = undefined
+    if (this.#retry !== undefined || this.#isClosed) return
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined
       if (this.#waiting.length > 0 && !this.#isClosed) this.#start()

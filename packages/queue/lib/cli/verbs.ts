@@ -69,5 +69,6 @@ export function addQueueList(group: Command): void {
 function cellsOf(job: QueueJob): string[] {
   const { id, command } = job
   const text = typeof command === 'string' ? command : command.join(' ')
-  return [id, describeQueueJob(job, colorsOf(process.stdout)), short(text)]
+  const state = describeQueueJob({ ...job, failedReason: job.failedReason && short(job.failedReason) }, colorsOf(process.stdout))
+  return [id, state, short(text)]
 }

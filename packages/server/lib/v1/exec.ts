@@ -80,7 +80,9 @@ export function addExec(define: Define, server: ServerContext): void {
     errors,
     async handle({ body, signal, hold }) {
       const { command, openInput, wholeResult, byteEvents, ...rest } = body
-      const options = withInput(rest, openInput)
+      // A terminal would stay open for input that no request could send.
+      const given = rest.pty === undefined || openInput ? rest : { input: '', ...rest }
+      const options = withInput(given, openInput)
       const { id, run } = runs.add((signal) =>
         streamToConnection(backend, command, { ...options, signal }, { wholeResult, byteEvents, hold }),
       )
