@@ -196,7 +196,10 @@ describe('a command with pty', () => {
     const [inside, outside] = [proc.uniqueSleep(), proc.uniqueSleep()]
     const late = sandbox.execStream(`setsid ${outside} & ${inside}`, { pty: true, timeout: 3000 })
     for (const nap of [inside, outside]) await proc.untilRuns(nap)
-    expect(await rejectionOf(late.result)).toMatchObject({ code: 'COMMAND_TIMEOUT', result: { timedOut: true } })
+    expect(await rejectionOf(late.result)).toMatchObject({
+      code: 'COMMAND_TIMEOUT',
+      result: { timedOut: true },
+    })
     expect(proc.runs(inside) || proc.runs(outside)).toBe(false)
     const killed = sandbox.execStream('read -r line', { pty: true })
     await killed[Symbol.asyncIterator]().next()

@@ -8,7 +8,9 @@ const MOST_CHARACTERS = 60
 /** Prints the rows below the header, each column as wide as its widest cell. A cell may have colours. */
 export async function printTable(header: string[], rows: string[][]): Promise<void> {
   const table = [header, ...rows]
-  const widths = header.map((_, column) => table.reduce((most, row) => Math.max(most, widthOf(row[column])), 0))
+  const widths = header.map((_, column) =>
+    table.reduce((most, row) => Math.max(most, widthOf(row[column])), 0),
+  )
   for (const row of table) {
     const cells = row.map((cell, column) => cell + ' '.repeat((widths[column] ?? 0) - widthOf(cell)))
     await printLine(cells.join('  ').trimEnd())

@@ -154,6 +154,35 @@ static void set_terminal_group(pid_t group) {
   if (job_control) set_job_control(1);
 }
 
+/* bash sets LINES and COLUMNS to the size of a terminal (shopt checkwinsize). */
+static struct {
+  const char *name;
+  char *former;
+} sizes[] = {{"LINES", NULL}, {"COLUMNS", NULL}};
+
+static void keep_sizes(void) {
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) sizes[i].former = copy_of(get_string_value(sizes[i].name));
+}
+
+/* What the command has set itself stays. */
+static void restore_sizes(int fd) {
+  struct winsize size = {0};
+  ioctl(fd, TIOCGWINSZ, &size);
+  const int own[] = {size.ws_row, size.ws_col};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    const char *now = get_string_value(sizes[i].name);
+    if (now && atoi(now) == own[i]) {
+      if (sizes[i].former) {
+        bind_variable(sizes[i].name, sizes[i].former, 0);
+      } else {
+        unbind_variable(sizes[i].name);
+      }
+    }
+    xfree(sizes[i].former);
+    sizes[i].former = NULL;
+  }
+}
+
 int take_terminal(struct refusal_report *refused) {
   static char other_pid[16];
   pid_t other = other_member();
@@ -192,35 +221,6 @@ void name_terminal(void) {
   if (!has_terminal || has_type()) return;
   former_type = replace_variable("TERM", default_type, 1);
   type_is_set = 1;
-}
-
-/* bash sets LINES and COLUMNS to the size of a terminal (shopt checkwinsize). */
-static struct {
-  const char *name;
-  char *former;
-} sizes[] = {{"LINES", NULL}, {"COLUMNS", NULL}};
-
-static void keep_sizes(void) {
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) sizes[i].former = copy_of(get_string_value(sizes[i].name));
-}
-
-/* What the command has set itself stays. */
-static void restore_sizes(int fd) {
-  struct winsize size = {0};
-  ioctl(fd, TIOCGWINSZ, &size);
-  const int own[] = {size.ws_row, size.ws_col};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    const char *now = get_string_value(sizes[i].name);
-    if (now && atoi(now) == own[i]) {
-      if (sizes[i].former) {
-        bind_variable(sizes[i].name, sizes[i].former, 0);
-      } else {
-        unbind_variable(sizes[i].name);
-      }
-    }
-    xfree(sizes[i].former);
-    sizes[i].former = NULL;
-  }
 }
 
 /* A command may have set another type, which stays. */

@@ -216,7 +216,9 @@ describe('the console', () => {
           await shows(page, 'dialog.player .xterm-rows', /first.*second/s)
           await shows(page, 'dialog.player', 'Play')
           await page.selectOption('dialog.player select[aria-label="Speed"]', '8')
-          await page.selectOption('dialog.player select[aria-label="Jump to"]', { label: 'sleep 3; echo second' })
+          await page.selectOption('dialog.player select[aria-label="Jump to"]', {
+            label: 'sleep 3; echo second',
+          })
           await page.click('dialog.player button:text("Pause")')
           await shows(page, 'dialog.player .xterm-rows', 'first')
           await page.click('dialog.player button:text("Play")')

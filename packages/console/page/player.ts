@@ -61,7 +61,11 @@ class Player {
         select('Speed', speeds, (speed) => {
           this.#speed = speed
         }),
-        select('Jump to', [el('option', { value: '0' }, 'the beginning'), ...places], (at) => void this.#play(at)),
+        select(
+          'Jump to',
+          [el('option', { value: '0' }, 'the beginning'), ...places],
+          (at) => void this.#play(at),
+        ),
         this.#toggle,
         button('Close', () => this.#dialog.close()),
       ),

@@ -49,7 +49,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "Milliseconds between `killSignal` and SIGKILL, 0 to 2147483647. Default: the sandbox's.",
       input:
         "Standard input. Default: end of file. 'pipe' keeps it open for later input, only for execStream.",
-      pty: "Runs the command on a terminal of this size (1 to 65535 each; 80 x 24 with true), as the session's own command: what it changes in the shell stays. The terminal is standard input, output and error, and the controlling terminal. All output is 'stdout'. If the session has no TERM, it is 'xterm-256color' for the command. Without `input` and `openInput`, input is at its end. While a process of an earlier command is in the group of the shell, the call rejects with TERMINAL_UNAVAILABLE.",
+      pty: "Runs the command on a terminal of this size (1 to 65535 each; 80 x 24 with true), as the session's own command: what it changes in the shell stays. The terminal is standard input, output and error, and the controlling terminal. All output is 'stdout'. If the session has no TERM, it is 'xterm-256color' for the command.",
       encoding: "'utf8' gives strings, 'buffer' gives bytes in stdout, stderr and all. Default: 'utf8'.",
       mergeOutput:
         'Gives the command one pipe for both streams. All output then arrives as stdout, in the exact order, and stderr is empty. Otherwise each stream has its own pipe, and their order is only the order in which they were read. Default: false.',

@@ -201,7 +201,8 @@ fn members(Remains { supervisor, group, leaders }: &Remains) -> io::Result<Vec<I
     let mut all = proc_table::scan()?;
     let mut sessions = vec![supervisor.pid().raw()];
     // Another process may have the pid of an ended shell.
-    let is_taken = |leader: &Identity| all.iter().any(|stat| stat.identity.pid == leader.pid && stat.identity != *leader);
+    let is_taken =
+        |leader: &Identity| all.iter().any(|stat| stat.identity.pid == leader.pid && stat.identity != *leader);
     sessions.extend(leaders.iter().filter(|leader| !is_taken(leader)).map(|leader| leader.pid.raw()));
     all.retain(|stat| sessions.contains(&stat.session) || listed.contains(&stat.identity.pid));
     Ok(all.iter().map(|stat| stat.identity).filter(|identity| identity.pid != supervisor.pid()).collect())

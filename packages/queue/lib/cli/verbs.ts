@@ -69,6 +69,9 @@ export function addQueueList(group: Command): void {
 function cellsOf(job: QueueJob): string[] {
   const { id, command } = job
   const text = typeof command === 'string' ? command : command.join(' ')
-  const state = describeQueueJob({ ...job, failedReason: job.failedReason && short(job.failedReason) }, colorsOf(process.stdout))
+  const state = describeQueueJob(
+    { ...job, failedReason: job.failedReason && short(job.failedReason) },
+    colorsOf(process.stdout),
+  )
   return [id, state, short(text)]
 }

@@ -56,7 +56,10 @@ export function addServe(program: Command): void {
       'the address to listen on; any address except loopback needs a token (default: 127.0.0.1)',
     )
     .option('--token-file <file>', 'a file with the token that requests must send; at least 16 characters')
-    .option('--token-env <name>', 'the variable with that token; it is left out of the environment of commands')
+    .option(
+      '--token-env <name>',
+      'the variable with that token; it is left out of the environment of commands',
+    )
     .option('--allow-origin <origins...>', 'origins of web pages that may send requests')
     .option(
       '--cwd <directory>',
