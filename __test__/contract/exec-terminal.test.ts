@@ -171,6 +171,13 @@ describe('a command with pty', () => {
     expect((await sandbox.exec('echo "$COLUMNS [$LINES]"')).stdout).toBe('200 []\n')
     await sandbox.exec('/bin/true; COLUMNS=77', { pty })
     expect((await sandbox.exec('echo "$COLUMNS [$LINES]"')).stdout).toBe('77 []\n')
+    const { stdout, sessionRestarted } = await sandbox.exec('set -e; readonly COLUMNS=100; export LINES=30', {
+      pty,
+    })
+    expect([stdout, sessionRestarted]).toEqual(['', false])
+    await sandbox.exec(':', { pty })
+    const kept = await sandbox.exec('echo "$COLUMNS $LINES $-"')
+    expect([kept.stdout, kept.sessionRestarted]).toEqual([expect.stringMatching(/^100 30 .*e/), false])
   })
 
   itHolds('has a terminal after the shell has taken another one', async ({ sandbox }) => {

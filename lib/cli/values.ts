@@ -89,7 +89,7 @@ export function tokenOf(file: string | undefined): string | undefined {
 
 /**
  * Takes the value of a variable out of the environment, so that no program inherits it. Without isolation, programs of the same
- * user can still read the first environment of this process in /proc. Throws OptionError.
+ * user can still read the initial environment of this process in /proc. Throws OptionError.
  */
 export function takeVariable(flag: string, name: string): string {
   const value = process.env[name]

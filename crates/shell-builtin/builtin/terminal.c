@@ -51,23 +51,38 @@ void become_terminal_process(void) {
 
 /* ---- The group of the shell ---- */
 
-/* False for a zombie. */
-static int is_alive(const char *pid) {
-  char path[64], stat[512];
-  snprintf(path, sizeof path, "/proc/%s/stat", pid);
+/* The state of a process as in proc(5), and the pid of its parent. '\0' if it has ended, '?' if that cannot be read. */
+static char state_of(pid_t pid, pid_t *parent) {
+  char path[64], stat[512], state = '\0';
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   int fd = open(path, O_RDONLY | O_CLOEXEC);
-  ssize_t length = fd < 0 ? 0 : read(fd, stat, sizeof stat - 1);
-  if (fd < 0) return errno != ENOENT;
+  if (fd < 0) return errno == ENOENT ? '\0' : '?';
+  ssize_t length = read(fd, stat, sizeof stat - 1);
   close(fd);
-  if (length <= 0) return 0;
+  if (length <= 0) return '\0';
   stat[length] = '\0';
   const char *name_end = strrchr(stat, ')');
-  return name_end && name_end[1] == ' ' && name_end[2] != 'Z' && name_end[2] != 'X';
+  if (name_end) sscanf(name_end + 1, " %c %d", &state, parent);
+  return state;
 }
 
-/* Milliseconds for others to leave the group: forks of fork.c do as soon as they get a processor, and zombies when their parents
- * notice. Also for what is typed to arrive. */
+/* False for a zombie. */
+static int is_alive(char state) {
+  return state != '\0' && state != 'Z' && state != 'X';
+}
+
+/* What a command of the shell has left running. It does not leave the group, while a fork of fork.c does as soon as it gets a
+ * processor; that has another parent. */
+static int is_job(pid_t pid) {
+  pid_t parent = 0;
+  return is_alive(state_of(pid, &parent)) && parent == getpid();
+}
+
+/* Milliseconds for others to leave the group, among them zombies, which go when their parents notice. */
 enum { MOST_WAITING = 1000, LOOK_PAUSE = 10 };
+
+/* Milliseconds for what is typed to arrive. */
+enum { MOST_TYPING = 1000 };
 
 static int leads_session(void) {
   return getsid(0) == getpid();
@@ -83,7 +98,8 @@ static pid_t other_member(void) {
   while (!found && (entry = readdir(directory))) {
     pid_t pid = atoi(entry->d_name);
     if (pid <= 0 || pid == own || getpgid(pid) != group) continue;
-    if (!leads_session() || is_alive(entry->d_name)) found = pid;
+    pid_t parent;
+    if (!leads_session() || is_alive(state_of(pid, &parent))) found = pid;
   }
   closedir(directory);
   return found;
@@ -157,27 +173,37 @@ static void set_terminal_group(pid_t group) {
 /* bash sets LINES and COLUMNS to the size of a terminal (shopt checkwinsize). */
 static struct {
   const char *name;
+  int existed;
   char *former;
-} sizes[] = {{"LINES", NULL}, {"COLUMNS", NULL}};
+} sizes[] = {{"LINES", 0, NULL}, {"COLUMNS", 0, NULL}};
 
 static void keep_sizes(void) {
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) sizes[i].former = copy_of(get_string_value(sizes[i].name));
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    sizes[i].existed = global_variable(sizes[i].name) != NULL;
+    sizes[i].former = copy_of(get_string_value(sizes[i].name));
+  }
 }
 
-/* What the command has set itself stays. */
+/* What the command has set itself stays, if it differs or has an attribute. */
+static void restore_size(const char *name, int existed, char *former, int own) {
+  SHELL_VAR *variable = global_variable(name);
+  const char *now = get_string_value(name);
+  if (!variable || !now || atoi(now) != own) return;
+  /* Assigning to a readonly variable is an error, which ends a shell with `set -e`. */
+  if (variable->attributes & att_readonly) return;
+  if (former) {
+    bind_variable(name, former, 0);
+  } else if (!existed && !(variable->attributes & att_exported)) {
+    unbind_variable(name);
+  }
+}
+
 static void restore_sizes(int fd) {
   struct winsize size = {0};
-  ioctl(fd, TIOCGWINSZ, &size);
+  int is_known = ioctl(fd, TIOCGWINSZ, &size) == 0;
   const int own[] = {size.ws_row, size.ws_col};
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-    const char *now = get_string_value(sizes[i].name);
-    if (now && atoi(now) == own[i]) {
-      if (sizes[i].former) {
-        bind_variable(sizes[i].name, sizes[i].former, 0);
-      } else {
-        unbind_variable(sizes[i].name);
-      }
-    }
+    if (is_known) restore_size(sizes[i].name, sizes[i].existed, sizes[i].former, own[i]);
     xfree(sizes[i].former);
     sizes[i].former = NULL;
   }
@@ -186,7 +212,7 @@ static void restore_sizes(int fd) {
 int take_terminal(struct refusal_report *refused) {
   static char other_pid[16];
   pid_t other = other_member();
-  for (int waited = 0; other > 0 && waited < MOST_WAITING; waited += LOOK_PAUSE) {
+  for (int waited = 0; other > 0 && !is_job(other) && waited < MOST_WAITING; waited += LOOK_PAUSE) {
     usleep(LOOK_PAUSE * 1000);
     other = other_member();
   }
@@ -213,7 +239,7 @@ int take_terminal(struct refusal_report *refused) {
 
 void await_typed_end(void) {
   struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
-  while (poll(&input, 1, MOST_WAITING) < 0 && errno == EINTR) {
+  while (poll(&input, 1, MOST_TYPING) < 0 && errno == EINTR) {
   }
 }
 

@@ -223,6 +223,12 @@ describe('the console', () => {
           await shows(page, 'dialog.player .xterm-rows', 'first')
           await page.click('dialog.player button:text("Play")')
           await shows(page, 'dialog.player .xterm-rows', /first.*\bsecond\b.*/s)
+          // From its end, it plays once more, with the pauses of at most two seconds.
+          await page.selectOption('dialog.player select[aria-label="Speed"]', '1')
+          const began = Date.now()
+          await page.click('dialog.player button:text("Play")')
+          await page.waitForSelector('dialog.player button:text("Play")')
+          expect(Date.now() - began).toBeGreaterThan(1500)
           await page.click('dialog.player button:text("Close")')
           expect(await page.locator('dialog').count()).toBe(0)
           expect(problems).toEqual([])

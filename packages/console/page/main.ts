@@ -58,9 +58,7 @@ class Page {
       this.#grid.after(this.#workspace.element)
       await this.#workspace.refresh()
     })
-    void attempt(async () => {
-      if (await this.#recordings.refresh()) this.#history.element.after(this.#recordings.element)
-    })
+    void attempt(() => this.#recordings.addAfter(this.#history.element))
     setInterval(() => void this.#measure(), STATS_MS)
     void this.#measure()
     for await (const event of this.#client.events({ since: 0 })) this.#receive(event)

@@ -11,6 +11,8 @@ const MOST_PAUSE_MS = 2000
 const FRAME_MS = 16
 const MOST_CELLS = 500
 const MOST_MARKS = 1000
+/** How many events are written before the first of them is shown. */
+const MOST_UNSEEN = 1000
 
 export function play(name: string, text: string): void {
   const [first = '', ...lines] = text.split('\n')
@@ -32,7 +34,7 @@ class Player {
   readonly #size: Size
   readonly #events: CastEvent[]
   readonly #state = el('span', { class: 'state', role: 'status' })
-  readonly #toggle = button('Pause', () => (this.#isPlaying ? this.#pause() : this.#play(this.#at)))
+  readonly #toggle = button('Pause', () => (this.#isPlaying ? this.#pause() : this.#resume()))
   #speed = 1
   /** The next event. */
   #at = 0
@@ -90,14 +92,19 @@ class Player {
     setText(this.#toggle, 'Play')
   }
 
+  #resume(): void {
+    void this.#play(this.#at === this.#events.length ? 0 : this.#at)
+  }
+
   /** Shows the events before `from` at once, and plays the others. */
   async #play(from: number): Promise<void> {
     const turn = ++this.#turn
     this.#isPlaying = true
     setText(this.#toggle, 'Pause')
-    if (from !== this.#at || from === this.#events.length) {
+    if (from < this.#at) {
       // What was written before is shown first.
       await this.#screen.write('')
+      if (turn !== this.#turn) return
       this.#rewind()
     }
     let pause = 0
@@ -107,9 +114,12 @@ class Player {
         this.#pause()
         return
       }
-      this.#at++
-      await this.#show(event)
-      if (this.#at < from) continue
+      const isPast = this.#at++ < from
+      const shown = this.#show(event)
+      // To wait for each would take minutes.
+      if (isPast && event.code !== 'r' && this.#at % MOST_UNSEEN !== 0) continue
+      await shown
+      if (isPast) continue
       pause += Math.min((this.#events[this.#at]?.interval ?? 0) * 1000, MOST_PAUSE_MS) / this.#speed
       if (pause < FRAME_MS) continue
       await new Promise((resolve) => setTimeout(resolve, pause))
@@ -126,7 +136,11 @@ class Player {
 
   async #show({ code, data }: CastEvent): Promise<void> {
     if (code === 'o') await this.#screen.write(data)
-    if (code === 'r') this.#resize(sizeOf(data) ?? this.#size)
+    if (code === 'r') {
+      // A terminal resizes at once, before what waits to be written.
+      await this.#screen.write('')
+      this.#resize(sizeOf(data) ?? this.#size)
+    }
     if (code === 'm') setText(this.#state, data)
     if (code === 'x') setText(this.#state, `exit ${data}`)
   }

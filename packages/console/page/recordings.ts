@@ -4,6 +4,7 @@ import { button, el, setText, size } from './dom.ts'
 import { play } from './player.ts'
 
 const NOT_FOUND = 404
+const LIST = '/v1/recordings'
 const MOST_ROWS = 200
 
 interface Recording {
@@ -28,16 +29,21 @@ export class RecordingsPanel {
       el(
         'p',
         { class: 'buttons' },
-        button('Refresh', () => attempt(() => this.refresh())),
+        button('Refresh', () => attempt(async () => this.#fill(await this.#ask(LIST)))),
       ),
       this.#list,
     )
   }
 
-  /** Resolves with false when the server has none. */
-  async refresh(): Promise<boolean> {
-    const reply = await this.#ask('/v1/recordings')
-    if (reply.status === NOT_FOUND) return false
+  /** Adds the panel to the page, unless the server has no recordings. */
+  async addAfter(other: HTMLElement): Promise<void> {
+    const reply = await this.#ask(LIST)
+    if (reply.status === NOT_FOUND) return
+    other.after(this.element)
+    await this.#fill(reply)
+  }
+
+  async #fill(reply: Response): Promise<void> {
     if (!reply.ok) throw new Error(`the recordings cannot be listed: ${reply.status}`)
     const { recordings } = (await reply.json()) as { recordings: Recording[] }
     const shown = recordings.length > MOST_ROWS ? `the newest ${MOST_ROWS} of ` : ''
@@ -51,7 +57,6 @@ export class RecordingsPanel {
       ),
     )
     this.#list.replaceChildren(...rows)
-    return true
   }
 
   async #play(name: string): Promise<void> {

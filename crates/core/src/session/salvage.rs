@@ -111,7 +111,7 @@ pub(super) async fn await_end(remains: Remains) {
 /// they find nothing. Everything that they find belongs to this session, because the supervisor's pid is held.
 ///
 /// The pid of an ended shell is taken as long as the session that it led has processes. Only if that had none left, and
-/// another process then got the same pid, began a session, and ended before the supervisor, would its session be taken for
+/// another process then got the same pid, began a session, and ended before the check, would its session be taken for
 /// that of the shell.
 ///
 /// One empty check is not enough. A check lists the processes first and reads them afterwards. If a listed shell forks

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 /// only what has been typed of the line.
 pub(super) const END_OF_TRANSMISSION: u8 = 4;
 
-/// How often the end of an input is typed that is known from the beginning: each read takes one.
+/// Number of Ctrl-D typed after input that is complete at the start: each read takes one.
 pub(super) const TYPED_ENDS: usize = 64;
 
 /// The usual size of a pipe. A user with many pipes gets smaller ones (pipe(7), pipe-user-pages-soft). Longer input is
