@@ -19,6 +19,14 @@ import type { AnySandbox, Logger, OptionError, Process, Service } from './index.
 
 export { AbortError, OptionError, SandboxError } from './index.js'
 
+/** Options of {@link SandboxClient.portUrl}. */
+interface PortUrlOptions {
+  /** Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour). */
+  expiresIn?: number
+  /** The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids. */
+  sessionId?: string
+}
+
 /** Options of {@link SandboxClient}. */
 export interface ClientOptions {
   /** The server's URL, like 'http://127.0.0.1:4747'. It may have a path, for a proxy. */
@@ -77,6 +85,13 @@ export interface ClientOptions {
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.
  */
 export interface SandboxClient extends AnySandbox {
+  /**
+   * Returns a URL that leads to a port of a session, for HTTP and WebSockets: for browsers and programs without the token of
+   * the server. Whoever has it reaches the port until it expires, or the server ends. Requests that run then go on.
+   *
+   * The server must allow it with `forwardPorts`: otherwise it rejects with REQUEST_REFUSED. A program need not listen yet.
+   */
+  portUrl(port: number, options?: PortUrlOptions): Promise<string>
   /** Ends the requests of this object, and leaves everything on the server as it is: processes, sessions and jobs. */
   close(): Promise<void>
 }

@@ -12,9 +12,9 @@
  */
 
 import { SandboxClient } from './client.js'
-import type { AnySandbox, EnvChanges, Isolation, Logger } from './index.js'
+import type { AnySandbox, EnvChanges, Forwarding, Isolation, Logger } from './index.js'
 
-export { AbortError, OptionError, SandboxError } from './index.js'
+export { AbortError, Forwarding, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link openSandbox}. On Linux without a container, only `where`, `cwd`, `env`, `isolation` and `signal` count. */
 export interface EngineOptions {
@@ -116,12 +116,6 @@ export interface EngineContainer {
   engine: 'docker' | 'podman' | 'container'
   name: string
   image: string
-}
-/** An open port of {@link EngineSandbox.forward}. */
-export interface Forwarding {
-  /** Like 'http://127.0.0.1:3000'. */
-  url: string
-  close(): void
 }
 /**
  * Opens a sandbox: on Linux like `new Sandbox()`, elsewhere in a Linux container of Docker, Podman or Apple's container.

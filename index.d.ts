@@ -11,6 +11,9 @@
  * @packageDocumentation
  */
 
+// @ts-ignore
+import { Duplex } from 'node:stream'
+
 /** Options of {@link Sandbox.checkpoint}. */
 export interface CheckpointOptions {
   /** A label for people: 1 to 256 characters. Others may have the same. Default: none. */
@@ -112,6 +115,7 @@ export type SandboxErrorCode =
   | 'NO_SPACE'
   | 'OUTPUT_LIMIT'
   | 'PERMISSION_DENIED'
+  | 'PORT_CLOSED'
   | 'PROCESS_ALREADY_EXISTS'
   | 'PROCESS_EXITED_BEFORE_READY'
   | 'PROCESS_NOT_FOUND'
@@ -476,6 +480,44 @@ export interface Files {
    * The iteration also ends when the watched path is deleted.
    */
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>
+}
+
+/** A TCP port on which a program of a session listens. */
+export interface OpenPort {
+  port: number
+  /** The address on which it listens, like '127.0.0.1', or '0.0.0.0' and '::' for all addresses. */
+  address: string
+  family: 'IPv4' | 'IPv6'
+  /** The pid of the program, or of the oldest of those that share the port. */
+  pid: number
+  /** The first 1000 bytes of its command line. */
+  command: string
+  sessionId: string
+  /** The id of the {@link Process} that the program belongs to; null for a program that a command has started. */
+  processId: string | null
+}
+/** A connection to a program of a session, for bytes in both directions: a `Duplex` of `node:stream`. */
+export type PortConnection = Duplex
+/** Options of {@link Session.listen}. */
+export interface ListenOptions {
+  /** The port of this machine to listen on, 0 to 65535; 0 = any free one. Default: 0. */
+  local?: number
+}
+/** A port of this machine that leads to a port of a sandbox. */
+export interface Forwarding {
+  /** Like 'http://127.0.0.1:3000'. */
+  readonly url: string
+  /** The port on 127.0.0.1. */
+  readonly port: number
+  /** Ends the listener and its connections. Idempotent. */
+  close(): void
+}
+/** Options of {@link SandboxClient.portUrl}. */
+export interface PortUrlOptions {
+  /** Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour). */
+  expiresIn?: number
+  /** The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids. */
+  sessionId?: string
 }
 
 /** Options of {@link Sandbox.events}. */
@@ -1296,6 +1338,16 @@ export interface AnySandbox extends AsyncDisposable {
    */
   stats(): Promise<SandboxStats>
   /**
+   * Lists the TCP ports on which programs of all sessions listen, in the order of their numbers. Other ports of the machine
+   * are not among them, and neither are those of programs that this process may not look into, like programs of another
+   * user.
+   *
+   * ```js
+   * for (const { port, command } of await sandbox.ports()) console.log(port, command)
+   * ```
+   */
+  ports(): Promise<OpenPort[]>
+  /**
    * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and
    * end, commands print, programs wait for input, connections are refused.
    *
@@ -1593,6 +1645,26 @@ export interface Session {
    * Rejects with SESSION_NOT_FOUND.
    */
   stats(): Promise<SessionStats>
+  /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
+  ports(): Promise<OpenPort[]>
+  /**
+   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
+   * program of the machine: nacre looks up which process listens, before and after it connects.
+   *
+   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
+   *
+   * Rejects with PORT_CLOSED if no program of the session takes the connection, and with {@link OptionError} or
+   * SESSION_NOT_FOUND.
+   */
+  connect(port: number): Promise<PortConnection>
+  /**
+   * Lets programs of this machine connect to a program of this session: listens on 127.0.0.1 and passes each connection on as
+   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
+   *
+   * It ends with its `close`, with the session and with the sandbox. Every user of this machine can connect. Rejects with
+   * {@link OptionError}, and with the error of the system (EADDRINUSE) if `local` is taken.
+   */
+  listen(port: number, options?: ListenOptions): Promise<Forwarding>
   /**
    * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
    * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.

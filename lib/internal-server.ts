@@ -12,6 +12,14 @@ export { isNotInstalled, notInstalled } from './base/companion.js'
 export { meaningOf } from './base/errors.js'
 export { duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from './base/http2-pipes.js'
 export { ownOnly, owns } from './base/own.js'
+export {
+  endToEnd,
+  type Headers,
+  NoReply,
+  type Onward,
+  passRequest,
+  passUpgrade,
+} from './base/pass-http.js'
 export { Secret } from './base/secret.js'
 export { checkpointOptions } from './calls/checkpoint.js'
 export { sandboxEvent } from './calls/events.js'
@@ -22,6 +30,7 @@ export { filesystemOptions, isolationOptions, mountOptions, networkOptions } fro
 export { jobCancelOptions, jobRead, jobStartOptions } from './calls/jobs.js'
 export { logEvent, logLinesOptions } from './calls/logs.js'
 export { killOptions, killReason, processOptions, terminal, terminalOptions } from './calls/process.js'
+export { portUrlOptions } from './calls/ports.js'
 export { limitOptions, setEnvVarsOptions } from './calls/sandbox.js'
 export { serviceOptions } from './calls/service.js'
 export { historyOptions, sessionOptions } from './calls/session.js'

@@ -2,7 +2,7 @@
 
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeEvent, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
-    NativeLogLines, NativeLogPiece, NativeProcess, NativeProcessStart, NativePty, NativeRunning, NativeStats,
+    NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessStart, NativePty, NativeRunning, NativeStats,
     NativeTerminal, NativeWaiting,
 };
 use crate::variables::zip;
@@ -13,6 +13,7 @@ use nacre_core::process::{
     Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, SessionStats, Stats, Waiting,
 };
 use nacre_core::process_log::{FoundLine, FoundLines, LineQuery, LogSlice};
+use nacre_core::sandbox::OpenPort;
 use nacre_core::session::RunningCommand;
 use napi::bindgen_prelude::Buffer;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -275,6 +276,19 @@ pub fn waiting(waiting: Waiting) -> NativeWaiting {
         program: waiting.program,
         pid: waiting.pid.raw(),
         timed: waiting.is_timed,
+    }
+}
+
+/// Converts a port.
+pub fn port(open: OpenPort) -> NativePort {
+    let OpenPort { port, session, process } = open;
+    NativePort {
+        port: port.address.port().into(),
+        address: port.address.ip().to_string(),
+        pid: port.process.identity.pid.raw(),
+        command: port.command,
+        session_id: session,
+        process_id: process,
     }
 }
 

@@ -7,7 +7,6 @@ use crate::types::{
     NativeConditions, NativeEvent, NativeKilledBy, NativeLineQuery, NativeProcess, NativeProcessRef, NativeProcessStart,
 };
 use nacre_core::error::{Code, Error};
-use nacre_core::process::ports::Listening;
 use nacre_core::process::{Process, Stats, ports};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Result, Uint8Array};
@@ -213,16 +212,16 @@ impl NativeSandbox {
         })
     }
 
-    /// Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port.
+    /// Ends with `done` and `listens`: whether a process of the tree listens on the TCP port.
     #[napi(catch_unwind)]
     pub fn process_listens(&self, id: u32, process: NativeProcessRef, port: u32) -> Result<()> {
         self.with(id, &process, move |found| async move {
             let birth = found.life().birth;
             let listens = match birth {
                 Some(birth) => ports::listens(birth.tree, port as u16).await?,
-                None => Listening::No,
+                None => false,
             };
-            Ok(NativeEvent { listens: Some(listens.name().into()), ..NativeEvent::default() })
+            Ok(NativeEvent { listens: Some(listens), ..NativeEvent::default() })
         })
     }
 

@@ -21,6 +21,7 @@ use nacre_core::sandbox::{Config, NewSession, Sandbox};
 use nacre_core::workspace::Options;
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
 use napi_derive::napi;
+use std::os::fd::{IntoRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -293,6 +294,31 @@ impl NativeSandbox {
         Ok(runtime::spawn(async move {
             let event = |stats| NativeEvent { stats: Some(process::session_stats(stats)), ..NativeEvent::default() };
             settle.answer(asking.await.map(event));
+        })?)
+    }
+
+    /// Lists where the programs of a session listen, or of all of them. Ends with `done` and `ports`.
+    #[napi(catch_unwind)]
+    pub fn ports(&self, id: u32, session_id: Option<String>) -> Result<()> {
+        let (asking, settle) = (self.sandbox.ports(session_id.as_deref()), Settle::new(id, &self.emitter));
+        Ok(runtime::spawn(async move {
+            let event = |ports: Vec<_>| NativeEvent {
+                ports: Some(ports.into_iter().map(process::port).collect()),
+                ..NativeEvent::default()
+            };
+            settle.answer(asking.await.map(event));
+        })?)
+    }
+
+    /// Connects to a port of a session, or of any of them. Ends with `done` and `socket`.
+    #[napi(catch_unwind)]
+    pub fn connect(&self, id: u32, session_id: Option<String>, port: u32) -> Result<()> {
+        let (connecting, settle) =
+            (self.sandbox.connect(session_id.as_deref(), port as u16), Settle::new(id, &self.emitter));
+        Ok(runtime::spawn(async move {
+            let event =
+                |socket: OwnedFd| NativeEvent { socket: Some(socket.into_raw_fd()), ..NativeEvent::default() };
+            settle.answer(connecting.await.map(event));
         })?)
     }
 

@@ -7,6 +7,7 @@ import path from 'node:path'
 import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
+import { freePort, serverCommand } from '../helpers/serving.js'
 
 /** As an executable would run it; the arguments of a script given by -e begin at the same place. */
 function nacre(...args: string[]) {
@@ -72,6 +73,21 @@ describe('nacre serve', () => {
     }
   })
 
+  it('forwards ports with --forward-ports', async () => {
+    const host = nacre('serve', '--port', '0', '--forward-ports')
+    try {
+      await host.printed('nacre listens on http://127.0.0.1:')
+      const client = new SandboxClient({ url: /http:\S+/.exec(host.output())?.[0] ?? '' })
+      const port = await freePort()
+      await client.startService(serverCommand({ port }), { healthCheck: { port } })
+      expect(await (await fetch(await client.portUrl(port))).text()).toBe('hello')
+      host.child.kill('SIGTERM')
+      expect(await host.ended()).toBe(0)
+    } finally {
+      host.child.kill('SIGKILL')
+    }
+  })
+
   it('keeps changes with --copy-on-write until a client commits them', async () => {
     const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
     const cwd = path.join(base, 'real')
@@ -130,6 +146,8 @@ describe('nacre serve', () => {
       ],
       [['serve', '--stdio', '--allow-origin', 'http://a'], 2, '--stdio and --allow-origin exclude'],
       [['serve', '--stdio', '--sandboxd'], 2, '--stdio and --sandboxd exclude'],
+      [['serve', '--stdio', '--forward-ports'], 2, '--stdio and --forward-ports exclude'],
+      [['serve', '--console', '--forward-ports'], 2, 'console and forwardPorts exclude each other'],
       [['serve', '--port', String(port)], 1, `--port ${port} cannot be used on 127.0.0.1`],
     ]
     for (const [args, code, text] of cases) {

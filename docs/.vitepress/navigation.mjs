@@ -17,6 +17,7 @@ export function navigation(api) {
         ...page('Sessions', 'guide/sessions'),
         ...page('Streams', 'guide/streams'),
         ...page('Processes and services', 'guide/processes'),
+        ...page('Ports', 'guide/ports'),
         ...page('Jobs', 'guide/jobs'),
         ...page('Queues', 'queue'),
         ...page('Tools for models', 'tools'),

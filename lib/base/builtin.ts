@@ -22,8 +22,9 @@ export const util = process.getBuiltinModule('node:util')
 /** Loaded on first use: it would take a fifth of the time to import nacre. */
 export const crypto = () => process.getBuiltinModule('node:crypto')
 
-/** Loaded on first use, by programs that connect through another program, and to ports in a container. */
+/** Loaded on first use, by programs that connect through another program, and to ports. */
 export const childProcess = () => process.getBuiltinModule('node:child_process')
+export const http = () => process.getBuiltinModule('node:http')
 export const http2 = () => process.getBuiltinModule('node:http2')
 export const net = () => process.getBuiltinModule('node:net')
 export const stream = () => process.getBuiltinModule('node:stream')

@@ -170,8 +170,10 @@ export interface NativeEvent {
   stats?: NativeStats
   /** In `done`: the program of a process that waits for input, if there is one. */
   waiting?: NativeWaiting
-  /** Where a process of the tree listens: here, or inside its own network namespace. */
-  listens?: 'no' | 'here' | 'inside'
+  /** In `done`: whether a process of the tree listens. */
+  listens?: boolean
+  /** In `done`: where programs listen. */
+  ports?: Array<NativePort>
   /** In `done`: a job that was started or found. */
   job?: NativeJob
   /** In `done`: all jobs. */
@@ -200,6 +202,8 @@ export interface NativeEvent {
   forked?: boolean
   /** In `done`: the number of changes that were discarded. */
   discarded?: number
+  /** In `done`: a connected socket, which belongs to JavaScript from now on. */
+  socket?: number
   /** In `done`: the handle of what was opened. */
   handle?: number
   /** In `error`: the file concerned. */
@@ -604,6 +608,22 @@ export interface NativePoint {
   sessions: Array<string>
 }
 
+/** A TCP port on which a program listens. */
+export interface NativePort {
+  /** Its number. */
+  port: number
+  /** The address, without the port. */
+  address: string
+  /** The program's process. */
+  pid: number
+  /** The beginning of its command line. */
+  command: string
+  /** Its session. */
+  sessionId: string
+  /** The background process that it belongs to. */
+  processId?: string
+}
+
 /** The current state of a background process. */
 export interface NativeProcess {
   /** Unique in the sandbox. */
@@ -895,7 +915,7 @@ export interface NativeSandbox {
   processStats(id: number, process: NativeProcessRef): void
   /** Ends with `done`, and with `waiting` if a program waits for input. */
   processWaiting(id: number, process: NativeProcessRef): void
-  /** Ends with `done` and `listens`: whether and where a process of the tree listens on the TCP port. */
+  /** Ends with `done` and `listens`: whether a process of the tree listens on the TCP port. */
   processListens(id: number, process: NativeProcessRef, port: number): void
   /** Forgets a command and its log. No effect if it has become a process. */
   forgetCommand(number: number): void
@@ -958,6 +978,10 @@ export interface NativeSandbox {
   running(id: number, sessionId: string): void
   /** Reads the resource usage of a session, or of all of them. Ends with `done` and `stats`. */
   stats(id: number, sessionId?: string | undefined | null): void
+  /** Lists where the programs of a session listen, or of all of them. Ends with `done` and `ports`. */
+  ports(id: number, sessionId?: string | undefined | null): void
+  /** Connects to a port of a session, or of any of them. Ends with `done` and `socket`. */
+  connect(id: number, sessionId: string | undefined | null, port: number): void
   /** Ends everything. */
   destroy(id: number): void
   /** Makes pending events keep the event loop alive. */

@@ -16,6 +16,7 @@ import { table } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'
 import { callback, flag, logger } from '../schema/values.js'
 import type { AnySandbox, Logger, Process, Service } from './index.js'
+import type { PortUrlOptions } from './ports.js'
 
 export type { AbortError, OptionError, SandboxError } from './index.js'
 
@@ -90,6 +91,13 @@ export const clientOptions = table<ClientOptions>()({
  * nothing else on the server. It rejects with CONNECTION_FAILED if the server cannot be reached.
  */
 export interface SandboxClient extends AnySandbox {
+  /**
+   * Returns a URL that leads to a port of a session, for HTTP and WebSockets: for browsers and programs without the token of
+   * the server. Whoever has it reaches the port until it expires, or the server ends. Requests that run then go on.
+   *
+   * The server must allow it with `forwardPorts`: otherwise it rejects with REQUEST_REFUSED. A program need not listen yet.
+   */
+  portUrl(port: number, options?: PortUrlOptions): Promise<string>
   /** Ends the requests of this object, and leaves everything on the server as it is: processes, sessions and jobs. */
   close(): Promise<void>
 }

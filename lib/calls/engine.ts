@@ -15,10 +15,10 @@ import { directory, filePath } from '../schema/paths.js'
 import { abortSignal } from '../schema/signals.js'
 import { callback, flag, logger } from '../schema/values.js'
 import type { SandboxClient } from './client.js'
-import type { AnySandbox, EnvChanges, Isolation, Logger } from './index.js'
+import type { AnySandbox, EnvChanges, Forwarding, Isolation, Logger } from './index.js'
 import { isolation } from './isolation.js'
 
-export type { AbortError, OptionError, SandboxError } from './index.js'
+export type { AbortError, Forwarding, OptionError, SandboxError } from './index.js'
 
 /** Options of {@link openSandbox}. On Linux without a container, only `where`, `cwd`, `env`, `isolation` and `signal` count. */
 export interface EngineOptions {
@@ -182,13 +182,6 @@ export interface EngineContainer {
   engine: 'docker' | 'podman' | 'container'
   name: string
   image: string
-}
-
-/** An open port of {@link EngineSandbox.forward}. */
-export interface Forwarding {
-  /** Like 'http://127.0.0.1:3000'. */
-  url: string
-  close(): void
 }
 
 /**

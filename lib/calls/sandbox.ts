@@ -21,6 +21,7 @@ import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
+import type { OpenPort } from './ports.js'
 import type { SandboxStats } from './stats.js'
 import {
   type Workspace,
@@ -395,6 +396,17 @@ export interface AnySandbox extends AsyncDisposable {
    * Sessions that have ended and durable jobs are not included. Nothing is measured before a call asks.
    */
   stats(): Promise<SandboxStats>
+
+  /**
+   * Lists the TCP ports on which programs of all sessions listen, in the order of their numbers. Other ports of the machine
+   * are not among them, and neither are those of programs that this process may not look into, like programs of another
+   * user.
+   *
+   * ```js
+   * for (const { port, command } of await sandbox.ports()) console.log(port, command)
+   * ```
+   */
+  ports(): Promise<OpenPort[]>
 
   /**
    * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and

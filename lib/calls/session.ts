@@ -20,6 +20,7 @@ import type { ExecResult, ExecStream, SessionExecOptions } from './exec.js'
 import type { Files } from './files.js'
 import type { Hold } from './hold.js'
 import { type Isolation, isolation } from './isolation.js'
+import type { Forwarding, ListenOptions, OpenPort, PortConnection } from './ports.js'
 import type { KillReason, Process, SessionProcessOptions } from './process.js'
 import type { Sandbox } from './sandbox.js'
 import type { Service, SessionServiceOptions } from './service.js'
@@ -165,6 +166,26 @@ export interface Session {
    * Rejects with SESSION_NOT_FOUND.
    */
   stats(): Promise<SessionStats>
+  /** Lists the TCP ports on which programs of this session listen. See {@link Sandbox.ports}. */
+  ports(): Promise<OpenPort[]>
+  /**
+   * Connects to a program of this session that listens on a TCP port, also in a network namespace. It is never another
+   * program of the machine: nacre looks up which process listens, before and after it connects.
+   *
+   * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
+   *
+   * Rejects with PORT_CLOSED if no program of the session takes the connection, and with {@link OptionError} or
+   * SESSION_NOT_FOUND.
+   */
+  connect(port: number): Promise<PortConnection>
+  /**
+   * Lets programs of this machine connect to a program of this session: listens on 127.0.0.1 and passes each connection on as
+   * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
+   *
+   * It ends with its `close`, with the session and with the sandbox. Every user of this machine can connect. Rejects with
+   * {@link OptionError}, and with the error of the system (EADDRINUSE) if `local` is taken.
+   */
+  listen(port: number, options?: ListenOptions): Promise<Forwarding>
   /**
    * Kills a running command, or removes a waiting one, by its id from {@link Session.running}: as its own caller could
    * with {@link ExecStream.kill}, whose result it gets. Resolves when it has ended; with false if there is no such command.

@@ -5,12 +5,12 @@ import { refuseAborted } from '../base/abort.js'
 import { net } from '../base/builtin.js'
 import { type EngineOptions, type EngineSandbox, openSandboxOptions } from '../calls/engine.js'
 import type { Capabilities } from '../calls/index.js'
+import { Forwards } from '../sandbox/forwards.js'
 import { readWithDefaults } from '../schema/read.js'
 import { ProgramBackend } from './backend.js'
 import { stopContainer } from './containers.js'
 import { enterContainer, enterRunning } from './enter-container.js'
 import type { Engine } from './find.js'
-import { Forwards } from './forward.js'
 import { Link } from './link.js'
 
 /** Milliseconds in which a server must begin to respond, as in `connectProgram`. */

@@ -27,6 +27,7 @@ import {
 } from '../calls/jobs.js'
 import { logLinesOptions, logOptions, logStreamOptions } from '../calls/logs.js'
 import { instrumentOptions } from '../calls/otel.js'
+import { listenOptions, portUrlOptions } from '../calls/ports.js'
 import { killOptions, killReason, processOptions, sessionProcessOptions } from '../calls/process.js'
 import { limitOptions, sandboxOptions, setEnvVarsOptions } from '../calls/sandbox.js'
 import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
@@ -74,6 +75,8 @@ export const calls: readonly Call[] = [
   { name: 'createSession', table: sessionOptions, route: '/v1/sessions' },
   { name: 'setEnvVars', table: setEnvVarsOptions, route: '/v1/env' },
   { name: 'session.history', table: historyOptions },
+  { name: 'session.listen', table: listenOptions, local: true },
+  { name: 'portUrl', table: portUrlOptions, route: '/v1/port-links' },
   { name: 'kill of execStream, and session.killCommand', table: killReason, route: '/v1/runs/{runId}/kill' },
   { name: 'kill', table: killOptions, route: '/v1/processes/{processId}/kill' },
   { name: 'wait and waitForInput', table: waitOptions, route: '/v1/processes/{processId}/wait' },

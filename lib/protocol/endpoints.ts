@@ -8,6 +8,7 @@ import { fileInfo } from '../calls/files.js'
 import type { ProcessInfo } from '../calls/index.js'
 import * as jobs from '../calls/jobs.js'
 import { logLines as logLinesReply, processLogs } from '../calls/logs.js'
+import { openPort } from '../calls/ports.js'
 import { processExit, processInfo, processWaiting } from '../calls/process.js'
 import * as sandboxes from '../calls/sandbox.js'
 import { serviceHealth } from '../calls/service.js'
@@ -17,6 +18,7 @@ import { waitEnd } from '../calls/waits.js'
 import * as workspaces from '../calls/workspace.js'
 import {
   boolean,
+  date,
   list,
   number,
   optional,
@@ -120,6 +122,10 @@ export const killCommand = endpoint(
   reply({ killed: boolean }),
   'waits',
 )
+const openPorts = reply({ ports: list(openPort) })
+export const listPorts = endpoint('GET', '/v1/ports', openPorts)
+export const portLink = endpoint('POST', '/v1/port-links', reply({ path: text, expiresAt: date }))
+export const listSessionPorts = endpoint('GET', '/v1/sessions/{sessionId}/ports', openPorts)
 export const releaseSession = endpoint('DELETE', '/v1/sessions/{sessionId}/hold', empty)
 export const sessionStats = endpoint('GET', '/v1/sessions/{sessionId}/stats', measured.sessionStats)
 export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')

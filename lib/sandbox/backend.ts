@@ -4,6 +4,7 @@
  * All arguments have been checked. An option that was not given is undefined; the backend applies its default.
  */
 
+import type { Duplex } from 'node:stream'
 import type { WaitLimits } from '../base/waiting.js'
 import type {
   Capabilities,
@@ -13,6 +14,7 @@ import type {
   Encoding,
   FileEvent,
   FileInfo,
+  Forwarding,
   HistoryEntry,
   JobHandle,
   JobInfo,
@@ -23,6 +25,7 @@ import type {
   LogLines,
   LogMatch,
   NamedWorkspace,
+  OpenPort,
   Output,
   ProcessExit,
   ProcessInfo,
@@ -106,6 +109,12 @@ export interface Backend {
   running(sessionId: string): Promise<RunningCommand[]>
   sessionStats(sessionId: string): Promise<SessionStats>
   stats(): Promise<SandboxStats>
+  /** Of one session, or of all. */
+  ports(sessionId?: string): Promise<OpenPort[]>
+  /** Connects to a port of a session, or of the first that listens on it. */
+  connectPort(sessionId: string | undefined, port: number): Promise<Duplex>
+  /** Listens on a port of this machine that leads to one of a session, until that ends. */
+  listen(sessionId: string, port: number, local: number): Promise<Forwarding>
   /** Resolves when the command has ended; with false if there is none with this id. */
   killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
   hold(sessionId: string, owner: string): Promise<HoldBackend>

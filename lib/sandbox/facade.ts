@@ -18,6 +18,7 @@ import type {
   LogEvent,
   LogOptions,
   LogStreamOptions,
+  OpenPort,
   Process,
   ProcessFilter,
   ProcessLogs,
@@ -91,6 +92,10 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
 
   async stats(): Promise<SandboxStats> {
     return calledBy(this.stats, this.#backend.stats())
+  }
+
+  async ports(): Promise<OpenPort[]> {
+    return calledBy(this.ports, this.#backend.ports())
   }
 
   async listProcesses(filter?: ProcessFilter): Promise<Process[]> {

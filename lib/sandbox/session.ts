@@ -6,17 +6,23 @@ import { isCode } from '../base/errors.js'
 import { holdOwner } from '../calls/hold.js'
 import type {
   EnvChanges,
+  Forwarding,
   HistoryEntry,
   HistoryOptions,
   KillReason,
+  ListenOptions,
+  OpenPort,
+  PortConnection,
   Hold as PublicHold,
   Session as PublicSession,
   RunningCommand,
   SessionStats,
   Signal,
 } from '../calls/index.js'
+import { listenOptions } from '../calls/ports.js'
 import { historyOptions } from '../calls/session.js'
 import { readCommandKill } from '../requests/logs.js'
+import { portNumber } from '../schema/http.js'
 import { readId } from '../schema/names.js'
 import { readArgument, readWithDefaults } from '../schema/read.js'
 import type { Backend } from './backend.js'
@@ -54,6 +60,21 @@ export class Session extends Runner implements PublicSession {
 
   async stats(): Promise<SessionStats> {
     return calledBy(this.stats, this.#backend.sessionStats(this.id))
+  }
+
+  async ports(): Promise<OpenPort[]> {
+    return calledBy(this.ports, this.#backend.ports(this.id))
+  }
+
+  async connect(port: number): Promise<PortConnection> {
+    const number = readArgument(portNumber.read, port, 'port')
+    return calledBy(this.connect, this.#backend.connectPort(this.id, number))
+  }
+
+  async listen(port: number, options?: ListenOptions): Promise<Forwarding> {
+    const number = readArgument(portNumber.read, port, 'port')
+    const { local } = readWithDefaults(listenOptions, options, 'session.listen')
+    return calledBy(this.listen, this.#backend.listen(this.id, number, local))
   }
 
   async killCommand(id: string, signal?: Signal, options?: KillReason): Promise<boolean> {

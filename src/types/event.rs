@@ -4,7 +4,7 @@ use super::exec::{NativeResult, NativeRunning};
 use super::feed::NativeFeed;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
-use super::process::{NativeLog, NativeLogLines, NativeProcess, NativeStats, NativeWaiting};
+use super::process::{NativeLog, NativeLogLines, NativePort, NativeProcess, NativeStats, NativeWaiting};
 use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
 use crate::piece::Piece;
 use napi_derive::napi;
@@ -50,9 +50,10 @@ pub struct NativeEvent {
     pub stats: Option<NativeStats>,
     /// In `done`: the program of a process that waits for input, if there is one.
     pub waiting: Option<NativeWaiting>,
-    /// Where a process of the tree listens: here, or inside its own network namespace.
-    #[napi(ts_type = "'no' | 'here' | 'inside'")]
-    pub listens: Option<String>,
+    /// In `done`: whether a process of the tree listens.
+    pub listens: Option<bool>,
+    /// In `done`: where programs listen.
+    pub ports: Option<Vec<NativePort>>,
     /// In `done`: a job that was started or found.
     pub job: Option<NativeJob>,
     /// In `done`: all jobs.
@@ -81,6 +82,8 @@ pub struct NativeEvent {
     pub forked: Option<bool>,
     /// In `done`: the number of changes that were discarded.
     pub discarded: Option<f64>,
+    /// In `done`: a connected socket, which belongs to JavaScript from now on.
+    pub socket: Option<i32>,
     /// In `done`: the handle of what was opened.
     pub handle: Option<u32>,
     /// In `error`: the file concerned.

@@ -16,8 +16,8 @@ pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, N
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{
     NativeConditions, NativeDetachedProcess, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
-    NativeLogPiece, NativeProcess, NativeProcessRef, NativeProcessStart, NativePty, NativeStats, NativeTerminal,
-    NativeWaiting,
+    NativeLogPiece, NativePort, NativeProcess, NativeProcessRef, NativeProcessStart, NativePty, NativeStats,
+    NativeTerminal, NativeWaiting,
 };
 pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
 pub use workspace::{

@@ -252,6 +252,23 @@ pub struct NativeWaiting {
     pub timed: bool,
 }
 
+/// A TCP port on which a program listens.
+#[napi(object, object_from_js = false)]
+pub struct NativePort {
+    /// Its number.
+    pub port: u32,
+    /// The address, without the port.
+    pub address: String,
+    /// The program's process.
+    pub pid: i32,
+    /// The beginning of its command line.
+    pub command: String,
+    /// Its session.
+    pub session_id: String,
+    /// The background process that it belongs to.
+    pub process_id: Option<String>,
+}
+
 /// Resource usage of a process and its tree, or of sessions.
 #[napi(object, object_from_js = false)]
 pub struct NativeStats {

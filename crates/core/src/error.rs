@@ -55,6 +55,8 @@ pub enum Code {
     CheckpointNotFound,
     /// A rollback has ended the call.
     RolledBack,
+    /// No program of the session takes connections on the port.
+    PortClosed,
     /// No job has this id.
     JobNotFound,
     /// A job with this id exists.
@@ -111,6 +113,7 @@ impl Code {
             Self::CheckpointNotFound => "CHECKPOINT_NOT_FOUND",
             Self::RolledBack => "ROLLED_BACK",
             Self::WorkspaceBusy => "WORKSPACE_BUSY",
+            Self::PortClosed => "PORT_CLOSED",
             Self::JobNotFound => "JOB_NOT_FOUND",
             Self::JobAlreadyExists => "JOB_ALREADY_EXISTS",
             Self::JobRunning => "JOB_RUNNING",

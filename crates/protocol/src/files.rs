@@ -1,4 +1,4 @@
-//! Messages between the host and the files helper of a session.
+//! Messages between the host and the files helper of a session, which also makes sockets in its network namespace.
 //!
 //! The host sends a [`Request`] over the helper's socket, together with one end of a new connection. The rest happens
 //! on that connection: the [`Reply`] messages of the helper, with the opened file if there is one, and the host's
@@ -113,6 +113,11 @@ pub enum Call {
         /// Remove directories with their content.
         recursive: bool,
     },
+    /// Make a TCP socket in the session's network namespace, for the host to connect. Answered by [`Reply::Socket`].
+    Socket {
+        /// Of IPv6, not IPv4.
+        is_ipv6: bool,
+    },
     /// Watch a file or a directory. Answered by [`Reply::Done`], then [`Reply::Events`] until [`Reply::Done`].
     Watch {
         /// What to watch.
@@ -221,6 +226,8 @@ pub enum Change {
 pub enum Reply {
     /// A file is open; its descriptor travels with the message.
     Opened(Info),
+    /// A socket; its descriptor travels with the message.
+    Socket,
     /// The file, if there is one.
     Found(Option<Info>),
     /// A part of a list.

@@ -1,14 +1,18 @@
 /** A server as the backend of a sandbox. */
+import type { Duplex } from 'node:stream'
 import { isCode, SandboxError } from '../../base/errors.js'
 import type {
   Capabilities,
+  Forwarding,
   HistoryEntry,
   Logger,
   LostSandbox,
+  OpenPort,
   RunningCommand,
   SandboxStats,
   SessionStats,
 } from '../../calls/index.js'
+import { portUrlOptions } from '../../calls/ports.js'
 import { sessionOptions } from '../../calls/session.js'
 import { encodeOptions } from '../../protocol/codec.js'
 import * as endpoints from '../../protocol/endpoints.js'
@@ -48,6 +52,8 @@ const CAUSES: Record<LostSandbox['reason'], string> = {
   replaced: 'its server has been replaced or restarted',
   disconnected: 'the program that leads to it has ended',
 }
+
+const ONLY_HERE = 'connections to ports need a sandbox in this process: over HTTP, use portUrl of the client'
 
 export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
@@ -208,6 +214,28 @@ export class HttpBackend implements Backend {
 
   stats(): Promise<SandboxStats> {
     return this.#connection.call(endpoints.sandboxStats)
+  }
+
+  async ports(sessionId?: string): Promise<OpenPort[]> {
+    const call =
+      sessionId === undefined
+        ? this.#connection.call(endpoints.listPorts)
+        : this.#connection.call(endpoints.listSessionPorts, { params: { sessionId } })
+    return (await call).ports
+  }
+
+  async portUrl(port: number, values: OptionValues<typeof portUrlOptions>): Promise<string> {
+    const body = { port, ...encodeOptions(portUrlOptions, values) }
+    const { path } = await this.#connection.call(endpoints.portLink, { body })
+    return this.#connection.urlOf(path)
+  }
+
+  async connectPort(): Promise<Duplex> {
+    throw new SandboxError('REQUEST_REFUSED', ONLY_HERE)
+  }
+
+  async listen(): Promise<Forwarding> {
+    throw new SandboxError('REQUEST_REFUSED', ONLY_HERE)
   }
 
   async killCommand(sessionId: string, commandId: string, body: CommandKill): Promise<boolean> {

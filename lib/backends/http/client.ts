@@ -1,8 +1,11 @@
 /** `SandboxClient`: the facade over a server. */
 import type { ClientOptions, SandboxClient as PublicSandboxClient } from '../../calls/client.js'
-import type { RemoteJobs } from '../../calls/index.js'
+import type { PortUrlOptions, RemoteJobs } from '../../calls/index.js'
+import { portUrlOptions } from '../../calls/ports.js'
 import { SandboxFacade } from '../../sandbox/facade.js'
 import { Jobs } from '../../sandbox/jobs.js'
+import { portNumber } from '../../schema/http.js'
+import { readArgument, readOptions } from '../../schema/read.js'
 import { HttpBackend } from './backend.js'
 import { planClient } from './options.js'
 
@@ -15,6 +18,11 @@ class BackendClient extends SandboxFacade implements PublicSandboxClient {
     super(backend)
     this.#backend = backend
     this.jobs = new Jobs(backend.jobs)
+  }
+
+  async portUrl(port: number, options?: PortUrlOptions): Promise<string> {
+    const number = readArgument(portNumber.read, port, 'port')
+    return this.#backend.portUrl(number, readOptions(portUrlOptions, options, 'portUrl'))
   }
 
   async close(): Promise<void> {

@@ -114,6 +114,11 @@ export class Connection {
     return socket
   }
 
+  /** The URL of a path on the server. */
+  async urlOf(path: string): Promise<string> {
+    return (await this.#route.target(new AbortController().signal)).url + path
+  }
+
   /** Throws SANDBOX_DESTROYED or SANDBOX_LOST. */
   check(): void {
     if (this.#lost !== undefined) throw this.#lossError(this.#lost)

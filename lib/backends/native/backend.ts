@@ -1,11 +1,14 @@
 /** The backend of a sandbox in this process, on the engine. */
+import type { Duplex } from 'node:stream'
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
 import type { NativeKilledBy, NativeProcess } from '../../boundary/index.js'
 import type {
   Capabilities,
+  Forwarding,
   HistoryEntry,
   Logger,
+  OpenPort,
   RunningCommand,
   Sandbox,
   SandboxStats,
@@ -25,6 +28,7 @@ import type {
   ProcessBackend,
   ServiceBackend,
 } from '../../sandbox/backend.js'
+import { SessionForwards } from '../../sandbox/forwards.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
@@ -38,6 +42,7 @@ import { NativeJobs } from './jobs.js'
 import type { ExecDefaults } from './plan/defaults.js'
 import { planExec, planStream } from './plan/exec.js'
 import { planSession, type SandboxPlan, type SessionBase } from './plan/sandbox.js'
+import { connect, listPorts } from './ports.js'
 import type { LocalProcess } from './processes/process.js'
 import { Processes } from './processes/processes.js'
 import { runningCommand } from './running.js'
@@ -64,6 +69,9 @@ export class NativeBackend implements Backend {
   readonly #base: SessionBase
   readonly #plan: SandboxPlan
   readonly #holds = new SessionHolds()
+  readonly #forwards = new SessionForwards((sessionId, port) => this.connectPort(sessionId, port))
+  /** Connections to ports. */
+  readonly #connections = new Set<Duplex>()
   /** Variables set after the engine started. */
   #announced: { names: string[]; values: string[] } = { names: [], values: [] }
 
@@ -80,7 +88,11 @@ export class NativeBackend implements Backend {
     this.workspace = new NativeWorkspace(this.#engine, config)
     const ended = (sessionIds: string[]) => this.#holds.keep(this.#engine.sessions(), sessionIds)
     this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show), ended)
-    this.#engine.onDestroy(() => this.#holds.endAll())
+    this.#engine.onDestroy(() => {
+      this.#holds.endAll()
+      this.#forwards.endAll()
+      for (const connection of this.#connections) connection.destroy()
+    })
     this.jobs = new NativeJobs(this.#engine, { cwd: config.cwd, graceMs: defaults.forceKillAfterDelay })
   }
 
@@ -194,6 +206,7 @@ export class NativeBackend implements Backend {
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
     this.#holds.end(id)
+    this.#forwards.end(id)
     // The default session exists even before its shell has started.
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
     await this.#engine.call((native, call) => native.deleteSession(call, id))
@@ -224,6 +237,22 @@ export class NativeBackend implements Backend {
     const { stats } = await this.#engine.call((native, id) => native.stats(id, sessionId))
     if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
     return { openFiles: 0, terminals: 0, sessions: 0, ...stats }
+  }
+
+  ports(sessionId?: string): Promise<OpenPort[]> {
+    return listPorts(this.#engine, sessionId)
+  }
+
+  async connectPort(sessionId: string | undefined, port: number): Promise<Duplex> {
+    const connection = await connect(this.#engine, sessionId, port)
+    this.#connections.add(connection)
+    connection.once('close', () => this.#connections.delete(connection))
+    return connection
+  }
+
+  async listen(sessionId: string, port: number, local: number): Promise<Forwarding> {
+    this.#requireSession(sessionId)
+    return this.#forwards.listen(sessionId, port, local)
   }
 
   async killCommand(sessionId: string, id: string, { signal, reason }: CommandKill): Promise<boolean> {

@@ -141,12 +141,23 @@ it('refuse the port of the server', () =>
     expect(await send(server.url, lines)).toContain('HTTP/1.1 502')
   }))
 
-it('refuse ports of this machine for a sandbox without network, and ports that do not exist', () =>
+it('reach only programs of their own sandbox, also without network, and no ports that do not exist', () =>
   withSandbox(async (sandbox, { server, create }) => {
     const port = await startServer(sandbox)
     const alone = await create({ allowInternetAccess: false })
     const refused = await request(server.url, { headers: { host: alone.getHost(port) } })
-    expect(refused).toMatchObject({ status: 502, text: expect.stringContaining('has no network') })
+    expect(refused).toMatchObject({ status: 502, text: expect.stringContaining('port is not open') })
+    const other = net.createServer().listen(0, '127.0.0.1')
+    try {
+      await once(other, 'listening')
+      const { port: foreign } = other.address() as net.AddressInfo
+      for (const one of [sandbox, alone])
+        expect((await request(server.url, { headers: { host: one.getHost(foreign) } })).status).toBe(502)
+    } finally {
+      other.close()
+    }
+    const headers = { host: alone.getHost(await startServer(alone)) }
+    expect(await request(`${server.url}/a`, { headers })).toMatchObject({ status: 200 })
     for (const wrong of [0, 70_000])
       expect((await request(server.url, { headers: { host: sandbox.getHost(wrong) } })).status).toBe(400)
   }))

@@ -10,7 +10,7 @@ import { checkCaller, type Preview, previewOf } from './guard.js'
 import type { Hosted, Place, SandboxRecord } from './hosted.js'
 import { type Exchange, refuse } from './http.js'
 import type { Plan } from './options.js'
-import { passRequest, passUpgrade } from './preview.js'
+import { previewRequest, previewUpgrade } from './preview.js'
 import { Registry, type RegistryOptions } from './registry.js'
 import { type ApiName, hiddenPaths, openRoot, type Root } from './root.js'
 
@@ -199,7 +199,7 @@ async function serveRequest(
     if (preview === undefined) return await service.request(exchange)
     const hosted = expectOpen(running, preview)
     hosted.connect(response)
-    passRequest(exchange, preview.port, hosted.record.id)
+    await previewRequest(exchange, hosted, preview.port)
   } catch (error) {
     const failure = service.failure(error)
     if (failure.status === 500)
@@ -225,7 +225,7 @@ async function serveUpgrade(
     if (preview === undefined) return await service.upgrade(request, socket, head, urlOf(request))
     const hosted = expectOpen(running, preview)
     hosted.connect(socket)
-    passUpgrade(request, socket, head, preview.port)
+    await previewUpgrade(request, socket, head, { hosted, port: preview.port })
   } catch (error) {
     const failure = service.failure(error)
     const text = JSON.stringify(service.describe(failure, { request }))
@@ -249,18 +249,13 @@ function previewIn({ service }: Running, { headers }: IncomingMessage): Preview 
   return preview === undefined || service.previewed(preview) === 'own' ? undefined : preview
 }
 
-/** Throws HttpError, unless a program of the sandbox can listen on the port. */
-function expectOpen({ service, plan, port: own }: Running, preview: Preview): Hosted {
+/** Throws HttpError, unless programs of the sandbox can run, and listen on the port. */
+function expectOpen({ service }: Running, preview: Preview): Hosted {
   const { id, port } = preview
   const hosted = service.previewed(preview)
   if (hosted === undefined || hosted === 'own' || hosted.state !== 'running')
     throw new HttpError(502, `The sandbox ${id} was not found`)
   if (!(port >= 1 && port <= 65_535)) throw new HttpError(400, 'the port of a preview must be 1 to 65535')
-  if (port === own) throw new HttpError(502, `port ${port} is that of this server`)
-  const { hasNetwork } = hosted.record
-  // Otherwise the port would be that of another program of this machine.
-  if (plan.isolation !== 'none' && !(plan.isolation === 'workspace+network' && hasNetwork))
-    throw new HttpError(502, `The sandbox ${id} has no network, and so no previews`)
   return hosted
 }
 

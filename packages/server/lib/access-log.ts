@@ -1,7 +1,8 @@
 /**
  * One line per request for the logger: method, path, status and milliseconds.
  *
- * The line has nothing else of a request. Headers, the query and the body can hold secrets; a path holds ids alone.
+ * The line has nothing else of a request. Headers, the query and the body can hold secrets; a path holds ids alone, except
+ * that to a port: it can have a link, and what follows is the program's.
  */
 
 import type { Context, MiddlewareHandler } from 'hono'
@@ -15,6 +16,9 @@ const CLIENT_DISCONNECTED = 499
 
 /** The status of a request that became a WebSocket. */
 const SWITCHING_PROTOCOLS = 101
+
+/** The path to a port, up to what is not logged. */
+const PORT = /^(\/v1\/(?:sessions\/[^/]+\/)?ports\/\d+)[~/].*/
 
 /** A path that is not a route's can be of any length. */
 const MOST_CHARACTERS = 300
@@ -37,5 +41,5 @@ function accessLine(c: Context, milliseconds: number): string {
   // Still encoded: decoded, it could have line breaks and codes for a terminal.
   const { pathname } = new URL(raw.url)
   const status = statusOf(c, raw.signal.aborted)
-  return `${method} ${pathname.slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`
+  return `${method} ${pathname.replace(PORT, '$1/...').slice(0, MOST_CHARACTERS)} ${status} ${Math.round(milliseconds)} ms`
 }

@@ -5,6 +5,7 @@ import type { Logger } from 'nacre'
 import type { Backend } from 'nacre/internal/server'
 import type { Callers } from './callers.js'
 import type { Holds } from './holds.js'
+import type { Ports } from './ports/ports.js'
 import type { Metrics } from './metrics.js'
 import type { Processes } from './processes.js'
 import type { Requests } from './requests.js'
@@ -19,6 +20,8 @@ export interface ServerContext {
   callers: Callers
   uploads: Uploads
   holds: Holds
+  /** Undefined while no ports are forwarded. */
+  ports: Ports | undefined
   /** The id of this run of the server. */
   instance: string
   requests: Requests

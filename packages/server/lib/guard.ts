@@ -6,6 +6,9 @@
  * that is not this machine's name is a page whose name was made to point here (DNS rebinding): it is sent without an
  * Origin for GET. Neither kind of page can choose the address of the peer. A header of a proxy means that the peer is the
  * proxy, and the caller may be anywhere.
+ *
+ * While ports are forwarded, pages of the sandbox's programs have the origin of this server. For a GET, their browser sends no
+ * Origin, but it says by `Sec-Fetch-Site` that a page calls, and no page may call then unless its origin is allowed.
  */
 import { TOKEN_HEADER } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
@@ -23,10 +26,12 @@ export class Guard {
   readonly #origins: Set<string>
   readonly #isAuthenticated: boolean
   readonly #hasPages: boolean
+  readonly #hasPorts: boolean
 
-  /** `hasPages`: the server has pages of its own, which may call it. */
-  constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan, hasPages: boolean) {
+  /** `hasPages`: the server has pages of its own, which may call it. `hasPorts`: it forwards ports, and has no such pages. */
+  constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan, hasPages: boolean, hasPorts: boolean) {
     this.#hasPages = hasPages
+    this.#hasPorts = hasPorts
     this.#isAuthenticated = isAuthenticated
     this.#token = token === undefined ? undefined : new Secret(token)
     this.#origins = new Set(allowedOrigins)
@@ -34,10 +39,33 @@ export class Guard {
 
   /** Throws a Refusal. `peer` is the address of the other side, undefined when the runtime does not give it. */
   check(headers: Headers, peer: string | undefined): void {
+    this.#checkOrigin(headers, this.#hasPages)
+    if (this.#hasPorts && siteOf(headers) !== 'none' && !this.#isListed(headers))
+      throw new Refusal('FORBIDDEN', 'pages may not call while the server forwards ports; see allowedOrigins')
+    this.#checkCaller(headers, peer)
+  }
+
+  /** The same for a request to a forwarded port, which pages of this origin may send. `hasLink`: it has a link to the port. */
+  checkPort(headers: Headers, peer: string | undefined, hasLink: boolean): void {
+    this.#checkOrigin(headers, true)
+    if (hasLink) return
+    const isNavigation = headers.get('sec-fetch-mode') === 'navigate'
+    if (this.#token === undefined && siteOf(headers) === 'cross-site' && !isNavigation)
+      throw new Refusal('FORBIDDEN', 'pages of other sites may not call')
+    this.#checkCaller(headers, peer)
+  }
+
+  #isListed(headers: Headers): boolean {
+    return this.#origins.has(headers.get('origin') ?? '')
+  }
+
+  #checkOrigin(headers: Headers, allowsOwn: boolean): void {
     const origin = headers.get('origin')
-    const isAllowed =
-      origin === null || this.#origins.has(origin) || (this.#hasPages && isOwn(origin, headers))
+    const isAllowed = origin === null || this.#isListed(headers) || (allowsOwn && isOwn(origin, headers))
     if (!isAllowed) throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
+  }
+
+  #checkCaller(headers: Headers, peer: string | undefined): void {
     if (this.#token !== undefined) {
       if (!this.#token.is(tokenOf(headers)))
         throw new Refusal(
@@ -73,6 +101,11 @@ export class Guard {
 function isOwn(origin: string, headers: Headers): boolean {
   const host = headers.get('host')
   return host !== null && (origin === `http://${host}` || origin === `https://${host}`)
+}
+
+/** From where a page calls, as its browser says: 'none' for a person, and for programs other than browsers. */
+function siteOf(headers: Headers): string {
+  return headers.get('sec-fetch-site') ?? 'none'
 }
 
 /** The subprotocol by which a page sends its token when it opens a WebSocket: it cannot set headers then. */

@@ -51,6 +51,7 @@ export const serveOptions = table<ServeOptions>()({
   port: { ...count(0, 65_535), default: 4747 },
   console: { ...flag, default: false },
   recordings: filePath,
+  forwardPorts: { ...flag, default: false },
   sandboxd: switchable(object(sandboxdOptions), {}, 'an object of its options, or true for their defaults'),
   tokenFile: filePath,
   maxHeaderBytes: { ...count(1024, 1024 * 1024, 'bytes'), default: 16_384 },

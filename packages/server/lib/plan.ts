@@ -40,6 +40,12 @@ export function planServe(options: unknown): ServePlan {
   const values = readWithDefaults(serveOptions, options, 'serve')
   if (values.token !== undefined && values.tokenFile !== undefined)
     throw new OptionError('INVALID_OPTION', 'token and tokenFile exclude each other')
+  if (values.console && values.forwardPorts)
+    throw new OptionError(
+      'INVALID_OPTION',
+      'console and forwardPorts exclude each other: pages of forwarded ports could read the token that the console asks for; ' +
+        'serve one of them on another port',
+    )
   return {
     ...values,
     server: serverPlan(values, false),

@@ -11,12 +11,13 @@ import { createAdaptorServer } from '@hono/node-server'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { OptionError, readArgument, report } from 'nacre/internal'
-import { backendOf, fs, serverToken } from 'nacre/internal/server'
+import { backendOf, fs, NativeBackend, serverToken } from 'nacre/internal/server'
 import { loadConsole } from './console.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
 import { planServe, type ServePlan } from './plan.js'
+import { isForPort } from './ports/ports.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
 import { openSandboxd, type Sandboxd } from './sandboxd.js'
 import { buildServer } from './server.js'
@@ -36,9 +37,11 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
       `host ${plan.host} can be reached from other machines: give token or tokenFile, or use 127.0.0.1`,
     )
   }
+  if (plan.forwardPorts && !(backend instanceof NativeBackend))
+    throw new OptionError('INVALID_OPTION', 'forwardPorts needs a Sandbox of this process, not a client')
   const extras = await loadConsole(plan)
   const sandboxd = plan.sandboxd && (await openSandboxd(backend, plan.sandboxd))
-  const server = buildServer(backend, plan.server, extras)
+  const server = buildServer(backend, plan.server, extras, plan.forwardPorts)
   const listener = await listen(server, plan).catch((error) => {
     sandboxd?.abandon()
     throw error
@@ -102,9 +105,11 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     },
   }) as HttpServer
   listener.maxConnections = plan.maxConnections
-  listener.prependListener('request', (incoming, outgoing) =>
-    boundArrival(incoming, outgoing, Math.max(requestTimeout, headersTimeout)),
-  )
+  listener.prependListener('request', (incoming, outgoing) => {
+    // A body for a port may be a stream without an end.
+    if (plan.forwardPorts && isForPort(incoming.url)) return
+    boundArrival(incoming, outgoing, Math.max(requestTimeout, headersTimeout))
+  })
   return new Promise((resolve, reject) => {
     const fail = (cause: Error) => reject(listenError(cause, plan, 'port'))
     listener.once('error', fail)

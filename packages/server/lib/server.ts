@@ -25,6 +25,7 @@ import { Guard, peerOf } from './guard.js'
 import { Holds } from './holds.js'
 import { Metrics } from './metrics.js'
 import { planServer, type ServerPlan } from './plan.js'
+import { Ports, targetOf } from './ports/ports.js'
 import { Processes } from './processes.js'
 import type { CreateServerOptions, Server as PublicServer } from './public.js'
 import { Requests } from './requests.js'
@@ -42,6 +43,7 @@ import { addFiles } from './v1/files.js'
 import { addJobs } from './v1/jobs.js'
 import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
+import { addV1Ports } from './v1/ports.js'
 import { addV1Processes } from './v1/processes.js'
 import { addRecordings } from './v1/recordings.js'
 import { addV1Sessions } from './v1/sessions.js'
@@ -54,10 +56,12 @@ export function createServer(sandbox: Sandbox | SandboxClient, options?: CreateS
   return buildServer(backendOf(sandbox), planServer(options))
 }
 
+/** `forwardsPorts`: on the listener of `serve`. */
 export function buildServer(
   backend: Backend,
   plan: ServerPlan,
   { pages, recordings }: { pages: readonly Page[]; recordings?: Recordings | undefined } = { pages: [] },
+  forwardsPorts = false,
 ): PublicServer {
   const closing = new AbortController()
   // Every request listens to it.
@@ -71,6 +75,7 @@ export function buildServer(
     callers: new Callers(closing.signal),
     uploads: new Uploads(closing.signal),
     holds: new Holds(),
+    ports: forwardsPorts ? new Ports(backend, plan.token, closing.signal) : undefined,
     instance: crypto().randomUUID(),
     requests: new Requests(plan.maxRequests),
     logger: plan.logger,
@@ -89,6 +94,7 @@ export function buildServer(
   add('container', addSessions, addExecute, addProcesses, addPortWatch)
   add('commands', addExec)
   add('sessions', addV1Sessions)
+  add('ports', addV1Ports)
   add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
   add('files', addFiles, addFileContent)
   add('workspace', addWorkspace, addCheckpoints)
@@ -128,7 +134,8 @@ const HEALTH = '/healthz'
 
 /** The checks that every request passes before its route. */
 function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPages: boolean): void {
-  const guard = new Guard(plan, hasPages)
+  const { ports } = server
+  const guard = new Guard(plan, hasPages, ports !== undefined)
   app.use(trackSending)
   if (server.logger !== undefined) app.use(accessLog(server.logger))
   app.use(async (c: Context, next: Next) => {
@@ -140,6 +147,14 @@ function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPa
     whenSent(c, server.requests.enter())
     await next()
   })
+  if (ports !== undefined)
+    app.use(async (c: Context, next: Next) => {
+      const target = targetOf(c)
+      if (target === undefined) return next()
+      if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
+      guard.checkPort(c.req.raw.headers, peerOf(c.req.raw, c.env), ports.hasLink(target))
+      return ports.forward(c, target)
+    })
   if (plan.allowedOrigins.length > 0)
     app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: [INSTANCE_HEADER] }))
   app.use(async (c: Context, next: Next) => {

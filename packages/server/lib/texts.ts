@@ -16,6 +16,7 @@ import {
   networkOptions,
   type OptionTable,
   portOptions,
+  portUrlOptions,
   processOptions,
   serviceOptions,
   sessionOptions,
@@ -177,6 +178,15 @@ export const texts = new Map<OptionTable, Record<string, string>>([
   ],
   [networkOptions, { allow: 'Hosts and ports that the proxy lets through.' }],
   [setEnvVarsOptions, { sessionId: "The session whose variables to set. Default: 'default'." }],
+  [
+    portUrlOptions,
+    {
+      expiresIn:
+        'Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour).',
+      sessionId:
+        "The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids.",
+    },
+  ],
   [killReason, { reason: 'Why, in 1 to 1000 characters. `killedBy` then has it.' }],
   [
     killOptions,

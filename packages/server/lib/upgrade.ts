@@ -31,6 +31,9 @@ export interface UpgradeBindings {
   /** `failed` is called instead when the WebSocket cannot be opened. */
   accept: (accepted: Accepted, failed: () => void) => void
   isAccepted: boolean
+  /** The connection of HTTP/1.1, and what has arrived behind the request: for a route that takes it over. */
+  connection?: Duplex
+  head: Uint8Array
 }
 
 /** The bindings of a request, when it is for a WebSocket and there is a listener that can open one. */
@@ -80,7 +83,7 @@ async function answer(
     write(connection, new Response(null, { status: 400 }))
     return
   }
-  const { response, accepted, failed } = await ask(fetch, incoming, connection, request)
+  const { response, accepted, failed } = await ask(fetch, incoming, connection, request, { connection, head })
   if (connection.destroyed) {
     failed()
     return
@@ -112,6 +115,7 @@ async function ask(
   incoming: UpgradeBindings['incoming'],
   connection: Duplex,
   { url, method, headers }: Pick<Request, 'url' | 'method' | 'headers'>,
+  raw: Pick<UpgradeBindings, 'connection' | 'head'> = { head: new Uint8Array() },
 ): Promise<Answer> {
   const gone = new AbortController()
   const leave = () => gone.abort()
@@ -120,6 +124,7 @@ async function ask(
   const answer: Pick<Answer, 'accepted' | 'failed'> = { accepted: undefined, failed() {} }
   const bindings: UpgradeBindings = {
     incoming,
+    ...raw,
     isAccepted: false,
     accept(accepted, failed) {
       Object.assign(answer, { accepted, failed })

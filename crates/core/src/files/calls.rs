@@ -8,6 +8,7 @@ use super::watcher::Watcher;
 use super::writer::Writer;
 use crate::error::{Code, Error};
 use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
+use std::os::fd::OwnedFd;
 
 /// The result of a call. `None`: the helper had exited before, and the call can be repeated with another helper.
 pub(super) type Sent<T> = Result<Option<T>, Error>;
@@ -84,6 +85,15 @@ impl Access {
         }
     }
 
+    /// Makes a TCP socket in the session's network namespace.
+    pub async fn socket(&self, is_ipv6: bool) -> Sent<OwnedFd> {
+        let Some(connection) = self.call(Call::Socket { is_ipv6 }).await? else { return Ok(None) };
+        match connection.reply().await? {
+            (Reply::Socket, Some(socket)) => Ok(Some(socket)),
+            _ => Err(connection.confused()),
+        }
+    }
+
     /// Starts a watch.
     pub async fn watch(&self, path: Vec<u8>, recursive: bool) -> Sent<Watcher> {
         let remounts = self.helper.remounts();
@@ -109,6 +119,7 @@ fn paths_of(call: &Call) -> Vec<&[u8]> {
         | Call::MakeDirectory { path }
         | Call::Remove { path, .. }
         | Call::Watch { path, .. } => vec![path],
+        Call::Socket { .. } => Vec::new(),
         Call::Rename { from, to } | Call::Copy { from, to, .. } => vec![from, to],
     }
 }

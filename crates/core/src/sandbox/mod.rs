@@ -5,6 +5,7 @@ mod config;
 mod files;
 mod fork;
 mod pause;
+mod ports;
 mod steps;
 mod surroundings;
 mod workspace;
@@ -36,6 +37,7 @@ use tokio::sync::RwLock;
 pub use checkpoint::Rollback;
 pub use config::{Config, NewSession};
 pub use pause::{Pause, WhenBusy};
+pub use ports::OpenPort;
 
 /// The session that always exists.
 pub const DEFAULT_SESSION: &str = "default";
@@ -231,19 +233,8 @@ impl Sandbox {
     /// Reads the resource usage of a session, or the sum of those that are open. The default session uses nothing before
     /// its first use.
     pub fn stats(&self, session: Option<&str>) -> impl Future<Output = Result<SessionStats, Error>> + Send + use<> {
-        let handles: Result<Vec<Handle>, Error> = {
-            let open = &self.lock().open;
-            match session {
-                None => Ok(open.values().map(|open| open.handle.clone()).collect()),
-                Some(id) => match open.get(id) {
-                    Some(open) => Ok(vec![open.handle.clone()]),
-                    None if id == DEFAULT_SESSION => Ok(Vec::new()),
-                    None => Err(Error::session_not_found(id)),
-                },
-            }
-        };
         let is_sum = session.is_none();
-        let asked = handles.map(|handles| handles.iter().map(Handle::stats).collect::<Vec<_>>());
+        let asked = self.handles(session).map(|handles| handles.iter().map(Handle::stats).collect::<Vec<_>>());
         async move {
             let mut sum = SessionStats::default();
             for stats in asked? {
@@ -255,6 +246,19 @@ impl Sandbox {
                 }
             }
             Ok(sum)
+        }
+    }
+
+    /// A session, or all that are open. The default session is none before its first use.
+    fn handles(&self, session: Option<&str>) -> Result<Vec<Handle>, Error> {
+        let open = &self.lock().open;
+        match session {
+            None => Ok(open.values().map(|open| open.handle.clone()).collect()),
+            Some(id) => match open.get(id) {
+                Some(open) => Ok(vec![open.handle.clone()]),
+                None if id == DEFAULT_SESSION => Ok(Vec::new()),
+                None => Err(Error::session_not_found(id)),
+            },
         }
     }
 

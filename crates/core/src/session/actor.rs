@@ -201,6 +201,7 @@ impl Session {
             Message::Files(reply) => self.access_files(reply),
             Message::Running(reply) => drop(reply.send(Ok(self.running()))),
             Message::Stats(reply) => self.read_stats(reply),
+            Message::Network(reply) => self.network(reply),
             Message::KillProcess { key, policy, reply } => self.kill_process(key, policy, reply),
             Message::SignalProcess { key, signal } => self.order(&Order::SignalProcess { key, signal }),
             Message::Interrupt { id, signal, by, ended } => match self.calls.ticket_of(id) {

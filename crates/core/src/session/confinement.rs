@@ -42,6 +42,12 @@ impl Enclosure {
         self.isolated.as_ref()?.proxied.as_ref()
     }
 
+    /// Whether the session has a network namespace.
+    pub(super) fn has_network(&self) -> bool {
+        let namespaces = self.isolated.as_ref().and_then(|isolated| isolated.confinement.namespaces);
+        namespaces.is_some_and(|namespaces| namespaces.network)
+    }
+
     /// The connections that the proxy refused.
     pub(super) fn denials(&self) -> Option<Denials> {
         self.proxied().map(|proxied| proxied.denials.clone())

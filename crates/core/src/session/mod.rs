@@ -20,6 +20,7 @@ mod outcome;
 mod perform;
 mod pid_namespace;
 mod plain;
+mod ports;
 mod recovery;
 mod remount;
 mod run;
@@ -86,6 +87,7 @@ use timers::Timers;
 use tokio::sync::{mpsc, oneshot};
 
 pub use hold::{Busy, Frozen, Hold};
+pub use ports::{Network, Port};
 pub use running::{Progress, RunningCommand};
 pub use save::Saved;
 
@@ -194,6 +196,7 @@ enum Message {
     Files(files::Reply),
     Running(oneshot::Sender<Result<Vec<RunningCommand>, Error>>),
     Stats(oneshot::Sender<Result<SessionStats, Error>>),
+    Network(oneshot::Sender<Result<Option<Network>, Error>>),
     SignalProcess {
         key: u64,
         signal: i32,
@@ -345,11 +348,21 @@ impl Handle {
         self.ask(Message::Stats)
     }
 
+    /// Returns the network of the session. `None` while it has no processes.
+    pub fn network(&self) -> impl Future<Output = Result<Option<Network>, Error>> + Send + use<> {
+        self.ask(Message::Network)
+    }
+
     /// Ends a background process with its whole tree. False if it had already ended.
     pub fn kill_process(&self, key: u64, policy: KillPolicy) -> impl Future<Output = bool> + Send + use<> {
         let (reply, answer) = oneshot::channel();
         let sent = self.send(Message::KillProcess { key, policy, reply });
         async move { sent.is_ok() && answer.await.unwrap_or(false) }
+    }
+
+    /// The session's id.
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// A weak handle.

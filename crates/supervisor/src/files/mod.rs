@@ -2,7 +2,8 @@
 //!
 //! Files must be seen and changed under the rules of the session's commands: their user, view and confinement. The
 //! host and the supervisor are subject to none of them, so a process of the session does the work. It passes opened
-//! files to the host, which reads and writes their content itself: no data passes through the helper.
+//! files to the host, which reads and writes their content itself: no data passes through the helper. In the same way it
+//! makes sockets in the session's network namespace, which the host connects.
 //!
 //! It is a fork of the supervisor that executes no program. It belongs to no control group, so to no command or
 //! process. It ends when the host closes its socket, with the session, and with the supervisor. Threads serve the
@@ -18,6 +19,7 @@ mod info;
 mod list;
 mod place;
 mod remove;
+mod socket;
 mod temporary;
 mod watch;
 mod watch_events;
@@ -161,6 +163,7 @@ fn perform(connection: &Connection, Request { cwd, call, is_rooted }: Request) -
         Call::Watch { path, .. } | Call::Rename { from: path, .. } | Call::Copy { from: path, .. } if is_rooted => {
             return Err(about(&path)(Errno::INVAL).into());
         }
+        Call::Socket { is_ipv6 } => return socket::make(connection, is_ipv6),
         Call::Watch { path, recursive } => return watch::watch(connection, &cwd, &path, recursive),
         Call::MakeDirectory { path } => change::make_directory(start, &path),
         Call::Rename { from, to } => change::rename(&cwd, &from, &to),

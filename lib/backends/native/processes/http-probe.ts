@@ -3,7 +3,8 @@
  *
  * node:http is loaded by the first probe: loading it takes about 30 ms on Node 22.
  */
-import type { request as Request } from 'node:http'
+import type { RequestOptions } from 'node:http'
+import type { Socket } from 'node:net'
 import { onAbort } from '../../../base/abort.js'
 
 /** 127.0.0.1 first. If nothing accepts there, the server may only listen on ::1. */
@@ -14,24 +15,33 @@ const ANSWER_MS = 5000
 
 /** The response status; undefined if there was no response. Redirects are not followed. */
 export async function httpStatus(port: number, path: string, stop: AbortSignal): Promise<number | undefined> {
-  const { request } = process.getBuiltinModule('node:http')
   for (const host of ADDRESSES) {
-    const answer = await ask(request, host, port, path, stop)
+    const answer = await ask({ host, port, path }, stop)
     if (answer !== 'unreachable') return answer
     if (stop.aborted) return undefined
   }
   return undefined
 }
 
-function ask(
-  request: typeof Request,
-  host: string,
+/** The same on a connection to the server, which ends with it. */
+export async function httpStatusOn(
+  socket: Socket,
   port: number,
   path: string,
   stop: AbortSignal,
-): Promise<number | 'unreachable' | undefined> {
+): Promise<number | undefined> {
+  const answer = await ask({ host: 'localhost', port, path, createConnection: () => socket }, stop)
+  socket.destroy()
+  return answer === 'unreachable' ? undefined : answer
+}
+
+function ask(options: RequestOptions, stop: AbortSignal): Promise<number | 'unreachable' | undefined> {
+  const { request } = process.getBuiltinModule('node:http')
   return new Promise((resolve) => {
-    const asked = request({ host, port, path, agent: false, headers: { connection: 'close' } })
+    const { createConnection } = options
+    // An agent would make a connection of its own.
+    const agent = createConnection === undefined ? { agent: false } : {}
+    const asked = request({ ...options, ...agent, headers: { connection: 'close' } })
     const end = (answer: number | 'unreachable' | undefined) => {
       clearTimeout(timer)
       release()

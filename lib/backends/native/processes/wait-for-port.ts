@@ -5,13 +5,14 @@
  * proves nothing about this process.
  */
 
+import { isCode } from '../../../base/errors.js'
 import { pause, within } from '../../../base/waiting.js'
 import type { PortPlan, PortProbe } from '../../../requests/waits.js'
 import type { Engine } from '../engine.js'
+import { connect } from '../ports.js'
 import { exitedBeforeReady, notInTime } from './failures.js'
 import { isOver, type ProcessHandle } from './handle.js'
-import { servesInside } from './http-inside.js'
-import { httpStatus } from './http-probe.js'
+import { httpStatusOn } from './http-probe.js'
 
 export function waitForPort(engine: Engine, handle: ProcessHandle, plan: PortPlan): Promise<void> {
   const awaited = describeProbe(plan)
@@ -48,10 +49,13 @@ export async function serves(
   stop: AbortSignal,
 ): Promise<boolean> {
   const { listens } = await engine.call((native, id) => native.processListens(id, handle.ref, port))
-  if (listens === undefined || listens === 'no') return false
+  if (!listens) return false
   if (http === undefined) return true
-  if (listens === 'inside') return servesInside(engine, handle.state.sessionId, port, http, stop)
-  const status = await httpStatus(port, http.path, stop)
+  const socket = await connect(engine, handle.state.sessionId, port).catch((error) => {
+    if (!isCode(error, 'PORT_CLOSED')) throw error
+  })
+  if (!socket) return false
+  const status = await httpStatusOn(socket, port, http.path, stop)
   return status !== undefined && status >= http.status.min && status <= http.status.max
 }
 

@@ -32,6 +32,7 @@ interface Options extends RecordingFlags {
   copyOnWrite?: true | string
   undoSteps?: number
   console?: true
+  forwardPorts?: true
   sandboxd?: boolean
   grpcPort?: number
   restPort?: number
@@ -77,6 +78,10 @@ export function addServe(program: Command): void {
       'how many of the last commands a client of --copy-on-write can take back (default: 0)',
       wholeNumber,
     )
+    .option(
+      '--forward-ports',
+      'also forward /v1/ports/<port>/ to programs of the sandbox that listen on a port, with the token or a link that expires',
+    )
     .option('--console', 'also serve a page that shows what runs; needs @nacre/console')
     .option(
       '--record <directory>',
@@ -119,6 +124,7 @@ export function addServe(program: Command): void {
     ['nacre serve', 'listens on http://127.0.0.1:4747, for every user of this machine'],
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
     ['nacre serve --console', 'also shows what runs on the page http://127.0.0.1:4747/console'],
+    ['nacre serve --forward-ports', 'also leads to servers in the sandbox: http://127.0.0.1:4747/v1/ports/3000/'],
     ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
     [
@@ -171,7 +177,7 @@ async function run({
     if (stdio) process.exit((await serveStdio(sandbox, { ...stderrLogger, info() {} })) ? 0 : 1)
     const settings = {
       ...{ host, port, token, tokenFile, sandboxd, allowedOrigins: allowOrigin, logger: stderrLogger },
-      console: hasConsole,
+      ...{ console: hasConsole, forwardPorts: options.forwardPorts },
       recordings: hasConsole ? options.record : undefined,
     }
     const serving = await serve(sandbox, settings)
@@ -193,6 +199,7 @@ const OF_LISTENERS = {
   tokenEnv: '--token-env',
   allowOrigin: '--allow-origin',
   console: '--console',
+  forwardPorts: '--forward-ports',
   sandboxd: '--sandboxd',
 } as const
 

@@ -1,0 +1,195 @@
+/** Connections to programs of a session, and local ports that lead there. */
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo, type Server } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { Sandbox, type Session } from 'nacre'
+import { describe, expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants.js'
+import { freePort } from '../helpers/serving.js'
+import { rejectionOf } from '../helpers/thrown.js'
+
+/** Replies with what it has got, in capitals, once the client has closed its half. */
+const ECHO = `
+const server = require('node:net').createServer({ allowHalfOpen: true }, (socket) => {
+  let all = ''
+  socket.on('data', (data) => { all += data })
+  socket.on('end', () => socket.end(all.toUpperCase()))
+  socket.on('error', () => {})
+})
+server.listen(Number(process.env.PORT), process.env.HOST, () => console.log('listening'))
+`
+
+async function startEcho(session: Session, port: number, host = '127.0.0.1') {
+  const env = { PORT: String(port), HOST: host }
+  const started = await session.startProcess([process.execPath, '-e', ECHO], { env })
+  await started.waitForLog('listening')
+  return started
+}
+
+/** The reply of a server on this port of the session. */
+async function replyOf(session: Session, port: number): Promise<string> {
+  const stream = await session.connect(port)
+  stream.end('hello')
+  return text(stream)
+}
+
+async function listening(port = 0): Promise<Server> {
+  const server = createServer((socket) => socket.end('not the sandbox'))
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  return server
+}
+
+describe('session.connect', () => {
+  for (const host of ['127.0.0.1', '0.0.0.0', '::1', '::', '127.0.0.2'])
+    it(`reaches a program that listens on ${host}, and each direction ends alone`, () =>
+      withSandbox(async ({ sandbox }) => {
+        const session = await sandbox.createSession()
+        const port = await freePort()
+        await startEcho(session, port, host)
+        expect(await replyOf(session, port)).toBe('HELLO')
+      }))
+
+  it('passes many bytes in both directions', () =>
+    withSandbox(async ({ sandbox }) => {
+      const session = await sandbox.createSession()
+      const port = await freePort()
+      await startEcho(session, port)
+      const stream = await session.connect(port)
+      const sent = 'x'.repeat(20_000_000)
+      stream.end(sent)
+      expect((await text(stream)) === sent.toUpperCase()).toBe(true)
+    }))
+
+  it('never reaches a program of the machine, of another session, or one that has taken the place', () =>
+    withSandbox(async ({ sandbox }) => {
+      const [session, other] = [await sandbox.createSession(), await sandbox.createSession()]
+      const server = await listening()
+      const { port } = server.address() as AddressInfo
+      const closed = { code: 'PORT_CLOSED', message: expect.stringContaining(`on port ${port}`) }
+      expect(await rejectionOf(session.connect(port))).toMatchObject(closed)
+      server.close()
+      const echo = await startEcho(other, port)
+      expect(await rejectionOf(session.connect(port))).toMatchObject(closed)
+      expect(await replyOf(other, port)).toBe('HELLO')
+      await echo.kill()
+      const again = await listening(port)
+      expect(await rejectionOf(other.connect(port))).toMatchObject(closed)
+      again.close()
+    }))
+
+  it('refuses a port whose connections another program could take', () =>
+    withSandbox(async ({ sandbox }) => {
+      const [session, other] = [await sandbox.createSession(), await sandbox.createSession()]
+      const port = await freePort()
+      const shared = `
+        use Socket; socket(my $s, PF_INET, SOCK_STREAM, 0); setsockopt($s, SOL_SOCKET, 15, 1);
+        bind($s, pack_sockaddr_in(${port}, INADDR_LOOPBACK)) or die; listen($s, 5); $| = 1; print "listening\\n"; sleep 600`
+      const own = await session.startProcess(['perl', '-e', shared])
+      await own.waitForLog('listening')
+      ;(await session.connect(port)).destroy()
+      const rival = await other.startProcess(['perl', '-e', shared])
+      await rival.waitForLog('listening')
+      expect(await rejectionOf(session.connect(port))).toMatchObject({ code: 'PORT_CLOSED' })
+      await rival.kill()
+      ;(await session.connect(port)).destroy()
+    }))
+
+  it('rejects bad ports, and streams end with the sandbox', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const session = await sandbox.createSession()
+        for (const port of [0, 65_536, 1.5, '80', undefined])
+          expect(await rejectionOf(session.connect(port as number))).toMatchObject({
+            code: 'INVALID_OPTION',
+            message: expect.stringContaining('port must be a whole number from 1 to 65535'),
+          })
+        expect(await rejectionOf((await sandbox.getSession('default'))?.connect(1) as Promise<unknown>)).toMatchObject(
+          { code: 'PORT_CLOSED' },
+        )
+        const port = await freePort()
+        await startEcho(session, port)
+        const stream = await session.connect(port)
+        stream.on('error', () => {})
+        const end = once(stream, 'close')
+        await sandbox.destroy()
+        await end
+        expect(await rejectionOf(session.connect(port))).toMatchObject({ code: 'SANDBOX_DESTROYED' })
+      },
+      { destroys: true },
+    ))
+})
+
+describe('in a network namespace', () => {
+  it('leads to the programs of the session, which share no ports with the machine', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const [session, other] = [await sandbox.createSession({ id: 'a' }), await sandbox.createSession({ id: 'b' })]
+        const server = await listening()
+        const { port } = server.address() as AddressInfo
+        expect(await rejectionOf(session.connect(port))).toMatchObject({ code: 'PORT_CLOSED' })
+        // The same port, three times.
+        await startEcho(session, port)
+        await startEcho(other, port, '::1')
+        expect(await replyOf(session, port)).toBe('HELLO')
+        expect(await replyOf(other, port)).toBe('HELLO')
+        const found = (await sandbox.ports()).map(({ address, sessionId }) => [address, sessionId])
+        expect(found.sort()).toEqual([
+          ['127.0.0.1', 'a'],
+          ['::1', 'b'],
+        ])
+        server.close()
+      },
+      { options: { isolation: 'workspace' } },
+    ))
+
+  it('does not lead to the proxy of the session', async () => {
+    // The thread of the proxies stays.
+    await using sandbox = new Sandbox({
+      isolation: { preset: 'workspace', network: { allow: ['example.com:443'] } },
+    })
+    const session = await sandbox.createSession()
+    const { stdout } = await session.exec('echo ${HTTP_PROXY##*:}')
+    expect(Number(stdout)).toBeGreaterThan(0)
+    expect(await rejectionOf(session.connect(Number(stdout)))).toMatchObject({ code: 'PORT_CLOSED' })
+    expect(await session.ports()).toEqual([])
+  })
+})
+
+describe('session.listen', () => {
+  it('opens a local port that leads inside, also before a program listens, until it is closed', () =>
+    withSandbox(async ({ sandbox }) => {
+      const session = await sandbox.createSession()
+      const port = await freePort()
+      const local = await session.listen(port)
+      expect(local.url).toBe(`http://127.0.0.1:${local.port}`)
+      const early = connect(local.port, '127.0.0.1').on('error', () => {})
+      await once(early, 'close')
+      await startEcho(session, port)
+      const socket = connect({ port: local.port, host: '127.0.0.1', allowHalfOpen: true })
+      socket.end('hello')
+      expect(await text(socket)).toBe('HELLO')
+      expect(await rejectionOf(session.listen(port, { local: local.port }))).toMatchObject({ code: 'EADDRINUSE' })
+      const open = connect(local.port, '127.0.0.1').on('error', () => {})
+      await once(open, 'connect')
+      const end = once(open, 'close')
+      local.close()
+      local.close()
+      await end
+      const [error] = await once(connect(local.port, '127.0.0.1'), 'error')
+      expect(error.code).toMatch(/ECONNREFUSED|ConnectionRefused/)
+    }))
+
+  it('ends with the session, and rejects bad ports', () =>
+    withSandbox(async ({ sandbox }) => {
+      const session = await sandbox.createSession()
+      const local = await session.listen(1, { local: 0 })
+      expect(await rejectionOf(session.listen(0))).toMatchObject({ code: 'INVALID_OPTION' })
+      expect(await rejectionOf(session.listen(1, { local: -1 }))).toMatchObject({ code: 'INVALID_OPTION' })
+      expect(await rejectionOf(session.listen(1, { remote: 1 } as never))).toMatchObject({ code: 'INVALID_OPTION' })
+      await session.delete()
+      const [error] = await once(connect(local.port, '127.0.0.1'), 'error')
+      expect(error.code).toMatch(/ECONNREFUSED|ConnectionRefused/)
+      expect(await rejectionOf(session.listen(1))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
+    }))
+})

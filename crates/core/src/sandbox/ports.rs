@@ -1,0 +1,107 @@
+//! The ports of the sessions, and connections to them.
+
+use super::{DEFAULT_SESSION, Sandbox};
+use crate::blocking::blocking;
+use crate::error::{Code, Error};
+use crate::session::{Handle, Port};
+use nacre_containment::tree::Tree;
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
+use std::os::fd::OwnedFd;
+
+/// A port on which a program of the sandbox listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenPort {
+    /// Where, and the program.
+    pub port: Port,
+    /// The id of the session.
+    pub session: String,
+    /// The id of the background process that the program belongs to.
+    pub process: Option<String>,
+}
+
+impl Sandbox {
+    /// Lists the ports of a session, or of all.
+    pub fn ports(&self, session: Option<&str>) -> impl Future<Output = Result<Vec<OpenPort>, Error>> + Send + use<> {
+        let (handles, sandbox) = (self.handles(session), self.clone());
+        let is_sum = session.is_none();
+        async move {
+            let mut all = Vec::new();
+            for handle in handles? {
+                match sandbox.ports_of(&handle).await {
+                    Ok(ports) => all.extend(ports),
+                    // The session has just ended.
+                    Err(error) if is_sum && error.code != Code::EngineError => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            all.sort_by_key(|open| open.port.address.port());
+            Ok(all)
+        }
+    }
+
+    async fn ports_of(&self, handle: &Handle) -> Result<Vec<OpenPort>, Error> {
+        let Some(network) = handle.network().await? else { return Ok(Vec::new()) };
+        let ports = network.ports().await?;
+        if ports.is_empty() {
+            return Ok(Vec::new());
+        }
+        let processes = self.processes().all().into_iter().filter(|process| process.session.id() == handle.id());
+        let trees: Vec<(String, Tree)> = processes
+            .filter_map(|process| {
+                let life = process.life();
+                life.birth.filter(|_| life.end.is_none()).map(|birth| (process.id.clone(), birth.tree))
+            })
+            .collect();
+        let session = handle.id().to_string();
+        blocking(move || {
+            let mut all: Vec<OpenPort> =
+                ports.into_iter().map(|port| OpenPort { port, session: session.clone(), process: None }).collect();
+            for (id, tree) in trees {
+                let members = tree.members().unwrap_or_default();
+                let is_of = |open: &&mut OpenPort| members.iter().any(|stat| stat.identity == open.port.process.identity);
+                all.iter_mut().filter(is_of).for_each(|open| open.process = Some(id.clone()));
+            }
+            Ok(all)
+        })
+        .await
+    }
+
+    /// Connects to a port of a session. Without one, to that of the first session that listens: the default session, then the
+    /// others by their ids.
+    pub fn connect(
+        &self,
+        session: Option<&str>,
+        port: u16,
+    ) -> impl Future<Output = Result<OwnedFd, Error>> + Send + use<> {
+        let (handles, sandbox) = (self.handles(session), self.clone());
+        async move {
+            let mut handles = handles?;
+            handles.sort_by_key(|handle| (handle.id() != DEFAULT_SESSION, handle.id().to_string()));
+            for handle in handles {
+                match sandbox.connect_in(&handle, port).await {
+                    Err(error) if error.code == Code::PortClosed => {}
+                    connected => return connected,
+                }
+            }
+            Err(Error::new(Code::PortClosed, format!("no program of the session listens on port {port}")))
+        }
+    }
+
+    async fn connect_in(&self, handle: &Handle, port: u16) -> Result<OwnedFd, Error> {
+        let closed = || Error::new(Code::PortClosed, "nothing runs in the session");
+        let network = handle.network().await?.ok_or_else(closed)?;
+        let is_own = network.is_own();
+        network
+            .connect(port, |is_ipv6| async move {
+                if is_own {
+                    return self.files(handle.id(), |access| async move { access.socket(is_ipv6).await }).await;
+                }
+                let family = if is_ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
+                let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+                socket(family, SockType::Stream, flags, None).map_err(|errno| {
+                    Error::new(Code::EngineError, format!("cannot make a socket: {errno}"))
+                })
+            })
+            .await
+    }
+}

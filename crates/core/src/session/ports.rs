@@ -1,0 +1,209 @@
+//! The ports of a session: where its programs listen, and connections to them.
+//!
+//! A connection must reach a program of the session, never another program of the machine. A session with a network
+//! namespace has its own loopback interface, but the host listens there too, with the session's proxy. Otherwise the session
+//! shares the ports of the machine. So both are checked in the same way: by the inode of the socket that listens, which one of
+//! the session's processes must have open.
+//!
+//! The check and the connection are two steps, and another program could listen in between. The connection is made to one
+//! address, all of whose listeners are the session's, and they are looked up again before a byte is sent: an inode is not
+//! used twice, so a socket that was there before and after was there all the time, and the kernel gave it the connection.
+//! One case remains: a program of the same user opens a second socket at this address (`SO_REUSEPORT`) and closes it again
+//! between the two looks. It can then read what the caller sends, as it could read the memory of a program of its user.
+
+use super::Session;
+use crate::blocking::blocking;
+use crate::error::{Code, Error};
+use crate::process::ports::{Listener, listeners, network_of, owned};
+use crate::supervisor::PidHold;
+use nacre_containment::proc_table::{self, Stat};
+use std::collections::HashSet;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use tokio::net::TcpSocket;
+use tokio::sync::oneshot;
+
+/// Time in which a listener must take a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Maximum bytes of the command line of a program.
+const COMMAND_BYTES: usize = 1000;
+
+/// A port on which a program of a session listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The oldest process that has the socket.
+    pub process: Stat,
+    /// The beginning of its command line.
+    pub command: String,
+}
+
+/// The processes of a session, and where they listen. Cheap to clone.
+#[derive(Clone)]
+pub struct Network {
+    /// Holds its pid.
+    supervisor: PidHold,
+    /// Whether the session has a network namespace.
+    is_own: bool,
+}
+
+/// Where to connect.
+struct Target {
+    address: SocketAddr,
+    /// All sockets that could take the connection.
+    sockets: HashSet<Listener>,
+    /// A process that has one of them, in the right namespace.
+    process: Stat,
+}
+
+impl Session {
+    /// Answers with the network of the session. Without a supervisor, nothing listens.
+    pub(super) fn network(&self, reply: oneshot::Sender<Result<Option<Network>, Error>>) {
+        let is_own = self.enclosure.has_network();
+        let network = self.supervision.last().map(|supervisor| Network { supervisor: supervisor.clone(), is_own });
+        drop(reply.send(Ok(network)));
+    }
+}
+
+impl Network {
+    /// Whether the session has a network namespace, so that only a socket made there reaches it.
+    pub fn is_own(&self) -> bool {
+        self.is_own
+    }
+
+    /// Lists the ports of the session.
+    ///
+    /// # Errors
+    /// `ENGINE_ERROR` if the processes cannot be looked up.
+    pub async fn ports(&self) -> Result<Vec<Port>, Error> {
+        let network = self.clone();
+        blocking(move || {
+            let members = network.members().map_err(|error| unseen(&error))?;
+            let open = owned(&network.listeners(&members), &members);
+            let port = |(listener, process): (Listener, Stat)| Port {
+                address: listener.address,
+                process,
+                command: proc_table::command_line(&process, COMMAND_BYTES),
+            };
+            Ok(open.into_iter().map(port).collect())
+        })
+        .await
+    }
+
+    /// Connects to a program of the session. `socket` makes a socket in the session's network namespace, of IPv6 if that is
+    /// true.
+    ///
+    /// # Errors
+    /// `PORT_CLOSED` if no program of the session takes the connection, or another program could; the errors of `socket`.
+    pub async fn connect<R>(&self, port: u16, socket: impl FnOnce(bool) -> R) -> Result<OwnedFd, Error>
+    where
+        R: Future<Output = Result<OwnedFd, Error>>,
+    {
+        let closed = || Error::new(Code::PortClosed, format!("no program of the session listens on port {port}"));
+        let network = self.clone();
+        let look = move || network.target(port).map_err(|error| unseen(&error));
+        let Target { address, sockets, process } = blocking(look).await?.ok_or_else(closed)?;
+        let own = std::net::TcpStream::from(socket(address.is_ipv6()).await?);
+        let connecting = TcpSocket::from_std_stream(own).connect(address);
+        let stream = tokio::time::timeout(CONNECT, connecting).await;
+        let stream = stream.map_err(|_| closed())?.map_err(|_| closed())?;
+        let _ = stream.set_nodelay(true);
+        let network = self.clone();
+        let again = blocking(move || Ok(rivals(&network.listeners(&[process]), address))).await?;
+        if again != sockets {
+            return Err(closed());
+        }
+        stream.into_std().map(OwnedFd::from).map_err(|error| unseen(&error))
+    }
+
+    /// The running processes of the session in its network namespace. A confined program can create no other, and others of
+    /// a program that is not confined are not the session's.
+    fn members(&self) -> io::Result<Vec<Stat>> {
+        let here = network_of("self");
+        let mut members = proc_table::descendants(&[self.supervisor.pid()], &HashSet::new())?;
+        members.retain(|stat| stat.is_running() && (network_of(stat.identity.pid) == here) != self.is_own);
+        Ok(members)
+    }
+
+    /// Everything that listens where these processes are.
+    fn listeners(&self, members: &[Stat]) -> Vec<Listener> {
+        if !self.is_own {
+            return listeners("self");
+        }
+        // A process that has just ended shows none.
+        let tables = members.iter().map(|stat| listeners(stat.identity.pid));
+        tables.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+    }
+
+    fn target(&self, port: u16) -> io::Result<Option<Target>> {
+        let members = self.members()?;
+        let mut all = self.listeners(&members);
+        all.retain(|listener| listener.address.port() == port);
+        let open = owned(&all, &members);
+        let own: HashSet<Listener> = open.iter().map(|(listener, _)| *listener).collect();
+        let mut targets: Vec<(SocketAddr, Stat)> =
+            open.iter().map(|(listener, process)| (reachable(listener.address), *process)).collect();
+        targets.sort_by_key(|(address, _)| (!address.ip().is_loopback(), *address));
+        let target = targets.into_iter().find_map(|(address, process)| {
+            let sockets = rivals(&all, address);
+            sockets.is_subset(&own).then_some(Target { address, sockets, process })
+        });
+        Ok(target)
+    }
+}
+
+/// The address to connect to: loopback for a socket that listens on all addresses.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}
+
+/// The sockets that could take a connection to an address. One on all addresses of IPv6 may also take those of IPv4.
+fn rivals(listeners: &[Listener], address: SocketAddr) -> HashSet<Listener> {
+    let takes = |ip: IpAddr| ip == address.ip() || ip.is_unspecified() && (ip.is_ipv6() || address.is_ipv4());
+    let takes = |listener: &&Listener| listener.address.port() == address.port() && takes(listener.address.ip());
+    listeners.iter().filter(takes).copied().collect()
+}
+
+fn unseen(error: &io::Error) -> Error {
+    Error::new(Code::EngineError, format!("the ports of the session cannot be looked up: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(addresses: &[&str]) -> Vec<Listener> {
+        let listener = |(at, address): (usize, &&str)| Listener { address: address.parse().unwrap(), inode: at as u64 };
+        addresses.iter().enumerate().map(listener).collect()
+    }
+
+    #[test]
+    fn every_socket_that_could_take_a_connection_is_a_rival() {
+        let listeners = all(&["127.0.0.1:80", "0.0.0.0:80", "[::]:80", "[::1]:80", "127.0.0.2:80", "127.0.0.1:81"]);
+        let inodes = |address: &str| {
+            let mut inodes: Vec<u64> =
+                rivals(&listeners, address.parse().unwrap()).iter().map(|listener| listener.inode).collect();
+            inodes.sort_unstable();
+            inodes
+        };
+        assert_eq!(inodes("127.0.0.1:80"), [0, 1, 2]);
+        assert_eq!(inodes("[::1]:80"), [2, 3]);
+        assert_eq!(inodes("127.0.0.1:81"), [5]);
+        assert!(inodes("127.0.0.1:82").is_empty());
+    }
+
+    #[test]
+    fn a_socket_on_all_addresses_is_reached_by_loopback() {
+        for (address, reached) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80"), ("127.0.0.2:1", "127.0.0.2:1")] {
+            assert_eq!(reachable(address.parse().unwrap()), reached.parse().unwrap());
+        }
+    }
+}

@@ -1,0 +1,30 @@
+/** Where the programs of a sandbox listen, and connections to them. */
+import type { Socket } from 'node:net'
+import { net } from '../../base/builtin.js'
+import type { OpenPort } from '../../calls/index.js'
+import { type Engine, returned } from './engine.js'
+
+/** Of one session, or of all. */
+export async function listPorts(engine: Engine, sessionId: string | undefined): Promise<OpenPort[]> {
+  const { ports = [] } = await engine.call((native, id) => native.ports(id, sessionId ?? null))
+  return ports.map(({ address, processId = null, ...port }) => ({
+    ...{ ...port, address, family: address.includes(':') ? 'IPv6' : 'IPv4', processId },
+  }))
+}
+
+/** Connects to a port of a session, or of any. Rejects with PORT_CLOSED. */
+export async function connect(engine: Engine, sessionId: string | undefined, port: number): Promise<Socket> {
+  const { socket } = await engine.call((native, id) => native.connect(id, sessionId ?? null, port))
+  return streamOf(returned(socket))
+}
+
+/** A stream on a connected socket, which it closes. */
+function streamOf(fd: number): Socket {
+  const { Socket } = net()
+  if (process.versions.bun === undefined)
+    return new Socket({ fd, readable: true, writable: true, allowHalfOpen: true })
+  const socket = new Socket({ allowHalfOpen: true })
+  // As its own modules take over a socket.
+  socket.connect({ fd, fdIsRawSocket: true } as never)
+  return socket
+}
