@@ -74,12 +74,13 @@ pub fn owned(listeners: &[Listener], members: &[Stat]) -> Vec<(Listener, Stat)> 
     members.sort_by_key(|stat| stat.identity.start_ticks);
     let mut found = Vec::new();
     for member in members {
-        // The rest need not be looked at.
-        if open.is_empty() {
-            break;
+        for inode in sockets_of(member.identity.pid) {
+            // What is left need not be looked at: a process can have many sockets.
+            if open.is_empty() {
+                return found;
+            }
+            found.extend(open.remove(&inode).map(|listener| (*listener, *member)));
         }
-        let sockets = sockets_of(member.identity.pid);
-        found.extend(sockets.filter_map(|inode| open.remove(&inode)).map(|listener| (*listener, *member)));
     }
     found
 }

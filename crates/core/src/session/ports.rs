@@ -23,10 +23,12 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use tokio::net::TcpSocket;
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Time in which a listener must take a connection.
 const CONNECT: Duration = Duration::from_secs(5);
+/// Looks at a time. Each reads much of /proc, where many would wait for one another, and callers decide how many there are.
+static LOOKS: Semaphore = Semaphore::const_new(4);
 /// Maximum bytes of the command line of a program.
 const COMMAND_BYTES: usize = 1000;
 
@@ -80,7 +82,7 @@ impl Network {
     /// `ENGINE_ERROR` if the processes cannot be looked up.
     pub async fn ports(&self) -> Result<Vec<Port>, Error> {
         let network = self.clone();
-        blocking(move || {
+        look(move || {
             let members = network.members().map_err(|error| unseen(&error))?;
             let open = owned(&network.listeners(&members), &members);
             let port = |(listener, process): (Listener, Stat)| Port {
@@ -104,15 +106,15 @@ impl Network {
     {
         let closed = || Error::new(Code::PortClosed, format!("no program of the session listens on port {port}"));
         let network = self.clone();
-        let look = move || network.target(port).map_err(|error| unseen(&error));
-        let Target { address, sockets, process } = blocking(look).await?.ok_or_else(closed)?;
+        let target = look(move || network.target(port).map_err(|error| unseen(&error))).await?;
+        let Target { address, sockets, process } = target.ok_or_else(closed)?;
         let own = std::net::TcpStream::from(socket(address.is_ipv6()).await?);
         let connecting = TcpSocket::from_std_stream(own).connect(address);
         let stream = tokio::time::timeout(CONNECT, connecting).await;
         let stream = stream.map_err(|_| closed())?.map_err(|_| closed())?;
         let _ = stream.set_nodelay(true);
         let network = self.clone();
-        let again = blocking(move || Ok(rivals(&network.listeners(&[process]), address))).await?;
+        let again = look(move || Ok(rivals(&network.listeners(&[process]), address))).await?;
         if again != sockets {
             return Err(closed());
         }
@@ -170,6 +172,12 @@ fn rivals(listeners: &[Listener], address: SocketAddr) -> HashSet<Listener> {
     let takes = |ip: IpAddr| ip == address.ip() || ip.is_unspecified() && (ip.is_ipv6() || address.is_ipv4());
     let takes = |listener: &&Listener| listener.address.port() == address.port() && takes(listener.address.ip());
     listeners.iter().filter(takes).copied().collect()
+}
+
+/// Looks at /proc when it is this call's turn.
+async fn look<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
+    let _turn = LOOKS.acquire().await.map_err(|_| Error::engine_failed())?;
+    blocking(work).await
 }
 
 fn unseen(error: &io::Error) -> Error {
