@@ -41,6 +41,10 @@ const OF_CONNECTION = new Set([
 /** The server has sent no valid reply, as the message goes on after its name. The client has got nothing. */
 export class NoReply extends Error {}
 
+/** Milliseconds that a server has to answer a request for a WebSocket, and to close one after the client. */
+const HANDSHAKE_MS = 30_000
+const CLOSING_MS = 10_000
+
 const NO_UPGRADE = 'has replied with 101 to a request that is no upgrade'
 
 /** The headers of a message, without those about its connection. */
@@ -50,6 +54,8 @@ export function endToEnd({ rawHeaders, headers }: IncomingMessage): Headers {
     const [name = '', value = ''] = rawHeaders.slice(2 * at, 2 * at + 2)
     return [name.toLowerCase(), value] as const
   })
+  // Without its length, a body would look like another request.
+  named.delete('content-length')
   return pairs.filter(([name]) => !OF_CONNECTION.has(name) && !named.has(name))
 }
 
@@ -76,7 +82,9 @@ export function passRequest(
       resolve()
     }
     if (outgoing.destroyed) return leave()
-    const request = begin(incoming, onward, {}, fail)
+    const isChunked = headers['transfer-encoding'] !== undefined
+    // The runtime writes this by itself only for some methods.
+    const request = begin(incoming, onward, isChunked ? { 'transfer-encoding': 'chunked' } : {}, fail)
     if (request === undefined) return
     outgoing.once('close', leave)
     request.once('response', (reply) => {
@@ -92,7 +100,7 @@ export function passRequest(
       // Both end together, also when one breaks: a cut reply must not look complete.
       streams().pipeline(reply, outgoing, () => onward.connection.destroy())
     })
-    if (headers['content-length'] === undefined && headers['transfer-encoding'] === undefined) request.end()
+    if (headers['content-length'] === undefined && !isChunked) request.end()
     else {
       request.flushHeaders()
       // A server can reply before it has read everything: then, the client still gets the reply.
@@ -112,12 +120,17 @@ export function passUpgrade(
     const upgrade = { connection: 'Upgrade', upgrade: incoming.headers.upgrade ?? '' }
     let sent = 0
     const fail = (error: unknown) => (sent > 0 ? void client.destroy() : reject(error))
+    const late = setTimeout(() => request?.destroy(new NoReply('has not answered in time')), HANDSHAKE_MS)
     const leave = () => {
+      clearTimeout(late)
       onward.connection.destroy()
       resolve(sent)
     }
     if (client.destroyed) return leave()
-    const request = begin(incoming, onward, upgrade, fail)
+    const request = begin(incoming, onward, upgrade, (error) => {
+      clearTimeout(late)
+      fail(error)
+    })
     if (request === undefined) return
     client.once('close', leave)
     const write = (status: number, headers: Headers) => {
@@ -126,12 +139,17 @@ export function passUpgrade(
       client.write(`HTTP/1.1 ${status} ${http().STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n`, 'latin1')
     }
     request.once('response', (reply) => {
+      clearTimeout(late)
+      if (reply.statusCode === 101) return void request.destroy(new NoReply(NO_UPGRADE))
       // The end of the connection is that of the body. A proxy in front must not use it for another request.
       const others = onward.reply(endToEnd(reply)).filter(([name]) => name !== 'content-length')
       write(reply.statusCode ?? 502, [...others, ['connection', 'close']])
       streams().pipeline(reply, client, () => client.destroy())
     })
     request.once('upgrade', (reply, connection, first) => {
+      clearTimeout(late)
+      // Its connection is half open: a program that ignores the end of the client must not keep it.
+      client.once('end', () => setTimeout(() => client.destroy(), CLOSING_MS).unref())
       const to = reply.headers.upgrade ?? upgrade.upgrade
       write(101, [...onward.reply(endToEnd(reply)), ['connection', 'Upgrade'], ['upgrade', to]])
       if (first.length > 0) client.write(first)

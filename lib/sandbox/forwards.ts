@@ -2,6 +2,7 @@
 import type { AddressInfo, Server, Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { net, stream as streams } from '../base/builtin.js'
+import { engineError } from '../base/errors.js'
 import type { Forwarding } from '../calls/index.js'
 import { portNumber } from '../schema/http.js'
 import { count } from '../schema/numbers.js'
@@ -17,6 +18,7 @@ export class Forwards {
   readonly #connect: Connect
   readonly #isHere: boolean
   readonly #all = new Set<Forwarding>()
+  #isClosed = false
 
   /** `isHere`: servers in the sandbox have their ports on this machine. */
   constructor(connect: Connect, isHere = false) {
@@ -35,8 +37,13 @@ export class Forwards {
       socket.once('close', () => sockets.delete(socket))
       void this.#join(socket, port)
     })
+    const address = addressOf(await listen(server, wanted))
+    if (this.#isClosed) {
+      server.close()
+      throw engineError('SESSION_DESTROYED', 'the session has ended')
+    }
     const forwarding = {
-      ...addressOf(await listen(server, wanted)),
+      ...address,
       close: () => {
         this.#all.delete(forwarding)
         server.close()
@@ -48,6 +55,7 @@ export class Forwards {
   }
 
   close(): void {
+    this.#isClosed = true
     for (const forwarding of this.#all) forwarding.close()
   }
 
@@ -105,7 +113,11 @@ async function listen(server: Server, [port = 0, ...others]: number[]): Promise<
       resolve(undefined)
     })
   })
-  if (error === undefined) return (server.address() as AddressInfo).port
+  if (error === undefined) {
+    // A connection that cannot be accepted is the client's problem alone.
+    server.on('error', () => {})
+    return (server.address() as AddressInfo).port
+  }
   if (others.length === 0) throw error
   return listen(server, others)
 }

@@ -86,7 +86,10 @@ export class NativeBackend implements Backend {
     this.#defaults = defaults
     this.#base = { cwd: config.cwd, homes, isolation: config.isolation }
     this.workspace = new NativeWorkspace(this.#engine, config)
-    const ended = (sessionIds: string[]) => this.#holds.keep(this.#engine.sessions(), sessionIds)
+    const ended = (sessionIds: string[]) => {
+      this.#holds.keep(this.#engine.sessions(), sessionIds)
+      for (const id of sessionIds) this.#forwards.end(id)
+    }
     this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show), ended)
     this.#engine.onDestroy(() => {
       this.#holds.endAll()
@@ -209,7 +212,12 @@ export class NativeBackend implements Backend {
     this.#forwards.end(id)
     // The default session exists even before its shell has started.
     if (id === DEFAULT_SESSION && !this.#engine.sessions().includes(id)) return
-    await this.#engine.call((native, call) => native.deleteSession(call, id))
+    try {
+      await this.#engine.call((native, call) => native.deleteSession(call, id))
+    } finally {
+      // One may have begun meanwhile.
+      this.#forwards.end(id)
+    }
   }
 
   async history(sessionId: string, limit: number): Promise<HistoryEntry[]> {

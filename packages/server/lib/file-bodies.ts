@@ -35,6 +35,14 @@ export function cut(env: unknown): boolean {
 
 const LATE = 'HTTP/1.1 408 Request Timeout\r\nConnection: close\r\n\r\n'
 
+/** What ends the limits of `boundArrival`. */
+const limits = new WeakMap<IncomingMessage, () => void>()
+
+/** A body may arrive without an end from now on. */
+export function unboundArrival(incoming: IncomingMessage): void {
+  limits.get(incoming)?.()
+}
+
 /** Ends a request, other than an upload, whose body has not arrived in time. The listener bounds the headers. */
 export function boundArrival(incoming: IncomingMessage, outgoing: ServerResponse, timeoutMs: number): void {
   const { headers, method, url } = incoming
@@ -46,5 +54,7 @@ export function boundArrival(incoming: IncomingMessage, outgoing: ServerResponse
     incoming.socket.destroySoon()
   }, timeoutMs)
   timer.unref()
-  incoming.once('close', () => clearTimeout(timer))
+  const release = () => clearTimeout(timer)
+  limits.set(incoming, release)
+  incoming.once('close', release)
 }

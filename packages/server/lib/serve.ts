@@ -17,7 +17,6 @@ import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
 import { planServe, type ServePlan } from './plan.js'
-import { isForPort } from './ports/ports.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
 import { openSandboxd, type Sandboxd } from './sandboxd.js'
 import { buildServer } from './server.js'
@@ -105,9 +104,9 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
     },
   }) as HttpServer
   listener.maxConnections = plan.maxConnections
+  // By default, all but the first thousand are missing, and who sends a request would be too. maxHeaderSize bounds them.
+  listener.maxHeadersCount = 0
   listener.prependListener('request', (incoming, outgoing) => {
-    // A body for a port may be a stream without an end.
-    if (plan.forwardPorts && isForPort(incoming.url)) return
     boundArrival(incoming, outgoing, Math.max(requestTimeout, headersTimeout))
   })
   return new Promise((resolve, reject) => {

@@ -22,7 +22,9 @@ const NOT_SENT = /^(?:host|forwarded|via|x-real-ip|x-forwarded-.+|x-nacre-.+)$/
 
 /** What would reach beyond the path of the port, to the whole origin. */
 const NOT_RETURNED =
-  /^(?:alt-svc|clear-site-data|nel|public-key-pins.*|report-to|reporting-endpoints|service-worker-allowed|strict-transport-security|x-nacre-.+)$/
+  /^(?:accept-ch|alt-svc|clear-site-data|expect-ct|nel|public-key-pins.*|refresh|report-to|reporting-endpoints|secure-session-registration|service-worker-allowed|set-login|strict-transport-security|use-as-dictionary|x-nacre-.+)$/
+/** The path of a link to a port, which is a right. */
+const LINK = /\/ports\/\d{1,5}~/
 
 /** The headers that the program gets. */
 export function toProgram(headers: Headers, outside: Outside): Headers {
@@ -59,7 +61,8 @@ function hostOf(host: string): string {
 
 /** A page of the port, as the program knows it. Other pages of the server are not its business: their paths have links. */
 function refererOf(value: string, outside: Outside): string | undefined {
-  if (!isOwn(value, outside)) return value
+  // A proxy may have changed the header Host.
+  if (!isOwn(value, outside)) return LINK.test(value) ? undefined : value
   const { pathname, search } = new URL(value)
   if (!pathname.startsWith(`${outside.prefix}/`)) return undefined
   return `http://localhost:${outside.port}${pathname.slice(outside.prefix.length)}${search}`
@@ -85,8 +88,10 @@ function otherProtocols(value: string): string | undefined {
 
 /** The headers that the client gets. `path`: that of the request, as the program knows it. */
 export function toClient(headers: Headers, path: string, outside: Outside): Headers {
+  const isLink = LINK.test(outside.prefix)
   return headers
-    .filter(([name]) => !NOT_RETURNED.test(name))
+    .filter(([name]) => !NOT_RETURNED.test(name) && !(isLink && name === 'referrer-policy'))
+    .concat(isLink ? [['referrer-policy', 'no-referrer']] : [])
     .map(([name, value]) => {
       if (name === 'location' || name === 'content-location') return [name, locationOf(value, path, outside)]
       if (name === 'set-cookie') return [name, cookieOf(value, outside)]

@@ -9,6 +9,7 @@ import type { Context } from 'hono'
 import { isCode, onAbort } from 'nacre/internal'
 import { type Backend, endToEnd, NoReply, type Onward, passRequest, passUpgrade } from 'nacre/internal/server'
 import { Refusal } from '../failure.js'
+import { unboundArrival } from '../file-bodies.js'
 import { upgradeOf } from '../upgrade.js'
 import { type Outside, toClient, toProgram } from './headers.js'
 import { Links, type PortOf } from './links.js'
@@ -18,6 +19,9 @@ const TARGET =
   /^(?<prefix>\/v1\/(?:sessions\/(?<sessionId>[A-Za-z0-9._-]{1,128})\/)?ports\/(?<port>\d{1,5})(?:~(?<link>[\w.-]*))?)(?<rest>[/?].*)?$/
 /** Segments that servers and clients resolve in different ways. */
 const DOTS = /(?:^|[/\\])(?:\.|%2e){1,2}(?:[/\\?]|$)/i
+
+/** After so long without data, the kernel asks whether the client is still there. */
+const KEEP_ALIVE_MS = 60_000
 
 /** A request for a port. */
 export interface Target extends PortOf {
@@ -31,11 +35,6 @@ export interface Target extends PortOf {
 interface Bindings {
   incoming?: IncomingMessage
   outgoing?: ServerResponse
-}
-
-/** Whether a request target leads to a port. */
-export function isForPort(url: string | undefined): boolean {
-  return TARGET.test(url ?? '')
 }
 
 /** The port that a request is for. Undefined for other requests, and without the listener of `serve`. */
@@ -78,18 +77,25 @@ export class Ports {
     const coding = incoming.headers['transfer-encoding']
     if (coding !== undefined && coding.toLowerCase() !== 'chunked')
       throw new Refusal('VALIDATION_FAILED', 'a body for a port can only have the transfer coding chunked')
+    if (incoming.headers['service-worker'] !== undefined)
+      throw new Refusal('VALIDATION_FAILED', 'a program on a port can have no service worker: it would outlive the program')
+    const upgrade = upgradeOf(c.env)
+    const hasBody = Number(incoming.headers['content-length'] ?? 0) > 0 || coding !== undefined
+    if (upgrade !== undefined && hasBody)
+      throw new Refusal('VALIDATION_FAILED', 'a request for a WebSocket has no body')
     const { host = '' } = incoming.headers
     const outside: Outside = { host, prefix, port, token: this.#token }
+    const headers = toProgram(endToEnd(incoming), outside)
     const connection = await this.#connect(target)
+    // A body may be a stream without an end. A client that has lost its network is noticed all the same.
+    unboundArrival(incoming)
+    incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS)
     const onward: Onward = {
-      connection,
-      path,
-      headers: toProgram(endToEnd(incoming), outside),
-      reply: (headers) => toClient(headers, path, outside),
+      ...{ connection, path, headers },
+      reply: (received) => toClient(received, path, outside),
     }
     const release = onAbort(this.#closing, () => connection.destroy())
     try {
-      const upgrade = upgradeOf(c.env)
       if (upgrade === undefined) {
         await passRequest(incoming, outgoing, onward)
         return sent(outgoing.statusCode)
