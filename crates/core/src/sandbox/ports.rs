@@ -77,13 +77,16 @@ impl Sandbox {
         async move {
             let mut handles = handles?;
             handles.sort_by_key(|handle| (handle.id() != DEFAULT_SESSION, handle.id().to_string()));
+            let mut failure = Error::new(Code::PortClosed, format!("no program of the session listens on port {port}"));
             for handle in handles {
                 match sandbox.connect_in(&handle, port).await {
+                    Ok(connected) => return Ok(connected),
                     Err(error) if error.code == Code::PortClosed => {}
-                    connected => return connected,
+                    // A session may have just ended: others are tried.
+                    Err(error) => failure = error,
                 }
             }
-            Err(Error::new(Code::PortClosed, format!("no program of the session listens on port {port}")))
+            Err(failure)
         }
     }
 

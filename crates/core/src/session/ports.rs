@@ -100,14 +100,27 @@ impl Network {
     ///
     /// # Errors
     /// `PORT_CLOSED` if no program of the session takes the connection, or another program could; the errors of `socket`.
-    pub async fn connect<R>(&self, port: u16, socket: impl FnOnce(bool) -> R) -> Result<OwnedFd, Error>
+    pub async fn connect<R>(&self, port: u16, socket: impl Fn(bool) -> R) -> Result<OwnedFd, Error>
     where
         R: Future<Output = Result<OwnedFd, Error>>,
     {
-        let closed = || Error::new(Code::PortClosed, format!("no program of the session listens on port {port}"));
         let network = self.clone();
-        let target = look(move || network.target(port).map_err(|error| unseen(&error))).await?;
-        let Target { address, sockets, process } = target.ok_or_else(closed)?;
+        let targets = look(move || network.targets(port).map_err(|error| unseen(&error))).await?;
+        for target in targets {
+            match self.connect_to(target, &socket).await {
+                Err(error) if error.code == Code::PortClosed => {}
+                connected => return connected,
+            }
+        }
+        Err(closed(port))
+    }
+
+    async fn connect_to<R>(&self, target: Target, socket: impl Fn(bool) -> R) -> Result<OwnedFd, Error>
+    where
+        R: Future<Output = Result<OwnedFd, Error>>,
+    {
+        let Target { address, sockets, process } = target;
+        let closed = || closed(address.port());
         let own = std::net::TcpStream::from(socket(address.is_ipv6()).await?);
         let connecting = TcpSocket::from_std_stream(own).connect(address);
         let stream = tokio::time::timeout(CONNECT, connecting).await;
@@ -140,31 +153,39 @@ impl Network {
         tables.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
     }
 
-    fn target(&self, port: u16) -> io::Result<Option<Target>> {
+    /// Where the programs of the session that listen on a port can be reached, the best first.
+    fn targets(&self, port: u16) -> io::Result<Vec<Target>> {
         let members = self.members()?;
         let mut all = self.listeners(&members);
         all.retain(|listener| listener.address.port() == port);
         let open = owned(&all, &members);
         let own: HashSet<Listener> = open.iter().map(|(listener, _)| *listener).collect();
-        let mut targets: Vec<(SocketAddr, Stat)> =
-            open.iter().map(|(listener, process)| (reachable(listener.address), *process)).collect();
-        targets.sort_by_key(|(address, _)| (!address.ip().is_loopback(), *address));
-        let target = targets.into_iter().find_map(|(address, process)| {
+        let mut found: Vec<(SocketAddr, Stat)> = open
+            .iter()
+            .flat_map(|(listener, process)| reachable(listener.address).into_iter().map(|address| (address, *process)))
+            .collect();
+        found.sort_by_key(|(address, _)| (!address.ip().is_loopback(), *address));
+        let target = |(address, process)| {
             let sockets = rivals(&all, address);
             sockets.is_subset(&own).then_some(Target { address, sockets, process })
-        });
-        Ok(target)
+        };
+        Ok(found.into_iter().filter_map(target).collect())
     }
 }
 
-/// The address to connect to: loopback for a socket that listens on all addresses.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
-        ip => ip,
+/// The addresses to connect to: loopback for a socket that listens on all addresses. One on all of IPv6 is usually reached by
+/// IPv4 too, and only so where IPv6 is turned off.
+fn reachable(address: SocketAddr) -> Vec<SocketAddr> {
+    let ips: Vec<IpAddr> = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into()],
+        IpAddr::V6(ip) if ip.is_unspecified() => vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()],
+        ip => vec![ip],
     };
-    SocketAddr::new(ip, address.port())
+    ips.into_iter().map(|ip| SocketAddr::new(ip, address.port())).collect()
+}
+
+fn closed(port: u16) -> Error {
+    Error::new(Code::PortClosed, format!("no program of the session listens on port {port}"))
 }
 
 /// The sockets that could take a connection to an address. One on all addresses of IPv6 may also take those of IPv4.
@@ -210,8 +231,13 @@ mod tests {
 
     #[test]
     fn a_socket_on_all_addresses_is_reached_by_loopback() {
-        for (address, reached) in [("0.0.0.0:80", "127.0.0.1:80"), ("[::]:80", "[::1]:80"), ("127.0.0.2:1", "127.0.0.2:1")] {
-            assert_eq!(reachable(address.parse().unwrap()), reached.parse().unwrap());
+        for (address, reached) in [
+            ("0.0.0.0:80", &["127.0.0.1:80"][..]),
+            ("[::]:80", &["127.0.0.1:80", "[::1]:80"]),
+            ("127.0.0.2:1", &["127.0.0.2:1"]),
+        ] {
+            let reached: Vec<SocketAddr> = reached.iter().map(|address| address.parse().unwrap()).collect();
+            assert_eq!(reachable(address.parse().unwrap()), reached);
         }
     }
 }
