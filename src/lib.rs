@@ -24,6 +24,7 @@ mod piece;
 mod process;
 mod processes;
 mod sandbox;
+mod socket;
 mod types;
 mod user;
 mod variables;

@@ -6,6 +6,7 @@ use crate::isolation;
 use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
+use crate::socket::Socket;
 use crate::types::{
     NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession,
     NativeWorkspaceConfig,
@@ -21,7 +22,6 @@ use nacre_core::sandbox::{Config, NewSession, Sandbox};
 use nacre_core::workspace::Options;
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
 use napi_derive::napi;
-use std::os::fd::{IntoRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -316,8 +316,7 @@ impl NativeSandbox {
         let (connecting, settle) =
             (self.sandbox.connect(session_id.as_deref(), port as u16), Settle::new(id, &self.emitter));
         Ok(runtime::spawn(async move {
-            let event =
-                |socket: OwnedFd| NativeEvent { socket: Some(socket.into_raw_fd()), ..NativeEvent::default() };
+            let event = |fd| NativeEvent { socket: Some(Socket(fd)), ..NativeEvent::default() };
             settle.answer(connecting.await.map(event));
         })?)
     }

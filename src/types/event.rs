@@ -7,6 +7,7 @@ use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeLogLines, NativePort, NativeProcess, NativeStats, NativeWaiting};
 use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
 use crate::piece::Piece;
+use crate::socket::Socket;
 use napi_derive::napi;
 
 /// An event.
@@ -83,7 +84,8 @@ pub struct NativeEvent {
     /// In `done`: the number of changes that were discarded.
     pub discarded: Option<f64>,
     /// In `done`: a connected socket, which belongs to JavaScript from now on.
-    pub socket: Option<i32>,
+    #[napi(ts_type = "number")]
+    pub socket: Option<Socket>,
     /// In `done`: the handle of what was opened.
     pub handle: Option<u32>,
     /// In `error`: the file concerned.
