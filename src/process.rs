@@ -2,8 +2,8 @@
 
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeEvent, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
-    NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessStart, NativePty, NativeRunning, NativeStats,
-    NativeTerminal, NativeWaiting,
+    NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessStart, NativePty, NativeRunning,
+    NativeStats, NativeTerminal, NativeWaiting,
 };
 use crate::variables::zip;
 use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};

@@ -147,7 +147,7 @@ describe('nacre serve', () => {
       [['serve', '--stdio', '--allow-origin', 'http://a'], 2, '--stdio and --allow-origin exclude'],
       [['serve', '--stdio', '--sandboxd'], 2, '--stdio and --sandboxd exclude'],
       [['serve', '--stdio', '--forward-ports'], 2, '--stdio and --forward-ports exclude'],
-      [['serve', '--console', '--forward-ports'], 2, 'console and forwardPorts exclude each other'],
+      [['serve', '--console', '--forward-ports'], 2, '--console and --forward-ports exclude each other'],
       [['serve', '--port', String(port)], 1, `--port ${port} cannot be used on 127.0.0.1`],
     ]
     for (const [args, code, text] of cases) {

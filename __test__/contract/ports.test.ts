@@ -16,8 +16,12 @@ describe('ports', () => {
       const [first, second] = [await freePort(), await freePort()]
       const process = await sandbox.startProcess(serverCommand({ port: first }), { processId: 'web' })
       await process.waitForLog('listening')
-      const words = serverCommand({ port: second, host: '::' }).map((word) => `'${word.replaceAll("'", "'\\''")}'`)
-      const { stdout } = await session.exec(`${words.join(' ')} >log & echo $!; until grep -q listening log; do :; done`)
+      const words = serverCommand({ port: second, host: '::' }).map(
+        (word) => `'${word.replaceAll("'", "'\\''")}'`,
+      )
+      const { stdout } = await session.exec(
+        `${words.join(' ')} >log & echo $!; until grep -q listening log; do :; done`,
+      )
       const web = {
         ...{ port: first, address: '127.0.0.1', family: 'IPv4', pid: process.pid },
         ...{ command: expect.stringContaining('listening'), sessionId: 'default', processId: 'web' },

@@ -1,6 +1,6 @@
 /** Connections to programs of a session, and local ports that lead there. */
 import { once } from 'node:events'
-import { connect, createServer, type AddressInfo, type Server } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Sandbox, type Session } from 'nacre'
 import { describe, expect, it } from 'vitest'
@@ -104,9 +104,9 @@ describe('session.connect', () => {
             code: 'INVALID_OPTION',
             message: expect.stringContaining('port must be a whole number from 1 to 65535'),
           })
-        expect(await rejectionOf((await sandbox.getSession('default'))?.connect(1) as Promise<unknown>)).toMatchObject(
-          { code: 'PORT_CLOSED' },
-        )
+        expect(
+          await rejectionOf((await sandbox.getSession('default'))?.connect(1) as Promise<unknown>),
+        ).toMatchObject({ code: 'PORT_CLOSED' })
         const port = await freePort()
         await startEcho(session, port)
         const stream = await session.connect(port)
@@ -124,7 +124,10 @@ describe('in a network namespace', () => {
   it('leads to the programs of the session, which share no ports with the machine', () =>
     withSandbox(
       async ({ sandbox }) => {
-        const [session, other] = [await sandbox.createSession({ id: 'a' }), await sandbox.createSession({ id: 'b' })]
+        const [session, other] = [
+          await sandbox.createSession({ id: 'a' }),
+          await sandbox.createSession({ id: 'b' }),
+        ]
         const server = await listening()
         const { port } = server.address() as AddressInfo
         expect(await rejectionOf(session.connect(port))).toMatchObject({ code: 'PORT_CLOSED' })
@@ -169,7 +172,9 @@ describe('session.listen', () => {
       const socket = connect({ port: local.port, host: '127.0.0.1', allowHalfOpen: true })
       socket.end('hello')
       expect(await text(socket)).toBe('HELLO')
-      expect(await rejectionOf(session.listen(port, { local: local.port }))).toMatchObject({ code: 'EADDRINUSE' })
+      expect(await rejectionOf(session.listen(port, { local: local.port }))).toMatchObject({
+        code: 'EADDRINUSE',
+      })
       const open = connect(local.port, '127.0.0.1').on('error', () => {})
       await once(open, 'connect')
       const end = once(open, 'close')
@@ -186,7 +191,9 @@ describe('session.listen', () => {
       const local = await session.listen(1, { local: 0 })
       expect(await rejectionOf(session.listen(0))).toMatchObject({ code: 'INVALID_OPTION' })
       expect(await rejectionOf(session.listen(1, { local: -1 }))).toMatchObject({ code: 'INVALID_OPTION' })
-      expect(await rejectionOf(session.listen(1, { remote: 1 } as never))).toMatchObject({ code: 'INVALID_OPTION' })
+      expect(await rejectionOf(session.listen(1, { remote: 1 } as never))).toMatchObject({
+        code: 'INVALID_OPTION',
+      })
       await session.delete()
       const [error] = await once(connect(local.port, '127.0.0.1'), 'error')
       expect(error.code).toMatch(/ECONNREFUSED|ConnectionRefused/)

@@ -136,7 +136,10 @@ export function passUpgrade(
     const write = (status: number, headers: Headers) => {
       sent = status
       const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
-      client.write(`HTTP/1.1 ${status} ${http().STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n`, 'latin1')
+      client.write(
+        `HTTP/1.1 ${status} ${http().STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n`,
+        'latin1',
+      )
     }
     request.once('response', (reply) => {
       clearTimeout(late)

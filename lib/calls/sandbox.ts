@@ -18,10 +18,10 @@ import type { Files } from './files.js'
 import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
 import type { Jobs, RemoteJobs } from './jobs.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
+import type { OpenPort } from './ports.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
-import type { OpenPort } from './ports.js'
 import type { SandboxStats } from './stats.js'
 import {
   type Workspace,

@@ -82,6 +82,15 @@ export interface ServeOptions extends ServerOptions {
    */
   recordings?: string
   /**
+   * Also forwards `/v1/ports/{port}/` to the program of a session that listens on the port: requests and WebSockets, with the
+   * token or with a link of `SandboxClient.portUrl`. Never to another program of the machine. `sandbox` must be a Sandbox of
+   * this process.
+   *
+   * Pages of these programs have the origin of the server. So other calls from pages need an origin in `allowedOrigins`, and
+   * `console` is excluded. Default: false.
+   */
+  forwardPorts?: boolean
+  /**
    * Also serves the runtime API of Kubernetes' agent-sandbox, which has no authentication. It needs the package
    * `@nacre/sandboxd`. `sandbox` must be a Sandbox of this process. True uses the defaults. Default: none.
    */

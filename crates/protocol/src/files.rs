@@ -4,8 +4,10 @@
 //! on that connection: the [`Reply`] messages of the helper, with the opened file if there is one, and the host's
 //! [`Finish`]. Closing the connection cancels the call. Paths are bytes; a relative path starts at `cwd`.
 
+use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
+use std::os::fd::OwnedFd;
 
 /// The name of a files helper's process, at most 15 characters (prctl(2), `PR_SET_NAME`).
 pub const HELPER_NAME: &CStr = c"nacre-files";
@@ -113,11 +115,8 @@ pub enum Call {
         /// Remove directories with their content.
         recursive: bool,
     },
-    /// Make a TCP socket in the session's network namespace, for the host to connect. Answered by [`Reply::Socket`].
-    Socket {
-        /// Of IPv6, not IPv4.
-        is_ipv6: bool,
-    },
+    /// Make a socket in the session's network namespace, for the host. Answered by [`Reply::Socket`].
+    Socket(Socket),
     /// Watch a file or a directory. Answered by [`Reply::Done`], then [`Reply::Events`] until [`Reply::Done`].
     Watch {
         /// What to watch.
@@ -219,6 +218,32 @@ pub enum Change {
     Renamed,
     /// Changes were lost.
     Overflow,
+}
+
+/// A socket that belongs to the network namespace it was made in, wherever it is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Socket {
+    /// TCP over IPv4, not connected.
+    Ipv4,
+    /// TCP over IPv6, not connected.
+    Ipv6,
+    /// Tells which sockets the namespace has (sock_diag(7)).
+    Diagnosis,
+}
+
+impl Socket {
+    /// Makes one in the network namespace of this process. It does not block.
+    ///
+    /// # Errors
+    /// Those of socket(2).
+    pub fn make(self) -> nix::Result<OwnedFd> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        match self {
+            Self::Ipv4 => socket(AddressFamily::Inet, SockType::Stream, flags, None),
+            Self::Ipv6 => socket(AddressFamily::Inet6, SockType::Stream, flags, None),
+            Self::Diagnosis => socket(AddressFamily::Netlink, SockType::Datagram, flags, SockProtocol::NetlinkSockDiag),
+        }
+    }
 }
 
 /// A message from the helper.

@@ -82,7 +82,10 @@ async function startProgram(sandbox: Pick<Sandbox, 'startProcess'>): Promise<num
 interface Place extends HttpPlace {
   port: number
   /** Below the port, with the token unless `headers` have another one. */
-  send(path: string, options?: { method?: string; headers?: OutgoingHttpHeaders; body?: string }): Promise<Answer>
+  send(
+    path: string,
+    options?: { method?: string; headers?: OutgoingHttpHeaders; body?: string },
+  ): Promise<Answer>
 }
 
 interface Answer {
@@ -97,7 +100,11 @@ interface Answer {
 async function exchange(
   url: string,
   path: string,
-  { method = 'GET', headers = {}, body = '' }: { method?: string; headers?: OutgoingHttpHeaders; body?: string } = {},
+  {
+    method = 'GET',
+    headers = {},
+    body = '',
+  }: { method?: string; headers?: OutgoingHttpHeaders; body?: string } = {},
 ): Promise<Answer> {
   const { hostname, port } = new URL(url)
   const request = httpRequest({ host: hostname, port, path, method, headers, agent: false })
@@ -145,7 +152,12 @@ describe('a forwarded port', () => {
         const body = method === 'GET' ? '' : 'body'
         const headers = { 'x-own': 'a', 'content-length': body.length }
         const { status, json } = await send('/a%20b//c%E9?x=1&y=%2f', { method, body, headers })
-        expect([status, json.method, json.url, json.body]).toEqual([200, method, '/a%20b//c%E9?x=1&y=%2f', body])
+        expect([status, json.method, json.url, json.body]).toEqual([
+          200,
+          method,
+          '/a%20b//c%E9?x=1&y=%2f',
+          body,
+        ])
         expect(json.headers).toMatchObject({ host: `localhost:${port}`, 'x-own': 'a' })
       }
       const { status, text } = await send('/', { method: 'HEAD' })
@@ -153,36 +165,42 @@ describe('a forwarded port', () => {
     }))
 
   it('streams bodies both ways, and server-sent events at once', () =>
-    withPorts(async ({ serving, port, send }) => {
-      const socket = connect(serving.port, '127.0.0.1')
-      let received = ''
-      socket.on('data', (data) => {
-        received += data
-      })
-      const head = [`POST /v1/ports/${port}/events HTTP/1.1`, 'host: localhost', `x-nacre-token: ${TOKEN}`]
-      socket.write([...head, 'transfer-encoding: chunked', '', ''].join('\r\n'))
-      await until(
-        () => received.includes('text/event-stream') || undefined,
-        () => received,
-      )
-      for (const word of ['one', 'two']) {
-        socket.write(`3\r\n${word}\r\n`)
+    withPorts(
+      async ({ serving, port, send }) => {
+        const socket = connect(serving.port, '127.0.0.1')
+        let received = ''
+        socket.on('data', (data) => {
+          received += data
+        })
+        const head = [`POST /v1/ports/${port}/events HTTP/1.1`, 'host: localhost', `x-nacre-token: ${TOKEN}`]
+        socket.write([...head, 'transfer-encoding: chunked', '', ''].join('\r\n'))
         await until(
-          () => received.includes(`data: ${word}\n\n`) || undefined,
+          () => received.includes('text/event-stream') || undefined,
           () => received,
         )
-      }
-      socket.write('0\r\n\r\n')
-      await until(
-        () => received.endsWith('0\r\n\r\n') || undefined,
-        () => received,
-      )
-      socket.destroy()
-      expect((await send('/large?50000000')).text.length).toBeGreaterThanOrEqual(50_000_000)
-      const body = 'x'.repeat(20_000_000)
-      expect((await send('/', { method: 'POST', body })).json.body === body).toBe(true)
-      expect(await send('/early', { method: 'POST', body })).toMatchObject({ status: 413, text: 'too much' })
-    }, { maxBodyBytes: 1000 }))
+        for (const word of ['one', 'two']) {
+          socket.write(`3\r\n${word}\r\n`)
+          await until(
+            () => received.includes(`data: ${word}\n\n`) || undefined,
+            () => received,
+          )
+        }
+        socket.write('0\r\n\r\n')
+        await until(
+          () => received.endsWith('0\r\n\r\n') || undefined,
+          () => received,
+        )
+        socket.destroy()
+        expect((await send('/large?50000000')).text.length).toBeGreaterThanOrEqual(50_000_000)
+        const body = 'x'.repeat(20_000_000)
+        expect((await send('/', { method: 'POST', body })).json.body === body).toBe(true)
+        expect(await send('/early', { method: 'POST', body })).toMatchObject({
+          status: 413,
+          text: 'too much',
+        })
+      },
+      { maxBodyBytes: 1000 },
+    ))
 
   it('takes WebSockets, with the token as a header or a subprotocol', () =>
     withPorts(async ({ serving, port }) => {
@@ -208,7 +226,11 @@ describe('a forwarded port', () => {
         headers: { 'x-nacre-token': TOKEN },
       })
       const [, response] = (await once(declined, 'unexpected-response')) as [unknown, IncomingMessage]
-      expect([response.statusCode, response.headers.connection, await text(response)]).toEqual([403, 'close', 'no'])
+      expect([response.statusCode, response.headers.connection, await text(response)]).toEqual([
+        403,
+        'close',
+        'no',
+      ])
     }))
 
   it('cuts a reply that the program has not finished, and refuses what is not HTTP', () =>
@@ -225,8 +247,15 @@ describe('a forwarded port', () => {
       const url = await client.portUrl(port)
       expect(url).toMatch(new RegExp(`^${server}/v1/ports/${port}~[\\w.-]+/$`))
       const page = new URL('page?x=1', url)
-      const reply = await (await fetch(page, { method: 'POST', body: 'body', headers: { authorization: 'Basic eDp5' } })).json()
-      expect(reply).toMatchObject({ method: 'POST', url: '/page?x=1', body: 'body', headers: { authorization: 'Basic eDp5' } })
+      const reply = await (
+        await fetch(page, { method: 'POST', body: 'body', headers: { authorization: 'Basic eDp5' } })
+      ).json()
+      expect(reply).toMatchObject({
+        method: 'POST',
+        url: '/page?x=1',
+        body: 'body',
+        headers: { authorization: 'Basic eDp5' },
+      })
       expect(JSON.stringify(reply)).not.toContain(new URL(url).pathname.split('~')[1])
       const socket = new WebSocket(page.href.replace('http', 'ws'))
       await once(socket, 'message')
@@ -247,9 +276,12 @@ describe('a forwarded port', () => {
         () => 'the link does not expire',
       )
       expect((await fetch(new URL('../exec', url))).status).toBe(401)
-      for (const bad of [0, 65_536]) expect(await rejectionOf(client.portUrl(bad))).toMatchObject({ code: 'INVALID_OPTION' })
+      for (const bad of [0, 65_536])
+        expect(await rejectionOf(client.portUrl(bad))).toMatchObject({ code: 'INVALID_OPTION' })
       for (const expiresIn of [0, 604_800_001])
-        expect(await rejectionOf(client.portUrl(port, { expiresIn }))).toMatchObject({ code: 'INVALID_OPTION' })
+        expect(await rejectionOf(client.portUrl(port, { expiresIn }))).toMatchObject({
+          code: 'INVALID_OPTION',
+        })
       const missing = client.portUrl(port, { sessionId: 'none' })
       expect(await rejectionOf(missing)).toMatchObject({ code: 'SESSION_NOT_FOUND' })
       await client.close()
@@ -320,7 +352,12 @@ describe('the program on a port', () => {
       })
       expect(JSON.stringify(json)).not.toContain(TOKEN)
       const { host, origin, cookie, connection, ...others } = json.headers
-      expect([host, origin, cookie, connection]).toEqual([`localhost:${port}`, `http://localhost:${port}`, 'own=1', 'keep-alive'])
+      expect([host, origin, cookie, connection]).toEqual([
+        `localhost:${port}`,
+        `http://localhost:${port}`,
+        'own=1',
+        'keep-alive',
+      ])
       expect(Object.keys(others)).toEqual([])
       const kept = await exchange(url, `/v1/ports/${port}/`, {
         headers: {
@@ -356,9 +393,15 @@ describe('the program on a port', () => {
       }
       const cookies = ['a=1; Path=/; Domain=example.com; HttpOnly', 'b=2; path=/sub; Secure']
       const dangerous = { 'service-worker-allowed': '/', 'clear-site-data': '"*"', 'alt-svc': 'h2=":1"' }
-      const all = { 'x-own': 'kept', 'x-nacre-instance': 'x', 'strict-transport-security': 'max-age=1', ...dangerous }
-      const query = [...cookies.map((cookie) => ['set-cookie', cookie]), ...Object.entries(all)]
-      const { headers } = await send(`/headers?${new URLSearchParams(query as string[][])}`)
+      const all = {
+        'x-own': 'kept',
+        'x-nacre-instance': 'x',
+        'strict-transport-security': 'max-age=1',
+        ...dangerous,
+      }
+      const query = new URLSearchParams(all)
+      for (const cookie of cookies) query.append('set-cookie', cookie)
+      const { headers } = await send(`/headers?${query}`)
       expect(headers['set-cookie']).toEqual([
         `nacre-${port}-a=1; Path=${prefix}/; HttpOnly`,
         `nacre-${port}-b=2; Path=${prefix}/sub; Secure`,
@@ -385,11 +428,24 @@ describe('the program on a port', () => {
         expect(reply).toMatch(/^HTTP\/1\.1 4\d\d /)
       }
       // What follows a whole request is a request to the server, which needs the token.
-      const reply = await raw(place, [...head, 'content-length: 4', '', `body${smuggled.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n')}`])
+      const reply = await raw(place, [
+        ...head,
+        'content-length: 4',
+        '',
+        `body${smuggled.replace('\r\n\r\n', '\r\nconnection: close\r\n\r\n')}`,
+      ])
       expect(reply.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 401'])
       // A declined WebSocket does not leave the connection to the program.
-      const upgrade = [`GET /v1/ports/${place.port}/declines HTTP/1.1`, ...head.slice(1), 'connection: upgrade']
-      const key = ['upgrade: websocket', 'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==', 'sec-websocket-version: 13']
+      const upgrade = [
+        `GET /v1/ports/${place.port}/declines HTTP/1.1`,
+        ...head.slice(1),
+        'connection: upgrade',
+      ]
+      const key = [
+        'upgrade: websocket',
+        'sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==',
+        'sec-websocket-version: 13',
+      ]
       const declined = await raw(place, [...upgrade, ...key, '', smuggled])
       expect(declined.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 403'])
     }))
@@ -402,9 +458,13 @@ describe('the program on a port', () => {
           (await exchange(url, prefix + rest, { headers: { 'x-nacre-token': TOKEN } })).status,
           rest,
         ).toBe(400)
-      const { status, headers } = await exchange(url, `${prefix}?x=1`, { headers: { 'x-nacre-token': TOKEN } })
+      const { status, headers } = await exchange(url, `${prefix}?x=1`, {
+        headers: { 'x-nacre-token': TOKEN },
+      })
       expect([status, headers.location]).toEqual([307, `${prefix}/?x=1`])
-      const kept = await exchange(url, `${prefix}/a..b/.well-known?../x`, { headers: { 'x-nacre-token': TOKEN } })
+      const kept = await exchange(url, `${prefix}/a..b/.well-known?../x`, {
+        headers: { 'x-nacre-token': TOKEN },
+      })
       expect(kept.json.url).toBe('/a..b/.well-known?../x')
     }))
 })
@@ -417,7 +477,12 @@ describe('who may call', () => {
       const host = `127.0.0.1:${serving.port}`
       const statusOf = async (origin: string) => (await send('/', { headers: { host, origin } })).status
       expect(await statusOf(`http://${host}`)).toBe(200)
-      for (const origin of ['null', 'https://evil.example', `http://localhost:${serving.port}`, 'http://127.0.0.1'])
+      for (const origin of [
+        'null',
+        'https://evil.example',
+        `http://localhost:${serving.port}`,
+        'http://127.0.0.1',
+      ])
         expect(await statusOf(origin), origin).toBe(403)
     }))
 
@@ -432,8 +497,12 @@ describe('who may call', () => {
         const same = { 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'cors' }
         expect(await statusOf(path, {})).toBe(200)
         expect(await statusOf(path, same)).toBe(200)
-        expect(await statusOf(path, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' })).toBe(200)
-        expect(await statusOf(path, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' })).toBe(403)
+        expect(await statusOf(path, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' })).toBe(
+          200,
+        )
+        expect(await statusOf(path, { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' })).toBe(
+          403,
+        )
         expect(await statusOf(path, { host: 'evil.example' })).toBe(403)
         expect(await statusOf(path, { 'x-forwarded-for': '10.0.0.1' })).toBe(403)
         expect(await statusOf('/v1/sessions', {})).toBe(200)
@@ -452,8 +521,13 @@ describe('who may call', () => {
         expect((await exchange(url, `/v1/ports/${port}/`, { headers })).status).toBe(404)
         const client = new SandboxClient({ url, token: TOKEN })
         const refused = await rejectionOf(client.portUrl(port))
-        expect(refused).toMatchObject({ code: 'REQUEST_REFUSED', message: expect.stringContaining('forwardPorts') })
-        expect(await rejectionOf(serve(sandbox, { port: 0, forwardPorts: true, console: true }))).toMatchObject({
+        expect(refused).toMatchObject({
+          code: 'REQUEST_REFUSED',
+          message: expect.stringContaining('forwardPorts'),
+        })
+        expect(
+          await rejectionOf(serve(sandbox, { port: 0, forwardPorts: true, console: true })),
+        ).toMatchObject({
           code: 'INVALID_OPTION',
           message: expect.stringContaining('console and forwardPorts exclude each other'),
         })

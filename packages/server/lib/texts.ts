@@ -181,8 +181,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
   [
     portUrlOptions,
     {
-      expiresIn:
-        'Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour).',
+      expiresIn: 'Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour).',
       sessionId:
         "The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids.",
     },

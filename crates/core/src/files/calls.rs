@@ -7,7 +7,7 @@ use super::reader::Reader;
 use super::watcher::Watcher;
 use super::writer::Writer;
 use crate::error::{Code, Error};
-use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply};
+use nacre_protocol::files::{Call, Entry, MAX_ENTRIES, MAX_PATH_BYTES, Reply, Socket};
 use std::os::fd::OwnedFd;
 
 /// The result of a call. `None`: the helper had exited before, and the call can be repeated with another helper.
@@ -85,9 +85,9 @@ impl Access {
         }
     }
 
-    /// Makes a TCP socket in the session's network namespace.
-    pub async fn socket(&self, is_ipv6: bool) -> Sent<OwnedFd> {
-        let Some(connection) = self.call(Call::Socket { is_ipv6 }).await? else { return Ok(None) };
+    /// Makes a socket in the session's network namespace.
+    pub async fn socket(&self, socket: Socket) -> Sent<OwnedFd> {
+        let Some(connection) = self.call(Call::Socket(socket)).await? else { return Ok(None) };
         match connection.reply().await? {
             (Reply::Socket, Some(socket)) => Ok(Some(socket)),
             _ => Err(connection.confused()),
@@ -119,7 +119,7 @@ fn paths_of(call: &Call) -> Vec<&[u8]> {
         | Call::MakeDirectory { path }
         | Call::Remove { path, .. }
         | Call::Watch { path, .. } => vec![path],
-        Call::Socket { .. } => Vec::new(),
+        Call::Socket(_) => Vec::new(),
         Call::Rename { from, to } | Call::Copy { from, to, .. } => vec![from, to],
     }
 }

@@ -1,6 +1,7 @@
 //! The host's view of a background process, from the request until the process is forgotten.
 
 mod hold;
+pub mod listeners;
 pub mod ports;
 pub mod pump;
 mod registry;

@@ -1,5 +1,6 @@
-//! The TCP ports on which processes listen, from the kernel's socket tables and the processes' sockets.
+//! The TCP ports on which processes listen: those of the sockets that they have open.
 
+use super::listeners::{Listener, listeners, listeners_here};
 use crate::blocking::blocking;
 use crate::error::Error;
 use nacre_containment::pid::Pid;
@@ -7,51 +8,9 @@ use nacre_containment::proc_table::Stat;
 use nacre_containment::tree::Tree;
 use std::collections::HashMap;
 use std::fmt::Display;
-use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::fs;
+use std::io;
 use std::path::PathBuf;
-
-/// The state column of a listening socket in `/proc/net/tcp` (proc(5)).
-const LISTEN: &str = "0A";
-
-/// A socket that listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Listener {
-    /// Where.
-    pub address: SocketAddr,
-    /// No other socket has this number while it is open.
-    pub inode: u64,
-}
-
-/// The sockets that listen in the network namespace of a process, this process's own for `self`. None if the process has
-/// ended.
-pub fn listeners(process: impl Display) -> Vec<Listener> {
-    let lines = ["tcp", "tcp6"].into_iter().filter_map(|table| File::open(format!("/proc/{process}/net/{table}")).ok());
-    lines.flat_map(|table| BufReader::new(table).lines().map_while(Result::ok)).filter_map(|line| parse(&line)).collect()
-}
-
-/// One line: `sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode ...`.
-fn parse(line: &str) -> Option<Listener> {
-    let mut fields = line.split_ascii_whitespace().skip(1);
-    let (local, _) = (fields.next()?, fields.next()?);
-    if fields.next()? != LISTEN {
-        return None;
-    }
-    let (ip, port) = local.rsplit_once(':')?;
-    let address = SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?);
-    Some(Listener { address, inode: fields.nth(5)?.parse().ok()? })
-}
-
-/// An address in hexadecimal: words of 32 bits, each as a number of this machine.
-fn ip_of(hex: &str) -> Option<IpAddr> {
-    let word = |at: usize| Some(u32::from_str_radix(hex.get(at * 8..at * 8 + 8)?, 16).ok()?.to_ne_bytes());
-    if hex.len() == 8 {
-        return Some(Ipv4Addr::from(word(0)?).into());
-    }
-    let words = [word(0)?, word(1)?, word(2)?, word(3)?].concat();
-    Some(Ipv6Addr::from(<[u8; 16]>::try_from(words).ok()?).to_canonical())
-}
 
 /// The numbers of the sockets that a process has open, as far as this process may look.
 pub fn sockets_of(pid: Pid) -> impl Iterator<Item = u64> {
@@ -95,31 +54,24 @@ pub async fn listens(tree: Tree, port: u16) -> Result<bool, Error> {
 }
 
 fn look(tree: &Tree, port: u16) -> io::Result<bool> {
+    let here = network_of("self");
+    let mut networks = HashMap::new();
     Ok(tree.members()?.into_iter().any(|stat| {
-        let mut wanted = listeners(stat.identity.pid);
-        wanted.retain(|listener| listener.address.port() == port);
-        !owned(&wanted, &[stat]).is_empty()
+        let network = network_of(stat.identity.pid);
+        let is_here = network == here;
+        let wanted = networks.entry(network).or_insert_with(|| {
+            let mut all = if is_here { listeners_here() } else { listeners(stat.identity.pid) };
+            all.retain(|listener| listener.address.port() == port);
+            all
+        });
+        !owned(wanted, &[stat]).is_empty()
     }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_line_of_the_table_is_a_listener() {
-        let line =
-            "   3: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000  0 40077 1 0 100 0";
-        let listener = |address: &str| Some(Listener { address: address.parse().unwrap(), inode: 40077 });
-        if cfg!(target_endian = "little") {
-            assert_eq!(parse(line), listener("127.0.0.1:8080"));
-            let six = line.replace("0100007F", "00000000000000000000000001000000");
-            assert_eq!(parse(&six), listener("[::1]:8080"));
-        }
-        assert_eq!(parse(&line.replace(" 0A ", " 01 ")), None);
-        assert_eq!(parse("  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt"), None);
-        assert_eq!(parse("   3: 0100:1F90 00000000:0000 0A"), None);
-    }
+    use std::net::SocketAddr;
 
     #[test]
     fn finds_the_listeners_of_a_process() {
@@ -127,7 +79,13 @@ mod tests {
         let sockets = ["127.0.0.1:0", "[::1]:0"].map(|address| std::net::TcpListener::bind(address).unwrap());
         let addresses = sockets.each_ref().map(|socket| socket.local_addr().unwrap());
         let found = || -> Vec<SocketAddr> {
-            owned(&listeners("self"), &[own]).iter().map(|(listener, _)| listener.address).collect()
+            let found = listeners_here();
+            assert!(
+                listeners("self")
+                    .iter()
+                    .all(|listener| !addresses.contains(&listener.address) || found.contains(listener))
+            );
+            owned(&found, &[own]).iter().map(|(listener, _)| listener.address).collect()
         };
         assert!(addresses.iter().all(|address| found().contains(address)));
         assert!(owned(&listeners("self"), &[]).is_empty());

@@ -5,7 +5,6 @@ use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::session::{Handle, Port};
 use nacre_containment::tree::Tree;
-use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use std::os::fd::OwnedFd;
 
 /// A port on which a program of the sandbox listens.
@@ -58,7 +57,8 @@ impl Sandbox {
                 ports.into_iter().map(|port| OpenPort { port, session: session.clone(), process: None }).collect();
             for (id, tree) in trees {
                 let members = tree.members().unwrap_or_default();
-                let is_of = |open: &&mut OpenPort| members.iter().any(|stat| stat.identity == open.port.process.identity);
+                let is_of =
+                    |open: &&mut OpenPort| members.iter().any(|stat| stat.identity == open.port.process.identity);
                 all.iter_mut().filter(is_of).for_each(|open| open.process = Some(id.clone()));
             }
             Ok(all)
@@ -95,15 +95,11 @@ impl Sandbox {
         let network = handle.network().await?.ok_or_else(closed)?;
         let is_own = network.is_own();
         network
-            .connect(port, |is_ipv6| async move {
+            .connect(port, |socket| async move {
                 if is_own {
-                    return self.files(handle.id(), |access| async move { access.socket(is_ipv6).await }).await;
+                    return self.files(handle.id(), |access| async move { access.socket(socket).await }).await;
                 }
-                let family = if is_ipv6 { AddressFamily::Inet6 } else { AddressFamily::Inet };
-                let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-                socket(family, SockType::Stream, flags, None).map_err(|errno| {
-                    Error::new(Code::EngineError, format!("cannot make a socket: {errno}"))
-                })
+                socket.make().map_err(|errno| Error::new(Code::EngineError, format!("cannot make a socket: {errno}")))
             })
             .await
     }

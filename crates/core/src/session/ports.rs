@@ -14,13 +14,16 @@
 use super::Session;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
-use crate::process::ports::{Listener, listeners, network_of, owned};
+use crate::process::listeners::{Listener, diagnose, listeners, listeners_here};
+use crate::process::ports::{network_of, owned};
 use crate::supervisor::PidHold;
 use nacre_containment::proc_table::{self, Stat};
+use nacre_protocol::files::Socket;
 use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, oneshot};
@@ -84,7 +87,7 @@ impl Network {
         let network = self.clone();
         look(move || {
             let members = network.members().map_err(|error| unseen(&error))?;
-            let open = owned(&network.listeners(&members), &members);
+            let open = owned(&network.listeners(&members, None), &members);
             let port = |(listener, process): (Listener, Stat)| Port {
                 address: listener.address,
                 process,
@@ -95,19 +98,21 @@ impl Network {
         .await
     }
 
-    /// Connects to a program of the session. `socket` makes a socket in the session's network namespace, of IPv6 if that is
-    /// true.
+    /// Connects to a program of the session. `socket` makes a socket in the session's network namespace.
     ///
     /// # Errors
     /// `PORT_CLOSED` if no program of the session takes the connection, or another program could; the errors of `socket`.
-    pub async fn connect<R>(&self, port: u16, socket: impl Fn(bool) -> R) -> Result<OwnedFd, Error>
+    pub async fn connect<R>(&self, port: u16, socket: impl Fn(Socket) -> R) -> Result<OwnedFd, Error>
     where
         R: Future<Output = Result<OwnedFd, Error>>,
     {
         let network = self.clone();
-        let targets = look(move || network.targets(port).map_err(|error| unseen(&error))).await?;
+        // Where the kernel tells nothing, its tables do.
+        let diagnosis = if self.is_own { socket(Socket::Diagnosis).await.ok().map(Arc::new) } else { None };
+        let kernel = diagnosis.clone();
+        let targets = look(move || network.targets(port, kernel.as_deref()).map_err(|error| unseen(&error))).await?;
         for target in targets {
-            match self.connect_to(target, &socket).await {
+            match self.connect_to(target, diagnosis.clone(), &socket).await {
                 Err(error) if error.code == Code::PortClosed => {}
                 connected => return connected,
             }
@@ -115,19 +120,24 @@ impl Network {
         Err(closed(port))
     }
 
-    async fn connect_to<R>(&self, target: Target, socket: impl Fn(bool) -> R) -> Result<OwnedFd, Error>
+    async fn connect_to<R>(
+        &self,
+        target: Target,
+        diagnosis: Option<Arc<OwnedFd>>,
+        socket: impl Fn(Socket) -> R,
+    ) -> Result<OwnedFd, Error>
     where
         R: Future<Output = Result<OwnedFd, Error>>,
     {
         let Target { address, sockets, process } = target;
         let closed = || closed(address.port());
-        let own = std::net::TcpStream::from(socket(address.is_ipv6()).await?);
+        let own = std::net::TcpStream::from(socket(if address.is_ipv6() { Socket::Ipv6 } else { Socket::Ipv4 }).await?);
         let connecting = TcpSocket::from_std_stream(own).connect(address);
         let stream = tokio::time::timeout(CONNECT, connecting).await;
         let stream = stream.map_err(|_| closed())?.map_err(|_| closed())?;
         let _ = stream.set_nodelay(true);
         let network = self.clone();
-        let again = look(move || Ok(rivals(&network.listeners(&[process]), address))).await?;
+        let again = look(move || Ok(rivals(&network.listeners(&[process], diagnosis.as_deref()), address))).await?;
         if again != sockets {
             return Err(closed());
         }
@@ -143,10 +153,13 @@ impl Network {
         Ok(members)
     }
 
-    /// Everything that listens where these processes are.
-    fn listeners(&self, members: &[Stat]) -> Vec<Listener> {
+    /// Everything that listens where these processes are. `diagnosis` was made there.
+    fn listeners(&self, members: &[Stat], diagnosis: Option<&OwnedFd>) -> Vec<Listener> {
         if !self.is_own {
-            return listeners("self");
+            return listeners_here();
+        }
+        if let Some(found) = diagnosis.and_then(|kernel| diagnose(kernel).ok()) {
+            return found;
         }
         // A process that has just ended shows none.
         let tables = members.iter().map(|stat| listeners(stat.identity.pid));
@@ -154,9 +167,9 @@ impl Network {
     }
 
     /// Where the programs of the session that listen on a port can be reached, the best first.
-    fn targets(&self, port: u16) -> io::Result<Vec<Target>> {
+    fn targets(&self, port: u16, diagnosis: Option<&OwnedFd>) -> io::Result<Vec<Target>> {
         let members = self.members()?;
-        let mut all = self.listeners(&members);
+        let mut all = self.listeners(&members, diagnosis);
         all.retain(|listener| listener.address.port() == port);
         let open = owned(&all, &members);
         let own: HashSet<Listener> = open.iter().map(|(listener, _)| *listener).collect();

@@ -163,7 +163,7 @@ fn perform(connection: &Connection, Request { cwd, call, is_rooted }: Request) -
         Call::Watch { path, .. } | Call::Rename { from: path, .. } | Call::Copy { from: path, .. } if is_rooted => {
             return Err(about(&path)(Errno::INVAL).into());
         }
-        Call::Socket { is_ipv6 } => return socket::make(connection, is_ipv6),
+        Call::Socket(kind) => return socket::make(connection, kind),
         Call::Watch { path, recursive } => return watch::watch(connection, &cwd, &path, recursive),
         Call::MakeDirectory { path } => change::make_directory(start, &path),
         Call::Rename { from, to } => change::rename(&cwd, &from, &to),

@@ -124,7 +124,10 @@ export function addServe(program: Command): void {
     ['nacre serve', 'listens on http://127.0.0.1:4747, for every user of this machine'],
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
     ['nacre serve --console', 'also shows what runs on the page http://127.0.0.1:4747/console'],
-    ['nacre serve --forward-ports', 'also leads to servers in the sandbox: http://127.0.0.1:4747/v1/ports/3000/'],
+    [
+      'nacre serve --forward-ports',
+      'also leads to servers in the sandbox: http://127.0.0.1:4747/v1/ports/3000/',
+    ],
     ['nacre serve --copy-on-write task-7', 'goes on with the workspace task-7 of this directory'],
     ['nacre serve --sandboxd --root app', 'also serves the API of agent-sandbox, confined to app'],
     [

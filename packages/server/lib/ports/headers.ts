@@ -104,7 +104,8 @@ function locationOf(value: string, path: string, outside: Outside): string {
   const own = `http://localhost:${outside.port}`
   if (!URL.canParse(value, own + path)) return `${outside.prefix}/`
   const url = new URL(value, own + path)
-  const isLocal = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname) && url.port === String(outside.port)
+  const isLocal =
+    ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname) && url.port === String(outside.port)
   const isPlain = /^https?:$/.test(url.protocol)
   if (!isPlain || !(isLocal || url.origin === new URL(own).origin || isOwn(url.href, outside))) return value
   return outside.prefix + url.pathname + url.search + url.hash

@@ -28,7 +28,9 @@ export class Links {
 
   #sign({ sessionId, port }: PortOf, expiresAt: number): Buffer {
     // An id has no slash.
-    return createHmac('sha256', this.#key).update(`${sessionId ?? ''}/${port}/${expiresAt}`).digest()
+    return createHmac('sha256', this.#key)
+      .update(`${sessionId ?? ''}/${port}/${expiresAt}`)
+      .digest()
   }
 }
 

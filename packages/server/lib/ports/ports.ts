@@ -70,7 +70,8 @@ export class Ports {
     const { prefix, path, port, query } = target
     if (!(port >= 1 && port <= 65_535)) throw new Refusal('VALIDATION_FAILED', 'the port must be 1 to 65535')
     // Its relative links begin there.
-    if (path === undefined) return new Response(null, { status: 307, headers: { location: `${prefix}/${query}` } })
+    if (path === undefined)
+      return new Response(null, { status: 307, headers: { location: `${prefix}/${query}` } })
     if (DOTS.test(path.split('?', 1)[0] ?? ''))
       throw new Refusal('VALIDATION_FAILED', 'a path to a port must have no segments . and ..')
     const { incoming, outgoing } = c.env as Required<Bindings>
@@ -78,7 +79,10 @@ export class Ports {
     if (coding !== undefined && coding.toLowerCase() !== 'chunked')
       throw new Refusal('VALIDATION_FAILED', 'a body for a port can only have the transfer coding chunked')
     if (incoming.headers['service-worker'] !== undefined)
-      throw new Refusal('VALIDATION_FAILED', 'a program on a port can have no service worker: it would outlive the program')
+      throw new Refusal(
+        'VALIDATION_FAILED',
+        'a program on a port can have no service worker: it would outlive the program',
+      )
     const upgrade = upgradeOf(c.env)
     const hasBody = Number(incoming.headers['content-length'] ?? 0) > 0 || coding !== undefined
     if (upgrade !== undefined && hasBody)
