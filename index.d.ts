@@ -304,8 +304,9 @@ export interface IsolationRules {
   filesystem?: FilesystemRules
   /**
    * Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like
-   * 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by HTTP and SOCKS
-   * through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name.
+   * 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by TCP through
+   * a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name. With a network namespace, it also serves programs that ignore
+   * these variables.
    */
   network?:
     | 'host'

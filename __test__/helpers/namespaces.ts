@@ -18,6 +18,13 @@ export function withSmallDisk(directory: string): string[] {
   return ['unshare', '--mount', '--map-root-user', 'sh', '-c', script, 'sh']
 }
 
+/** The first words of a command that finds the hosts of `file` instead of those in `/etc/hosts`, in its own mount namespace. */
+export function withHosts(file: string): string[] {
+  const script = `mount --bind '${file}' /etc/hosts && exec "$@"`
+  const mapped = process.getuid?.() === 0 ? [] : ['--map-root-user']
+  return ['unshare', '--mount', ...mapped, 'sh', '-c', script, 'sh']
+}
+
 /** Whether withHungDirectory works here: on some machines only root may use FUSE. */
 export const canHang = spawnSync('bash', ['-c', 'exec 9<>/dev/fuse'], { stdio: 'ignore' }).status === 0
 

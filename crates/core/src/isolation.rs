@@ -63,7 +63,7 @@ pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option
         return Ok(None);
     }
     let is_inside = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
-    let listener = (!is_inside).then(|| network::listen_for_proxy(0)).transpose().and_then(|listener| {
+    let listener = (!is_inside).then(|| network::listen_on_loopback(0)).transpose().and_then(|listener| {
         confinement.proxy_port = Some(match &listener {
             Some(listener) => network::port_of(listener)?,
             None => network::PROXY_PORT,
@@ -133,6 +133,12 @@ pub fn tiers(offer: &Offer) -> Tiers {
     }
     if let Err(reason) = &offer.broker {
         notes.push(format!("programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"));
+        if network {
+            notes.push(
+                "isolation.network: programs that ignore the variables of the proxy, like HTTP_PROXY, reach no host"
+                    .into(),
+            );
+        }
     }
     if !mounts && offer.broker.is_ok() && !offer.reads_undumpable {
         notes.push("debuggers and strace do not work: without user namespaces, only root can keep programs from tracing their shell".into());
@@ -193,6 +199,9 @@ mod tests {
         let all = tiers(&full());
         assert_eq!((all.filesystem, all.network, all.processes), ("namespace", "namespace", "namespace"));
         assert!(all.notes.is_empty());
+        let without_broker = tiers(&Offer { broker: Err("no".into()), ..full() });
+        assert_eq!(without_broker.network, "namespace");
+        assert!(without_broker.notes.iter().any(|note| note.starts_with("isolation.network: programs that ignore")));
         let mut container = full();
         limit(&mut container, Some("landlock"));
         let some = tiers(&container);

@@ -191,10 +191,9 @@ impl<In> Link<In> {
 }
 
 impl<In: DeserializeOwned> Link<In> {
-    /// Waits for the next message and the descriptor that travels with it; `None` at end of file. Cancel-safe.
-    pub async fn receive(&self) -> io::Result<Option<(In, Option<OwnedFd>)>> {
-        let received = self.receive_with(message::receive).await?;
-        Ok(received.map(|(content, descriptors)| (content, descriptors.into_iter().next())))
+    /// Waits for the next message and the descriptors that travel with it; `None` at end of file. Cancel-safe.
+    pub async fn receive(&self) -> io::Result<Option<(In, Vec<OwnedFd>)>> {
+        self.receive_with(message::receive).await
     }
 }
 

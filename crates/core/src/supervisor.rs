@@ -118,13 +118,13 @@ impl Supervisor {
         }
     }
 
-    /// Receives the next report with its descriptor; `None` if the supervisor has exited.
+    /// Receives the next report with its descriptors; `None` if the supervisor has exited.
     ///
     /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
-    pub async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
-        let (report, descriptor) = self.link.receive().await.ok()??;
+    pub async fn report(&self) -> Option<(Report, Vec<OwnedFd>)> {
+        let (report, descriptors) = self.link.receive().await.ok()??;
         tracing::trace!(?report, supervisor = %self.pid(), "report");
-        Some((report, descriptor))
+        Some((report, descriptors))
     }
 }
 

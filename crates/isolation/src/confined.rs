@@ -107,9 +107,9 @@ impl Confined {
         }
     }
 
-    /// The listener of the session's proxy inside the network namespace. Returned once.
-    pub fn take_listener(&mut self) -> Option<OwnedFd> {
-        self.handles.as_mut()?.listener.take()
+    /// See [`Handles::sockets`]. Returned once.
+    pub fn take_sockets(&mut self) -> Vec<OwnedFd> {
+        self.handles.as_mut().map(|handles| std::mem::take(&mut handles.sockets)).unwrap_or_default()
     }
 
     /// Forks a child of this process inside the namespaces; see [`Handles::fork_inside`].

@@ -3,6 +3,7 @@
 //! A process that controls a directory can replace part of a path with a link at any time. So sources and targets are
 //! opened once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
+use crate::network;
 use crate::paths::{Device, Found, open_path, owned};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
 use nacre_protocol::confinement::{Confinement, Workspace};
@@ -103,15 +104,15 @@ fn hides_file(step: &Step) -> bool {
     matches!(step, Step::Hide(path, _) if path.symlink_metadata().is_ok_and(|entry| !entry.is_dir()))
 }
 
-/// Creates empty, unattached files that nothing can write to. Their file system lives as long as they do.
-fn empty_files(count: usize) -> io::Result<Vec<OwnedFd>> {
+/// Creates unattached copies of a file with this text that nothing can write to. Their file system lives as long as they do.
+fn files(text: &str, count: usize) -> io::Result<Vec<OwnedFd>> {
     if count == 0 {
         return Ok(Vec::new());
     }
     let stage = Path::new(STAGE);
     tmpfs(stage, "mode=755,size=4k")?;
-    let path = stage.join("empty");
-    File::create_new(&path)?;
+    let path = stage.join("file");
+    std::fs::write(&path, text)?;
     let files = (0..count).map(|_| {
         let file = clone_tree(&path)?;
         read_only_tree(&file)?;
@@ -138,7 +139,7 @@ impl Source {
 
 impl Sources {
     fn open(view: &View) -> io::Result<Self> {
-        let mut empty = empty_files(view.steps.iter().filter(|step| hides_file(step)).count())?;
+        let mut empty = files("", view.steps.iter().filter(|step| hides_file(step)).count())?;
         let tree = |step: &Step| match step {
             Step::Bind(path, _) | Step::Show(path, ..) => {
                 clone_tree(path).map(|tree| Some(Source::Tree(tree))).map_err(at(path, "open"))
@@ -180,6 +181,7 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         _ => Ok(()),
     };
     let sources = Sources::open(&view)?;
+    let resolver = files(network::RESOLVER_FILE, confinement.redirects().into())?;
     let root = if view.only.is_some() { Path::new(STAGE) } else { Path::new("/") };
     if view.only.is_some() {
         tmpfs(root, "mode=755")?;
@@ -205,7 +207,13 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         read_only(libc::AT_FDCWD, &c_path(root)?, 0).map_err(at(root, "protect"))?;
         change_root(root)?;
     }
+    resolver.iter().for_each(name_resolver);
     Ok(())
+}
+
+/// Covers `/etc/resolv.conf`, which may be a link. Where there is none, programs look for a resolver at the same address.
+fn name_resolver(file: &OwnedFd) {
+    let _ = Path::new("/etc/resolv.conf").canonicalize().and_then(|place| attach(file, &place));
 }
 
 /// Detaches the workspace where a mount is about to cover it: nothing could reach it there, to replace it by another one.

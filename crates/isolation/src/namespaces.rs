@@ -27,8 +27,8 @@ pub struct Handles {
     pub init: Option<i32>,
     /// A message tells the init to exit once no other process is left in its namespace.
     pub control: Option<OwnedFd>,
-    /// The listener of the session's proxy inside the network namespace.
-    pub listener: Option<OwnedFd>,
+    /// The sockets of the session's proxy inside the network namespace: its listener, and those of its resolver.
+    pub sockets: Vec<OwnedFd>,
 }
 
 const MESSAGE_BYTES: usize = 1024;
@@ -72,16 +72,16 @@ pub fn create(
         let keep: Vec<i32> = [&theirs].into_iter().chain(workspace).map(AsRawFd::as_raw_fd).collect();
         close_others(&keep, &guards);
         let made = set_up(confinement, &theirs, workspace);
-        let (message, listener) = match made {
-            Ok(listener) => (String::new(), listener),
-            Err(error) => (error.to_string(), None),
+        let (message, sockets) = match made {
+            Ok(sockets) => (String::new(), sockets),
+            Err(error) => (error.to_string(), Vec::new()),
         };
-        let descriptors: Vec<_> = listener.iter().map(AsFd::as_fd).collect();
+        let descriptors: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
         let sent = socket::send(theirs.as_fd(), format!("={message}").as_bytes(), &descriptors);
         // The other side replies once it has opened the namespaces; end of file means that it does not need them.
         let kept = socket::receive(theirs.as_fd(), &mut [0; 1]);
         if sent.is_ok() && message.is_empty() && wanted.processes && kept.is_ok_and(|length| length > 0) {
-            drop(listener);
+            drop(sockets);
             // The workspace's mount, too, which it would keep alive.
             close_others(&[theirs.as_raw_fd()], &guards);
             init::run(guards, theirs);
@@ -115,7 +115,7 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
     socket::send(ours.as_fd(), b"+", &[])?;
     await_message(ours)?;
     let mut buffer = [0; MESSAGE_BYTES];
-    let (length, mut descriptors) = socket::receive_with(ours.as_fd(), &mut buffer)?;
+    let (length, sockets) = socket::receive_with(ours.as_fd(), &mut buffer)?;
     let text = String::from_utf8_lossy(&buffer[..length]);
     match text.strip_prefix('=') {
         Some("") => {}
@@ -129,7 +129,7 @@ fn receive(ours: &OwnedFd, child: i32, wanted: Namespaces, kinds: &[(&str, libc:
             .map_err(|error| io::Error::other(format!("{path}: {error}")))
     };
     let entries = kinds.iter().map(open).collect::<io::Result<_>>()?;
-    Ok(Handles { entries, init: wanted.processes.then_some(child), control: None, listener: descriptors.pop() })
+    Ok(Handles { entries, init: wanted.processes.then_some(child), control: None, sockets })
 }
 
 /// Waits until a message or the end of the child is there to be received.
@@ -147,19 +147,25 @@ pub(crate) fn await_message(ours: &OwnedFd) -> io::Result<()> {
 }
 
 /// The child's side.
-fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedFd>) -> io::Result<Option<OwnedFd>> {
+fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedFd>) -> io::Result<Vec<OwnedFd>> {
     if socket::receive(theirs.as_fd(), &mut [0; 1])? == 0 {
         return Err(io::Error::other("the supervisor has ended"));
     }
     // The setup must not rely on capabilities that happen to be present: every failure is reported.
     mounts::apply(confinement, workspace)?;
     if !confinement.namespaces.is_some_and(|namespaces| namespaces.network) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
     network::start_loopback()
         .map_err(|error| io::Error::other(format!("cannot start the loopback interface: {error}")))?;
     let port = confinement.proxy_port.filter(|_| confinement.network == Network::Proxy);
-    port.map(network::listen_for_proxy).transpose()
+    let Some(port) = port else { return Ok(Vec::new()) };
+    let mut sockets = vec![network::listen_on_loopback(port)?];
+    if confinement.redirects() {
+        // Without them, programs that ignore the proxy find no name, as on a machine without a broker.
+        sockets.extend(network::listen_for_names().into_iter().flatten());
+    }
+    Ok(sockets)
 }
 
 /// Maps the only user and group of a user namespace: those of this process, under their own numbers.

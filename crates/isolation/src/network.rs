@@ -7,6 +7,12 @@ use std::os::fd::{AsRawFd, OwnedFd};
 /// The proxy's port in a network namespace, where nothing else listens yet.
 pub const PROXY_PORT: u16 = 3128;
 
+/// The port of DNS.
+const RESOLVER_PORT: u16 = 53;
+
+/// The file that names the session's resolver to programs, in place of the machine's `/etc/resolv.conf`.
+pub const RESOLVER_FILE: &str = "# The resolver of this session\nnameserver 127.0.0.1\nsearch .\n";
+
 /// Enables the loopback interface.
 pub fn start_loopback() -> io::Result<()> {
     let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
@@ -23,13 +29,22 @@ pub fn start_loopback() -> io::Result<()> {
     Ok(())
 }
 
-/// Creates a listener on 127.0.0.1 in the current network namespace.
-pub fn listen_for_proxy(port: u16) -> io::Result<OwnedFd> {
+/// Creates a TCP listener on 127.0.0.1 in the current network namespace.
+pub fn listen_on_loopback(port: u16) -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let listener = socket(AddressFamily::Inet, SockType::Stream, flags, None)?;
     bind(listener.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, port))?;
     listen(&listener, Backlog::new(128)?)?;
     Ok(listener)
+}
+
+/// Creates the sockets of the session's resolver, which programs expect at port 53: for datagrams, and a listener for
+/// TCP. Without a configuration, too, programs look for a resolver at this address.
+pub fn listen_for_names() -> io::Result<[OwnedFd; 2]> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let datagrams = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
+    bind(datagrams.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, RESOLVER_PORT))?;
+    Ok([datagrams, listen_on_loopback(RESOLVER_PORT)?])
 }
 
 /// The port of a listener.

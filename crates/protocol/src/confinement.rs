@@ -161,6 +161,13 @@ pub struct Confinement {
 }
 
 impl Confinement {
+    /// Whether programs that ignore the proxy reach it all the same: the broker redirects their connections, and a resolver
+    /// inside the network namespace gives names the addresses that they connect to.
+    pub fn redirects(&self) -> bool {
+        let has_own_network = self.namespaces.is_some_and(|namespaces| namespaces.network);
+        self.network == Network::Proxy && has_own_network && self.brokered
+    }
+
     /// Nothing but namespaces: no rule, and no right taken away.
     pub fn open(namespaces: Namespaces, cwd: PathBuf, shell: PathBuf) -> Self {
         Self {

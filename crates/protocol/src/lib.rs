@@ -8,6 +8,7 @@
 //! | [`shell`] | host and bash | fixed headers, which the builtin reads in C |
 //! | [`supervisor`] | host and supervisor | [`message`] |
 //! | [`files`] | host and files helper | [`message`] |
+//! | [`redirect`] | broker and proxy | fixed bytes |
 //!
 //! What such messages carry, and several crates use, is here too: [`confinement`], [`standing`], and the request for a
 //! [`job`], which is a file of JSON.
@@ -22,6 +23,7 @@ pub mod confinement;
 pub mod files;
 pub mod job;
 pub mod message;
+pub mod redirect;
 pub mod shell;
 pub mod socket;
 pub mod standing;

@@ -194,7 +194,8 @@ pub enum Order {
 /// A report from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// Answer to [`Order::Confine`]. The listener of a proxy inside travels with the report.
+    /// Answer to [`Order::Confine`]. The sockets of a proxy inside travel with the report:
+    /// its listener, then those of its resolver for datagrams and TCP.
     Confined {
         /// The init of the pid namespace, if there is one.
         init: Option<Pid>,

@@ -191,8 +191,8 @@ impl Active {
         };
         confined.add_broker(policy, Box::new(reconnect))?;
         let init = confined.init().and_then(Pid::new);
-        let listener = confined.take_listener();
-        setting.report_with(&Report::Confined { init }, listener.as_ref().map(AsFd::as_fd));
+        let sockets = confined.take_sockets();
+        setting.report_with(&Report::Confined { init }, &sockets.iter().map(AsFd::as_fd).collect::<Vec<_>>());
         Ok(Self { confined, wanted, key, lost: false })
     }
 }

@@ -33,16 +33,15 @@ impl Setting {
     /// With a limit that a program has just changed, the report may be wrong: what cannot be opened looks like a process
     /// that has ended. So this process exits instead, and the host replaces it, as it replaces a killed one.
     pub fn report(&self, report: &Report) {
-        self.report_with(report, None);
+        self.report_with(report, &[]);
     }
 
-    /// Sends a report with a descriptor to the host.
-    pub fn report_with(&self, report: &Report, descriptor: Option<BorrowedFd<'_>>) {
+    /// Sends a report with descriptors to the host.
+    pub fn report_with(&self, report: &Report, descriptors: &[BorrowedFd<'_>]) {
         if self.limits.have_changed() {
             std::process::exit(1);
         }
-        let descriptors: Vec<BorrowedFd<'_>> = descriptor.into_iter().collect();
-        let _ = message::send(self.control.as_fd(), report, &descriptors);
+        let _ = message::send(self.control.as_fd(), report, descriptors);
     }
 }
 

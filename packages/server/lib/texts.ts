@@ -148,7 +148,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       preset: 'Rules to start from. Each other option replaces one of them. Default: none.',
       filesystem: 'The files that programs may use. Default: the defaults of its members.',
       network:
-        "Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by HTTP and SOCKS through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name.",
+        "Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by TCP through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name. With a network namespace, it also serves programs that ignore these variables.",
       processes:
         "Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'.",
       bestEffort:

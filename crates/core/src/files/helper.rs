@@ -126,7 +126,7 @@ impl Connection {
     pub(super) async fn reply(&self) -> Result<(Reply, Option<OwnedFd>), Error> {
         match self.link.receive().await {
             Ok(Some((Reply::Failed(failure), _))) => Err(error_of(&failure)),
-            Ok(Some(reply)) => Ok(reply),
+            Ok(Some((reply, descriptors))) => Ok((reply, descriptors.into_iter().next())),
             Ok(None) | Err(_) => Err(self.helper.lost()),
         }
     }

@@ -3,20 +3,28 @@
 //! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and distinguishes them by
 //! the first byte. It resolves names itself, so an entry of the list applies to the name and not to an earlier answer
 //! of a resolver. It runs on a separate thread, so that traffic does not delay the engine.
+//!
+//! In a network namespace, it also serves programs that ignore it. A resolver gives each name an address that stands for it.
+//! The broker redirects connections to such addresses, and to all others, to the proxy, which then checks the name.
 
 mod allow;
 mod dial;
 mod head;
 mod http;
+mod names;
+mod redirect;
+mod resolver;
 mod socks;
 
 pub use allow::Target;
 
 use crate::sys;
 use allow::AllowList;
+use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
+use names::Names;
 use std::io;
-use std::net::TcpListener as StdListener;
+use std::net::{IpAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -30,6 +38,8 @@ use tokio::time::timeout;
 const MAX_CONNECTIONS: usize = 256;
 /// Time limit for a client's request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How long to wait when the process has no free descriptor. Others will be closed.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum denials kept for one command.
 const MAX_DENIALS: usize = 100;
 
@@ -74,15 +84,18 @@ impl Denials {
         }
     }
 
+    /// Adds a denial, unless it is listed: programs that ignore the proxy try the same target again and again.
+    fn add_once(&self, target: String) {
+        if !self.list().contains(&target) {
+            self.add(target);
+        }
+    }
+
     /// Removes and returns all denials.
     pub fn take(&self) -> Vec<String> {
         let mut report = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
-            let target = String::from_utf8_lossy(&report[..length]).into_owned();
-            // Resolvers try the same server again and again.
-            if !self.list().contains(&target) {
-                self.add(target);
-            }
+            self.add_once(String::from_utf8_lossy(&report[..length]).into_owned());
         }
         std::mem::take(&mut self.list())
     }
@@ -93,9 +106,19 @@ impl Denials {
 pub struct Policy {
     allow: Arc<AllowList>,
     denials: Denials,
+    names: Names,
 }
 
 impl Policy {
+    /// The target with the name that its address stands for, if it does.
+    fn named(&self, target: Target) -> Target {
+        let Some(IpAddr::V4(address)) = target.address() else { return target };
+        match self.names.name_of(address) {
+            Some(host) => Target { host, ..target },
+            None => target,
+        }
+    }
+
     /// Checks a target, and records a refusal.
     fn admits(&self, target: &Target) -> bool {
         let admitted = self.allow.admits(target);
@@ -118,19 +141,33 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// Serves a listener.
+    /// Serves a listener, and the sockets of a resolver: for datagrams, and a listener for TCP.
     ///
     /// # Errors
     /// The thread or its epoll descriptor cannot be created.
-    pub fn start(listener: OwnedFd, allow: &[String], denials: Denials) -> io::Result<Self> {
-        let listener = StdListener::from(listener);
-        listener.set_nonblocking(true)?;
-        let policy = Policy { allow: Arc::new(AllowList::new(allow)), denials };
+    pub fn start(
+        listener: OwnedFd,
+        resolver: Option<(OwnedFd, OwnedFd)>,
+        allow: &[String],
+        denials: Denials,
+    ) -> io::Result<Self> {
+        let policy = Policy { allow: Arc::new(AllowList::new(allow)), denials, names: Names::default() };
         let handle = handle()?;
         let task = handle.spawn(async move {
-            if let Ok(listener) = TcpListener::from_std(listener) {
-                accept(listener, policy).await;
-            }
+            let names = policy.names.clone();
+            let proxy = accept(listener, move |client| {
+                let policy = policy.clone();
+                async move { serve(client, &policy).await }
+            });
+            let Some((datagrams, streams)) = resolver else { return proxy.await };
+            let resolver = {
+                let names = names.clone();
+                accept(streams, move |client| {
+                    let names = names.clone();
+                    async move { resolver::serve_stream(client, &names).await }
+                })
+            };
+            tokio::join!(proxy, resolver, resolver::serve_datagrams(datagrams, &names));
         });
         Ok(Self { task: task.abort_handle() })
     }
@@ -153,20 +190,24 @@ fn handle() -> io::Result<Handle> {
 }
 
 /// Accepts connections. They are in one set, which ends with this future.
-async fn accept(listener: TcpListener, policy: Policy) {
+async fn accept<Served>(listener: OwnedFd, serve: impl Fn(TcpStream) -> Served)
+where
+    Served: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let listener = StdListener::from(listener);
+    let Ok(listener) = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) else { return };
     let mut connections = tokio::task::JoinSet::new();
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
         let Ok((client, _)) = listener.accept().await else {
-            // The process has no free descriptor; others will be closed.
-            tokio::time::sleep(Duration::from_millis(50)).await;
+            tokio::time::sleep(PAUSE).await;
             continue;
         };
         while connections.try_join_next().is_some() {}
-        let policy = policy.clone();
+        let served = serve(client);
         connections.spawn(async move {
-            let _ = serve(client, &policy).await;
+            let _ = served.await;
             drop(place);
         });
     }
@@ -177,6 +218,7 @@ async fn serve(mut client: TcpStream, policy: &Policy) -> io::Result<()> {
     timeout(HEAD_TIME, client.peek(&mut first)).await??;
     let server = match first[0] {
         socks::VERSION => socks::accept(&mut client, policy).await?,
+        MARK => redirect::accept(&mut client, policy).await?,
         _ => http::accept(&mut client, policy).await?,
     };
     if let Some(mut server) = server {

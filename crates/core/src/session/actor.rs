@@ -105,7 +105,7 @@ enum Happened {
     Shell(Received),
     Standby(Received),
     /// `None`: its connection has ended.
-    Supervisor(Option<(Report, Option<OwnedFd>)>),
+    Supervisor(Option<(Report, Vec<OwnedFd>)>),
     /// `None`: every handle was dropped.
     Call(Option<Message>),
     Report(Internal),
@@ -120,7 +120,7 @@ impl Session {
         match happened {
             Happened::Shell(received) => self.handle_shell_report(received),
             Happened::Standby(received) => self.handle_standby_report(received),
-            Happened::Supervisor(Some((report, descriptor))) => self.handle_supervisor_report(report, descriptor),
+            Happened::Supervisor(Some((report, descriptors))) => self.handle_supervisor_report(report, descriptors),
             Happened::Supervisor(None) => self.supervisor_gone(),
             Happened::Call(Some(message)) => self.take(message),
             Happened::Call(None) => self.close(Duration::ZERO, None),

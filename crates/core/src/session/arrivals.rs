@@ -135,14 +135,14 @@ impl Session {
         self.events.extend(owed.map(Event::Refused));
     }
 
-    pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptor: Option<OwnedFd>) {
+    pub(super) fn handle_supervisor_report(&mut self, report: Report, descriptors: Vec<OwnedFd>) {
         self.supervision.has_reported();
         let common = if self.plain.takes_reports() { self.take_plain_report(report) } else { Some(report) };
         let Some(report) = common else { return };
         match report {
-            Report::Confined { init } => self.confined(init, descriptor),
+            Report::Confined { init } => self.confined(init, descriptors),
             Report::Reconnected { pid } => {
-                if let Some(socket) = descriptor {
+                if let Some(socket) = descriptors.into_iter().next() {
                     self.reconnected(Reconnected { pid, socket });
                 }
             }

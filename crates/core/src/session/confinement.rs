@@ -130,12 +130,14 @@ impl Session {
     }
 
     /// Records that the session is confined.
-    pub(super) fn confined(&mut self, init: Option<Pid>, listener: Option<OwnedFd>) {
+    pub(super) fn confined(&mut self, init: Option<Pid>, sockets: Vec<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.enclosure.inside = init.map(Inside::new);
         self.enclosure.proxy = self.enclosure.proxied().and_then(|proxied| {
-            let listener = listener.or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
-            let started = Proxy::start(listener, &proxied.allow, proxied.denials.clone());
+            let mut sockets = sockets.into_iter();
+            let listener = sockets.next().or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
+            let resolver = sockets.next().zip(sockets.next());
+            let started = Proxy::start(listener, resolver, &proxied.allow, proxied.denials.clone());
             started.inspect_err(|error| {
                 tracing::error!(log = self.config.log.id(), session = %self.config.id, %error, "the proxy cannot be started");
             })

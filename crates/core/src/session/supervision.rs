@@ -152,7 +152,7 @@ impl Supervision {
     }
 
     /// Waits for the next report. Cancel-safe.
-    pub(super) async fn report(&self) -> Option<(Report, Option<OwnedFd>)> {
+    pub(super) async fn report(&self) -> Option<(Report, Vec<OwnedFd>)> {
         match &self.supervisor {
             Some(supervisor) => supervisor.report().await,
             None => std::future::pending().await,

@@ -2,7 +2,7 @@
 
 use crate::view::SHARED_MEMORY;
 use nacre_protocol::confinement::{Confinement, Mount, Network};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 /// An address, as far as the rules distinguish it.
@@ -14,7 +14,9 @@ pub enum Address {
     Abstract(Vec<u8>),
     /// IPv4.
     V4(Ipv4Addr, u16),
-    /// Anything else: IPv6, routes, or an address that disconnects a socket.
+    /// IPv6.
+    V6(Ipv6Addr, u16),
+    /// Anything else: routes, or an address that disconnects a socket.
     Other,
 }
 
@@ -23,6 +25,8 @@ pub enum Address {
 pub enum Verdict {
     /// Connect the socket.
     Connect,
+    /// Connect a stream to the session's proxy, and name this destination to it.
+    Redirect(SocketAddr),
     /// Look the path up in the view; it must lie in a directory of the session.
     LookUp(PathBuf),
     /// A shell reopens its channel.
@@ -46,7 +50,22 @@ impl Address {
             (Some(libc::AF_INET), [high, low, a, b, c, d, ..]) => {
                 Self::V4(Ipv4Addr::new(*a, *b, *c, *d), u16::from_be_bytes([*high, *low]))
             }
+            (Some(libc::AF_INET6), [high, low, _, _, _, _, rest @ ..]) => match rest.first_chunk::<16>() {
+                Some(address) => Self::V6(Ipv6Addr::from(*address), u16::from_be_bytes([*high, *low])),
+                None => Self::Other,
+            },
             _ => Self::Other,
+        }
+    }
+
+    /// The internet address, if it is one of a socket's family.
+    pub fn internet(&self, domain: i32) -> Option<SocketAddr> {
+        match (domain, self) {
+            (libc::AF_INET, Self::V4(address, port)) => Some(SocketAddr::new(IpAddr::V4(*address), *port)),
+            (libc::AF_INET6, Self::V6(address, port)) => {
+                Some(SocketAddr::new(IpAddr::V6(*address).to_canonical(), *port))
+            }
+            _ => None,
         }
     }
 }
@@ -64,6 +83,11 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_n
         (_, address) if confinement.network == Network::Proxy && !has_own_network => match address {
             Address::V4(Ipv4Addr::LOCALHOST, port) if Some(port) == confinement.proxy_port => Verdict::Connect,
             _ => Verdict::Refuse,
+        },
+        // Only the loopback interface is there, and the rest of the network is behind the proxy.
+        (_, address) if confinement.redirects() => match address.internet(domain) {
+            Some(target) if !target.ip().is_loopback() && !target.ip().is_unspecified() => Verdict::Redirect(target),
+            _ => Verdict::Connect,
         },
         _ => Verdict::Connect,
     }

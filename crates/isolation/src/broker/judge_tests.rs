@@ -28,12 +28,19 @@ fn v4(address: [u8; 4], port: u16) -> Address {
     Address::read(&parts.concat())
 }
 
+fn v6(address: &str, port: u16) -> Address {
+    let address: Ipv6Addr = address.parse().unwrap();
+    let family = (libc::AF_INET6 as u16).to_ne_bytes();
+    Address::read(&[&family[..], &port.to_be_bytes(), &[0; 4], &address.octets(), &[0; 4]].concat())
+}
+
 #[test]
 fn an_address_is_read_to_its_end_and_no_further() {
     assert_eq!(unix(b"/run/docker.sock\0rest"), Address::Path("/run/docker.sock".into()));
     assert_eq!(unix(b"\0name"), Address::Abstract(b"name".to_vec()));
     assert_eq!(v4([127, 0, 0, 1], 80), Address::V4(Ipv4Addr::LOCALHOST, 80));
-    for odd in [&b""[..], b"\x01", b"\x01\x00", b"\x01\x00\x00", b"\x02\x00\x00"] {
+    assert_eq!(v6("::1", 80), Address::V6(Ipv6Addr::LOCALHOST, 80));
+    for odd in [&b""[..], b"\x01", b"\x01\x00", b"\x01\x00\x00", b"\x02\x00\x00", b"\x0a\0\0\x50\0\0\0\0\0\0"] {
         assert_eq!(Address::read(odd), Address::Other, "{odd:?}");
     }
 }
@@ -58,6 +65,28 @@ fn without_a_network_of_its_own_only_the_proxy_is_reached() {
     assert_eq!(judge(Address::Other, libc::AF_INET6, &shared, b""), Verdict::Refuse);
     let own = confinement(Network::Proxy, true);
     assert_eq!(judge(v4([127, 0, 0, 1], 80), libc::AF_INET, &own, b""), Verdict::Connect);
+}
+
+#[test]
+fn in_a_network_of_its_own_all_but_the_loopback_interface_is_behind_the_proxy() {
+    let own = confinement(Network::Proxy, true);
+    let redirect = |text: &str| Verdict::Redirect(text.parse().unwrap());
+    assert_eq!(judge(v4([198, 18, 0, 1], 443), libc::AF_INET, &own, b""), redirect("198.18.0.1:443"));
+    assert_eq!(judge(v6("2001:db8::1", 80), libc::AF_INET6, &own, b""), redirect("[2001:db8::1]:80"));
+    assert_eq!(judge(v6("::ffff:198.18.0.1", 80), libc::AF_INET6, &own, b""), redirect("198.18.0.1:80"));
+    for local in ["::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0"] {
+        assert_eq!(judge(v6(local, 80), libc::AF_INET6, &own, b""), Verdict::Connect, "{local}");
+    }
+    for local in [[127, 0, 0, 9], [0, 0, 0, 0]] {
+        assert_eq!(judge(v4(local, 80), libc::AF_INET, &own, b""), Verdict::Connect);
+    }
+    // The kernel refuses these, or disconnects the socket.
+    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET6, &own, b""), Verdict::Connect);
+    assert_eq!(judge(Address::Other, libc::AF_INET, &own, b""), Verdict::Connect);
+    let closed = confinement(Network::Closed, true);
+    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &closed, b""), Verdict::Connect);
+    let without_broker = Confinement { brokered: false, ..own };
+    assert!(!without_broker.redirects());
 }
 
 #[test]

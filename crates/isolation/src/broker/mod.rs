@@ -6,12 +6,15 @@
 //! to this process. It copies the socket and the address, judges them, and connects the socket itself. Later changes
 //! by the program have no effect.
 //!
+//! Programs that ignore the session's proxy reach it this way, too: see [`redirect`].
+//!
 //! The broker is a single-threaded fork of the supervisor, outside the confinement. Each connection has its own fork,
 //! since connecting may take minutes, and since paths of Unix sockets are looked up inside the namespaces.
 
 mod judge;
 mod notification;
 mod peer;
+mod redirect;
 mod request;
 
 use crate::namespaces::Handles;

@@ -2,16 +2,16 @@
 
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
-use super::{Inside, Policy, Reconnect, peer};
+use super::{Inside, Policy, Reconnect, peer, redirect};
 use crate::foreign::{process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
 use crate::privileges::become_user;
+use nacre_protocol::redirect::stands_for_name;
 use nacre_protocol::socket;
 use nix::fcntl::{OFlag, open};
 use nix::sys::stat::Mode;
 use std::ffi::OsString;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -72,8 +72,16 @@ fn connect(
     if !listener.is_waiting(call) {
         return Err(refused());
     }
-    let done = match judge(Address::read(&bytes), domain_of(&theirs)?, inside.confinement, &policy.channel_name) {
-        Verdict::Connect => connect_socket(&theirs, &bytes),
+    let (address, domain) = (Address::read(&bytes), number_of(&theirs, libc::SO_DOMAIN)?);
+    let destination = address.internet(domain);
+    let is_stream = number_of(&theirs, libc::SO_TYPE)? == libc::SOCK_STREAM;
+    let done = match judge(address, domain, inside.confinement, &policy.channel_name) {
+        // The proxy reports what it refuses.
+        Verdict::Redirect(destination) if is_stream => {
+            let port = inside.confinement.proxy_port.unwrap_or_default();
+            return redirect::connect(&theirs, domain, destination, port);
+        }
+        Verdict::Connect | Verdict::Redirect(_) => connect_socket(&theirs, &bytes),
         Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
         Verdict::Channel => {
             let (ours, channel) = socket::pair()?;
@@ -85,26 +93,16 @@ fn connect(
         }
         Verdict::Refuse => Err(refused()),
     };
-    // A network namespace of the session's own leads nowhere.
+    // A network namespace of the session's own leads nowhere. Libraries of resolvers also connect datagram sockets to the
+    // addresses of names, to compare them.
     let prevented = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENETUNREACH));
-    if let (Some(denials), Some(target)) = (&policy.denials, internet_address(&bytes))
+    if let (Some(denials), Some(target)) = (&policy.denials, destination)
         && done.as_ref().is_err_and(prevented)
+        && !stands_for_name(target.ip())
     {
         let _ = socket::send(denials.as_fd(), target.to_string().as_bytes(), &[]);
     }
     done
-}
-
-/// The address in a `sockaddr_in` or `sockaddr_in6` (ip(7), ipv6(7)).
-fn internet_address(bytes: &[u8]) -> Option<SocketAddr> {
-    let family = i32::from(u16::from_ne_bytes(*bytes.first_chunk()?));
-    let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
-    let address = match family {
-        libc::AF_INET => IpAddr::from(*bytes.get(4..)?.first_chunk::<4>()?),
-        libc::AF_INET6 => IpAddr::from(*bytes.get(8..)?.first_chunk::<16>()?).to_canonical(),
-        _ => return None,
-    };
-    Some(SocketAddr::new(address, port))
 }
 
 /// Looks a path up as the program would, and connects to that file, even if the path changes meanwhile.
@@ -132,24 +130,20 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, p
     })
 }
 
-fn connect_socket(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
+/// connect(2) with an encoded address.
+pub(super) fn connect_socket(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
     // SAFETY: the address outlives the call, and the length is its own.
     let done = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-fn domain_of(socket: &OwnedFd) -> io::Result<i32> {
-    let mut domain = 0;
+/// A number among the options of a socket (socket(7)).
+pub(super) fn number_of(socket: &OwnedFd, option: i32) -> io::Result<i32> {
+    let mut number = 0;
     let mut length = size_of::<i32>() as libc::socklen_t;
     // SAFETY: the kernel writes one number through the pointer.
     let done = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_DOMAIN,
-            (&raw mut domain).cast(),
-            &raw mut length,
-        )
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw mut number).cast(), &raw mut length)
     };
-    if done == 0 { Ok(domain) } else { Err(io::Error::last_os_error()) }
+    if done == 0 { Ok(number) } else { Err(io::Error::last_os_error()) }
 }

@@ -1,0 +1,53 @@
+//! Connections that the broker redirects: see [`nacre_protocol::redirect`].
+
+use super::allow::Target;
+use super::dial::dial;
+use super::{HEAD_TIME, Policy};
+use nacre_protocol::redirect::{BYTES, Redirect};
+use std::io;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// The answer when the proxy connects, or has connected.
+const CONNECTED: i32 = 0;
+
+/// Reads a redirect and connects to its target; `None` if it was refused.
+pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
+    let mut bytes = [0; BYTES];
+    timeout(HEAD_TIME, client.read_exact(&mut bytes)).await??;
+    let Some(Redirect { destination, waits }) = Redirect::decode(bytes) else { return Ok(None) };
+    let target = policy.named(Target { host: destination.ip().to_string(), port: destination.port() });
+    if !policy.allow.admits(&target) {
+        policy.denials.add_once(target.to_string());
+        return answer(client, libc::ENETUNREACH).await.map(|()| None);
+    }
+    if !waits {
+        answer(client, CONNECTED).await?;
+    }
+    match dial(&target, policy).await {
+        Ok(server) => {
+            if waits {
+                answer(client, CONNECTED).await?;
+            }
+            Ok(Some(server))
+        }
+        Err(error) if waits => answer(client, errno_of(&error)).await.map(|()| None),
+        // Not as if the server had closed the connection.
+        Err(_) => client.set_zero_linger().map(|()| None),
+    }
+}
+
+/// The errno of a failed attempt to connect, as connect(2) has it.
+fn errno_of(error: &io::Error) -> i32 {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => libc::ENETUNREACH,
+        io::ErrorKind::TimedOut => libc::ETIMEDOUT,
+        // Its name cannot be resolved, for example.
+        _ => error.raw_os_error().unwrap_or(libc::EHOSTUNREACH),
+    }
+}
+
+async fn answer(client: &mut TcpStream, errno: i32) -> io::Result<()> {
+    client.write_all(&[u8::try_from(errno).unwrap_or(libc::EHOSTUNREACH as u8)]).await
+}

@@ -1,0 +1,83 @@
+//! Connects a socket of a program to the session's proxy, whatever destination the program gave.
+
+use super::request::{connect_socket, number_of};
+use nacre_protocol::redirect::Redirect;
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::socket::{MsgFlags, recv, send};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// How long a program that does not wait for its connection is held up. The proxy answers it within a millisecond, unless
+/// the session has all of its connections already.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Connects a TCP socket to the proxy on 127.0.0.1, and names the destination to it.
+///
+/// # Errors
+/// What connect(2) reports to the program. It can try again with the same socket.
+pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16) -> io::Result<()> {
+    // SAFETY: a descriptor and a number.
+    let flags = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) };
+    let waits = flags & libc::O_NONBLOCK == 0;
+    let end = (!waits).then(|| Instant::now() + PATIENCE);
+    match connect_socket(socket, &proxy_address(domain, port)) {
+        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        _ => {}
+    }
+    ask(socket, &Redirect { destination, waits }, end).inspect_err(|_| {
+        // Disconnects it (connect(2)).
+        let nowhere = (libc::AF_UNSPEC as u16).to_ne_bytes();
+        let _ = connect_socket(socket, &[&nowhere[..], &[0; 14]].concat());
+    })
+}
+
+/// Sends the request once the socket is connected, and takes the answer from it. Its flags and options are the program's.
+fn ask(socket: &OwnedFd, redirect: &Redirect, end: Option<Instant>) -> io::Result<()> {
+    await_events(socket, PollFlags::POLLOUT, end)?;
+    let failure = |errno: i32| Err(io::Error::from_raw_os_error(errno));
+    match number_of(socket, libc::SO_ERROR)? {
+        0 => {}
+        errno => return failure(errno),
+    }
+    let request = redirect.encode();
+    if send(socket.as_raw_fd(), &request, MsgFlags::MSG_NOSIGNAL | MsgFlags::MSG_DONTWAIT)? != request.len() {
+        return failure(libc::ECONNREFUSED);
+    }
+    loop {
+        let mut answer = [0];
+        match recv(socket.as_raw_fd(), &mut answer, MsgFlags::MSG_DONTWAIT) {
+            Err(Errno::EAGAIN) => await_events(socket, PollFlags::POLLIN, end)?,
+            Ok(1) if answer[0] == 0 => return Ok(()),
+            Ok(1) => return failure(answer[0].into()),
+            _ => return failure(libc::ECONNREFUSED),
+        }
+    }
+}
+
+/// Waits until something happens on the socket.
+fn await_events(socket: &OwnedFd, events: PollFlags, end: Option<Instant>) -> io::Result<()> {
+    loop {
+        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+        let timeout = left.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+        match poll(&mut [PollFd::new(socket.as_fd(), events)], timeout) {
+            Ok(0) => return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
+            // The timer that looks after the caller.
+            Err(Errno::EINTR) => {}
+            outcome => return Ok(outcome.map(|_| ())?),
+        }
+    }
+}
+
+/// 127.0.0.1 as an address of the socket's family (ip(7), ipv6(7)).
+fn proxy_address(domain: i32, port: u16) -> Vec<u8> {
+    let family = (domain as u16).to_ne_bytes();
+    let (port, address) = (port.to_be_bytes(), Ipv4Addr::LOCALHOST);
+    if domain == libc::AF_INET {
+        [&family[..], &port, &address.octets(), &[0; 8]].concat()
+    } else {
+        [&family[..], &port, &[0; 4], &address.to_ipv6_mapped().octets(), &[0; 4]].concat()
+    }
+}
