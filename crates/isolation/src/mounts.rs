@@ -13,7 +13,7 @@ use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 /// Where the new root is assembled. It exists everywhere, and no source lies in it, since all sources are already
@@ -113,6 +113,8 @@ fn files(text: &str, count: usize) -> io::Result<Vec<OwnedFd>> {
     tmpfs(stage, "mode=755,size=4k")?;
     let path = stage.join("file");
     std::fs::write(&path, text)?;
+    // Whatever the umask is.
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o444))?;
     let files = (0..count).map(|_| {
         let file = clone_tree(&path)?;
         read_only_tree(&file)?;
@@ -207,13 +209,16 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         read_only(libc::AT_FDCWD, &c_path(root)?, 0).map_err(at(root, "protect"))?;
         change_root(root)?;
     }
-    resolver.iter().for_each(name_resolver);
-    Ok(())
+    resolver.iter().try_for_each(name_resolver)
 }
 
 /// Covers `/etc/resolv.conf`, which may be a link. Where there is none, programs look for a resolver at the same address.
-fn name_resolver(file: &OwnedFd) {
-    let _ = Path::new("/etc/resolv.conf").canonicalize().and_then(|place| attach(file, &place));
+fn name_resolver(file: &OwnedFd) -> io::Result<()> {
+    let named = Path::new("/etc/resolv.conf");
+    match named.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        place => place.and_then(|place| attach(file, &place)).map_err(at(named, "cover")),
+    }
 }
 
 /// Detaches the workspace where a mount is about to cover it: nothing could reach it there, to replace it by another one.

@@ -27,7 +27,7 @@ pub struct Handles {
     pub init: Option<i32>,
     /// A message tells the init to exit once no other process is left in its namespace.
     pub control: Option<OwnedFd>,
-    /// The sockets of the session's proxy inside the network namespace: its listener, and those of its resolver.
+    /// The sockets of the session's proxy inside the network namespace: its listener, and that of its resolver.
     pub sockets: Vec<OwnedFd>,
 }
 
@@ -162,8 +162,12 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedF
     let Some(port) = port else { return Ok(Vec::new()) };
     let mut sockets = vec![network::listen_on_loopback(port)?];
     if confinement.redirects() {
-        // Without them, programs that ignore the proxy find no name, as on a machine without a broker.
-        sockets.extend(network::listen_for_names().into_iter().flatten());
+        match network::listen_for_names() {
+            Ok(resolver) => sockets.push(resolver),
+            // Without the right to use the port, as in some containers, programs that ignore the proxy find no name.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+            Err(error) => return Err(io::Error::other(format!("cannot start the resolver: {error}"))),
+        }
     }
     Ok(sockets)
 }

@@ -10,8 +10,9 @@ pub const PROXY_PORT: u16 = 3128;
 /// The port of DNS.
 const RESOLVER_PORT: u16 = 53;
 
-/// The file that names the session's resolver to programs, in place of the machine's `/etc/resolv.conf`.
-pub const RESOLVER_FILE: &str = "# The resolver of this session\nnameserver 127.0.0.1\nsearch .\n";
+/// The file that names the session's resolver to programs, in place of the machine's `/etc/resolv.conf`. No domain is added to
+/// names.
+pub const RESOLVER_FILE: &str = "# The resolver of this session\nnameserver 127.0.0.1\noptions ndots:0\n";
 
 /// Enables the loopback interface.
 pub fn start_loopback() -> io::Result<()> {
@@ -38,13 +39,13 @@ pub fn listen_on_loopback(port: u16) -> io::Result<OwnedFd> {
     Ok(listener)
 }
 
-/// Creates the sockets of the session's resolver, which programs expect at port 53: for datagrams, and a listener for
-/// TCP. Without a configuration, too, programs look for a resolver at this address.
-pub fn listen_for_names() -> io::Result<[OwnedFd; 2]> {
+/// Creates the socket of the session's resolver, which programs expect at port 53. Without a configuration, too, programs look
+/// for a resolver at this address.
+pub fn listen_for_names() -> io::Result<OwnedFd> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let datagrams = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
     bind(datagrams.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, RESOLVER_PORT))?;
-    Ok([datagrams, listen_on_loopback(RESOLVER_PORT)?])
+    Ok(datagrams)
 }
 
 /// The port of a listener.

@@ -195,7 +195,7 @@ pub enum Order {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
     /// Answer to [`Order::Confine`]. The sockets of a proxy inside travel with the report:
-    /// its listener, then those of its resolver for datagrams and TCP.
+    /// its listener, then that of its resolver.
     Confined {
         /// The init of the pid namespace, if there is one.
         init: Option<Pid>,

@@ -141,16 +141,11 @@ impl Drop for Proxy {
 }
 
 impl Proxy {
-    /// Serves a listener, and the sockets of a resolver: for datagrams, and a listener for TCP.
+    /// Serves a listener, and the socket of a resolver.
     ///
     /// # Errors
     /// The thread or its epoll descriptor cannot be created.
-    pub fn start(
-        listener: OwnedFd,
-        resolver: Option<(OwnedFd, OwnedFd)>,
-        allow: &[String],
-        denials: Denials,
-    ) -> io::Result<Self> {
+    pub fn start(listener: OwnedFd, resolver: Option<OwnedFd>, allow: &[String], denials: Denials) -> io::Result<Self> {
         let policy = Policy { allow: Arc::new(AllowList::new(allow)), denials, names: Names::default() };
         let handle = handle()?;
         let task = handle.spawn(async move {
@@ -159,15 +154,10 @@ impl Proxy {
                 let policy = policy.clone();
                 async move { serve(client, &policy).await }
             });
-            let Some((datagrams, streams)) = resolver else { return proxy.await };
-            let resolver = {
-                let names = names.clone();
-                accept(streams, move |client| {
-                    let names = names.clone();
-                    async move { resolver::serve_stream(client, &names).await }
-                })
-            };
-            tokio::join!(proxy, resolver, resolver::serve_datagrams(datagrams, &names));
+            match resolver {
+                Some(resolver) => drop(tokio::join!(proxy, resolver::serve(resolver, &names))),
+                None => proxy.await,
+            }
         });
         Ok(Self { task: task.abort_handle() })
     }

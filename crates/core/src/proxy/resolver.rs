@@ -3,15 +3,12 @@
 //! It asks no other resolver, so no program can send data out in names. Each name has an IPv4 address that stands for
 //! it. Whether the name is allowed is decided when a program connects, since only then the port is known.
 
+use super::PAUSE;
 use super::allow::Target;
 use super::names::Names;
-use super::{HEAD_TIME, PAUSE};
-use std::io;
 use std::net::{Ipv4Addr, UdpSocket as StdSocket};
 use std::os::fd::OwnedFd;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpStream, UdpSocket};
-use tokio::time::timeout;
+use tokio::net::UdpSocket;
 
 /// Maximum bytes of a query. A name has at most 255, and options follow it.
 const MAX_BYTES: usize = 4096;
@@ -28,12 +25,13 @@ const INTERNET: u16 = 1;
 enum Code {
     NoError = 0,
     FormatError = 1,
+    ServerFailure = 2,
     NameError = 3,
     NotImplemented = 4,
 }
 
-/// Answers datagrams.
-pub async fn serve_datagrams(socket: OwnedFd, names: &Names) {
+/// Answers datagrams. All answers are short, so that no program asks by TCP.
+pub async fn serve(socket: OwnedFd, names: &Names) {
     let socket = StdSocket::from(socket);
     let Ok(socket) = socket.set_nonblocking(true).and_then(|()| UdpSocket::from_std(socket)) else { return };
     let mut query = [0; MAX_BYTES];
@@ -45,19 +43,6 @@ pub async fn serve_datagrams(socket: OwnedFd, names: &Names) {
         if let Some(reply) = reply(&query[..length], names) {
             let _ = socket.send_to(&reply, client).await;
         }
-    }
-}
-
-/// Answers the queries of a connection, each after its length.
-pub async fn serve_stream(mut client: TcpStream, names: &Names) -> io::Result<()> {
-    let mut query = [0; MAX_BYTES];
-    loop {
-        let length = usize::from(timeout(HEAD_TIME, client.read_u16()).await??);
-        let query = query.get_mut(..length).ok_or(io::ErrorKind::InvalidData)?;
-        timeout(HEAD_TIME, client.read_exact(query)).await??;
-        let reply = reply(query, names).ok_or(io::ErrorKind::InvalidData)?;
-        let length = u16::try_from(reply.len()).unwrap_or_default();
-        client.write_all(&[&length.to_be_bytes()[..], &reply].concat()).await?;
     }
 }
 
@@ -123,12 +108,18 @@ impl<'a> Question<'a> {
 
     /// Names have no records but their address.
     fn answer(&self, names: &Names) -> (Code, Option<Ipv4Addr>) {
-        match Target::new(&self.name, 1).filter(|target| target.address().is_none()) {
-            None => (Code::NameError, None),
-            Some(target) if (self.kind, self.class) == (ADDRESS, INTERNET) => {
-                (Code::NoError, Some(names.address_of(&target.host)))
-            }
-            Some(_) => (Code::NoError, None),
+        let named = Target::new(&self.name, 1).filter(|target| target.address().is_none());
+        let Some(Target { host, .. }) = named else { return (Code::NameError, None) };
+        if (self.kind, self.class) != (ADDRESS, INTERNET) {
+            return (Code::NoError, None);
+        }
+        // These names are those of the session itself (RFC 6761, section 6.3).
+        if host == "localhost" || host.ends_with(".localhost") {
+            return (Code::NoError, Some(Ipv4Addr::LOCALHOST));
+        }
+        match names.address_of(&host) {
+            None => (Code::ServerFailure, None),
+            address => (Code::NoError, address),
         }
     }
 }
@@ -157,6 +148,14 @@ mod tests {
         assert_eq!(names.name_of(Ipv4Addr::new(198, 18, 0, 1)).as_deref(), Some("example.org"));
         let six = reply(&query("example.org", 28), &names).unwrap();
         assert_eq!((&six[2..12], six.len()), (&b"\x81\x80\0\x01\0\0\0\0\0\0"[..], 12 + question.len()));
+    }
+
+    #[test]
+    fn the_names_of_the_session_itself_lead_inside() {
+        for own in ["localhost", "a.LOCALHOST"] {
+            let reply = reply(&query(own, ADDRESS), &Names::default()).unwrap();
+            assert!(reply.ends_with(&[127, 0, 0, 1]), "{own}");
+        }
     }
 
     #[test]

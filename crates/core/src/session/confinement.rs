@@ -136,8 +136,7 @@ impl Session {
         self.enclosure.proxy = self.enclosure.proxied().and_then(|proxied| {
             let mut sockets = sockets.into_iter();
             let listener = sockets.next().or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
-            let resolver = sockets.next().zip(sockets.next());
-            let started = Proxy::start(listener, resolver, &proxied.allow, proxied.denials.clone());
+            let started = Proxy::start(listener, sockets.next(), &proxied.allow, proxied.denials.clone());
             started.inspect_err(|error| {
                 tracing::error!(log = self.config.log.id(), session = %self.config.id, %error, "the proxy cannot be started");
             })
