@@ -1,7 +1,7 @@
 //! The allow-list: which hosts and ports programs may reach.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The destination of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,20 +119,44 @@ impl Entry {
     }
 }
 
+/// The address of a cloud's metadata service that is not of the link: that of Azure, and of AWS by IPv6.
+const METADATA: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+];
+
+/// The address to which packets go in the end: some addresses of IPv6 contain one of IPv4, to which a gateway or the kernel
+/// translates (RFC 4291, section 2.5.5; RFC 6052, section 2.1; RFC 3056, section 2).
+fn reached(address: IpAddr) -> IpAddr {
+    let address = address.to_canonical();
+    let IpAddr::V6(v6) = address else { return address };
+    match v6.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] | [0, 0, 0, 0, 0, 0, high @ 1.., low] => {
+            Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into()
+        }
+        _ => address,
+    }
+}
+
 /// True for this machine, its link, or no host at all.
 fn is_own(address: IpAddr) -> bool {
-    match address.to_canonical() {
+    let address = reached(address);
+    let is_special = match address {
         IpAddr::V4(v4) => {
             v4.is_loopback() || v4.is_link_local() || v4.is_unspecified() || v4.is_multicast() || v4.is_broadcast()
         }
         IpAddr::V6(v6) => v6.is_loopback() || v6.is_unspecified() || v6.is_multicast() || v6.is_unicast_link_local(),
-    }
+    };
+    is_special || METADATA.contains(&address)
 }
 
+/// True for an address of a private network, also of a provider, a gateway or a test (RFC 6890).
 fn is_private(address: IpAddr) -> bool {
-    match address.to_canonical() {
-        IpAddr::V4(v4) => v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..] | [0, ..]),
-        IpAddr::V6(v6) => v6.is_unique_local(),
+    match reached(address) {
+        IpAddr::V4(v4) => {
+            v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..] | [0 | 240.., ..] | [192, 0, 0, _] | [198, 18..=19, ..])
+        }
+        IpAddr::V6(v6) => v6.is_unique_local() || matches!(v6.segments(), [0xfec0..=0xfeff, ..] | [0x64, 0xff9b, 1, ..]),
     }
 }
 
@@ -203,10 +227,22 @@ mod tests {
         let leads = |name: &str, address: &str| allowed.admits_address(&target(name), address.parse().unwrap());
         assert!(leads("exact.org:80", "93.184.216.34") && leads("exact.org:80", "10.0.0.1"));
         assert!(leads("localhost:80", "127.0.0.1") && leads("127.0.0.1:80", "127.0.0.1"));
-        for address in ["127.0.0.1", "169.254.169.254", "::1", "fe80::1", "0.0.0.0", "::ffff:127.0.0.1"] {
+        for address in [
+            "127.0.0.1",
+            "169.254.169.254",
+            "168.63.129.16",
+            "::1",
+            "fe80::1",
+            "fd00:ec2::254",
+            "0.0.0.0",
+            "::ffff:127.0.0.1",
+            "::127.0.0.1",
+            "64:ff9b::169.254.169.254",
+            "2002:7f00:1::",
+        ] {
             assert!(!leads("exact.org:80", address), "{address}");
         }
-        for address in ["10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "fd00::1"] {
+        for address in ["10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "198.18.0.1", "240.0.0.1", "fd00::1", "fec0::1", "64:ff9b::10.0.0.1", "2002:a00:1::"] {
             assert!(!leads("a.wild.org:80", address), "{address}");
         }
     }

@@ -31,7 +31,7 @@ async fn connect(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
         }
     }
     if failure.kind() == io::ErrorKind::PermissionDenied {
-        policy.denials.add_once(target.to_string());
+        policy.denials.add(target.to_string());
     }
     Err(failure)
 }

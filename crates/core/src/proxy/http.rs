@@ -24,15 +24,19 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Optio
         head::refuse(client, "400 Bad Request", "this is a proxy: it takes CONNECT and absolute URLs").await?;
         return Ok(None);
     };
-    let target = match &wish {
-        Wish::Tunnel(target) | Wish::Forward(target, _) => target,
+    let (target, request) = match wish {
+        Wish::Tunnel(target) => (target, None),
+        Wish::Forward(target, request) => (target, Some(request)),
     };
-    if !policy.admits(target) {
-        let reason = format!("isolation.network does not allow {target}");
-        head::refuse(client, "403 Forbidden", &reason).await?;
-        return Ok(None);
-    }
-    let mut server = match dial(target, policy).await {
+    let target = match policy.admit(target) {
+        Ok(target) => target,
+        Err(target) => {
+            let reason = format!("isolation.network does not allow {target}");
+            head::refuse(client, "403 Forbidden", &reason).await?;
+            return Ok(None);
+        }
+    };
+    let mut server = match dial(&target, policy).await {
         Ok(server) => server,
         Err(error) => {
             let forbidden = error.kind() == io::ErrorKind::PermissionDenied;
@@ -41,9 +45,9 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Optio
             return Ok(None);
         }
     };
-    match wish {
-        Wish::Tunnel(_) => client.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await?,
-        Wish::Forward(_, request) => server.write_all(&request).await?,
+    match request {
+        None => client.write_all(b"HTTP/1.1 200 Connection Established\r\n\r\n").await?,
+        Some(request) => server.write_all(&request).await?,
     }
     Ok(Some(server))
 }

@@ -77,17 +77,11 @@ impl Denials {
         self.list.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a denial, unless it is listed: programs try the same target again and again.
     fn add(&self, target: String) {
         let mut list = self.list();
-        if list.len() < MAX_DENIALS {
+        if list.len() < MAX_DENIALS && !list.contains(&target) {
             list.push(target);
-        }
-    }
-
-    /// Adds a denial, unless it is listed: programs that ignore the proxy try the same target again and again.
-    fn add_once(&self, target: String) {
-        if !self.list().contains(&target) {
-            self.add(target);
         }
     }
 
@@ -95,7 +89,7 @@ impl Denials {
     pub fn take(&self) -> Vec<String> {
         let mut report = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
-            self.add_once(String::from_utf8_lossy(&report[..length]).into_owned());
+            self.add(String::from_utf8_lossy(&report[..length]).into_owned());
         }
         std::mem::take(&mut self.list())
     }
@@ -110,22 +104,19 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The target with the name that its address stands for, if it does.
-    fn named(&self, target: Target) -> Target {
-        let Some(IpAddr::V4(address)) = target.address() else { return target };
-        match self.names.name_of(address) {
-            Some(host) => Target { host, ..target },
-            None => target,
+    /// Checks a target, and records a refusal. Some clients resolve names first, so an address may stand for a name: the
+    /// target, or the refused one, has that name then.
+    fn admit(&self, target: Target) -> Result<Target, Target> {
+        let name = match target.address() {
+            Some(IpAddr::V4(address)) => self.names.name_of(address),
+            _ => None,
+        };
+        let target = Target { host: name.unwrap_or(target.host), port: target.port };
+        if self.allow.admits(&target) {
+            return Ok(target);
         }
-    }
-
-    /// Checks a target, and records a refusal.
-    fn admits(&self, target: &Target) -> bool {
-        let admitted = self.allow.admits(target);
-        if !admitted {
-            self.denials.add(target.to_string());
-        }
-        admitted
+        self.denials.add(target.to_string());
+        Err(target)
     }
 }
 

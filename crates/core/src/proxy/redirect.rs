@@ -17,11 +17,9 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Optio
     let mut bytes = [0; BYTES];
     timeout(HEAD_TIME, client.read_exact(&mut bytes)).await??;
     let Some(Redirect { destination, waits }) = Redirect::decode(bytes) else { return Ok(None) };
-    let target = policy.named(Target { host: destination.ip().to_string(), port: destination.port() });
-    if !policy.allow.admits(&target) {
-        policy.denials.add_once(target.to_string());
+    let Ok(target) = policy.admit(Target { host: destination.ip().to_string(), port: destination.port() }) else {
         return answer(client, libc::ENETUNREACH).await.map(|()| None);
-    }
+    };
     if !waits {
         answer(client, CONNECTED).await?;
     }

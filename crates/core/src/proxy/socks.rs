@@ -28,12 +28,9 @@ enum Answer {
 /// Reads a request and connects to its target; `None` if it was refused.
 pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
     let Some(target) = timeout(HEAD_TIME, ask(client)).await?? else { return Ok(None) };
-    // Some clients resolve names before they ask.
-    let target = policy.named(target);
-    if !policy.admits(&target) {
-        answer(client, Answer::NotAllowed).await?;
-        return Ok(None);
-    }
+    let Ok(target) = policy.admit(target) else {
+        return answer(client, Answer::NotAllowed).await.map(|()| None);
+    };
     match dial(&target, policy).await {
         Ok(server) => {
             answer(client, Answer::Succeeded).await?;

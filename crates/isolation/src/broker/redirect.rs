@@ -4,7 +4,7 @@ use super::request::{connect_socket, number_of};
 use nacre_protocol::redirect::Redirect;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::socket::{MsgFlags, recv, send};
+use nix::sys::socket::{MsgFlags, recv, send, setsockopt, sockopt};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 /// How long a program that does not wait for its connection is held up. The proxy answers it within a millisecond, unless
 /// the session has all of its connections already.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// The same for a program that waits. The proxy gives up to connect after 30 seconds.
+const PATIENCE_OF_WAITING: Duration = Duration::from_secs(35);
 
 /// Connects a TCP socket to the proxy on 127.0.0.1, and names the destination to it.
 ///
@@ -22,7 +24,9 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
     // SAFETY: a descriptor and a number.
     let flags = unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) };
     let waits = flags & libc::O_NONBLOCK == 0;
-    let end = (!waits).then(|| Instant::now() + PATIENCE);
+    let end = Instant::now() + if waits { PATIENCE_OF_WAITING } else { PATIENCE };
+    // The proxy listens on IPv4. Fails if the socket is bound (ipv6(7)).
+    let _ = setsockopt(socket, sockopt::Ipv6V6Only, &false);
     match connect_socket(socket, &proxy_address(domain, port)) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
         _ => {}
@@ -35,7 +39,7 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
 }
 
 /// Sends the request once the socket is connected, and takes the answer from it. Its flags and options are the program's.
-fn ask(socket: &OwnedFd, redirect: &Redirect, end: Option<Instant>) -> io::Result<()> {
+fn ask(socket: &OwnedFd, redirect: &Redirect, end: Instant) -> io::Result<()> {
     await_events(socket, PollFlags::POLLOUT, end)?;
     let failure = |errno: i32| Err(io::Error::from_raw_os_error(errno));
     match number_of(socket, libc::SO_ERROR)? {
@@ -58,10 +62,10 @@ fn ask(socket: &OwnedFd, redirect: &Redirect, end: Option<Instant>) -> io::Resul
 }
 
 /// Waits until something happens on the socket.
-fn await_events(socket: &OwnedFd, events: PollFlags, end: Option<Instant>) -> io::Result<()> {
+fn await_events(socket: &OwnedFd, events: PollFlags, end: Instant) -> io::Result<()> {
     loop {
-        let left = end.map(|end| end.saturating_duration_since(Instant::now()));
-        let timeout = left.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX));
+        let left = end.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
         match poll(&mut [PollFd::new(socket.as_fd(), events)], timeout) {
             Ok(0) => return Err(io::Error::from_raw_os_error(libc::ETIMEDOUT)),
             // The timer that looks after the caller.
