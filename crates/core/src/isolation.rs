@@ -133,12 +133,10 @@ pub fn tiers(offer: &Offer) -> Tiers {
     }
     if let Err(reason) = &offer.broker {
         notes.push(format!("programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"));
-        if network {
-            notes.push(
-                "isolation.network: programs that ignore the variables of the proxy, like HTTP_PROXY, reach no host"
-                    .into(),
-            );
-        }
+    }
+    if let (true, Err(reason)) = (network, &offer.redirects) {
+        let what = "isolation.network: programs that ignore the variables of the proxy, like HTTP_PROXY, reach no host";
+        notes.push(format!("{what}: {reason}"));
     }
     if !mounts && offer.broker.is_ok() && !offer.reads_undumpable {
         notes.push("debuggers and strace do not work: without user namespaces, only root can keep programs from tracing their shell".into());
@@ -190,6 +188,7 @@ mod tests {
             landlock: 7,
             seccomp: true,
             broker: Ok(()),
+            redirects: Ok(()),
             reads_undumpable: true,
         }
     }
@@ -199,9 +198,9 @@ mod tests {
         let all = tiers(&full());
         assert_eq!((all.filesystem, all.network, all.processes), ("namespace", "namespace", "namespace"));
         assert!(all.notes.is_empty());
-        let without_broker = tiers(&Offer { broker: Err("no".into()), ..full() });
-        assert_eq!(without_broker.network, "namespace");
-        assert!(without_broker.notes.iter().any(|note| note.starts_with("isolation.network: programs that ignore")));
+        let without_redirects = tiers(&Offer { redirects: Err("no".into()), ..full() });
+        assert_eq!(without_redirects.network, "namespace");
+        assert!(without_redirects.notes.iter().any(|note| note.starts_with("isolation.network: programs that ignore")));
         let mut container = full();
         limit(&mut container, Some("landlock"));
         let some = tiers(&container);

@@ -117,6 +117,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         landlock,
         sockets,
         brokered: offer.broker.is_ok(),
+        redirects: network == Network::Proxy && has_network && offer.redirects.is_ok(),
         temporary,
         private,
         own: None,

@@ -11,6 +11,7 @@ fn offer(namespaces: bool, landlock: i32) -> Offer {
         landlock,
         seccomp: true,
         broker: Ok(()),
+        redirects: Ok(()),
         reads_undumpable: true,
     }
 }
@@ -47,7 +48,10 @@ fn landlock_and_the_filter_enforce_what_they_can() {
     assert_eq!(found.temporary, PathBuf::from("/state/tmp"));
     let proxied = Rules { network: Network::Proxy, ..strict() };
     let found = decide(&proxied, &offer(false, 7), places()).unwrap();
-    assert!(found.landlock.unwrap().tcp && found.sockets == Sockets::Tcp);
+    assert!(found.landlock.unwrap().tcp && found.sockets == Sockets::Tcp && !found.redirects);
+    assert!(decide(&proxied, &offer(true, 7), places()).unwrap().redirects);
+    let old = Offer { redirects: Err("none".into()), ..offer(true, 7) };
+    assert!(!decide(&proxied, &old, places()).unwrap().redirects);
 }
 
 #[test]

@@ -183,7 +183,7 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         _ => Ok(()),
     };
     let sources = Sources::open(&view)?;
-    let resolver = files(network::RESOLVER_FILE, confinement.redirects().into())?;
+    let resolver = files(network::RESOLVER_FILE, confinement.redirects.into())?;
     let root = if view.only.is_some() { Path::new(STAGE) } else { Path::new("/") };
     if view.only.is_some() {
         tmpfs(root, "mode=755")?;

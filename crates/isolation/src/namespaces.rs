@@ -161,7 +161,8 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedF
     let port = confinement.proxy_port.filter(|_| confinement.network == Network::Proxy);
     let Some(port) = port else { return Ok(Vec::new()) };
     let mut sockets = vec![network::listen_on_loopback(port)?];
-    if confinement.redirects() {
+    if confinement.redirects {
+        network::add_address().map_err(|error| io::Error::other(format!("cannot add an address: {error}")))?;
         match network::listen_for_names() {
             Ok(resolver) => sockets.push(resolver),
             // Without the right to use the port, as in some containers, programs that ignore the proxy find no name.

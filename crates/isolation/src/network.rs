@@ -1,7 +1,9 @@
 //! The content of a network namespace: its loopback interface, and the listener of the session's proxy.
 
+use nacre_protocol::redirect::FIRST_ADDRESS;
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket};
 use std::io;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The proxy's port in a network namespace, where nothing else listens yet.
@@ -16,18 +18,32 @@ pub const RESOLVER_FILE: &str = "# The resolver of this session\nnameserver 127.
 
 /// Enables the loopback interface.
 pub fn start_loopback() -> io::Result<()> {
-    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
-    // SAFETY: all zeroes is a valid `ifreq`; the name is shorter than its field, and the flags are the active member.
-    unsafe {
-        let mut request: libc::ifreq = std::mem::zeroed();
-        request.ifr_name[0] = b'l' as libc::c_char;
-        request.ifr_name[1] = b'o' as libc::c_char;
-        request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        if libc::ioctl(any.as_raw_fd(), libc::SIOCSIFFLAGS as _, &raw const request) < 0 {
-            return Err(io::Error::last_os_error());
-        }
+    let ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
+    configure(b"lo", libc::SIOCSIFFLAGS, libc::__c_anonymous_ifr_ifru { ifru_flags })
+}
+
+/// Gives the loopback interface the first of the addresses for names, which no name has: many programs ask for IPv4 addresses
+/// only if the machine has one besides loopback addresses (getaddrinfo(3), AI_ADDRCONFIG).
+pub fn add_address() -> io::Result<()> {
+    for (order, address) in [(libc::SIOCSIFADDR, FIRST_ADDRESS), (libc::SIOCSIFNETMASK, Ipv4Addr::BROADCAST)] {
+        let [a, b, c, d] = address.octets().map(|byte| byte as libc::c_char);
+        let sa_data = [0, 0, a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0];
+        let ifru_addr = libc::sockaddr { sa_family: libc::AF_INET as libc::sa_family_t, sa_data };
+        configure(b"lo:0", order, libc::__c_anonymous_ifr_ifru { ifru_addr })?;
     }
     Ok(())
+}
+
+/// Changes an interface (netdevice(7)).
+fn configure(name: &[u8], order: libc::c_ulong, value: libc::__c_anonymous_ifr_ifru) -> io::Result<()> {
+    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None)?;
+    let mut request = libc::ifreq { ifr_name: [0; libc::IFNAMSIZ], ifr_ifru: value };
+    for (place, byte) in request.ifr_name.iter_mut().zip(name) {
+        *place = *byte as libc::c_char;
+    }
+    // SAFETY: the structure outlives the call; the name is shorter than its field.
+    let done = unsafe { libc::ioctl(any.as_raw_fd(), order as _, &raw const request) };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Creates a TCP listener on 127.0.0.1 in the current network namespace.

@@ -1,6 +1,6 @@
 //! The isolation that this machine offers, determined by probing.
 
-use crate::{foreign, landlock, namespaces};
+use crate::{broker, foreign, landlock, namespaces};
 use nacre_protocol::confinement::Namespaces;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,8 @@ pub struct Offer {
     pub seccomp: bool,
     /// Whether connections can be made on behalf of programs.
     pub broker: Result<(), String>,
+    /// Whether connections can be redirected to the proxy on behalf of programs that ignore it.
+    pub redirects: Result<(), String>,
     /// Whether the broker can read processes that are not dumpable: root with CAP_SYS_PTRACE can.
     pub reads_undumpable: bool,
 }
@@ -40,6 +42,7 @@ pub fn probe() -> Offer {
                     landlock: landlock::version(),
                     seccomp: has_seccomp(),
                     broker: has_broker(user),
+                    redirects: has_broker(user).and_then(|()| broker::can_redirect()),
                     reads_undumpable: reads_undumpable(),
                 };
             }
@@ -51,10 +54,11 @@ pub fn probe() -> Offer {
         needs_user: true,
         mounts: Err(reason.clone()),
         processes: Err(reason.clone()),
-        network: Err(reason),
+        network: Err(reason.clone()),
         landlock: landlock::version(),
         seccomp: has_seccomp(),
         broker: has_broker(false),
+        redirects: Err(reason),
         reads_undumpable: reads_undumpable(),
     }
 }

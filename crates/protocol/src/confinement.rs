@@ -146,6 +146,9 @@ pub struct Confinement {
     pub refuses_ipc: bool,
     /// Whether a broker makes connections. Otherwise programs have no Unix sockets except pairs.
     pub brokered: bool,
+    /// Whether programs that ignore the proxy reach it all the same: the broker redirects their connections, and a resolver
+    /// inside the network namespace gives names the addresses that they connect to.
+    pub redirects: bool,
     /// The private directory for temporary files: a tmpfs in a mount namespace, otherwise a directory of the session.
     pub temporary: PathBuf,
     /// Directories of the engine with the logs of processes and the files of durable jobs. Programs see nothing of them.
@@ -161,13 +164,6 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// Whether programs that ignore the proxy reach it all the same: the broker redirects their connections, and a resolver
-    /// inside the network namespace gives names the addresses that they connect to.
-    pub fn redirects(&self) -> bool {
-        let has_own_network = self.namespaces.is_some_and(|namespaces| namespaces.network);
-        self.network == Network::Proxy && has_own_network && self.brokered
-    }
-
     /// Nothing but namespaces: no rule, and no right taken away.
     pub fn open(namespaces: Namespaces, cwd: PathBuf, shell: PathBuf) -> Self {
         Self {
@@ -183,6 +179,7 @@ impl Confinement {
             refuses_scheduling: false,
             refuses_ipc: false,
             brokered: false,
+            redirects: false,
             temporary: PRIVATE_TMP.into(),
             private: Vec::new(),
             own: None,

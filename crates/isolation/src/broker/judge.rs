@@ -85,7 +85,7 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_n
             _ => Verdict::Refuse,
         },
         // Only the loopback interface is there, and the rest of the network is behind the proxy.
-        (_, address) if confinement.redirects() => match address.internet(domain) {
+        (_, address) if confinement.redirects => match address.internet(domain) {
             Some(target) if !target.ip().is_loopback() && !target.ip().is_unspecified() => Verdict::Redirect(target),
             _ => Verdict::Connect,
         },

@@ -14,6 +14,7 @@ fn confinement(network: Network, own: bool) -> Confinement {
         namespaces: own.then_some(namespaces),
         restricts: true,
         brokered: true,
+        redirects: own && network == Network::Proxy,
         proxy_port: Some(3128),
         ..Confinement::open(namespaces, "/w".into(), "/bin/bash".into())
     }
@@ -85,8 +86,8 @@ fn in_a_network_of_its_own_all_but_the_loopback_interface_is_behind_the_proxy() 
     assert_eq!(judge(Address::Other, libc::AF_INET, &own, b""), Verdict::Connect);
     let closed = confinement(Network::Closed, true);
     assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &closed, b""), Verdict::Connect);
-    let without_broker = Confinement { brokered: false, ..own };
-    assert!(!without_broker.redirects());
+    let direct = Confinement { redirects: false, ..own };
+    assert_eq!(judge(v4([1, 1, 1, 1], 80), libc::AF_INET, &direct, b""), Verdict::Connect);
 }
 
 #[test]

@@ -27,7 +27,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-pub use notification::install_with_listener;
+pub use notification::{can_redirect, install_with_listener};
 
 /// Maximum concurrent connection attempts. Further attempts fail with EAGAIN.
 const MAX_HELPERS: usize = 64;

@@ -13,6 +13,20 @@ const NEW_LISTENER: libc::c_ulong = 1 << 3;
 /// A non-fatal signal waits for the reply (Linux 5.19): otherwise the call would be repeated.
 const WAIT_KILLABLE: libc::c_ulong = 1 << 5;
 
+/// Whether connections can be redirected: a call that a signal repeats would find a connection with the proxy's answer in it.
+///
+/// # Errors
+/// The reason why not.
+pub fn can_redirect() -> Result<(), String> {
+    let (flags, nothing) = (NEW_LISTENER | WAIT_KILLABLE, std::ptr::null::<libc::sock_fprog>());
+    // SAFETY: the kernel looks at the flags before the program, which it cannot read here.
+    let done = unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, flags, nothing) };
+    match io::Error::last_os_error().raw_os_error() {
+        Some(libc::EFAULT) if done < 0 => Ok(()),
+        _ => Err("signals interrupt connections that the kernel lets others make (before Linux 5.19)".into()),
+    }
+}
+
 /// Installs a filter for this process, and returns its listener.
 ///
 /// # Errors
