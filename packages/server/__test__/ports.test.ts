@@ -266,6 +266,8 @@ describe('a forwarded port', () => {
         url.replace(`/${port}~`, `/${other}~`),
         url.replace('/v1/ports/', '/v1/sessions/default/ports/'),
         url.replace(/.\/$/, (end) => (end === 'A/' ? 'B/' : 'A/')),
+        // The same bits, written in another way.
+        url.replace(/.\/$/, (end) => `${String.fromCharCode(end.charCodeAt(0) + 1)}/`),
         url.replace(/~[^.]+/, '~zzzzzzzzz'),
         url.replace(/~.*/, '~/'),
       ]

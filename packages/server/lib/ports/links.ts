@@ -13,24 +13,21 @@ export class Links {
   /** The path of a link, which works for some milliseconds. A page finds what is below it by relative links. */
   path(of: PortOf, expiresIn: number): { path: string; expiresAt: Date } {
     const expiresAt = Date.now() + expiresIn
-    const link = `${expiresAt.toString(36)}.${this.#sign(of, expiresAt).toString('base64url')}`
-    return { path: `${pathOf(of)}~${link}/`, expiresAt: new Date(expiresAt) }
+    return { path: `${pathOf(of)}~${this.#link(of, expiresAt)}/`, expiresAt: new Date(expiresAt) }
   }
 
   /** Whether a link was made for the port, and has not expired. */
   isValid(of: PortOf, link: string): boolean {
-    const [time = '', signature = ''] = link.split('.')
+    const [time = ''] = link.split('.')
     const expiresAt = Number.parseInt(time, 36)
-    const given = Buffer.from(signature, 'base64url')
-    const own = this.#sign(of, expiresAt)
+    const [given, own] = [Buffer.from(link), Buffer.from(this.#link(of, expiresAt))]
     return given.length === own.length && timingSafeEqual(given, own) && Date.now() < expiresAt
   }
 
-  #sign({ sessionId, port }: PortOf, expiresAt: number): Buffer {
+  #link({ sessionId, port }: PortOf, expiresAt: number): string {
     // An id has no slash.
-    return createHmac('sha256', this.#key)
-      .update(`${sessionId ?? ''}/${port}/${expiresAt}`)
-      .digest()
+    const signed = `${sessionId ?? ''}/${port}/${expiresAt}`
+    return `${expiresAt.toString(36)}.${createHmac('sha256', this.#key).update(signed).digest('base64url')}`
   }
 }
 
