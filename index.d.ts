@@ -2323,8 +2323,8 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
    */
   lostState?: LostState[]
   /**
-   * Connections that `isolation.network` refused while the command ran, at most 100, including those of background
-   * processes of the session.
+   * Hosts and ports to which `isolation.network` refused connections while the command ran, each once, at most 100,
+   * including those of background processes of the session.
    */
   denials: Denial[]
   /** The process that the command has become because of `detachAfter`. Absent otherwise. */

@@ -22,7 +22,8 @@ let base: string
 const built = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')
 
 beforeAll(() => {
-  if (own === undefined) throw new Error('these tests need a network interface besides the loopback interface')
+  if (own === undefined)
+    throw new Error('these tests need a network interface besides the loopback interface')
   base = mkdtempSync(path.join(os.tmpdir(), 'nacre-direct-'))
   mkdirSync(path.join(base, 'work'))
   const hosts = `${own} allowed.test a.wild.test denied.test\n127.0.0.1 localhost rebound.test\n`
@@ -62,7 +63,10 @@ function run(
   const [program = '', ...rest] = withHosts(path.join(base, 'hosts'))
   const runner = [process.execPath, path.join(__dirname, 'direct-runner.mjs'), pathToFileURL(built).href]
   const task = { allow, hide, directory: path.join(base, 'work'), commands: [UNSET, ...commands] }
-  const output = execFileSync(program, [...rest, ...runner], { encoding: 'utf8', input: JSON.stringify(task) })
+  const output = execFileSync(program, [...rest, ...runner], {
+    encoding: 'utf8',
+    input: JSON.stringify(task),
+  })
   const { port, results } = JSON.parse(output) as { port: number; results: Result[] }
   return { port, results: results.slice(1) }
 }
@@ -104,7 +108,8 @@ describe('programs that ignore the proxy', () => {
         denials: [],
       })
       if (isPrivate) expect(wild?.denials).toEqual([`a.wild.test:${port}`])
-      else expect(wild).toMatchObject({ all: expect.stringContaining(`hello a.wild.test:${port}`), denials: [] })
+      else
+        expect(wild).toMatchObject({ all: expect.stringContaining(`hello a.wild.test:${port}`), denials: [] })
       for (const [host, result] of [
         ['denied.test', denied],
         ['nowhere.invalid', nowhere],
@@ -186,7 +191,8 @@ describe('programs that ignore the proxy', () => {
     )
     const [waits, goesOn, again] = results
     expect(waits).toMatchObject({ all: 'connect: Connection refused\n', denials: [] })
-    expect(goesOn).toMatchObject({ all: expect.stringMatching(/reset/i), denials: [] })
+    // curl may see the end of the connection before or after it has sent its request.
+    expect(goesOn).toMatchObject({ all: expect.stringMatching(/reset|connect to server/), denials: [] })
     expect(again).toMatchObject({ all: "101\n0\nb'HTTP/1.1 200 OK' 127.0.0.1\n" })
   })
 
@@ -212,7 +218,9 @@ describe('programs that ignore the proxy', () => {
 
   it('find names if they ask for IPv4 alone, where the machine has an address', () => {
     const find = (flags: string) =>
-      python(`print(socket.getaddrinfo("allowed.test", 80, socket.AF_INET, socket.SOCK_STREAM, 0, ${flags})[0][4])`)
+      python(
+        `print(socket.getaddrinfo("allowed.test", 80, socket.AF_INET, socket.SOCK_STREAM, 0, ${flags})[0][4])`,
+      )
     const { results } = run(['allowed.test:80'], [find('0'), find('socket.AI_ADDRCONFIG')])
     for (const { all } of results) expect(all).toBe("('198.18.0.1', 80)\n")
   })

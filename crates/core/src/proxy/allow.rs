@@ -120,10 +120,8 @@ impl Entry {
 }
 
 /// The address of a cloud's metadata service that is not of the link: that of Azure, and of AWS by IPv6.
-const METADATA: [IpAddr; 2] = [
-    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
-    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
-];
+const METADATA: [IpAddr; 2] =
+    [IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)), IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254))];
 
 /// The address to which packets go in the end: some addresses of IPv6 contain one of IPv4, to which a gateway or the kernel
 /// translates (RFC 4291, section 2.5.5; RFC 6052, section 2.1; RFC 3056, section 2).
@@ -131,7 +129,9 @@ fn reached(address: IpAddr) -> IpAddr {
     let address = address.to_canonical();
     let IpAddr::V6(v6) = address else { return address };
     match v6.segments() {
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] | [0, 0, 0, 0, 0, 0, high @ 1.., low] => {
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low]
+        | [0x2002, high, low, ..]
+        | [0, 0, 0, 0, 0, 0, high @ 1..=0xffff, low] => {
             Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)).into()
         }
         _ => address,
@@ -154,9 +154,12 @@ fn is_own(address: IpAddr) -> bool {
 fn is_private(address: IpAddr) -> bool {
     match reached(address) {
         IpAddr::V4(v4) => {
-            v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..] | [0 | 240.., ..] | [192, 0, 0, _] | [198, 18..=19, ..])
+            v4.is_private()
+                || matches!(v4.octets(), [100, 64..=127, ..] | [0 | 240.., ..] | [192, 0, 0, _] | [198, 18..=19, ..])
         }
-        IpAddr::V6(v6) => v6.is_unique_local() || matches!(v6.segments(), [0xfec0..=0xfeff, ..] | [0x64, 0xff9b, 1, ..]),
+        IpAddr::V6(v6) => {
+            v6.is_unique_local() || matches!(v6.segments(), [0xfec0..=0xfeff, ..] | [0x64, 0xff9b, 1, ..])
+        }
     }
 }
 
@@ -242,7 +245,18 @@ mod tests {
         ] {
             assert!(!leads("exact.org:80", address), "{address}");
         }
-        for address in ["10.0.0.1", "192.168.1.1", "172.16.0.1", "100.64.0.1", "198.18.0.1", "240.0.0.1", "fd00::1", "fec0::1", "64:ff9b::10.0.0.1", "2002:a00:1::"] {
+        for address in [
+            "10.0.0.1",
+            "192.168.1.1",
+            "172.16.0.1",
+            "100.64.0.1",
+            "198.18.0.1",
+            "240.0.0.1",
+            "fd00::1",
+            "fec0::1",
+            "64:ff9b::10.0.0.1",
+            "2002:a00:1::",
+        ] {
             assert!(!leads("a.wild.org:80", address), "{address}");
         }
     }
