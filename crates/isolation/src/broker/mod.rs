@@ -6,7 +6,7 @@
 //! to this process. It copies the socket and the address, judges them, and connects the socket itself. Later changes
 //! by the program have no effect.
 //!
-//! Programs that ignore the session's proxy reach it this way, too: see [`redirect`].
+//! Programs that ignore the session's proxy reach it this way, too: the broker connects them to it.
 //!
 //! The broker is a single-threaded fork of the supervisor, outside the confinement. Each connection has its own fork,
 //! since connecting may take minutes, and since paths of Unix sockets are looked up inside the namespaces.
@@ -16,6 +16,7 @@ mod notification;
 mod peer;
 mod redirect;
 mod request;
+mod sockets;
 
 use crate::namespaces::Handles;
 use nacre_protocol::confinement::Confinement;

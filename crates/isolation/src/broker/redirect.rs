@@ -1,6 +1,6 @@
 //! Connects a socket of a program to the session's proxy, whatever destination the program gave.
 
-use super::request::{connect_socket, number_of};
+use super::sockets;
 use nacre_protocol::redirect::Redirect;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -27,14 +27,14 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
     let end = Instant::now() + if waits { PATIENCE_OF_WAITING } else { PATIENCE };
     // The proxy listens on IPv4. Fails if the socket is bound (ipv6(7)).
     let _ = setsockopt(socket, sockopt::Ipv6V6Only, &false);
-    match connect_socket(socket, &proxy_address(domain, port)) {
+    match sockets::connect(socket, &proxy_address(domain, port)) {
         Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
         _ => {}
     }
     ask(socket, &Redirect { destination, waits }, end).inspect_err(|_| {
         // Disconnects it (connect(2)).
         let nowhere = (libc::AF_UNSPEC as u16).to_ne_bytes();
-        let _ = connect_socket(socket, &[&nowhere[..], &[0; 14]].concat());
+        let _ = sockets::connect(socket, &[&nowhere[..], &[0; 14]].concat());
     })
 }
 
@@ -42,7 +42,7 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
 fn ask(socket: &OwnedFd, redirect: &Redirect, end: Instant) -> io::Result<()> {
     await_events(socket, PollFlags::POLLOUT, end)?;
     let failure = |errno: i32| Err(io::Error::from_raw_os_error(errno));
-    match number_of(socket, libc::SO_ERROR)? {
+    match sockets::option(socket, libc::SO_ERROR)? {
         0 => {}
         errno => return failure(errno),
     }

@@ -2,7 +2,7 @@
 
 use super::judge::{Address, Verdict, is_own, judge};
 use super::notification::{self, Call, Listener};
-use super::{Inside, Policy, Reconnect, peer, redirect};
+use super::{Inside, Policy, Reconnect, peer, redirect, sockets};
 use crate::foreign::{process_of, read_memory, take_socket};
 use crate::namespaces::Handles;
 use crate::privileges::become_user;
@@ -72,16 +72,16 @@ fn connect(
     if !listener.is_waiting(call) {
         return Err(refused());
     }
-    let (address, domain) = (Address::read(&bytes), number_of(&theirs, libc::SO_DOMAIN)?);
+    let (address, domain) = (Address::read(&bytes), sockets::option(&theirs, libc::SO_DOMAIN)?);
     let destination = address.internet(domain);
-    let is_stream = number_of(&theirs, libc::SO_TYPE)? == libc::SOCK_STREAM;
+    let is_stream = sockets::option(&theirs, libc::SO_TYPE)? == libc::SOCK_STREAM;
     let done = match judge(address, domain, inside.confinement, &policy.channel_name) {
         // The proxy reports what it refuses.
         Verdict::Redirect(destination) if is_stream => {
             let port = inside.confinement.proxy_port.unwrap_or_default();
             return redirect::connect(&theirs, domain, destination, port);
         }
-        Verdict::Connect | Verdict::Redirect(_) => connect_socket(&theirs, &bytes),
+        Verdict::Connect | Verdict::Redirect(_) => sockets::connect(&theirs, &bytes),
         Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
         Verdict::Channel => {
             let (ours, channel) = socket::pair()?;
@@ -122,28 +122,10 @@ fn connect_path(theirs: &OwnedFd, path: &Path, cwd: &OwnedFd, inside: &Inside, p
     let mut address = (libc::AF_UNIX as u16).to_ne_bytes().to_vec();
     address.extend_from_slice(OsString::from(link).as_bytes());
     address.push(0);
-    connect_socket(theirs, &address)?;
+    sockets::connect(theirs, &address)?;
     let has_pid_namespace = inside.confinement.namespaces.is_some_and(|namespaces| namespaces.processes);
     peer::check(theirs, has_pid_namespace, policy.supervisor).inspect_err(|_| {
         // SAFETY: a descriptor and a number. The program keeps its socket, but cannot use it.
         unsafe { libc::shutdown(theirs.as_raw_fd(), libc::SHUT_RDWR) };
     })
-}
-
-/// connect(2) with an encoded address.
-pub(super) fn connect_socket(socket: &OwnedFd, address: &[u8]) -> io::Result<()> {
-    // SAFETY: the address outlives the call, and the length is its own.
-    let done = unsafe { libc::connect(socket.as_raw_fd(), address.as_ptr().cast(), address.len() as libc::socklen_t) };
-    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// A number among the options of a socket (socket(7)).
-pub(super) fn number_of(socket: &OwnedFd, option: i32) -> io::Result<i32> {
-    let mut number = 0;
-    let mut length = size_of::<i32>() as libc::socklen_t;
-    // SAFETY: the kernel writes one number through the pointer.
-    let done = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw mut number).cast(), &raw mut length)
-    };
-    if done == 0 { Ok(number) } else { Err(io::Error::last_os_error()) }
 }
