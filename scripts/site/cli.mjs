@@ -1,37 +1,39 @@
 /** The reference page of the command line, from the definitions of commander. */
 import { addCompanionVerbs } from '../../dist/cli/companions.js'
-import { everyVerb, shapeOf } from '../../dist/cli/completion/shape.js'
 import { createProgram } from '../../dist/cli/program.js'
 
 export async function cliPage() {
   const program = createProgram(() => {})
   await addCompanionVerbs(program, () => {})
-  const verbs = everyVerb(shapeOf(program)).filter(({ name }) => name !== 'help')
   const head =
     '# Command line\n\nLook up a command of `nacre`, its options and examples. `nacre <command> --help` prints the same text.\n'
-  return [head, ...verbs.map((verb) => section(verb, commandAt(program, verb.path)))].join('\n')
+  return [head, ...sections(program, '')].join('\n')
 }
 
-/** The command for a path like `nacre job logs`. */
-function commandAt(program, path) {
-  const [, ...names] = path.split(' ')
-  return names.reduce((command, name) => command.commands.find((each) => each.name() === name), program)
+/** The section of a command, and those of the commands below it. */
+function sections(command, parent) {
+  const help = command.createHelp()
+  const path = `${parent} ${command.name()}`.trimStart()
+  const below = help.visibleCommands(command).filter((each) => each.name() !== 'help')
+  return [
+    section(path, command, help.visibleOptions(command)),
+    ...below.flatMap((each) => sections(each, path)),
+  ]
 }
 
-function section({ path, description, options }, command) {
-  const usage = `${path} ${command.usage()}`
-  const rows = options.map(({ flags, description: meaning, value }) => {
-    const choices =
-      typeof value === 'object' ? ` One of ${value.choices.map((each) => `\`${each}\``).join(', ')}.` : ''
-    return `| ${flags.map((flag) => `\`${flag}\``).join(', ')} | ${sentence(meaning)}${choices} |`
+function section(path, command, options) {
+  const rows = options.map(({ short, long, description, argChoices }) => {
+    const flags = [short, long].filter((flag) => flag !== undefined).map((flag) => `\`${flag}\``)
+    const choices = argChoices && ` One of ${argChoices.map((each) => `\`${each}\``).join(', ')}.`
+    return `| ${flags.join(', ')} | ${sentence(description)}${choices ?? ''} |`
   })
   return [
     `## ${path}`,
     '',
-    sentence(description),
+    sentence(command.description()),
     '',
     '```text',
-    usage,
+    `${path} ${command.usage()}`,
     '```',
     '',
     ...(rows.length === 0 ? [] : ['| option | meaning |', '| --- | --- |', ...rows, '']),
