@@ -1,6 +1,7 @@
 /**
  * Builds the documentation site from docs/ into docs/.vitepress/dist, for any static host. Installs its tools into
- * docs/node_modules if they are missing or outdated. A warning or a dead link fails the build.
+ * docs/node_modules if they are missing or outdated. A warning or a dead link fails the build. Programs find each page as
+ * plain Markdown too, and a list of them in llms.txt.
  *
  *   node scripts/docs-site.mjs            DOCS_BASE=/nacre/ for a site below a path
  */
@@ -8,11 +9,13 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { navigation } from '../docs/.vitepress/navigation.mjs'
 import { main, Problem } from './packages/problem.mjs'
 import { cliPage } from './site/cli.mjs'
 import { copiedPage } from './site/copies.mjs'
 import { httpPage } from './site/http.mjs'
 import { findDeadLinks } from './site/links.mjs'
+import { writePlainPages } from './site/plain.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const docs = path.join(root, 'docs')
@@ -98,7 +101,11 @@ await main(async () => {
   await writeReference()
   runTool('vitepress', 'build')
   const base = process.env.DOCS_BASE ?? '/'
-  const { pages, links, dead } = findDeadLinks(path.join(docs, '.vitepress/dist'), base)
+  const site = path.join(docs, '.vitepress/dist')
+  const { name, description: summary } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const api = JSON.parse(readFileSync(path.join(reference, 'api/typedoc-sidebar.json'), 'utf8'))
+  writePlainPages(docs, site, { base, name, summary, navigation: navigation(api) })
+  const { pages, links, dead } = findDeadLinks(site, base)
   if (dead.length > 0) throw new Problem(`The site has dead links:\n${dead.join('\n')}`)
   console.log(`docs/.vitepress/dist: ${pages} pages, ${links} internal links`)
 })

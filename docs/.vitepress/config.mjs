@@ -9,6 +9,7 @@ import { navigation } from './navigation.mjs'
 import { slugify } from './slugify.mjs'
 
 const REPOSITORY = 'https://github.com/nacre-dev/nacre'
+const base = process.env.DOCS_BASE ?? '/'
 const { version } = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
 
 /** The pages of the API, listed by typedoc. */
@@ -21,7 +22,7 @@ export default defineConfig({
   title: 'nacre',
   description: 'Persistent bash sessions for programs and AI agents, on Node.js and Bun',
   lang: 'en',
-  base: process.env.DOCS_BASE ?? '/',
+  base,
   srcExclude: ['node_modules/**'],
   cleanUrls: false,
   markdown: {
@@ -39,6 +40,10 @@ export default defineConfig({
   },
   transformPageData(page) {
     if (page.relativePath.startsWith('reference/')) page.frontmatter.editLink = false
+  },
+  transformHead({ pageData }) {
+    const href = `${base}${pageData.relativePath}`
+    return pageData.isNotFound ? [] : [['link', { rel: 'alternate', type: 'text/markdown', href }]]
   },
   themeConfig: {
     nav: [

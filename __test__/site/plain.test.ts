@@ -1,0 +1,60 @@
+/** The site for programs that read: `npm run docs:site` writes each page as plain Markdown, and llms.txt. */
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import path from 'node:path'
+import { expect, it } from 'vitest'
+
+const site = path.join(path.dirname(path.dirname(__dirname)), 'docs/.vitepress/dist')
+const files = readdirSync(site, { recursive: true, encoding: 'utf8' })
+const pages = files.filter((name) => name.endsWith('.html') && name !== '404.html')
+const read = (name: string) => readFileSync(path.join(site, name), 'utf8')
+const base = /href="([^"]*)install\.md"/.exec(read('install.html'))?.[1] ?? ''
+
+/** The links of Markdown outside of code. */
+function linksOf(text: string): string[] {
+  const prose = text.replace(/```[\s\S]*?```/g, '').replace(/`[^`\n]*`/g, '')
+  return Array.from(prose.matchAll(/\]\(([^)\s]+)\)/g), ([, link = '']) => link)
+}
+
+it('each page names its plain Markdown, which is there', () => {
+  expect(pages.length).toBeGreaterThan(50)
+  for (const name of pages) {
+    const plain = name.replace(/html$/, 'md')
+    expect(read(name), name).toContain(`<link rel="alternate" type="text/markdown" href="${base}${plain}">`)
+    expect(files, plain).toContain(plain)
+  }
+})
+
+it('plain Markdown has the text of its page, without what only the site and the tests need', () => {
+  expect(read('options.md')).toContain('## new Sandbox\n')
+  expect(read('guide/sessions.md')).toContain("import { Sandbox } from 'nacre'")
+  for (const name of pages) {
+    const text = read(name.replace(/html$/, 'md'))
+    expect(text, name).toMatch(/^# \S/)
+    expect(text, name).not.toMatch(/^---\n|<!--|^```\w+ /m)
+  }
+})
+
+it('every link of plain Markdown leads to a file', () => {
+  let count = 0
+  for (const name of [...files.filter((one) => one.endsWith('.md')), 'llms.txt']) {
+    for (const link of linksOf(read(name))) {
+      if (/^[a-z]+:|^#/.test(link)) continue
+      count++
+      const target = link.replace(/#.*/, '')
+      const file = target.startsWith('/')
+        ? path.join(site, target.slice(base.length))
+        : path.join(site, path.dirname(name), target)
+      expect(existsSync(file), `${name}: ${link}`).toBe(true)
+    }
+  }
+  expect(count).toBeGreaterThan(500)
+})
+
+it('llms.txt lists the guide and the reference, each page with a sentence', () => {
+  const text = read('llms.txt')
+  expect(text).toMatch(/^# nacre\n\n> Persistent bash sessions .*\.\n\n## Guide\n\n- \[Install\]/)
+  for (const title of ['First steps', 'Isolation', 'Options', 'Errors', 'HTTP API', 'Troubleshooting'])
+    expect(text).toMatch(new RegExp(`^- \\[${title}\\]\\(${base}[\\w/-]+\\.md\\): \\S.*\\.$`, 'm'))
+  for (const module of ['nacre', '@nacre/server'])
+    expect(text).toContain(`- [${module}](${base}reference/api/`)
+})
