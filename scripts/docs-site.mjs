@@ -81,10 +81,12 @@ function nameModules() {
   }
   const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
   const items = JSON.parse(readFileSync(sidebar, 'utf8'))
-  writeFileSync(
-    sidebar,
-    JSON.stringify(items.map((item) => ({ ...item, text: names[item.text] ?? item.text }))),
+  const modules = items.flatMap((item) =>
+    item.text === 'packages'
+      ? item.items.map((one) => ({ ...one, text: names[`packages/${one.text}`] }))
+      : [{ ...item, text: names[item.text] ?? item.text }],
   )
+  writeFileSync(sidebar, JSON.stringify(modules))
   const list = path.join(reference, 'api/index.md')
   writeFileSync(
     list,
