@@ -14,6 +14,7 @@ export function navigation(api) {
       items: [
         ...page('Install', 'install'),
         ...page('First steps', 'guide/first-steps'),
+        ...page('Choose', 'choose'),
         ...page('Sessions', 'guide/sessions'),
         ...page('Streams', 'guide/streams'),
         ...page('Processes and services', 'guide/processes'),
