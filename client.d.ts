@@ -15,17 +15,9 @@
  * @packageDocumentation
  */
 
-import type { AnySandbox, Logger, OptionError, Process, Service } from './index.js'
+import type { AnySandbox, Logger, OptionError, PortUrlOptions, Process, Service } from './index.js'
 
-export { AbortError, OptionError, SandboxError } from './index.js'
-
-/** Options of {@link SandboxClient.portUrl}. */
-interface PortUrlOptions {
-  /** Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour). */
-  expiresIn?: number
-  /** The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids. */
-  sessionId?: string
-}
+export { AbortError, OptionError, PortUrlOptions, SandboxError } from './index.js'
 
 /** Options of {@link SandboxClient}. */
 export interface ClientOptions {

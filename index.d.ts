@@ -513,7 +513,7 @@ export interface Forwarding {
   /** Ends the listener and its connections. Idempotent. */
   close(): void
 }
-/** Options of {@link SandboxClient.portUrl}. */
+/** Options of `SandboxClient.portUrl`. */
 export interface PortUrlOptions {
   /** Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour). */
   expiresIn?: number

@@ -15,10 +15,9 @@ import { headers, serverUrl, token, tokenHeader } from '../schema/http.js'
 import { table } from '../schema/kind.js'
 import { milliseconds } from '../schema/numbers.js'
 import { callback, flag, logger } from '../schema/values.js'
-import type { AnySandbox, Logger, Process, Service } from './index.js'
-import type { PortUrlOptions } from './ports.js'
+import type { AnySandbox, Logger, PortUrlOptions, Process, Service } from './index.js'
 
-export type { AbortError, OptionError, SandboxError } from './index.js'
+export type { AbortError, OptionError, PortUrlOptions, SandboxError } from './index.js'
 
 /** Options of {@link SandboxClient}. */
 export interface ClientOptions {

@@ -27,7 +27,8 @@ pub struct Handles {
     pub init: Option<i32>,
     /// A message tells the init to exit once no other process is left in its namespace.
     pub control: Option<OwnedFd>,
-    /// The sockets of the session's proxy inside the network namespace: its listener, and that of its resolver.
+    /// Sockets of the network namespace: one for diagnosis, the listener of the session's proxy, and that of its resolver, as far
+    /// as there are any.
     pub sockets: Vec<OwnedFd>,
 }
 
@@ -159,8 +160,10 @@ fn set_up(confinement: &Confinement, theirs: &OwnedFd, workspace: Option<&OwnedF
     network::start_loopback()
         .map_err(|error| io::Error::other(format!("cannot start the loopback interface: {error}")))?;
     let port = confinement.proxy_port.filter(|_| confinement.network == Network::Proxy);
-    let Some(port) = port else { return Ok(Vec::new()) };
-    let mut sockets = vec![network::listen_on_loopback(port)?];
+    // Without it, the host reads tables in /proc. Programs inside may make none.
+    let mut sockets: Vec<OwnedFd> = network::open_diagnosis().into_iter().collect();
+    let Some(port) = port else { return Ok(sockets) };
+    sockets.push(network::listen_on_loopback(port)?);
     if confinement.redirects {
         network::add_address().map_err(|error| io::Error::other(format!("cannot add an address: {error}")))?;
         match network::listen_for_names() {

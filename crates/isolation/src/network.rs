@@ -1,7 +1,9 @@
 //! The content of a network namespace: its loopback interface, and the listener of the session's proxy.
 
 use nacre_protocol::redirect::FIRST_ADDRESS;
-use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, getsockname, listen, socket};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockProtocol, SockType, SockaddrIn, bind, getsockname, listen, socket,
+};
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -62,6 +64,15 @@ pub fn listen_for_names() -> io::Result<OwnedFd> {
     let datagrams = socket(AddressFamily::Inet, SockType::Datagram, flags, None)?;
     bind(datagrams.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, RESOLVER_PORT))?;
     Ok(datagrams)
+}
+
+/// Creates a socket on which the kernel tells which sockets the current network namespace has (sock_diag(7)).
+///
+/// # Errors
+/// The kernel has no diagnosis.
+pub fn open_diagnosis() -> io::Result<OwnedFd> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    Ok(socket(AddressFamily::Netlink, SockType::Datagram, flags, SockProtocol::NetlinkSockDiag)?)
 }
 
 /// The port of a listener.

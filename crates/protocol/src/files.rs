@@ -4,7 +4,7 @@
 //! on that connection: the [`Reply`] messages of the helper, with the opened file if there is one, and the host's
 //! [`Finish`]. Closing the connection cancels the call. Paths are bytes; a relative path starts at `cwd`.
 
-use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
+use nix::sys::socket::{AddressFamily, SockFlag, SockType, socket};
 use serde::{Deserialize, Serialize};
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -220,15 +220,13 @@ pub enum Change {
     Overflow,
 }
 
-/// A socket that belongs to the network namespace it was made in, wherever it is used.
+/// A TCP socket, not connected. It belongs to the network namespace it was made in, wherever it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Socket {
-    /// TCP over IPv4, not connected.
+    /// Over IPv4.
     Ipv4,
-    /// TCP over IPv6, not connected.
+    /// Over IPv6.
     Ipv6,
-    /// Tells which sockets the namespace has (sock_diag(7)).
-    Diagnosis,
 }
 
 impl Socket {
@@ -237,12 +235,11 @@ impl Socket {
     /// # Errors
     /// Those of socket(2).
     pub fn make(self) -> nix::Result<OwnedFd> {
-        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
-        match self {
-            Self::Ipv4 => socket(AddressFamily::Inet, SockType::Stream, flags, None),
-            Self::Ipv6 => socket(AddressFamily::Inet6, SockType::Stream, flags, None),
-            Self::Diagnosis => socket(AddressFamily::Netlink, SockType::Datagram, flags, SockProtocol::NetlinkSockDiag),
-        }
+        let family = match self {
+            Self::Ipv4 => AddressFamily::Inet,
+            Self::Ipv6 => AddressFamily::Inet6,
+        };
+        socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK, None)
     }
 }
 

@@ -194,8 +194,8 @@ pub enum Order {
 /// A report from the supervisor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Report {
-    /// Answer to [`Order::Confine`]. The sockets of a proxy inside travel with the report:
-    /// its listener, then that of its resolver.
+    /// Answer to [`Order::Confine`]. Sockets of the network namespace travel with the report: one for diagnosis, the listener
+    /// of a proxy, and that of its resolver, as far as there are any.
     Confined {
         /// The init of the pid namespace, if there is one.
         init: Option<Pid>,

@@ -253,6 +253,10 @@ export class NativeBackend implements Backend {
 
   async connectPort(sessionId: string | undefined, port: number): Promise<Duplex> {
     const connection = await connect(this.#engine, sessionId, port)
+    if (this.#engine.isDestroyed) {
+      connection.destroy()
+      throw engineError('SANDBOX_DESTROYED', undefined)
+    }
     this.#connections.add(connection)
     connection.once('close', () => this.#connections.delete(connection))
     return connection

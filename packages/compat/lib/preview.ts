@@ -21,13 +21,16 @@ export async function previewRequest(exchange: Exchange, hosted: Hosted, port: n
   }
 }
 
-/** WebSockets, and every other protocol that a connection changes to. Throws HttpError. */
+/** WebSockets, and every other protocol that a connection changes to. Throws HttpError, also for a request with a body. */
 export async function previewUpgrade(
   request: http.IncomingMessage,
   socket: Duplex,
   head: Buffer,
   { hosted, port }: { hosted: Hosted; port: number },
 ): Promise<void> {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = request.headers
+  if (Number(length) > 0 || coding !== undefined)
+    throw new HttpError(400, 'a request for another protocol has no body here')
   try {
     await passUpgrade(request, socket, head, await onwardTo(hosted, port, request))
   } catch (error) {

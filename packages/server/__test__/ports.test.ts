@@ -393,7 +393,10 @@ describe('the program on a port', () => {
         const { status, headers } = await send(`/redirect?to=${encodeURIComponent(to ?? '')}`)
         expect([status, headers.location], to).toEqual([302, location])
       }
-      const cookies = ['a=1; Path=/; Domain=example.com; HttpOnly', 'b=2; path=/sub; Secure']
+      const cookies = [
+        'a=1; Path =/; Domain\t= example.com; HttpOnly',
+        'b=2; path=/other; path = /sub; Secure',
+      ]
       const dangerous = { 'service-worker-allowed': '/', 'clear-site-data': '"*"', 'alt-svc': 'h2=":1"' }
       const all = {
         'x-own': 'kept',

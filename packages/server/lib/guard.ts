@@ -50,8 +50,8 @@ export class Guard {
     this.#checkOrigin(headers, true)
     if (hasLink) return
     const isNavigation = headers.get('sec-fetch-mode') === 'navigate'
-    if (this.#token === undefined && siteOf(headers) === 'cross-site' && !isNavigation)
-      throw new Refusal('FORBIDDEN', 'pages of other sites may not call')
+    if (this.#token === undefined && /^(?:cross|same)-site$/.test(siteOf(headers)) && !isNavigation)
+      throw new Refusal('FORBIDDEN', 'pages of other origins may not call')
     this.#checkCaller(headers, peer)
   }
 

@@ -2,9 +2,9 @@
 //!
 //! The kernel answers on a socket for diagnosis with just these (sock_diag(7)). Its tables in /proc have all connections of the
 //! machine, so they take up to 100 times as long; they are for kernels that have no diagnosis, and for namespaces in which
-//! this process has no socket.
+//! this process has no such socket.
 
-use nacre_protocol::files::Socket;
+use nacre_isolation::network;
 use nix::sys::socket::{MsgFlags, NetlinkAddr, recvmsg, send};
 use std::fmt::Display;
 use std::fs::File;
@@ -28,8 +28,6 @@ const MESSAGE: usize = 72;
 const QUESTION: usize = HEADER + 56;
 /// The kernel fills at most so many bytes at a time.
 const ANSWER: usize = 32 * 1024;
-/// A namespace has at most so many ports of both families; more are no answer of the kernel.
-const MAX_LISTENERS: usize = 1 << 20;
 
 /// A socket that listens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -42,55 +40,77 @@ pub struct Listener {
 
 /// Everything that listens in the network namespace of this process.
 pub fn listeners_here() -> Vec<Listener> {
-    let found = Socket::Diagnosis.make().map_err(io::Error::from).and_then(|kernel| diagnose(&kernel));
+    let found = network::open_diagnosis().and_then(|socket| Kernel::new(socket).listeners());
     found.unwrap_or_else(|_| listeners("self"))
 }
 
-/// Everything that listens in the network namespace in which the socket was made.
-///
-/// # Errors
-/// The kernel has no diagnosis, or this is no such socket.
-pub fn diagnose(socket: &OwnedFd) -> io::Result<Vec<Listener>> {
-    let mut found = Vec::new();
-    let mut answer = vec![0; ANSWER];
-    for family in [libc::AF_INET, libc::AF_INET6] {
-        send(socket.as_raw_fd(), &question(family as u8), MsgFlags::MSG_DONTWAIT)?;
-        loop {
-            let mut buffer = [IoSliceMut::new(&mut answer)];
-            let received = recvmsg::<NetlinkAddr>(socket.as_raw_fd(), &mut buffer, None, MsgFlags::MSG_DONTWAIT)?;
-            let (length, sender) = (received.bytes, received.address);
-            // Processes can also write to such a socket.
-            if sender.is_none_or(|sender| sender.pid() != 0) || found.len() > MAX_LISTENERS {
-                return Err(io::ErrorKind::InvalidData.into());
-            }
-            if read_answer(&answer[..length], &mut found).ok_or(io::ErrorKind::InvalidData)? {
-                break;
-            }
-        }
-    }
-    Ok(found)
+/// A socket for diagnosis.
+#[derive(Debug)]
+pub struct Kernel {
+    socket: OwnedFd,
+    /// Of the last question.
+    number: u32,
 }
 
-fn question(family: u8) -> [u8; QUESTION] {
+impl Kernel {
+    /// Takes a socket of [`network::open_diagnosis`].
+    pub fn new(socket: OwnedFd) -> Self {
+        Self { socket, number: 0 }
+    }
+
+    /// Everything that listens in the network namespace in which the socket was made.
+    ///
+    /// # Errors
+    /// The kernel has no diagnosis for TCP.
+    pub fn listeners(&mut self) -> io::Result<Vec<Listener>> {
+        let mut found = Vec::new();
+        let mut answer = vec![0; ANSWER];
+        for family in [libc::AF_INET, libc::AF_INET6] {
+            self.number = self.number.wrapping_add(1);
+            send(self.socket.as_raw_fd(), &question(family as u8, self.number), MsgFlags::MSG_DONTWAIT)?;
+            loop {
+                let mut buffer = [IoSliceMut::new(&mut answer)];
+                let received =
+                    recvmsg::<NetlinkAddr>(self.socket.as_raw_fd(), &mut buffer, None, MsgFlags::MSG_DONTWAIT)?;
+                // Processes can write to such a socket, too.
+                let (length, is_kernel) = (received.bytes, received.address.is_some_and(|sender| sender.pid() == 0));
+                if is_kernel
+                    && read_answer(&answer[..length], self.number, &mut found).ok_or(io::ErrorKind::InvalidData)?
+                {
+                    break;
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+fn question(family: u8, number: u32) -> [u8; QUESTION] {
     let mut question = [0; QUESTION];
     question[..4].copy_from_slice(&(QUESTION as u32).to_ne_bytes());
     question[4..6].copy_from_slice(&BY_FAMILY.to_ne_bytes());
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
     question[6..8].copy_from_slice(&flags.to_ne_bytes());
+    question[8..12].copy_from_slice(&number.to_ne_bytes());
     question[HEADER] = family;
     question[HEADER + 1] = TCP;
     question[HEADER + 4..HEADER + 8].copy_from_slice(&(1_u32 << LISTEN).to_ne_bytes());
     question
 }
 
-/// Reads some messages. True after the last one of an answer; none for an error, or what is no answer.
-fn read_answer(mut messages: &[u8], found: &mut Vec<Listener>) -> Option<bool> {
+/// Reads some messages, of which those of earlier questions do not count. True after the last one of the answer; none for an
+/// error, or what is no answer.
+fn read_answer(mut messages: &[u8], number: u32, found: &mut Vec<Listener>) -> Option<bool> {
     while !messages.is_empty() {
         let length = usize::try_from(u32::from_ne_bytes(array(messages, 0)?)).ok()?;
-        match i32::from(u16::from_ne_bytes(array(messages, 4)?)) {
-            libc::NLMSG_DONE => return Some(true),
-            kind if kind == i32::from(BY_FAMILY) => found.push(listener_of(messages.get(HEADER..length)?)?),
-            _ => return None,
+        let content = messages.get(HEADER..length)?;
+        if u32::from_ne_bytes(array(messages, 8)?) == number {
+            match i32::from(u16::from_ne_bytes(array(messages, 4)?)) {
+                // With a negative errno, the answer is not whole.
+                libc::NLMSG_DONE => return (i32::from_ne_bytes(array(content, 0)?) >= 0).then_some(true),
+                kind if kind == i32::from(BY_FAMILY) => found.push(listener_of(content)?),
+                _ => return None,
+            }
         }
         messages = messages.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
@@ -148,17 +168,36 @@ fn ip_of(hex: &str) -> Option<IpAddr> {
 mod tests {
     use super::*;
 
+    /// A message with the header of an answer to question 7.
+    fn message(kind: i32, number: u32, content: &[u8]) -> Vec<u8> {
+        let length = (HEADER + content.len()) as u32;
+        let header = [length.to_ne_bytes(), (kind as u32).to_ne_bytes(), number.to_ne_bytes(), [0; 4]].concat();
+        [&header, content].concat()
+    }
+
     #[test]
-    fn what_is_no_answer_of_the_kernel_is_an_error() {
-        let (own, other) = std::os::unix::net::UnixDatagram::pair().unwrap();
-        own.set_nonblocking(true).unwrap();
-        assert!(diagnose(&own.into()).is_err());
-        drop(other);
-        let mut found = Vec::new();
-        for wrong in [&[0; 3][..], &[0; HEADER], &question(2)[..QUESTION - 4]] {
-            assert_eq!(read_answer(wrong, &mut found), None);
+    fn an_answer_has_the_listeners_and_an_end_without_an_error() {
+        let mut content = [0; MESSAGE];
+        content[0] = libc::AF_INET as u8;
+        content[4..6].copy_from_slice(&8080_u16.to_be_bytes());
+        content[8..12].copy_from_slice(&[127, 0, 0, 1]);
+        content[MESSAGE - 4..].copy_from_slice(&40077_u32.to_ne_bytes());
+        let one = message(BY_FAMILY.into(), 7, &content);
+        let end = |errno: i32| message(libc::NLMSG_DONE, 7, &errno.to_ne_bytes());
+        let read = |bytes: &[u8]| {
+            let mut found = Vec::new();
+            read_answer(bytes, 7, &mut found).map(|is_last| (is_last, found.len()))
+        };
+        let earlier = message(libc::NLMSG_DONE, 6, &0_i32.to_ne_bytes());
+        assert_eq!(read(&[earlier, one.clone(), one.clone()].concat()), Some((false, 2)));
+        assert_eq!(read(&[one.clone(), end(0)].concat()), Some((true, 1)));
+        assert_eq!(read(&[one.clone(), end(-libc::ENOENT)].concat()), None);
+        for wrong in [&[0; 3][..], &[0; HEADER], &one[..one.len() - 1], &message(libc::NLMSG_ERROR, 7, &[0; 20])] {
+            assert_eq!(read(wrong), None);
         }
-        assert_eq!(found, []);
+        let mut found = Vec::new();
+        read_answer(&one, 7, &mut found);
+        assert_eq!(found, [Listener { address: "127.0.0.1:8080".parse().unwrap(), inode: 40077 }]);
     }
 
     #[test]

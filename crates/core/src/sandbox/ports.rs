@@ -74,6 +74,7 @@ impl Sandbox {
         port: u16,
     ) -> impl Future<Output = Result<OwnedFd, Error>> + Send + use<> {
         let (handles, sandbox) = (self.handles(session), self.clone());
+        let is_any = session.is_none();
         async move {
             let mut handles = handles?;
             handles.sort_by_key(|handle| (handle.id() != DEFAULT_SESSION, handle.id().to_string()));
@@ -82,7 +83,8 @@ impl Sandbox {
                 match sandbox.connect_in(&handle, port).await {
                     Ok(connected) => return Ok(connected),
                     Err(error) if error.code == Code::PortClosed => {}
-                    // A session may have just ended: others are tried.
+                    // The session has just ended, for example.
+                    Err(error) if is_any && error.code != Code::EngineError => {}
                     Err(error) => failure = error,
                 }
             }

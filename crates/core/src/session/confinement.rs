@@ -3,11 +3,13 @@
 use super::Internal;
 use super::Session;
 use super::pid_namespace::Inside;
+use super::ports::Looks;
 use super::startup::HELLO;
 use super::timers::Timer;
 use super::{Isolate, Isolated, Proxied};
 use crate::error::{Code, Error};
 use crate::link::Descriptor;
+use crate::process::listeners::Kernel;
 use crate::process::terminal::{Size, Terminal};
 use crate::proxy::{Denials, Proxy};
 use crate::shell::listener;
@@ -16,9 +18,11 @@ use crate::sys;
 use nacre_containment::pid::Pid;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::Order;
+use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
+use std::sync::Arc;
 use tokio::time::Instant;
 
 /// How the session is confined.
@@ -32,6 +36,8 @@ pub(super) struct Enclosure {
     inside: Option<Inside>,
     /// The proxy, which ends with the session's processes.
     proxy: Option<Proxy>,
+    /// How its ports are looked at.
+    looks: Arc<Looks>,
     /// Why the session cannot be confined.
     problem: Option<String>,
 }
@@ -46,6 +52,11 @@ impl Enclosure {
     pub(super) fn has_network(&self) -> bool {
         let namespaces = self.isolated.as_ref().and_then(|isolated| isolated.confinement.namespaces);
         namespaces.is_some_and(|namespaces| namespaces.network)
+    }
+
+    /// How its ports are looked at.
+    pub(super) fn looks(&self) -> Arc<Looks> {
+        Arc::clone(&self.looks)
     }
 
     /// The connections that the proxy refused.
@@ -133,6 +144,12 @@ impl Session {
     pub(super) fn confined(&mut self, init: Option<Pid>, sockets: Vec<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.enclosure.inside = init.map(Inside::new);
+        let is_netlink = |socket: &OwnedFd| {
+            let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
+            address.is_ok_and(|address| address.family() == Some(AddressFamily::Netlink))
+        };
+        let (diagnosis, sockets): (Vec<_>, Vec<_>) = sockets.into_iter().partition(is_netlink);
+        self.enclosure.looks = Arc::new(Looks::new(diagnosis.into_iter().next().map(Kernel::new)));
         self.enclosure.proxy = self.enclosure.proxied().and_then(|proxied| {
             let mut sockets = sockets.into_iter();
             let listener = sockets.next().or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;

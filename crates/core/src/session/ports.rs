@@ -14,7 +14,7 @@
 use super::Session;
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
-use crate::process::listeners::{Listener, diagnose, listeners, listeners_here};
+use crate::process::listeners::{Kernel, Listener, listeners, listeners_here};
 use crate::process::ports::{network_of, owned};
 use crate::supervisor::PidHold;
 use nacre_containment::proc_table::{self, Stat};
@@ -23,15 +23,17 @@ use std::collections::HashSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpSocket;
 use tokio::sync::{Semaphore, oneshot};
 
-/// Time in which a listener must take a connection.
+/// Time in which one of the listeners must take a connection.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Looks at a time. Each reads much of /proc, where many would wait for one another, and callers decide how many there are.
-static LOOKS: Semaphore = Semaphore::const_new(4);
+/// Maximum addresses that are tried. Programs can have any number.
+const MAX_TARGETS: usize = 8;
+/// Looks of a session at a time. Each reads much of /proc, also what programs can delay, and callers decide how many there are.
+const MAX_LOOKS: usize = 2;
 /// Maximum bytes of the command line of a program.
 const COMMAND_BYTES: usize = 1000;
 
@@ -53,6 +55,26 @@ pub struct Network {
     supervisor: PidHold,
     /// Whether the session has a network namespace.
     is_own: bool,
+    looks: Arc<Looks>,
+}
+
+/// How the ports of a session are looked at.
+pub(super) struct Looks {
+    turns: Semaphore,
+    /// In the session's network namespace.
+    kernel: Option<Mutex<Kernel>>,
+}
+
+impl Default for Looks {
+    fn default() -> Self {
+        Self::new(None)
+    }
+}
+
+impl Looks {
+    pub(super) fn new(kernel: Option<Kernel>) -> Self {
+        Self { turns: Semaphore::new(MAX_LOOKS), kernel: kernel.map(Mutex::new) }
+    }
 }
 
 /// Where to connect.
@@ -60,15 +82,14 @@ struct Target {
     address: SocketAddr,
     /// All sockets that could take the connection.
     sockets: HashSet<Listener>,
-    /// A process that has one of them, in the right namespace.
-    process: Stat,
 }
 
 impl Session {
     /// Answers with the network of the session. Without a supervisor, nothing listens.
     pub(super) fn network(&self, reply: oneshot::Sender<Result<Option<Network>, Error>>) {
-        let is_own = self.enclosure.has_network();
-        let network = self.supervision.last().map(|supervisor| Network { supervisor: supervisor.clone(), is_own });
+        let (is_own, looks) = (self.enclosure.has_network(), self.enclosure.looks());
+        let network =
+            self.supervision.last().map(|supervisor| Network { supervisor: supervisor.clone(), is_own, looks });
         drop(reply.send(Ok(network)));
     }
 }
@@ -85,9 +106,9 @@ impl Network {
     /// `ENGINE_ERROR` if the processes cannot be looked up.
     pub async fn ports(&self) -> Result<Vec<Port>, Error> {
         let network = self.clone();
-        look(move || {
+        self.look(move || {
             let members = network.members().map_err(|error| unseen(&error))?;
-            let open = owned(&network.listeners(&members, None), &members);
+            let open = owned(&network.listeners(&members), &members);
             let port = |(listener, process): (Listener, Stat)| Port {
                 address: listener.address,
                 process,
@@ -107,41 +128,46 @@ impl Network {
         R: Future<Output = Result<OwnedFd, Error>>,
     {
         let network = self.clone();
-        // Where the kernel tells nothing, its tables do.
-        let diagnosis = if self.is_own { socket(Socket::Diagnosis).await.ok().map(Arc::new) } else { None };
-        let kernel = diagnosis.clone();
-        let targets = look(move || network.targets(port, kernel.as_deref()).map_err(|error| unseen(&error))).await?;
-        for target in targets {
-            match self.connect_to(target, diagnosis.clone(), &socket).await {
-                Err(error) if error.code == Code::PortClosed => {}
-                connected => return connected,
+        let targets = self.look(move || network.targets(port).map_err(|error| unseen(&error))).await?;
+        let attempts = async {
+            for target in targets {
+                match self.connect_to(target, &socket).await {
+                    Err(error) if error.code == Code::PortClosed => {}
+                    connected => return connected,
+                }
             }
-        }
-        Err(closed(port))
+            Err(closed(port))
+        };
+        tokio::time::timeout(CONNECT, attempts).await.unwrap_or_else(|_| Err(closed(port)))
     }
 
-    async fn connect_to<R>(
-        &self,
-        target: Target,
-        diagnosis: Option<Arc<OwnedFd>>,
-        socket: impl Fn(Socket) -> R,
-    ) -> Result<OwnedFd, Error>
+    async fn connect_to<R>(&self, target: Target, socket: impl Fn(Socket) -> R) -> Result<OwnedFd, Error>
     where
         R: Future<Output = Result<OwnedFd, Error>>,
     {
-        let Target { address, sockets, process } = target;
+        let Target { address, sockets } = target;
         let closed = || closed(address.port());
         let own = std::net::TcpStream::from(socket(if address.is_ipv6() { Socket::Ipv6 } else { Socket::Ipv4 }).await?);
-        let connecting = TcpSocket::from_std_stream(own).connect(address);
-        let stream = tokio::time::timeout(CONNECT, connecting).await;
-        let stream = stream.map_err(|_| closed())?.map_err(|_| closed())?;
+        let stream = TcpSocket::from_std_stream(own).connect(address).await.map_err(|_| closed())?;
         let _ = stream.set_nodelay(true);
         let network = self.clone();
-        let again = look(move || Ok(rivals(&network.listeners(&[process], diagnosis.as_deref()), address))).await?;
-        if again != sockets {
+        let again = self.look(move || {
+            let members = network.members().map_err(|error| unseen(&error))?;
+            Ok(rivals(&network.listeners(&members), address))
+        });
+        if again.await? != sockets {
             return Err(closed());
         }
         stream.into_std().map(OwnedFd::from).map_err(|error| unseen(&error))
+    }
+
+    /// Looks when it is this call's turn.
+    async fn look<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let _turn = self.looks.turns.acquire().await.map_err(|_| Error::engine_failed())?;
+        blocking(work).await
     }
 
     /// The running processes of the session in its network namespace. A confined program can create no other, and others of
@@ -153,12 +179,14 @@ impl Network {
         Ok(members)
     }
 
-    /// Everything that listens where these processes are. `diagnosis` was made there.
-    fn listeners(&self, members: &[Stat], diagnosis: Option<&OwnedFd>) -> Vec<Listener> {
+    /// Everything that listens where these processes are.
+    fn listeners(&self, members: &[Stat]) -> Vec<Listener> {
         if !self.is_own {
             return listeners_here();
         }
-        if let Some(found) = diagnosis.and_then(|kernel| diagnose(kernel).ok()) {
+        if let Some(kernel) = &self.looks.kernel
+            && let Ok(found) = kernel.lock().unwrap_or_else(PoisonError::into_inner).listeners()
+        {
             return found;
         }
         // A process that has just ended shows none.
@@ -167,20 +195,20 @@ impl Network {
     }
 
     /// Where the programs of the session that listen on a port can be reached, the best first.
-    fn targets(&self, port: u16, diagnosis: Option<&OwnedFd>) -> io::Result<Vec<Target>> {
+    fn targets(&self, port: u16) -> io::Result<Vec<Target>> {
         let members = self.members()?;
-        let mut all = self.listeners(&members, diagnosis);
+        let mut all = self.listeners(&members);
         all.retain(|listener| listener.address.port() == port);
         let open = owned(&all, &members);
-        let own: HashSet<Listener> = open.iter().map(|(listener, _)| *listener).collect();
-        let mut found: Vec<(SocketAddr, Stat)> = open
-            .iter()
-            .flat_map(|(listener, process)| reachable(listener.address).into_iter().map(|address| (address, *process)))
-            .collect();
-        found.sort_by_key(|(address, _)| (!address.ip().is_loopback(), *address));
-        let target = |(address, process)| {
+        let own: HashSet<Listener> = open.into_iter().map(|(listener, _)| listener).collect();
+        let mut found: Vec<SocketAddr> = own.iter().flat_map(|listener| reachable(listener.address)).collect();
+        found.sort_by_key(|address| (!address.ip().is_loopback(), *address));
+        // Any number of sockets can have the same one.
+        found.dedup();
+        found.truncate(MAX_TARGETS);
+        let target = |address| {
             let sockets = rivals(&all, address);
-            sockets.is_subset(&own).then_some(Target { address, sockets, process })
+            sockets.is_subset(&own).then_some(Target { address, sockets })
         };
         Ok(found.into_iter().filter_map(target).collect())
     }
@@ -206,12 +234,6 @@ fn rivals(listeners: &[Listener], address: SocketAddr) -> HashSet<Listener> {
     let takes = |ip: IpAddr| ip == address.ip() || ip.is_unspecified() && (ip.is_ipv6() || address.is_ipv4());
     let takes = |listener: &&Listener| listener.address.port() == address.port() && takes(listener.address.ip());
     listeners.iter().filter(takes).copied().collect()
-}
-
-/// Looks at /proc when it is this call's turn.
-async fn look<T: Send + 'static>(work: impl FnOnce() -> Result<T, Error> + Send + 'static) -> Result<T, Error> {
-    let _turn = LOOKS.acquire().await.map_err(|_| Error::engine_failed())?;
-    blocking(work).await
 }
 
 fn unseen(error: &io::Error) -> Error {

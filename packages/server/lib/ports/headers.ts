@@ -114,7 +114,8 @@ function locationOf(value: string, path: string, outside: Outside): string {
 /** With a name that only programs on this port use, and only for the path of the port. */
 function cookieOf(value: string, { prefix, port }: Outside): string {
   const [pair = '', ...attributes] = value.split(';').map((part) => part.trim())
-  const given = attributes.find((attribute) => /^path=\//i.test(attribute))?.slice('path='.length) ?? '/'
-  const others = attributes.filter((attribute) => !/^(?:path|domain)(?:=|$)/i.test(attribute))
+  const given =
+    attributes.map((attribute) => /^path\s*=\s*(\/.*)/i.exec(attribute)?.[1]).findLast(Boolean) ?? '/'
+  const others = attributes.filter((attribute) => !/^(?:path|domain)\s*(?:=|$)/i.test(attribute))
   return [cookiePrefix(port) + pair, `Path=${prefix}${given}`, ...others].join('; ')
 }

@@ -8,7 +8,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Context } from 'hono'
 import { isCode, onAbort } from 'nacre/internal'
 import { type Backend, endToEnd, NoReply, type Onward, passRequest, passUpgrade } from 'nacre/internal/server'
-import { Refusal } from '../failure.js'
+import { Refusal, SHUTTING_DOWN } from '../failure.js'
 import { unboundArrival } from '../file-bodies.js'
 import { upgradeOf } from '../upgrade.js'
 import { type Outside, toClient, toProgram } from './headers.js'
@@ -90,7 +90,13 @@ export class Ports {
     const { host = '' } = incoming.headers
     const outside: Outside = { host, prefix, port, token: this.#token }
     const headers = toProgram(endToEnd(incoming), outside)
+    if (upgrade !== undefined && upgrade.connection === undefined)
+      throw new Refusal('UPGRADE_REQUIRED', 'WebSockets of ports need HTTP/1.1')
     const connection = await this.#connect(target)
+    if (this.#closing.aborted) {
+      connection.destroy()
+      throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
+    }
     // A body may be a stream without an end. A client that has lost its network is noticed all the same.
     unboundArrival(incoming)
     incoming.socket.setKeepAlive(true, KEEP_ALIVE_MS)
@@ -100,12 +106,10 @@ export class Ports {
     }
     const release = onAbort(this.#closing, () => connection.destroy())
     try {
-      if (upgrade === undefined) {
+      if (upgrade?.connection === undefined) {
         await passRequest(incoming, outgoing, onward)
         return sent(outgoing.statusCode)
       }
-      if (upgrade.connection === undefined)
-        throw new Refusal('UPGRADE_REQUIRED', 'WebSockets of ports need HTTP/1.1')
       const status = await passUpgrade(incoming, upgrade.connection, upgrade.head, onward)
       upgrade.isAccepted = status === 101
       return sent(status)
