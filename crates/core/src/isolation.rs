@@ -134,7 +134,8 @@ pub fn tiers(offer: &Offer) -> Tiers {
     if let Err(reason) = &offer.broker {
         notes.push(format!("programs have no Unix sockets except pairs, since nothing can connect for them: {reason}"));
     }
-    if let (true, Err(reason)) = (network, &offer.redirects) {
+    let direct = if network { offer.redirects.clone() } else { Err("there are no network namespaces".into()) };
+    if let Err(reason) = direct {
         let what = "isolation.network: programs that ignore the variables of the proxy, like HTTP_PROXY, reach no host";
         notes.push(format!("{what}: {reason}"));
     }

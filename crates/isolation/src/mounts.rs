@@ -212,12 +212,12 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
     resolver.iter().try_for_each(name_resolver)
 }
 
-/// Covers `/etc/resolv.conf`, which may be a link. Where there is none, programs look for a resolver at the same address.
+/// Covers `/etc/resolv.conf`, which may be a link. Where there is no such file, programs look for a resolver at the same address.
 fn name_resolver(file: &OwnedFd) -> io::Result<()> {
     let named = Path::new("/etc/resolv.conf");
     match named.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        place => place.and_then(|place| attach(file, &place)).map_err(at(named, "cover")),
+        Ok(place) if place.is_file() => attach(file, &place).map_err(at(named, "cover")),
+        _ => Ok(()),
     }
 }
 

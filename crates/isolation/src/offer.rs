@@ -34,6 +34,7 @@ pub fn probe() -> Offer {
         let base = Namespaces { user, ipc: true, network: false, processes: false };
         match namespaces::try_out(base) {
             Ok(()) => {
+                let broker = has_broker(user);
                 return Offer {
                     needs_user: user,
                     mounts: Ok(()),
@@ -41,8 +42,8 @@ pub fn probe() -> Offer {
                     network: namespaces::try_out(Namespaces { network: true, ..base }),
                     landlock: landlock::version(),
                     seccomp: has_seccomp(),
-                    broker: has_broker(user),
-                    redirects: has_broker(user).and_then(|()| broker::can_redirect()),
+                    redirects: broker.clone().and_then(|()| broker::can_redirect()),
+                    broker,
                     reads_undumpable: reads_undumpable(),
                 };
             }

@@ -78,6 +78,12 @@ impl AllowList {
         Self(entries.iter().filter_map(|entry| Entry::parse(entry)).collect())
     }
 
+    /// The names among the entries, without those of wildcards.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let exact = self.0.iter().filter(|entry| !entry.is_suffix && entry.host.parse::<IpAddr>().is_err());
+        exact.map(|entry| entry.host.as_str())
+    }
+
     /// True if an entry covers the target.
     pub fn admits(&self, target: &Target) -> bool {
         self.matching(target).next().is_some()

@@ -108,7 +108,8 @@ impl Policy {
     /// target, or the refused one, has that name then.
     fn admit(&self, target: Target) -> Result<Target, Target> {
         let name = match target.address() {
-            Some(IpAddr::V4(address)) => self.names.name_of(address),
+            // It can also be listed itself.
+            Some(IpAddr::V4(address)) if !self.allow.admits(&target) => self.names.name_of(address),
             _ => None,
         };
         let target = Target { host: name.unwrap_or(target.host), port: target.port };
@@ -138,13 +139,12 @@ impl Proxy {
     /// The thread or its epoll descriptor cannot be created.
     pub fn start(listener: OwnedFd, resolver: Option<OwnedFd>, allow: &[String], denials: Denials) -> io::Result<Self> {
         let policy = Policy { allow: Arc::new(AllowList::new(allow)), denials, names: Names::default() };
+        // However many others programs ask for.
+        policy.allow.names().for_each(|name| drop(policy.names.address_of(name)));
         let handle = handle()?;
         let task = handle.spawn(async move {
             let names = policy.names.clone();
-            let proxy = accept(listener, move |client| {
-                let policy = policy.clone();
-                async move { serve(client, &policy).await }
-            });
+            let proxy = accept(listener, policy);
             match resolver {
                 Some(resolver) => drop(tokio::join!(proxy, resolver::serve(resolver, &names))),
                 None => proxy.await,
@@ -171,10 +171,7 @@ fn handle() -> io::Result<Handle> {
 }
 
 /// Accepts connections. They are in one set, which ends with this future.
-async fn accept<Served>(listener: OwnedFd, serve: impl Fn(TcpStream) -> Served)
-where
-    Served: Future<Output = io::Result<()>> + Send + 'static,
-{
+async fn accept(listener: OwnedFd, policy: Policy) {
     let listener = StdListener::from(listener);
     let Ok(listener) = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener)) else { return };
     let mut connections = tokio::task::JoinSet::new();
@@ -186,9 +183,9 @@ where
             continue;
         };
         while connections.try_join_next().is_some() {}
-        let served = serve(client);
+        let policy = policy.clone();
         connections.spawn(async move {
-            let _ = served.await;
+            let _ = serve(client, &policy).await;
             drop(place);
         });
     }

@@ -2,6 +2,7 @@
 
 use crate::view::SHARED_MEMORY;
 use nacre_protocol::confinement::{Confinement, Mount, Network};
+use nacre_protocol::redirect::FIRST_ADDRESS;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -25,8 +26,8 @@ pub enum Address {
 pub enum Verdict {
     /// Connect the socket.
     Connect,
-    /// Connect a stream to the session's proxy, and name this destination to it.
-    Redirect(SocketAddr),
+    /// Connect a stream to the session's proxy, and name the destination to it.
+    Redirect,
     /// Look the path up in the view; it must lie in a directory of the session.
     LookUp(PathBuf),
     /// A shell reopens its channel.
@@ -70,6 +71,11 @@ impl Address {
     }
 }
 
+/// True for the addresses of the loopback interface in a network namespace, which has one more.
+fn is_inside(address: IpAddr) -> bool {
+    address.is_loopback() || address.is_unspecified() || address == FIRST_ADDRESS
+}
+
 /// Judges an address. `domain` is the socket's own: an address of another family has no effect on it.
 pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_name: &[u8]) -> Verdict {
     let has_own_network = confinement.namespaces.is_some_and(|namespaces| namespaces.network);
@@ -86,7 +92,7 @@ pub fn judge(address: Address, domain: i32, confinement: &Confinement, channel_n
         },
         // Only the loopback interface is there, and the rest of the network is behind the proxy.
         (_, address) if confinement.redirects => match address.internet(domain) {
-            Some(target) if !target.ip().is_loopback() && !target.ip().is_unspecified() => Verdict::Redirect(target),
+            Some(target) if !is_inside(target.ip()) => Verdict::Redirect,
             _ => Verdict::Connect,
         },
         _ => Verdict::Connect,

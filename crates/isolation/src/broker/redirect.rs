@@ -28,7 +28,8 @@ pub fn connect(socket: &OwnedFd, domain: i32, destination: SocketAddr, port: u16
     // The proxy listens on IPv4. Fails if the socket is bound (ipv6(7)).
     let _ = setsockopt(socket, sockopt::Ipv6V6Only, &false);
     match sockets::connect(socket, &proxy_address(domain, port)) {
-        Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(error),
+        // Interrupted by the timer that looks after the caller, it goes on.
+        Err(error) if !matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => return Err(error),
         _ => {}
     }
     ask(socket, &Redirect { destination, waits }, end).inspect_err(|_| {

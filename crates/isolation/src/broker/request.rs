@@ -17,6 +17,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
+/// The socket of a redirect that has no answer yet, or -1. A program that shares it with the caller must not read the answer.
+static REDIRECTED: AtomicI32 = AtomicI32::new(-1);
+
 /// How often a helper checks whether its caller is still waiting.
 const LOOK_EVERY_MICROSECONDS: libc::suseconds_t = 200_000;
 
@@ -33,8 +36,11 @@ fn end_with_caller(listener: &Listener, call: &Call) {
     static CALL: AtomicU64 = AtomicU64::new(0);
     extern "C" fn look(_: libc::c_int) {
         if !notification::is_waiting(LISTENER.load(Ordering::Relaxed), CALL.load(Ordering::Relaxed)) {
-            // SAFETY: exits without running destructors, which must not run in a handler.
-            unsafe { libc::_exit(0) };
+            // SAFETY: numbers only. It exits without running destructors, which must not run in a handler.
+            unsafe {
+                libc::shutdown(REDIRECTED.load(Ordering::Relaxed), libc::SHUT_RDWR);
+                libc::_exit(0);
+            }
         }
     }
     LISTENER.store(listener.as_fd().as_raw_fd(), Ordering::Relaxed);
@@ -77,11 +83,12 @@ fn connect(
     let is_stream = sockets::option(&theirs, libc::SO_TYPE)? == libc::SOCK_STREAM;
     let done = match judge(address, domain, inside.confinement, &policy.channel_name) {
         // The proxy reports what it refuses.
-        Verdict::Redirect(destination) if is_stream => {
+        Verdict::Redirect if is_stream => {
             let port = inside.confinement.proxy_port.unwrap_or_default();
-            return redirect::connect(&theirs, domain, destination, port);
+            REDIRECTED.store(theirs.as_raw_fd(), Ordering::Relaxed);
+            return redirect::connect(&theirs, domain, destination.ok_or_else(refused)?, port);
         }
-        Verdict::Connect | Verdict::Redirect(_) => sockets::connect(&theirs, &bytes),
+        Verdict::Connect | Verdict::Redirect => sockets::connect(&theirs, &bytes),
         Verdict::LookUp(path) => connect_path(&theirs, &path, &cwd, inside, policy),
         Verdict::Channel => {
             let (ours, channel) = socket::pair()?;
