@@ -85,11 +85,15 @@ export function attach(
     reportError(callbacks, logger, error)
     stop()
   }
+  let isHeld = false
   // A process may stop reading its input. Any other failure kills it, since it would wait for input forever.
   const refuse = (error: unknown) => {
     // Over HTTP, another caller may take over the input meanwhile: the process lives on without the rest.
-    if (isCode(error, 'HELD')) reportError(callbacks, logger, error, restLost(process.info.id))
-    else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
+    if (isCode(error, 'HELD')) {
+      // What was on its way when the feed was closed is refused, too.
+      if (!isHeld) reportError(callbacks, logger, error, restLost(process.info.id))
+      isHeld = true
+    } else if (!isCode(error, 'INPUT_CLOSED', 'PROCESS_NOT_FOUND', 'SANDBOX_DESTROYED')) throw error
     void feed?.close()
   }
   void feed?.feed({

@@ -73,6 +73,8 @@ export class RemoteRun implements StreamRun {
   #late: ReturnType<typeof setTimeout> | undefined
   /** Frees the run from its AbortSignal. */
   #release = () => {}
+  /** Whether another caller holds the input of the process. */
+  #isHeld = false
   #thrown: { value: unknown } | undefined
   readonly #cut = new AbortController()
 
@@ -354,7 +356,9 @@ export class RemoteRun implements StreamRun {
     } catch (error) {
       if (this.#process === undefined || !isCode(error, 'HELD')) throw error
       void feed?.close()
-      report(this.#logger, 'warn', `${restLost(this.#process.id)}: ${error}`)
+      // What was on its way when the feed was closed is refused, too.
+      if (!this.#isHeld) report(this.#logger, 'warn', `${restLost(this.#process.id)}: ${error}`)
+      this.#isHeld = true
     }
   }
 
