@@ -140,7 +140,9 @@ impl Proxy {
     pub fn start(listener: OwnedFd, resolver: Option<OwnedFd>, allow: &[String], denials: Denials) -> io::Result<Self> {
         let policy = Policy { allow: Arc::new(AllowList::new(allow)), denials, names: Names::default() };
         // However many others programs ask for.
-        policy.allow.names().for_each(|name| drop(policy.names.address_of(name)));
+        for name in policy.allow.names() {
+            policy.names.address_of(name);
+        }
         let handle = handle()?;
         let task = handle.spawn(async move {
             let names = policy.names.clone();
