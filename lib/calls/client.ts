@@ -92,7 +92,8 @@ export const clientOptions = table<ClientOptions>()({
 export interface SandboxClient extends AnySandbox {
   /**
    * Returns a URL that leads to a port of a session, for HTTP and WebSockets: for browsers and programs without the token of
-   * the server. Whoever has it reaches the port until it expires, or the server ends. Requests that run then go on.
+   * the server. Anyone with the URL can reach the port until the URL expires or the server stops. Requests in progress
+   * when it expires continue.
    *
    * The server must allow it with `forwardPorts`: otherwise it rejects with REQUEST_REFUSED. A program need not listen yet.
    */

@@ -6,7 +6,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 
 /**
- * Writes them into the built site, and returns how many pages there are.
+ * Writes them into the built site.
  *
  * @param {string} docs the directory of the sources
  * @param {string} site the directory of the built site
@@ -28,7 +28,6 @@ export function writePlainPages(docs, site, about) {
     mkdirSync(path.dirname(path.join(site, name)), { recursive: true })
     writeFileSync(path.join(site, name), text)
   }
-  return pages.size
 }
 
 /** A page without what only the site or the tests read: front matter, comments, and words after a code block's language. */

@@ -163,6 +163,11 @@ impl Error {
         Self::new(Code::SessionNotFound, format!("there is no session '{id}'"))
     }
 
+    /// The error for a port that no program of a session serves.
+    pub fn port_closed(port: u16) -> Self {
+        Self::new(Code::PortClosed, format!("no program of the session listens on port {port}"))
+    }
+
     /// The error for a call that the engine dropped.
     pub fn engine_failed() -> Self {
         let message =

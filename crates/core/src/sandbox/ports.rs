@@ -78,7 +78,7 @@ impl Sandbox {
         async move {
             let mut handles = handles?;
             handles.sort_by_key(|handle| (handle.id() != DEFAULT_SESSION, handle.id().to_string()));
-            let mut failure = Error::new(Code::PortClosed, format!("no program of the session listens on port {port}"));
+            let mut failure = Error::port_closed(port);
             for handle in handles {
                 match sandbox.connect_in(&handle, port).await {
                     Ok(connected) => return Ok(connected),

@@ -136,9 +136,9 @@ impl Network {
                     connected => return connected,
                 }
             }
-            Err(closed(port))
+            Err(Error::port_closed(port))
         };
-        tokio::time::timeout(CONNECT, attempts).await.unwrap_or_else(|_| Err(closed(port)))
+        tokio::time::timeout(CONNECT, attempts).await.unwrap_or_else(|_| Err(Error::port_closed(port)))
     }
 
     async fn connect_to<R>(&self, target: Target, socket: impl Fn(Socket) -> R) -> Result<OwnedFd, Error>
@@ -146,7 +146,7 @@ impl Network {
         R: Future<Output = Result<OwnedFd, Error>>,
     {
         let Target { address, sockets } = target;
-        let closed = || closed(address.port());
+        let closed = || Error::port_closed(address.port());
         let own = std::net::TcpStream::from(socket(if address.is_ipv6() { Socket::Ipv6 } else { Socket::Ipv4 }).await?);
         let stream = TcpSocket::from_std_stream(own).connect(address).await.map_err(|_| closed())?;
         let _ = stream.set_nodelay(true);
@@ -223,10 +223,6 @@ fn reachable(address: SocketAddr) -> Vec<SocketAddr> {
         ip => vec![ip],
     };
     ips.into_iter().map(|ip| SocketAddr::new(ip, address.port())).collect()
-}
-
-fn closed(port: u16) -> Error {
-    Error::new(Code::PortClosed, format!("no program of the session listens on port {port}"))
 }
 
 /// The sockets that could take a connection to an address. One on all addresses of IPv6 may also take those of IPv4.

@@ -71,9 +71,14 @@ fn without_a_network_of_its_own_only_the_proxy_is_reached() {
 #[test]
 fn in_a_network_of_its_own_all_but_the_loopback_interface_is_behind_the_proxy() {
     let own = confinement(Network::Proxy, true);
-    assert_eq!(judge(v4([198, 18, 0, 1], 443), libc::AF_INET, &own, b""), Verdict::Redirect);
-    assert_eq!(judge(v6("2001:db8::1", 80), libc::AF_INET6, &own, b""), Verdict::Redirect);
-    assert_eq!(judge(v6("::ffff:198.18.0.1", 80), libc::AF_INET6, &own, b""), Verdict::Redirect);
+    for (address, domain, destination) in [
+        (v4([198, 18, 0, 1], 443), libc::AF_INET, "198.18.0.1:443"),
+        (v6("2001:db8::1", 80), libc::AF_INET6, "[2001:db8::1]:80"),
+        (v6("::ffff:198.18.0.1", 80), libc::AF_INET6, "198.18.0.1:80"),
+    ] {
+        assert_eq!(address.internet(domain), Some(destination.parse().unwrap()));
+        assert_eq!(judge(address, domain, &own, b""), Verdict::Redirect);
+    }
     for local in ["::1", "::", "::ffff:127.0.0.1", "::ffff:0.0.0.0"] {
         assert_eq!(judge(v6(local, 80), libc::AF_INET6, &own, b""), Verdict::Connect, "{local}");
     }
