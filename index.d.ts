@@ -254,6 +254,27 @@ export declare class AbortError<E extends Encoding = 'utf8', L extends boolean =
   readonly result?: ExecResult<E, L>
 }
 
+/** A connection that waits for an answer. See `network.ask` of {@link IsolationRules}. */
+export interface Question {
+  /** Unique in its sandbox. */
+  id: string
+  /** The session whose program wants to connect. */
+  sessionId: string
+  /** Host and port, like 'example.com:443'. */
+  target: string
+  askedAt: Date
+  /** When the connection is refused without an answer. */
+  expiresAt: Date
+}
+/**
+ * An answer, for all connections of the session to the target:
+ *
+ * - 'once': allowed until the running command has ended; between two commands, until the next one begins
+ * - 'session': allowed as long as the session exists, except after a rollback
+ * - 'deny': refused, without further questions until the running command has ended
+ */
+export type Answer = 'once' | 'session' | 'deny'
+
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
 export interface FilesystemRules {
   /**
@@ -308,13 +329,7 @@ export interface IsolationRules {
    * a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name. With a network namespace, it also serves programs that ignore
    * these variables.
    */
-  network?:
-    | 'host'
-    | 'none'
-    | {
-        /** Hosts and ports that the proxy lets through. */
-        allow: string[]
-      }
+  network?: 'host' | 'none' | NetworkRules
   /** Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'. */
   processes?: 'host' | 'own'
   /**
@@ -322,6 +337,23 @@ export interface IsolationRules {
    * ISOLATION_UNSUPPORTED before anything runs. Default: false.
    */
   bestEffort?: boolean
+}
+/** The hosts that programs may reach. */
+export interface NetworkRules {
+  /** Hosts and ports that the proxy lets through. */
+  allow: string[]
+  /** Hosts and ports that it refuses, even within `allow`. No answer can allow them. A session adds to its sandbox's. Default: []. */
+  deny?: string[]
+  /**
+   * Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16
+   * questions of its session are open. {@link Sandbox.questions} and the event `asked` have the questions, and
+   * {@link Sandbox.answer} answers them. A function is called with each question and gives the answer; if it throws, the
+   * connection is refused. It works only in this process, not with a `SandboxClient`. A name that is allowed by an answer leads
+   * to no private network. Nothing is asked for the loopback interface, the link and metadata services. Default: false.
+   */
+  ask?: boolean | ((question: Question) => Answer | Promise<Answer>)
+  /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
+  askTimeout?: number
 }
 /**
  * Rules, or a preset:
@@ -636,6 +668,21 @@ export type SandboxEvent = {
           /** Reported when the command that runs meanwhile has ended. */
           type: 'denied'
           denial: Denial
+        }
+      | {
+          /** A connection waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
+          type: 'asked'
+          id: string
+          target: string
+          expiresAt: Date
+        }
+      | {
+          /** The question is closed. */
+          type: 'answered'
+          id: string
+          target: string
+          /** Null: its time is over, or nothing waits for it any more. */
+          answer: Answer | null
         }
     ))
 )
@@ -1349,8 +1396,22 @@ export interface AnySandbox extends AsyncDisposable {
    */
   ports(): Promise<OpenPort[]>
   /**
+   * Lists the connections that wait for an answer, the oldest first. See `network.ask` of {@link IsolationRules}.
+   *
+   * ```js
+   * for (const { id, target } of await sandbox.questions())
+   *   await sandbox.answer(id, target === 'registry.npmjs.org:443' ? 'session' : 'deny')
+   * ```
+   */
+  questions(): Promise<Question[]>
+  /**
+   * Answers a question, for all connections of its session to its target. Resolves with false if it is not open: it was
+   * answered, its time is over, or nothing waits for it any more. Rejects with INVALID_ID and OptionError.
+   */
+  answer(id: string, answer: Answer): Promise<boolean>
+  /**
    * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and
-   * end, commands print, programs wait for input, connections are refused.
+   * end, commands print, programs wait for input, connections are refused or wait for an answer.
    *
    * The sandbox keeps the last 10,000 events, at most 4 MiB. A reader that is slower, or a `since` that is older, gets the
    * event `lost`. The iteration ends with the sandbox. A pending step keeps the event loop alive.

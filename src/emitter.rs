@@ -1,9 +1,10 @@
 //! Events for JavaScript: one threadsafe function per sandbox.
 
 use crate::process;
-use crate::types::{NativeEvent, NativeResult};
+use crate::types::{NativeEvent, NativeQuestion, NativeResult};
 use nacre_core::error::Error;
 use nacre_core::exec::Outcome;
+use nacre_core::questions::Question;
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Status, sys};
@@ -134,6 +135,17 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         session_restarted: outcome.restarted.then_some(true),
         lost_state: (!outcome.lost_state.is_empty()).then(|| outcome.lost_state.into_iter().map(Into::into).collect()),
         denials: (!outcome.denials.is_empty()).then_some(outcome.denials),
+    }
+}
+
+/// Converts a question to JavaScript types.
+pub fn question(question: &Question) -> NativeQuestion {
+    NativeQuestion {
+        id: question.id.to_string(),
+        session_id: question.session.clone(),
+        target: question.target.clone(),
+        asked_at: process::since_epoch(question.asked_at),
+        expires_at: process::since_epoch(question.expires_at),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The native class's methods for the feed of events.
 
 use crate::emitter::Settle;
-use crate::process;
+use crate::process::{self, since_epoch};
 use crate::sandbox::NativeSandbox;
 use crate::types::{NativeEvent, NativeFeed, NativeFeedEvent};
 use nacre_core::feed::{Batch, Event, What};
@@ -9,7 +9,6 @@ use nacre_core::runtime;
 use napi::bindgen_prelude::{Buffer, Result};
 use napi_derive::napi;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
 #[napi]
 impl NativeSandbox {
@@ -48,7 +47,7 @@ fn shown(batch: Batch) -> NativeFeed {
 }
 
 fn event(event: Event) -> NativeFeedEvent {
-    let at = event.at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0;
+    let at = since_epoch(event.at);
     let new = |kind: &str, id: String| NativeFeedEvent {
         cursor: event.number as f64,
         time: at,
@@ -110,5 +109,15 @@ fn event(event: Event) -> NativeFeedEvent {
             NativeFeedEvent { restarts: Some(restarts), ..new("serviceRestarted", id) }
         }
         What::Denied { target } => NativeFeedEvent { target: Some(target), ..new("denied", String::new()) },
+        What::Asked { id, target, expires_at } => NativeFeedEvent {
+            target: Some(target),
+            expires_at: Some(since_epoch(expires_at)),
+            ..new("asked", id.to_string())
+        },
+        What::Answered { id, target, answer } => NativeFeedEvent {
+            target: Some(target),
+            answer: answer.map(|answer| answer.as_str().into()),
+            ..new("answered", id.to_string())
+        },
     }
 }

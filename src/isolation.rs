@@ -2,9 +2,11 @@
 
 use crate::types::{NativeIsolation, NativeTiers};
 use nacre_core::isolation::{Isolation, Tiers};
+use nacre_core::proxy::Hosts;
 use nacre_core::sandbox::Sandbox;
 use nacre_protocol::confinement::{Filesystem, Mount, Network, Rules};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Converts rules from JavaScript.
 pub fn rules(given: NativeIsolation) -> Isolation {
@@ -29,7 +31,8 @@ pub fn rules(given: NativeIsolation) -> Isolation {
         own_processes: given.own_processes,
         best_effort: given.best_effort,
     };
-    Isolation { rules, allow: given.allow }
+    let ask = given.ask.map(|ask| Duration::from_millis(ask.into()));
+    Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask } }
 }
 
 /// The mechanisms that enforce rules here; none if they cannot be determined.

@@ -23,6 +23,7 @@ mod pending;
 mod piece;
 mod process;
 mod processes;
+mod questions;
 mod sandbox;
 mod socket;
 mod types;

@@ -306,6 +306,7 @@ pub fn running(command: RunningCommand) -> NativeRunning {
     }
 }
 
-fn since_epoch(at: SystemTime) -> f64 {
+/// Milliseconds since the epoch.
+pub fn since_epoch(at: SystemTime) -> f64 {
     at.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64() * 1000.0
 }

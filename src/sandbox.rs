@@ -1,7 +1,7 @@
 //! The native class behind `Sandbox`.
 
 use crate::capabilities;
-use crate::emitter::{Emitter, Settle};
+use crate::emitter::{Emitter, Settle, question};
 use crate::isolation;
 use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
@@ -18,7 +18,7 @@ use nacre_core::exec::{Chunk, Command, ExecRequest, Input, InputWriter, KillPoli
 use nacre_core::jobs::Store;
 use nacre_core::log::Log;
 use nacre_core::runtime;
-use nacre_core::sandbox::{Config, NewSession, Sandbox};
+use nacre_core::sandbox::{Config, NewSession, OnQuestion, Sandbox};
 use nacre_core::workspace::Options;
 use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
 use napi_derive::napi;
@@ -50,6 +50,7 @@ impl NativeSandbox {
         let jobs = Store::new(config.jobs_root.clone());
         let sandbox = Sandbox::new(Config {
             log: if config.log == Some(true) { log_to(Arc::clone(&emitter)) } else { Log::default() },
+            on_question: tell(Arc::clone(&emitter)),
             cwd: config.cwd.into(),
             env: config
                 .env_names
@@ -390,6 +391,14 @@ fn log_to(emitter: Arc<Emitter>) -> Log {
             message: Some(line),
             ..NativeEvent::default()
         });
+    })
+}
+
+/// Sends each question to JavaScript.
+fn tell(emitter: Arc<Emitter>) -> OnQuestion {
+    OnQuestion::new(move |asked| {
+        let question = Some(question(asked));
+        emitter.emit(NativeEvent { kind: "question".into(), question, ..NativeEvent::default() });
     })
 }
 

@@ -48,6 +48,8 @@ describe('isolation', () => {
     ]
     expect(read({ network: { allow } }).network).toEqual({ allow: allow.map((one) => one.toLowerCase()) })
     expect(read({ network: { allow: [] } }).network).toEqual({ allow: [] })
+    const more = { allow: [], deny: ['a:1'], ask: true, askTimeout: 600_000 }
+    expect(read({ network: more }).network).toEqual(more)
   })
 
   const mount = (source: string, target = '/b') => ({ source, target })
@@ -87,6 +89,10 @@ describe('isolation', () => {
       { network: { allow: Array(201).fill('a:1') } },
       /^isolation\.network\.allow must be a list of at most 200/,
     ],
+    [{ network: { allow: [], deny: ['a'] } }, /^isolation\.network\.deny\[0\] must be a host and a port/],
+    [{ network: { allow: [], ask: 'yes' } }, /^isolation\.network\.ask must be true or false, not "yes"/],
+    [{ network: { allow: [], ask: true, askTimeout: 0 } }, /^isolation\.network\.askTimeout must be /],
+    [{ network: { allow: [], ask: true, askTimeout: 600_001 } }, /^isolation\.network\.askTimeout must be /],
     [{ processes: 'mine' }, /^isolation\.processes must be 'host' or 'own'/],
     [{ bestEffort: 1 }, /^isolation\.bestEffort must/],
   ]

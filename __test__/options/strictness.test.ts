@@ -12,6 +12,8 @@ const open: NativeIsolation = {
   mounts: [],
   network: 'open',
   allow: [],
+  deny: [],
+  ask: undefined,
   ownProcesses: false,
   bestEffort: false,
 }
@@ -37,10 +39,16 @@ const accepted: Record<string, Pair> = {
   'no network below a list': [proxy('a:1'), { network: 'closed' }],
   'a list below the whole network': [{}, proxy('a:1')],
   'a host of a wildcard': [proxy('*.a:1', 'b:*'), proxy('x.a:1', '*.y.a:1', 'b:9')],
+  'a host that the sandbox asks for, as a question': [
+    { ...proxy('a:1'), ask: 1 },
+    { ...proxy('a:1'), ask: 2 },
+  ],
   'best effort as the sandbox has it': [{ bestEffort: true }, { bestEffort: true }],
 }
 
 const refused: Record<string, [...Pair, rule: string]> = {
+  'questions below a list': [proxy('a:1'), { ...proxy('a:1'), ask: 1 }, 'network'],
+  'a host that the sandbox asks for': [{ ...proxy('a:1'), ask: 1 }, proxy('b:1'), 'network'],
   'another writable tree': [{ write: ['/w'] }, { write: ['/x'] }, 'filesystem.write'],
   'a parent': [{ write: ['/w/a'] }, { write: ['/w'] }, 'filesystem.write'],
   'a tree whose name only begins alike': [{ write: ['/w'] }, { write: ['/wide'] }, 'filesystem.write'],
@@ -90,6 +98,14 @@ describe('a session', () => {
       expect(error.message).toMatch(`isolation.${rule} of a session must be as strict`)
     })
   }
+
+  it('keeps what its sandbox denies', () => {
+    const rules = stricter(
+      { ...open, ...proxy(), deny: ['b:1'] },
+      { ...open, ...proxy('*.a:1'), deny: ['x.a:1'] },
+    )
+    expect(rules.deny).toEqual(['b:1', 'x.a:1'])
+  })
 
   it('keeps what its sandbox hides and protects, once each', () => {
     const sandbox = { ...open, hide: ['/s', '/t'], protect: ['/p'] }

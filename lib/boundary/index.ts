@@ -138,8 +138,8 @@ export interface NativeEntry {
 export interface NativeEvent {
   /** The id of the call. */
   id: number
-  /** `start`, `output`, `result`, `done`, `error` or `log`. */
-  kind: 'start' | 'output' | 'result' | 'done' | 'error' | 'log'
+  /** `start`, `output`, `result`, `done` or `error`; `log` and `question` belong to no call. */
+  kind: 'start' | 'output' | 'result' | 'done' | 'error' | 'log' | 'question'
   /** In `start`: the pid of the shell. */
   pid?: number
   /** In `output`: 1 is stdout, 2 is stderr. */
@@ -174,6 +174,8 @@ export interface NativeEvent {
   listens?: boolean
   /** In `done`: where programs listen. */
   ports?: Array<NativePort>
+  /** In `question`: a connection that waits for an answer. */
+  question?: NativeQuestion
   /** In `done`: a job that was started or found. */
   job?: NativeJob
   /** In `done`: all jobs. */
@@ -278,6 +280,8 @@ export interface NativeFeedEvent {
     | 'processEnded'
     | 'serviceRestarted'
     | 'denied'
+    | 'asked'
+    | 'answered'
   /** The command or the process. */
   id?: string
   /** As displayed. */
@@ -310,8 +314,12 @@ export interface NativeFeedEvent {
   terminal?: NativePty
   /** Restarts so far. */
   restarts?: number
-  /** What was refused. */
+  /** What was refused or asked for. */
   target?: string
+  /** When a question is over; milliseconds since the epoch. */
+  expiresAt?: number
+  /** The answer to a question, if there was one. */
+  answer?: 'once' | 'session' | 'deny'
 }
 
 /** A file. */
@@ -408,6 +416,10 @@ export interface NativeIsolation {
   network: 'open' | 'closed' | 'proxy'
   /** Hosts with ports. */
   allow: Array<string>
+  /** Hosts with ports that `proxy` refuses, even within `allow`. */
+  deny: Array<string>
+  /** Milliseconds that a question about another host waits for its answer; absent: such hosts are refused. */
+  ask?: number
   /** Programs see and signal only their session's processes. */
   ownProcesses: boolean
   /** Whether to drop rules that cannot be enforced. */
@@ -718,6 +730,20 @@ export interface NativePty {
   rows: number
 }
 
+/** A connection that waits for an answer. */
+export interface NativeQuestion {
+  /** Unique in its sandbox. */
+  id: string
+  /** The session whose program wants to connect. */
+  sessionId: string
+  /** Host and port. */
+  target: string
+  /** Milliseconds since the epoch. */
+  askedAt: number
+  /** Milliseconds since the epoch. */
+  expiresAt: number
+}
+
 /** The result of a command. Rare properties are only present if set: each property costs time. */
 export interface NativeResult {
   /** `$?`. */
@@ -921,6 +947,10 @@ export interface NativeSandbox {
   forgetCommand(number: number): void
   /** Forgets those of these processes that have ended, and their logs. Returns how many. */
   forgetProcesses(processIds: Array<string>): number
+  /** Lists the questions that wait for an answer. */
+  questions(): Array<NativeQuestion>
+  /** Answers a question. False if it is not open. */
+  answerQuestion(questionId: string, answer: 'once' | 'session' | 'deny'): boolean
   /**
    * Queues a command. Returns the number of the process that it can become. Positional, with `extras` only where
    * needed: reading an object would take longer than running `true`.

@@ -8,6 +8,7 @@ import type { SignalName } from './command.js'
 import type { AbortError } from './errors.js'
 import type { Denial } from './isolation.js'
 import type { ExitReason, KilledBy, ProcessWaiting } from './process.js'
+import type { Answer } from './questions.js'
 import type { Sandbox } from './sandbox.js'
 
 /** Options of {@link Sandbox.events}. */
@@ -117,6 +118,21 @@ export type SandboxEvent = {
           type: 'denied'
           denial: Denial
         }
+      | {
+          /** A connection waits for an answer; see {@link Sandbox.questions}. `id` is that of the question. */
+          type: 'asked'
+          id: string
+          target: string
+          expiresAt: Date
+        }
+      | {
+          /** The question is closed. */
+          type: 'answered'
+          id: string
+          target: string
+          /** Null: its time is over, or nothing waits for it any more. */
+          answer: Answer | null
+        }
     ))
 )
 
@@ -130,6 +146,7 @@ export const sandboxEvent: Pick<Reply<SandboxEvent>, 'encode' | 'decode'> = {
   decode(json) {
     const sent = json as SandboxEvent
     const event = { ...sent, time: new Date(sent.time) }
+    if (event.type === 'asked') return { ...event, expiresAt: new Date(event.expiresAt) }
     if (event.type !== 'commandOutput') return event
     const bytesOf = (data: Uint8Array) => decodeOutput(data as never, 'buffer') as Uint8Array
     return { ...event, stdout: bytesOf(event.stdout), stderr: bytesOf(event.stderr) }

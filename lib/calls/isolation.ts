@@ -2,11 +2,14 @@
 
 import { OptionError } from '../base/errors.js'
 import { either, list, mapped, object, oneOf, quoted, text } from '../schema/constructors.js'
-import { type GivenRules, PRESETS } from '../schema/isolation-rules.js'
+import { type CheckedNetwork, type GivenRules, PRESETS } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
+import { count } from '../schema/numbers.js'
 import { quote } from '../schema/read.js'
 import { list as listField, reply, text as textField, wordOf } from '../schema/reply.js'
-import { flag } from '../schema/values.js'
+import { callback, flag } from '../schema/values.js'
+import type { Answer, Question } from './questions.js'
+import type { Sandbox } from './sandbox.js'
 
 /** The files that programs may use. Paths are absolute, start with `~/`, or are relative to the sandbox's `cwd`. */
 export interface FilesystemRules {
@@ -112,13 +115,7 @@ export interface IsolationRules {
    * a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name. With a network namespace, it also serves programs that ignore
    * these variables.
    */
-  network?:
-    | 'host'
-    | 'none'
-    | {
-        /** Hosts and ports that the proxy lets through. */
-        allow: string[]
-      }
+  network?: 'host' | 'none' | NetworkRules
   /** Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'. */
   processes?: 'host' | 'own'
   /**
@@ -126,6 +123,24 @@ export interface IsolationRules {
    * ISOLATION_UNSUPPORTED before anything runs. Default: false.
    */
   bestEffort?: boolean
+}
+
+/** The hosts that programs may reach. */
+export interface NetworkRules {
+  /** Hosts and ports that the proxy lets through. */
+  allow: string[]
+  /** Hosts and ports that it refuses, even within `allow`. No answer can allow them. A session adds to its sandbox's. Default: []. */
+  deny?: string[]
+  /**
+   * Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16
+   * questions of its session are open. {@link Sandbox.questions} and the event `asked` have the questions, and
+   * {@link Sandbox.answer} answers them. A function is called with each question and gives the answer; if it throws, the
+   * connection is refused. It works only in this process, not with a `SandboxClient`. A name that is allowed by an answer leads
+   * to no private network. Nothing is asked for the loopback interface, the link and metadata services. Default: false.
+   */
+  ask?: boolean | ((question: Question) => Answer | Promise<Answer>)
+  /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
+  askTimeout?: number
 }
 
 /** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
@@ -146,12 +161,22 @@ const targets = list(target, MAX_ITEMS, {
   bounds: `at most ${MAX_ITEMS} like 'example.com:443' or '*.example.com:443'`,
 })
 
-export const networkOptions = table<Extract<IsolationRules['network'], object>>()({ allow: targets })
+export const networkOptions = table<NetworkRules>()({
+  allow: targets,
+  deny: targets,
+  ask: {
+    ...either(flag, (value) => typeof value !== 'function', callback, 'true, false or a function'),
+    json: flag.json,
+    default: false,
+  },
+  askTimeout: { ...count(1, 600_000, 'ms'), default: 60_000 },
+})
 
 const network = either(
   oneOf(['host', 'none'], "must be 'host', 'none' or { allow }"),
   (value) => typeof value !== 'object' || value === null || Array.isArray(value),
-  object(networkOptions, ['allow']),
+  // The table has any function, and its answers are checked.
+  object(networkOptions, ['allow']) as Kind<NetworkRules, CheckedNetwork>,
   "'host', 'none' or { allow }",
 )
 

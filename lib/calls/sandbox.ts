@@ -20,6 +20,7 @@ import type { Jobs, RemoteJobs } from './jobs.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
 import type { OpenPort } from './ports.js'
 import type { KillOptions, Process, ProcessFilter, ProcessOptions } from './process.js'
+import type { Answer, Question } from './questions.js'
 import type { Service, ServiceOptions } from './service.js'
 import type { Session, SessionOptions } from './session.js'
 import type { SandboxStats } from './stats.js'
@@ -409,8 +410,24 @@ export interface AnySandbox extends AsyncDisposable {
   ports(): Promise<OpenPort[]>
 
   /**
+   * Lists the connections that wait for an answer, the oldest first. See `network.ask` of {@link IsolationRules}.
+   *
+   * ```js
+   * for (const { id, target } of await sandbox.questions())
+   *   await sandbox.answer(id, target === 'registry.npmjs.org:443' ? 'session' : 'deny')
+   * ```
+   */
+  questions(): Promise<Question[]>
+
+  /**
+   * Answers a question, for all connections of its session to its target. Resolves with false if it is not open: it was
+   * answered, its time is over, or nothing waits for it any more. Rejects with INVALID_ID and OptionError.
+   */
+  answer(id: string, answer: Answer): Promise<boolean>
+
+  /**
    * Iterates over what happens in the sandbox, whichever caller does it: sessions, commands, processes and services begin and
-   * end, commands print, programs wait for input, connections are refused.
+   * end, commands print, programs wait for input, connections are refused or wait for an answer.
    *
    * The sandbox keeps the last 10,000 events, at most 4 MiB. A reader that is slower, or a `since` that is older, gets the
    * event `lost`. The iteration ends with the sandbox. A pending step keeps the event loop alive.

@@ -10,6 +10,7 @@ import * as jobs from '../calls/jobs.js'
 import { logLines as logLinesReply, processLogs } from '../calls/logs.js'
 import { openPort } from '../calls/ports.js'
 import { processExit, processInfo, processWaiting } from '../calls/process.js'
+import { question } from '../calls/questions.js'
 import * as sandboxes from '../calls/sandbox.js'
 import { serviceHealth } from '../calls/service.js'
 import { historyEntry, runningCommand } from '../calls/session.js'
@@ -126,6 +127,8 @@ const openPorts = reply({ ports: list(openPort) })
 export const listPorts = endpoint('GET', '/v1/ports', openPorts)
 export const portLink = endpoint('POST', '/v1/port-links', reply({ path: text, expiresAt: date }))
 export const listSessionPorts = endpoint('GET', '/v1/sessions/{sessionId}/ports', openPorts)
+export const listQuestions = endpoint('GET', '/v1/questions', reply({ questions: list(question) }))
+export const answerQuestion = endpoint('POST', '/v1/questions/{questionId}', reply({ answered: boolean }))
 export const releaseSession = endpoint('DELETE', '/v1/sessions/{sessionId}/hold', empty)
 export const sessionStats = endpoint('GET', '/v1/sessions/{sessionId}/stats', measured.sessionStats)
 export const setEnv = endpoint('POST', '/v1/env', empty, 'waits')

@@ -7,6 +7,7 @@
 import type { Duplex } from 'node:stream'
 import type { WaitLimits } from '../base/waiting.js'
 import type {
+  Answer,
   Capabilities,
   Change,
   Checkpoint,
@@ -32,6 +33,7 @@ import type {
   ProcessLogs,
   ProcessStats,
   ProcessWaiting,
+  Question,
   Rollback,
   RunningCommand,
   Sandbox,
@@ -115,6 +117,10 @@ export interface Backend {
   connectPort(sessionId: string | undefined, port: number): Promise<Duplex>
   /** Listens on a port of this machine that leads to one of a session, until that ends. */
   listen(sessionId: string, port: number, local: number): Promise<Forwarding>
+  /** The questions that wait for an answer. */
+  questions(): Promise<Question[]>
+  /** False if the question is not open. */
+  answer(questionId: string, answer: Answer): Promise<boolean>
   /** Resolves when the command has ended; with false if there is none with this id. */
   killCommand(sessionId: string, id: string, request: CommandKill): Promise<boolean>
   hold(sessionId: string, owner: string): Promise<HoldBackend>

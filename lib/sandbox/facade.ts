@@ -6,6 +6,7 @@
 import { calledBy } from '../base/call-site.js'
 import { OptionError } from '../base/errors.js'
 import type {
+  Answer,
   AnySandbox,
   Capabilities,
   Checkpoint,
@@ -23,6 +24,7 @@ import type {
   ProcessFilter,
   ProcessLogs,
   Session as PublicSession,
+  Question,
   Rollback,
   Sandbox,
   SandboxEvent,
@@ -31,6 +33,7 @@ import type {
   Signal,
   Undo,
 } from '../calls/index.js'
+import { answer as readAnswer } from '../calls/questions.js'
 import { setEnvVarsOptions } from '../calls/sandbox.js'
 import { sessionOptions } from '../calls/session.js'
 import { planEvents } from '../requests/events.js'
@@ -96,6 +99,15 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
 
   async ports(): Promise<OpenPort[]> {
     return calledBy(this.ports, this.#backend.ports())
+  }
+
+  async questions(): Promise<Question[]> {
+    return calledBy(this.questions, this.#backend.questions())
+  }
+
+  async answer(id: string, given: Answer): Promise<boolean> {
+    const [questionId, answer] = [readId(id), readAnswer.read(given, 'answer')]
+    return calledBy(this.answer, this.#backend.answer(questionId, answer))
   }
 
   async listProcesses(filter?: ProcessFilter): Promise<Process[]> {

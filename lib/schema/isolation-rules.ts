@@ -4,6 +4,8 @@
  * Paths stay unresolved: the machine that runs the commands resolves them.
  */
 
+import type { Callback } from './kind.js'
+
 export const PRESETS = ['workspace', 'workspace+network', 'read-only'] as const
 export type Preset = (typeof PRESETS)[number]
 
@@ -20,9 +22,17 @@ export interface CheckedMount {
   target: string
 }
 
+export interface CheckedNetwork {
+  allow: string[]
+  deny?: string[]
+  /** A function answers. */
+  ask?: boolean | Callback
+  askTimeout?: number
+}
+
 export interface CheckedIsolation {
   filesystem: CheckedFilesystem
-  network: 'host' | 'none' | { allow: string[] }
+  network: 'host' | 'none' | CheckedNetwork
   processes: 'host' | 'own'
   bestEffort: boolean
 }

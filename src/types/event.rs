@@ -5,6 +5,7 @@ use super::feed::NativeFeed;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeLogLines, NativePort, NativeProcess, NativeStats, NativeWaiting};
+use super::sandbox::NativeQuestion;
 use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
 use crate::piece::Piece;
 use crate::socket::Socket;
@@ -16,8 +17,8 @@ use napi_derive::napi;
 pub struct NativeEvent {
     /// The id of the call.
     pub id: u32,
-    /// `start`, `output`, `result`, `done`, `error` or `log`.
-    #[napi(ts_type = "'start' | 'output' | 'result' | 'done' | 'error' | 'log'")]
+    /// `start`, `output`, `result`, `done` or `error`; `log` and `question` belong to no call.
+    #[napi(ts_type = "'start' | 'output' | 'result' | 'done' | 'error' | 'log' | 'question'")]
     pub kind: String,
     /// In `start`: the pid of the shell.
     pub pid: Option<i32>,
@@ -55,6 +56,8 @@ pub struct NativeEvent {
     pub listens: Option<bool>,
     /// In `done`: where programs listen.
     pub ports: Option<Vec<NativePort>>,
+    /// In `question`: a connection that waits for an answer.
+    pub question: Option<NativeQuestion>,
     /// In `done`: a job that was started or found.
     pub job: Option<NativeJob>,
     /// In `done`: all jobs.

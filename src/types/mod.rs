@@ -19,7 +19,9 @@ pub use process::{
     NativeLogPiece, NativePort, NativeProcess, NativeProcessRef, NativeProcessStart, NativePty, NativeStats,
     NativeTerminal, NativeWaiting,
 };
-pub use sandbox::{NativeCapabilities, NativeConfig, NativeIsolation, NativeSession, NativeTiers, NativeUser};
+pub use sandbox::{
+    NativeCapabilities, NativeConfig, NativeIsolation, NativeQuestion, NativeSession, NativeTiers, NativeUser,
+};
 pub use workspace::{
     NativeChange, NativeCommit, NativeEntry, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage,
     NativeWorkspaceConfig, NativeWorkspaceOffer,

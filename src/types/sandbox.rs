@@ -98,10 +98,29 @@ pub struct NativeIsolation {
     pub network: String,
     /// Hosts with ports.
     pub allow: Vec<String>,
+    /// Hosts with ports that `proxy` refuses, even within `allow`.
+    pub deny: Vec<String>,
+    /// Milliseconds that a question about another host waits for its answer; absent: such hosts are refused.
+    pub ask: Option<u32>,
     /// Programs see and signal only their session's processes.
     pub own_processes: bool,
     /// Whether to drop rules that cannot be enforced.
     pub best_effort: bool,
+}
+
+/// A connection that waits for an answer.
+#[napi(object, object_from_js = false)]
+pub struct NativeQuestion {
+    /// Unique in its sandbox.
+    pub id: String,
+    /// The session whose program wants to connect.
+    pub session_id: String,
+    /// Host and port.
+    pub target: String,
+    /// Milliseconds since the epoch.
+    pub asked_at: f64,
+    /// Milliseconds since the epoch.
+    pub expires_at: f64,
 }
 
 /// The mechanism that enforces each kind of rule.

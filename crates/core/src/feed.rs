@@ -7,6 +7,7 @@ use crate::error::{Code, Error};
 use crate::exec::KilledBy;
 use crate::process::terminal::Size;
 use crate::process::{Exit, Happened, Process, Waiting};
+use crate::questions::{self, Answer, Question};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -67,6 +68,10 @@ pub enum What {
     ServiceRestarted { id: String, restarts: u32 },
     /// A connection was refused.
     Denied { target: String },
+    /// A connection waits for an answer.
+    Asked { id: u64, target: String, expires_at: SystemTime },
+    /// The answer; `None` if the time was over or nothing waits any more.
+    Answered { id: u64, target: String, answer: Option<Answer> },
 }
 
 /// How a command has ended.
@@ -101,6 +106,15 @@ impl What {
         }
     }
 
+    /// What has happened to a question.
+    pub fn of_question(question: &Question, happened: questions::Happened) -> Self {
+        let Question { id, target, expires_at, .. } = question.clone();
+        match happened {
+            questions::Happened::Asked => Self::Asked { id, target, expires_at },
+            questions::Happened::Closed(answer) => Self::Answered { id, target, answer },
+        }
+    }
+
     /// Bytes that it takes, about.
     fn size(&self) -> usize {
         let reason = |killed_by: &Option<KilledBy>| {
@@ -113,7 +127,7 @@ impl What {
             Self::CommandOutput { newest, .. } => newest.iter().map(Vec::len).sum(),
             Self::CommandEnded { end, .. } => end.cwd.len() + reason(&end.killed_by),
             Self::ProcessEnded { killed_by, .. } => reason(killed_by),
-            Self::Denied { target } => target.len(),
+            Self::Denied { target } | Self::Asked { target, .. } | Self::Answered { target, .. } => target.len(),
             _ => 0,
         };
         size_of::<Event>() + texts

@@ -1,7 +1,8 @@
 //! The isolation settings of a sandbox, and the mechanisms that this machine offers.
 
 use crate::error::{Code, Error};
-use crate::proxy::Denials;
+use crate::proxy::{Denials, Hosts, Policy};
+use crate::questions::Asking;
 use crate::session::Proxied;
 use nacre_isolation::network;
 use nacre_isolation::offer::Offer;
@@ -18,8 +19,8 @@ use std::sync::{Arc, OnceLock};
 pub struct Isolation {
     /// The rules. Paths are absolute, without links.
     pub rules: Rules,
-    /// Hosts and ports that the proxy lets through, if the rules allow no other connections.
-    pub allow: Vec<String>,
+    /// What the proxy lets through, if the rules allow no other connections.
+    pub hosts: Hosts,
 }
 
 /// The mechanism that enforces each kind of rule on this machine.
@@ -54,11 +55,11 @@ pub fn offer(supervisor: &Path, switch: Option<&str>) -> Result<Offer, Error> {
     })
 }
 
-/// The proxy of a confinement that needs one, and its port.
+/// The proxy of a confinement that needs one, and its port. `asking`: answers about hosts that no list has.
 ///
 /// # Errors
 /// `SPAWN_FAILED` if no port is available.
-pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option<Proxied>, Error> {
+pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, asking: Option<Asking>) -> Result<Option<Proxied>, Error> {
     if confinement.network != Network::Proxy {
         return Ok(None);
     }
@@ -73,10 +74,10 @@ pub fn proxied(confinement: &mut Confinement, allow: &[String]) -> Result<Option
     let listener = listener.map_err(|error| {
         Error::new(Code::SpawnFailed, format!("cannot open a port for the session's proxy: {error}"))
     })?;
-    let denials = Denials::new().map_err(|error| {
+    let denials = Denials::new(asking.clone()).map_err(|error| {
         Error::new(Code::SpawnFailed, format!("cannot open a socket for the session's proxy: {error}"))
     })?;
-    Ok(Some(Proxied { allow: allow.into(), listener, denials }))
+    Ok(Some(Proxied { policy: Policy::new(hosts, asking, denials), listener }))
 }
 
 /// The variables by which programs find the proxy, in upper and lower case. If the session has its own loopback

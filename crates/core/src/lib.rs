@@ -29,6 +29,7 @@ mod private_directory;
 pub mod process;
 pub mod process_log;
 pub mod proxy;
+pub mod questions;
 pub mod runtime;
 pub mod sandbox;
 pub mod session;

@@ -1,13 +1,15 @@
 /** A server as the backend of a sandbox. */
 import type { Duplex } from 'node:stream'
-import { isCode, SandboxError } from '../../base/errors.js'
+import { isCode, OptionError, SandboxError } from '../../base/errors.js'
 import type {
+  Answer,
   Capabilities,
   Forwarding,
   HistoryEntry,
   Logger,
   LostSandbox,
   OpenPort,
+  Question,
   RunningCommand,
   SandboxStats,
   SessionStats,
@@ -53,6 +55,8 @@ const CAUSES: Record<LostSandbox['reason'], string> = {
   disconnected: 'the program that leads to it has ended',
 }
 
+const ASKS =
+  'isolation.network.ask must be true or false: a function works only in the process of the sandbox. Use true, and questions() and answer() of this client'
 const ONLY_HERE = 'connections to ports need a sandbox in this process: over HTTP, use portUrl of the client'
 
 export class HttpBackend implements Backend {
@@ -168,6 +172,9 @@ export class HttpBackend implements Backend {
   }
 
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
+    const network = values.isolation?.network
+    if (typeof network === 'object' && typeof network.ask === 'function')
+      throw new OptionError('INVALID_OPTION', ASKS)
     const body = encodeOptions(sessionOptions, values)
     const call = this.#connection.call(endpoints.createSession, { body })
     const { id } = await this.#owned.starting(call.then((reply) => this.#owned.addSession(reply)))
@@ -222,6 +229,15 @@ export class HttpBackend implements Backend {
         ? this.#connection.call(endpoints.listPorts)
         : this.#connection.call(endpoints.listSessionPorts, { params: { sessionId } })
     return (await call).ports
+  }
+
+  async questions(): Promise<Question[]> {
+    return (await this.#connection.call(endpoints.listQuestions)).questions
+  }
+
+  async answer(questionId: string, answer: Answer): Promise<boolean> {
+    const request = { params: { questionId }, body: { answer } }
+    return (await this.#connection.call(endpoints.answerQuestion, request)).answered
   }
 
   async portUrl(port: number, values: OptionValues<typeof portUrlOptions>): Promise<string> {

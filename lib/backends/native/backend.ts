@@ -2,13 +2,15 @@
 import type { Duplex } from 'node:stream'
 import { crypto } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import type { NativeKilledBy, NativeProcess } from '../../boundary/index.js'
+import type { NativeKilledBy, NativeProcess, NativeQuestion } from '../../boundary/index.js'
 import type {
+  Answer,
   Capabilities,
   Forwarding,
   HistoryEntry,
   Logger,
   OpenPort,
+  Question,
   RunningCommand,
   Sandbox,
   SandboxStats,
@@ -31,6 +33,7 @@ import type {
 import { SessionForwards } from '../../sandbox/forwards.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
+import { Answerers, questionOf } from './answerers.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
 import { NativeEvents } from './events.js'
@@ -53,6 +56,7 @@ import { NativeWorkspace } from './workspace.js'
 interface Beginning {
   history: History
   announced: { names: string[]; values: string[] }
+  answerers: Answerers
 }
 
 /** Makes the public object of a backend with these options. */
@@ -69,6 +73,7 @@ export class NativeBackend implements Backend {
   readonly #base: SessionBase
   readonly #plan: SandboxPlan
   readonly #holds = new SessionHolds()
+  readonly #answerers: Answerers
   readonly #forwards = new SessionForwards((sessionId, port) => this.connectPort(sessionId, port))
   /** Connections to ports. */
   readonly #connections = new Set<Duplex>()
@@ -80,7 +85,13 @@ export class NativeBackend implements Backend {
     const { config, defaults, logger, homes } = plan
     this.logger = logger
     this.#plan = plan
-    this.#engine = new Engine(config, logger, from?.history)
+    this.#answerers = from?.answerers ?? new Answerers(plan.answerer, logger)
+    const weak = new WeakRef(this)
+    const onQuestion = (question: NativeQuestion) => {
+      const backend = weak.deref()
+      if (backend !== undefined) void backend.#decide(question)
+    }
+    this.#engine = new Engine(config, logger, from?.history, onQuestion)
     this.#announced = from?.announced ?? this.#announced
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
@@ -171,6 +182,7 @@ export class NativeBackend implements Backend {
       this.#holds.keep(this.#engine.sessions())
       throw error
     }
+    this.#answerers.add(session.sessionId, values.isolation)
     return session.sessionId
   }
 
@@ -208,6 +220,7 @@ export class NativeBackend implements Backend {
 
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
+    this.#answerers.forget(id)
     this.#holds.end(id)
     this.#forwards.end(id)
     // The default session exists even before its shell has started.
@@ -245,6 +258,20 @@ export class NativeBackend implements Backend {
     const { stats } = await this.#engine.call((native, id) => native.stats(id, sessionId))
     if (stats === undefined) throw engineError('ENGINE_ERROR', 'the engine returned no stats')
     return { openFiles: 0, terminals: 0, sessions: 0, ...stats }
+  }
+
+  async questions(): Promise<Question[]> {
+    return (this.#engine.ask((native) => native.questions()) ?? []).map(questionOf)
+  }
+
+  async answer(questionId: string, answer: Answer): Promise<boolean> {
+    return this.#engine.ask((native) => native.answerQuestion(questionId, answer)) ?? false
+  }
+
+  /** Answers a question by the function of its session, if that has one. */
+  async #decide(question: NativeQuestion): Promise<void> {
+    const answer = await this.#answerers.answer(questionOf(question))
+    if (answer !== undefined) this.#engine.release((native) => native.answerQuestion(question.id, answer))
   }
 
   ports(sessionId?: string): Promise<OpenPort[]> {
@@ -318,7 +345,11 @@ export class NativeBackend implements Backend {
         workspace: config.workspace && { ...config.workspace, id: undefined },
       },
     }
-    const from = { history: this.#engine.history.copy(), announced: this.#announced }
+    const from = {
+      history: this.#engine.history.copy(),
+      announced: this.#announced,
+      answerers: this.#answerers.copy(),
+    }
     const backend = new NativeBackend(plan, show, from)
     return { sandbox: show(backend, plan), engine: backend.#engine }
   }

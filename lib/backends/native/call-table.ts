@@ -6,7 +6,7 @@
  */
 
 import { report } from '../../base/report.js'
-import type { NativeEvent } from '../../boundary/index.js'
+import type { NativeEvent, NativeQuestion } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
 
 /** Receives the events of one call. Must not throw: its caller is the addon. */
@@ -25,10 +25,13 @@ export function isLast(event: NativeEvent): boolean {
 export class CallTable {
   readonly #listeners = new Map<number, Listener>()
   readonly #logger: Logger | undefined
+  readonly #onQuestion: (question: NativeQuestion) => void
   #lastId = 0
 
-  constructor(logger: Logger | undefined) {
+  /** `onQuestion` must neither throw nor hold the sandbox. */
+  constructor(logger: Logger | undefined, onQuestion: (question: NativeQuestion) => void = () => {}) {
     this.#logger = logger
+    this.#onQuestion = onQuestion
   }
 
   /** Number of pending calls. */
@@ -54,6 +57,10 @@ export class CallTable {
   readonly dispatch = (event: NativeEvent): void => {
     if (event.kind === 'log') {
       this.#log(event)
+      return
+    }
+    if (event.question !== undefined) {
+      this.#onQuestion(event.question)
       return
     }
     const listener = this.#listeners.get(event.id)

@@ -5,7 +5,7 @@
 import { loadAddon } from '../../addon/load.js'
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { NativeCapabilities, NativeEvent, NativeSandbox } from '../../boundary/index.js'
+import type { NativeCapabilities, NativeEvent, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
 import { CallTable, isLast } from './call-table.js'
 import { History } from './history.js'
@@ -31,10 +31,16 @@ export class Engine {
   /** Number of reasons to keep the event loop alive: pending calls and other waits. */
   #holds = 0
 
-  constructor(config: SandboxConfig, logger: Logger | undefined, history = new History()) {
+  /** `onQuestion`: see {@link CallTable}. */
+  constructor(
+    config: SandboxConfig,
+    logger: Logger | undefined,
+    history = new History(),
+    onQuestion?: (question: NativeQuestion) => void,
+  ) {
     this.#config = config
     this.history = history
-    this.#calls = new CallTable(logger)
+    this.#calls = new CallTable(logger, onQuestion)
   }
 
   /**

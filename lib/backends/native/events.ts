@@ -129,5 +129,11 @@ function eventOf(native: NativeFeedEvent): SandboxEvent {
       return { ...base, type: kind, id, restarts: native.restarts ?? 0 }
     case 'denied':
       return { ...base, type: kind, denial: { target: native.target ?? '', rule: 'network' } }
+    case 'asked': {
+      const { target = '', expiresAt = 0 } = native
+      return { ...base, type: kind, id, target, expiresAt: new Date(expiresAt) }
+    }
+    case 'answered':
+      return { ...base, type: kind, id, target: native.target ?? '', answer: native.answer ?? null }
   }
 }

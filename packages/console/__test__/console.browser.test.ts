@@ -5,7 +5,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { record } from '@nacre/console'
 import { serve } from '@nacre/server'
-import { Sandbox } from 'nacre'
+import { type IsolationRules, Sandbox } from 'nacre'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launchChromium } from '../../../__test__/helpers/chromium.js'
@@ -40,13 +40,22 @@ interface Given {
   width?: number
   scheme?: 'dark' | 'light'
   workspace?: boolean
+  isolation?: IsolationRules
 }
 
 async function withConsole(test: (place: Place) => Promise<void>, given: Given = {}): Promise<void> {
-  const { hash = `token=${TOKEN}`, width = 1280, scheme = 'light', workspace = false, recordings } = given
+  const {
+    hash = `token=${TOKEN}`,
+    width = 1280,
+    scheme = 'light',
+    workspace = false,
+    recordings,
+    isolation,
+  } = given
   const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-console-'))
   await using sandbox = new Sandbox({
     env: { NACRE_CONSOLE_TEST: 'yes' },
+    ...(isolation && { isolation }),
     ...(workspace ? { cwd: directory, workspace: { mode: 'copy-on-write', undoSteps: 5 } } : {}),
   })
   const serving = await serve(sandbox, { port: 0, token: TOKEN, console: true, recordings })
@@ -144,6 +153,35 @@ describe('the console', () => {
       await shows(page, 'article[data-place$="/ busy"] .badge', /^$/)
       expect(problems).toEqual([])
     }))
+
+  it('asks whether programs may connect to a host', () =>
+    withConsole(
+      async ({ page, sandbox, problems }) => {
+        const get = (port: number) => `curl -s -o /dev/null -w '%{http_code} ' http://192.0.2.77:${port}`
+        const both = sandbox.exec(`${get(1)} & ${get(2)} & wait`)
+        await shows(page, '#questions', 'session default wants to connect to 192.0.2.77:1')
+        await shows(page, '#questions', 'session default wants to connect to 192.0.2.77:2')
+        await until(
+          async () => (await page.title()) === '(2) nacre console' || undefined,
+          () => 'the title does not count',
+        )
+        await page.evaluate(AXE)
+        const violations = await page.evaluate(
+          "axe.run({ exclude: ['.xterm'] }).then(({ violations }) => violations)",
+        )
+        expect(violations).toEqual([])
+        await page.click('button[aria-label="Deny: 192.0.2.77:1"]')
+        await until(
+          async () => !(await page.innerText('#questions')).includes('77:1') || undefined,
+          () => 'the question stays',
+        )
+        await page.click('button[aria-label="Deny: 192.0.2.77:2"]')
+        expect(await both).toMatchObject({ stdout: '403 403 ' })
+        await shows(page, '#questions', /^$/)
+        expect(problems).toEqual([])
+      },
+      { isolation: { network: { allow: [], ask: true } } },
+    ))
 
   it('lets a person use a session, and kill with a reason', () =>
     withConsole(async ({ page, sandbox, problems }) => {

@@ -6,6 +6,7 @@ import { el, setText, size } from './dom.ts'
 import { History } from './history.ts'
 import { Model } from './model.ts'
 import { ProgramTile } from './program-tile.ts'
+import { QuestionsPanel } from './questions.ts'
 import { RecordingsPanel } from './recordings.ts'
 import { SessionTile } from './session-tile.ts'
 import { WorkspacePanel } from './workspace.ts'
@@ -25,6 +26,7 @@ class Page {
   readonly #history = new History(this.#model)
   readonly #workspace: WorkspacePanel
   readonly #recordings: RecordingsPanel
+  readonly #questions: QuestionsPanel
   readonly #sessions = new Map<string, SessionTile>()
   readonly #programs = new Map<string, ProgramTile>()
   readonly #grid = el('section', { id: 'tiles', 'aria-label': 'Sessions and processes' })
@@ -41,11 +43,12 @@ class Page {
   constructor({ client, headers }: Server) {
     this.#client = client
     this.#workspace = new WorkspacePanel(client)
+    this.#questions = new QuestionsPanel(client)
     this.#recordings = new RecordingsPanel((path) => fetch(URL_OF_SERVER + path, { headers }))
     this.#search.addEventListener('input', () => this.#draw())
     document.body.append(
       el('header', { id: 'top' }, el('h1', {}, 'nacre'), this.#state, this.#stats, this.#search),
-      el('main', {}, this.#grid, this.#history.element),
+      el('main', {}, this.#questions.element, this.#grid, this.#history.element),
     )
   }
 
@@ -104,6 +107,7 @@ class Page {
       tile.element.hidden = words !== '' && !tile.matches(words)
     }
     this.#history.update(words)
+    this.#questions.update(this.#model.questions)
     const asking = document.querySelectorAll('.asks').length
     document.title = asking === 0 ? 'nacre console' : `(${asking}) nacre console`
   }

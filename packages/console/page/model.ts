@@ -29,6 +29,13 @@ export interface Program {
   end: string
 }
 
+/** A connection that waits for an answer. */
+export interface Asked {
+  id: string
+  sessionId: string
+  target: string
+}
+
 export interface Size {
   cols: number
   rows: number
@@ -45,10 +52,18 @@ export class Model {
   /** Their commands, the oldest first. */
   readonly sessions = new Map<string, Command[]>()
   readonly programs = new Map<string, Program>()
+  /** Connections that wait for an answer. */
+  readonly questions = new Map<string, Asked>()
 
   /** Reads what the events do not say: they are kept for some time only. */
   async load(client: SandboxClient): Promise<void> {
-    const [sessions, processes] = await Promise.all([client.listSessions(), client.listProcesses()])
+    const [sessions, processes, questions] = await Promise.all([
+      client.listSessions(),
+      client.listProcesses(),
+      client.questions(),
+    ])
+    this.questions.clear()
+    for (const question of questions) this.questions.set(question.id, question)
     const open = new Set(sessions.map(({ id }) => id))
     for (const id of this.sessions.keys()) if (!open.has(id)) this.sessions.delete(id)
     for (const { id } of sessions) this.#session(id)
@@ -116,6 +131,12 @@ export class Model {
       case 'processEnded':
         this.#change(event.id, { isRunning: false, end: endOf(event), waiting: null })
         this.#forgetEnded()
+        break
+      case 'asked':
+        this.questions.set(event.id, event)
+        break
+      case 'answered':
+        this.questions.delete(event.id)
         break
       default:
     }

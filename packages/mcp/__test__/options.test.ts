@@ -12,6 +12,8 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
     [['--cwd', '/'], /in the directory \/, .*: give --cwd/],
     [['--write', '/does/not/exist'], /--write .*existing directory/],
     [['--write', '/tmp', '--isolation', 'none'], /--write needs isolation/],
+    [['--ask'], /--ask needs --console/],
+    [['--ask', '--console', '--isolation', 'none'], /--ask needs isolation/],
     [['--port', 'x'], /--port .*whole number/],
     [['--port', '70000'], /--port must be 0 to 65535/],
     [['--host', '0.0.0.0'], /--host.* are for HTTP: add --port/],

@@ -193,6 +193,31 @@ describe('commands', () => {
       expect(existsSync(path.join(other, 'x'))).toBe(true)
     }))
 
+  it('wait for the user with --ask, who decides in the console', () =>
+    overStdio(
+      async ({ call, client, stderr }) => {
+        expect(client.getInstructions()).toContain('no network until the user allows each host')
+        const started = await call('bash', {
+          command: "curl -s -o /dev/null -w '%{http_code}' http://192.0.2.77:9",
+          yield_after: 0,
+        })
+        const [, url = '', token = ''] = /console is at (\S+)\/console#token=(\S+)/.exec(stderr()) ?? []
+        const console = new SandboxClient({ url, token })
+        const question = await until(
+          async () => (await console.questions())[0],
+          () => `nothing is asked: ${started.text}`,
+        )
+        const { text } = await call('wait', { id: 'r1', seconds: 0 })
+        expect(text).toMatch(
+          /^\[r1 still runs \| .* \| waits to be allowed to connect to 192\.0\.2\.77:9\]\n\[use wait, .*\]\n\[the user can allow it in the console of nacre\]$/,
+        )
+        await console.answer(question.id, 'deny')
+        expect((await call('wait', { id: 'r1' })).text).toMatch(/^\[exit 0 .*\]\n403$/)
+        await console.destroy()
+      },
+      { words: ['--ask', '--console'] },
+    ))
+
   it('have a network with workspace+network, none with workspace, and no isolation with none', () =>
     withBase(async ({ directory }) => {
       const server = createServer((socket) => socket.end()).listen(0, '127.0.0.1')

@@ -36,6 +36,7 @@ export function defineServer(command: Command): Command {
     )
     .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']).default('workspace+network'))
     .option('--write <directories...>', 'more directories that commands may write', directories)
+    .option('--ask', 'commands have no network, but each host that they want is a question in the console')
     .addOption(
       command
         .createOption(
@@ -93,6 +94,7 @@ export function defineServer(command: Command): Command {
   withExamples(command, [
     ['npx -y @nacre/mcp --print-config claude', 'prints what Claude Code needs to start the server'],
     ['npx -y @nacre/mcp --isolation workspace', 'commands have no network'],
+    ['npx -y @nacre/mcp --ask --console', 'you decide in a page which hosts commands may connect to'],
     ['npx -y @nacre/mcp --container --own node_modules', 'commands run in a container of the project'],
     ['npx -y @nacre/mcp --workspace copy-on-write', 'changes of files become real only when you commit them'],
     ['npx -y @nacre/mcp --port 4748', 'serves several clients over HTTP; prints a token'],

@@ -153,6 +153,9 @@ function instructions({ isolation, sandbox, container, workspaceId }: Settings):
       : [
           `Commands may write ${where} and $TMPDIR; the user can allow more with the option --write of the server.`,
         ]),
+    ...(typeof isolation?.network === 'object'
+      ? ['Commands have no network until the user allows each host; a command waits for that.']
+      : []),
     ...(workspaceId === undefined
       ? []
       : [

@@ -26,6 +26,7 @@ export interface Flags {
   cwd?: string
   isolation: Preset | 'none'
   write?: string[]
+  ask?: true
   container?: 'auto' | 'docker' | 'podman' | 'container'
   image?: string
   mount?: string[]
@@ -93,7 +94,16 @@ const LEAST_IDLE = 60_000
 
 /** Throws OptionError. */
 export function readSettings(flags: Flags): Settings {
-  const { isolation: preset, write = [], env = [], workspace, allowCommit, tokenFile, redactFile } = flags
+  const {
+    isolation: preset,
+    write = [],
+    ask,
+    env = [],
+    workspace,
+    allowCommit,
+    tokenFile,
+    redactFile,
+  } = flags
   const {
     timeout,
     yieldAfter,
@@ -113,6 +123,9 @@ export function readSettings(flags: Flags): Settings {
     )
   if (preset === 'none' && write.length > 0)
     refuse('--write needs isolation: with --isolation none, commands may write everywhere')
+  if (ask && preset === 'none')
+    refuse('--ask needs isolation: with --isolation none, commands may connect to any host')
+  if (ask && page === undefined) refuse('--ask needs --console: its page shows the questions')
   if (record === undefined && recordLimit !== undefined) refuse('--record-limit needs --record')
   for (const name of env) if (!/^[A-Za-z_]\w*$/.test(name)) refuse('--env must have names of variables')
   const tools = toolsOf(flags, http !== undefined)
@@ -136,6 +149,7 @@ export function readSettings(flags: Flags): Settings {
       ? undefined
       : {
           preset,
+          ...(ask && { network: { allow: [], ask } }),
           filesystem: {
             write: [...(preset === 'read-only' ? [] : [cwd]), ...others],
             ...(container !== undefined && { protect: programs }),
@@ -168,6 +182,7 @@ export function readSettings(flags: Flags): Settings {
       tools: workspaceId === undefined ? tools : [...tools, 'workspace'],
       allowCommit: allowCommit ?? false,
       ...(isolation === undefined ? {} : { writeHint: 'the option --write of the server allows more' }),
+      ...(ask && { askHint: 'the user can allow it in the console of nacre' }),
       requireSession: http !== undefined,
       redact: [...secrets, ...KNOWN_SECRETS],
       timeout,

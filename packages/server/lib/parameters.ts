@@ -48,6 +48,7 @@ const inPaths = {
   workspaceId: identifier,
   checkpointId: anyText,
   commandId: identifier,
+  questionId: identifier,
   processId: { ...anyText, description: 'The id of a process, or `id~instance`.' },
   runId: anyText,
   uploadId: anyText,

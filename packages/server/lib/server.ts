@@ -45,6 +45,7 @@ import { addV1Ports } from './v1/ports.js'
 import { addProcessIo } from './v1/process-io.js'
 import { addProcessWaits } from './v1/process-waits.js'
 import { addV1Processes } from './v1/processes.js'
+import { addV1Questions } from './v1/questions.js'
 import { addRecordings } from './v1/recordings.js'
 import { addV1Sessions } from './v1/sessions.js'
 import { addTerminal } from './v1/terminal.js'
@@ -95,6 +96,7 @@ export function buildServer(
   add('commands', addExec)
   add('sessions', addV1Sessions)
   add('ports', addV1Ports)
+  add('questions', addV1Questions)
   add('processes', addV1Processes, addProcessIo, addTerminal, addProcessWaits)
   add('files', addFiles, addFileContent)
   add('workspace', addWorkspace, addCheckpoints)

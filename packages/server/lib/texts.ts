@@ -176,7 +176,15 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "The absolute path where programs see it, like '/home/user'. It need not exist. It must not be '/', inside /proc, /dev or /sys, or inside another target.",
     },
   ],
-  [networkOptions, { allow: 'Hosts and ports that the proxy lets through.' }],
+  [
+    networkOptions,
+    {
+      allow: 'Hosts and ports that the proxy lets through.',
+      deny: "Hosts and ports that it refuses, even within `allow`. No answer can allow them. A session adds to its sandbox's. Default: [].",
+      ask: 'Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16 questions of its session are open. `Sandbox.questions` and the event `asked` have the questions, and `Sandbox.answer` answers them. A function is called with each question and gives the answer; if it throws, the connection is refused. It works only in this process, not with a `SandboxClient`. A name that is allowed by an answer leads to no private network. Nothing is asked for the loopback interface, the link and metadata services. Default: false.',
+      askTimeout: 'Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000.',
+    },
+  ],
   [setEnvVarsOptions, { sessionId: "The session whose variables to set. Default: 'default'." }],
   [
     portUrlOptions,

@@ -349,8 +349,8 @@ async function waitForFirst(
 
 async function replyTo(host: Host, run: Run, tokens: number | undefined, isLater = true): Promise<ToolReply> {
   if (run.failure !== undefined) throw run.failure
-  const given = await replyOf(host.style, run, budget(host, tokens), isLater)
-  return given
+  const asked = run.isOver ? [] : await host.asked(run)
+  return replyOf(host.style, run, budget(host, tokens), isLater, asked)
 }
 
 async function replyToService(host: Host, service: Service, tokens: number | undefined): Promise<ToolReply> {

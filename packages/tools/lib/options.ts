@@ -50,6 +50,8 @@ const countTokens: Kind<(text: string) => number> = {
   bounds: 'a function',
 }
 
+const hint = textKind((text) => text !== '', 'must be a text that is not empty')
+
 export const toolOptions = table<ToolOptions>()({
   tools: toolNames,
   timeout: { ...positiveMilliseconds, default: 600_000 },
@@ -63,7 +65,8 @@ export const toolOptions = table<ToolOptions>()({
   countTokens: countTokens as never,
   requireSession: { ...flag, default: false },
   allowCommit: { ...flag, default: false },
-  writeHint: textKind((text) => text !== '', 'must be a text that is not empty'),
+  writeHint: hint,
+  askHint: hint,
 })
 
 export type Options = ReturnType<typeof planTools>

@@ -60,6 +60,11 @@ export interface ToolOptions {
   allowCommit?: boolean
   /** A note for a command that failed and has printed "Read-only file system": how to allow more. Default: none. */
   writeHint?: string
+  /**
+   * A note for a command that waits because a question about a host is open: who can answer it. See `network.ask` of the
+   * sandbox's isolation. Default: none.
+   */
+  askHint?: string
 }
 
 /** Opens the sandbox of tools. `onProgress` receives what takes long; `signal` ends it. */

@@ -23,6 +23,7 @@ export interface Style {
   countTokens: CountTokens
   redactor: Redactor
   writeHint: string | undefined
+  askHint: string | undefined
 }
 
 interface Parts {
@@ -68,12 +69,16 @@ export function bodyOf(
   return shorten(excerpt, tokens, countTokens)
 }
 
-/** The reply about a run: how it is, and what it has printed since the last reply. */
+/**
+ * The reply about a run: how it is, and what it has printed since the last reply. `asked`: hosts that its session waits to be
+ * allowed.
+ */
 export async function replyOf(
   style: Style,
   run: Run,
   tokens: number,
   hadOutput: boolean,
+  asked: readonly string[],
 ): Promise<ToolReply> {
   const { end } = run
   const handBack = await run.handBack()
@@ -81,8 +86,10 @@ export async function replyOf(
   // It may be a prompt of a program that waits for a connection besides.
   if (!run.isOver && run.waiting === undefined && run.hasInput && !run.isAtLineStart) await run.look()
   const screen = run.isFullScreen ? await run.screen() : undefined
-  const header = end === undefined ? [stateOf(run), formatTime(run.age)] : endFields(run, end)
+  const header =
+    end === undefined ? [stateOf(run), formatTime(run.age), ...askFields(asked)] : endFields(run, end)
   const next = end === undefined ? nextSteps(run) : []
+  if (asked.length > 0 && style.askHint !== undefined) next.push(style.askHint)
   const frame = style.countTokens([...header, ...next].join(' | ')) + OMISSION_TOKENS
   const room = Math.max(LEAST_BODY_TOKENS, tokens - frame)
   const shown = screen === undefined ? excerpt : { head: screen.text, tail: '', missing: 0 }
@@ -109,6 +116,10 @@ function stateOf({ id, isQueued, sessionName, waiting }: Run): string {
   return how === 'secret'
     ? `${id} waits for a password (${program})`
     : `${id} waits for input (${program}, ${how})`
+}
+
+function askFields(asked: readonly string[]): string[] {
+  return asked.length === 0 ? [] : [`waits to be allowed to connect to ${asked.slice(0, 5).join(', ')}`]
 }
 
 function nextSteps({ id, hasInput, waiting }: Run): string[] {

@@ -51,6 +51,12 @@ export interface RunPlan {
   stdin: string | undefined
 }
 
+/** A session with the name that replies have. */
+export interface NamedSession {
+  session: Session
+  name: string
+}
+
 /** How a run ended. */
 export interface RunEnd {
   exitCode: number | null
@@ -71,6 +77,7 @@ export class Run {
   readonly id: string
   readonly command: string
   readonly sessionName: string
+  readonly sessionId: string
   readonly hasInput: boolean
   readonly hasTerminal: boolean
   /** Whether it became a process while it ran, so that its session has not kept what it changed. */
@@ -102,14 +109,15 @@ export class Run {
 
   private constructor(
     id: string,
-    sessionName: string,
+    { name, session }: NamedSession,
     plan: RunPlan,
     start: Process | ((begun: () => void) => ExecStream<'buffer'>),
     yieldAfter: number,
   ) {
     this.id = id
     this.command = plan.command
-    this.sessionName = sessionName
+    this.sessionName = name
+    this.sessionId = session.id
     this.hasTerminal = typeof start !== 'function'
     this.hasInput = this.hasTerminal || plan.stdin !== undefined
     if (typeof start === 'function') {
@@ -144,7 +152,8 @@ export class Run {
   }
 
   /** Starts a command of the session. Throws OptionError. */
-  static inSession(id: string, name: string, session: Session, plan: RunPlan, yieldAfter: number): Run {
+  static inSession(id: string, open: NamedSession, plan: RunPlan, yieldAfter: number): Run {
+    const { session } = open
     const { command, cwd, timeout, stdin } = plan
     const start = (onStart: () => void) =>
       session.execStream(command, {
@@ -157,13 +166,13 @@ export class Run {
         logLimit: LOG_LIMIT,
         onStart,
       })
-    return new Run(id, name, plan, start, yieldAfter)
+    return new Run(id, open, plan, start, yieldAfter)
   }
 
   /** Starts a process with a terminal. Rejects as `startProcess` does. */
-  static async inTerminal(id: string, name: string, session: Session, plan: RunPlan, yieldAfter: number) {
+  static async inTerminal(id: string, open: NamedSession, plan: RunPlan, yieldAfter: number) {
     const { command, cwd, timeout } = plan
-    const process = await session.startProcess(command, {
+    const process = await open.session.startProcess(command, {
       ...(cwd === undefined ? {} : { cwd }),
       // With a terminal, pagers work.
       env: { PAGER: undefined, GIT_PAGER: undefined },
@@ -171,7 +180,7 @@ export class Run {
       logLimit: LOG_LIMIT,
       pty: TERMINAL,
     })
-    return new Run(id, name, plan, process, yieldAfter)
+    return new Run(id, open, plan, process, yieldAfter)
   }
 
   /** Milliseconds since its start. */

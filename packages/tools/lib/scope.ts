@@ -1,9 +1,9 @@
 /** Sessions and what runs in them. */
-import type { AnySandbox, Session } from 'nacre'
+import type { AnySandbox } from 'nacre'
 import { crypto, isCode } from 'nacre/internal'
 import type { Options } from './options.js'
 import type { Style } from './reply.js'
-import { LOG_LIMIT, Run, type RunPlan } from './run.js'
+import { LOG_LIMIT, type NamedSession, Run, type RunPlan } from './run.js'
 import { ToolError } from './schema.js'
 import type { Service } from './service.js'
 
@@ -12,11 +12,8 @@ const MAIN = 'main'
 /** Bytes of the logs of all ended runs together. */
 const MOST_LOG_BYTES = 8 * LOG_LIMIT
 
-/** A session and its names. */
-export interface OpenSession {
-  session: Session
-  /** What replies call it: a handle is never shown again. */
-  name: string
+/** A session that calls may use. What replies call it is no handle, which is never shown again. */
+export interface OpenSession extends NamedSession {
   /** Whether a tool has opened it, so that it ends with the tools. */
   isOwn: boolean
 }
@@ -151,8 +148,8 @@ export class Host {
     try {
       open = await this.session(scope, session)
       const run = pty
-        ? await Run.inTerminal(scope.nextId(), open.name, open.session, plan, yieldAfter)
-        : Run.inSession(scope.nextId(), open.name, open.session, plan, yieldAfter)
+        ? await Run.inTerminal(scope.nextId(), open, plan, yieldAfter)
+        : Run.inSession(scope.nextId(), open, plan, yieldAfter)
       this.highest = Math.max(this.highest, scope.count)
       scope.runs.set(run.id, run)
       scope.lastRun = run
@@ -167,6 +164,12 @@ export class Host {
       if (open !== undefined) this.#forgetLostSession(scope, open.name, error)
       throw error
     }
+  }
+
+  /** The hosts that the session of a run waits to be allowed to connect to. */
+  async asked({ sessionId }: Run): Promise<string[]> {
+    const questions = await this.sandbox.questions()
+    return questions.filter((question) => question.sessionId === sessionId).map(({ target }) => target)
   }
 
   /** Kills what runs, and ends the sessions that the tools have opened. */

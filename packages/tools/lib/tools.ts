@@ -45,9 +45,9 @@ class Tools implements PublicTools {
         'INVALID_OPTION',
         'the first argument of createTools must be a Sandbox, a SandboxClient or a function that opens one',
       )
-    const { countTokens, redact, writeHint } = plan
+    const { countTokens, redact, writeHint, askHint } = plan
     this.#options = plan
-    this.#style = { countTokens, redactor: new Redactor(redact), writeHint }
+    this.#style = { countTokens, redactor: new Redactor(redact), writeHint, askHint }
     let last: Host | undefined
     this.#place = new Place(sandbox, (opened) => {
       last = new Host(opened, plan, this.#style, last?.highest)

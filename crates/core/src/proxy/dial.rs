@@ -1,10 +1,12 @@
 //! Connects to a target: resolves its name, and chooses among its addresses.
 
 use super::Policy;
-use super::allow::Target;
+use super::hosts::Target;
 use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
 use std::time::Duration;
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 /// Time limit for resolving the name and connecting.
@@ -20,8 +22,9 @@ pub async fn dial(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
 
 async fn connect(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
-    for address in lookup_host((target.host.as_str(), target.port)).await? {
-        if !policy.allow.admits_address(target, address.ip()) {
+    for address in resolve(target, policy).await? {
+        let reached = Target { host: address.ip().to_canonical().to_string(), port: target.port };
+        if policy.deny.covers(&reached) || !policy.allow.admits_address(target, address.ip()) {
             failure = io::ErrorKind::PermissionDenied.into();
             continue;
         }
@@ -34,4 +37,20 @@ async fn connect(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
         policy.denials.add(target.to_string());
     }
     Err(failure)
+}
+
+/// The addresses of a target. A lookup blocks a thread and cannot be cancelled, so it keeps its turn until it ends: otherwise a
+/// session could take all threads of this process.
+async fn resolve(target: &Target, policy: &Policy) -> io::Result<Vec<SocketAddr>> {
+    if let Some(address) = target.address() {
+        return Ok(vec![SocketAddr::new(address, target.port)]);
+    }
+    let turn = Arc::clone(&policy.lookups).acquire_owned().await.map_err(io::Error::other)?;
+    let (host, port) = (target.host.clone(), target.port);
+    let looking = tokio::task::spawn_blocking(move || {
+        let found = (host.as_str(), port).to_socket_addrs().map(Vec::from_iter);
+        drop(turn);
+        found
+    });
+    looking.await.map_err(io::Error::other)?
 }

@@ -1,7 +1,7 @@
 //! The HTTP proxy: CONNECT, and plain requests with an absolute URL (RFC 9110, sections 7.2 and 9.3.6).
 
-use super::allow::Target;
 use super::dial::dial;
+use super::hosts::Target;
 use super::{HEAD_TIME, Policy, head};
 use std::io;
 use tokio::io::AsyncWriteExt;
@@ -28,7 +28,7 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Optio
         Wish::Tunnel(target) => (target, None),
         Wish::Forward(target, request) => (target, Some(request)),
     };
-    let target = match policy.admit(target) {
+    let target = match policy.admit(client, target).await {
         Ok(target) => target,
         Err(target) => {
             let reason = format!("isolation.network does not allow {target}");

@@ -1,4 +1,4 @@
-//! The proxy of a session: the only network access for programs with an allow-list.
+//! The proxy of a session: the only network access for programs with a list of allowed hosts.
 //!
 //! It speaks HTTP (CONNECT, and plain requests with an absolute URL) and SOCKS5 on one port, and distinguishes them by
 //! the first byte. It resolves names itself, so an entry of the list applies to the name and not to an earlier answer
@@ -7,22 +7,24 @@
 //! In a network namespace, it also serves programs that ignore it. A resolver gives each name an address that stands for it.
 //! The broker redirects connections to such addresses, and to all others, to the proxy, which then checks the name.
 
-mod allow;
 mod dial;
 mod head;
+mod hosts;
 mod http;
 mod names;
 mod redirect;
 mod resolver;
 mod socks;
 
-pub use allow::Target;
+pub use hosts::Target;
 
+use crate::questions::Asking;
 use crate::sys;
-use allow::AllowList;
+use hosts::HostList;
 use nacre_protocol::redirect::MARK;
 use nacre_protocol::socket;
 use names::Names;
+use serde::{Deserialize, Serialize};
 use std::io;
 use std::net::{IpAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -36,6 +38,8 @@ use tokio::time::timeout;
 
 /// Maximum concurrent connections of a session. Further connections wait to be accepted.
 const MAX_CONNECTIONS: usize = 256;
+/// Maximum concurrent lookups of names for a session. The process has 512 threads for them.
+const MAX_LOOKUPS: usize = 16;
 /// Time limit for a client's request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long to wait when the process has no free descriptor. Others will be closed.
@@ -54,6 +58,8 @@ pub struct Denials {
     /// The broker's reports, and its end. A report is sent before the program learns of the refusal, so it can be
     /// received once the command has ended.
     reports: Arc<(OwnedFd, OwnedFd)>,
+    /// What it has allowed once ends with a command, too.
+    asking: Option<Asking>,
 }
 
 impl Denials {
@@ -61,11 +67,11 @@ impl Denials {
     ///
     /// # Errors
     /// Those of socketpair(2).
-    pub fn new() -> io::Result<Self> {
+    pub fn new(asking: Option<Asking>) -> io::Result<Self> {
         let (ours, theirs) = socket::pair()?;
         sys::set_nonblocking(&ours)?;
         sys::set_nonblocking(&theirs)?;
-        Ok(Self { list: Arc::default(), reports: Arc::new((ours, theirs)) })
+        Ok(Self { list: Arc::default(), reports: Arc::new((ours, theirs)), asking })
     }
 
     /// The broker's end of its reports.
@@ -85,8 +91,15 @@ impl Denials {
         }
     }
 
-    /// Removes and returns all denials.
+    /// Whether a target is not to be asked for: it was refused since the last command began, or too many were.
+    fn settles(&self, target: &str) -> bool {
+        let list = self.list();
+        list.len() == MAX_DENIALS || list.iter().any(|denied| denied == target)
+    }
+
+    /// Removes and returns all denials: a command has ended, or begins.
     pub fn take(&self) -> Vec<String> {
+        self.asking.iter().for_each(Asking::end_command);
         let mut report = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
             self.add(String::from_utf8_lossy(&report[..length]).into_owned());
@@ -95,29 +108,103 @@ impl Denials {
     }
 }
 
+/// Hosts with ports, as entries of lists.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hosts {
+    /// Those that the proxy lets through.
+    pub allow: Vec<String>,
+    /// Those that it refuses in any case.
+    pub deny: Vec<String>,
+    /// How long it waits for an answer about any other; `None`: it refuses them.
+    pub ask: Option<Duration>,
+}
+
 /// The destinations that a proxy allows. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    allow: Arc<AllowList>,
+    allow: Arc<HostList>,
+    deny: Arc<HostList>,
+    asking: Option<Asking>,
     denials: Denials,
     names: Names,
+    /// Turns to look up a name.
+    lookups: Arc<Semaphore>,
+}
+
+/// What the lists say about a target.
+enum Ruling {
+    Allowed(Target),
+    Denied(Target),
+    /// An answer is needed.
+    Open(Target, Asking),
 }
 
 impl Policy {
-    /// Checks a target, and records a refusal. Some clients resolve names first, so an address may stand for a name: the
-    /// target, or the refused one, has that name then.
-    fn admit(&self, target: Target) -> Result<Target, Target> {
+    /// The policy of a session. `asking`: answers about hosts that no list has.
+    pub fn new(hosts: &Hosts, asking: Option<Asking>, denials: Denials) -> Self {
+        let (allow, deny) = (HostList::new(&hosts.allow).into(), HostList::new(&hosts.deny).into());
+        let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
+        Self { allow, deny, asking, denials, names: Names::default(), lookups }
+    }
+
+    /// The connections that were refused.
+    pub fn denials(&self) -> &Denials {
+        &self.denials
+    }
+
+    /// Applies the lists. Some clients resolve names first, so an address may stand for a name: the target has that name
+    /// from now on. It is not asked whether programs may connect to this machine: only the list can allow that.
+    fn rule(&self, target: Target) -> Ruling {
         let name = match target.address() {
             // It can also be listed itself.
-            Some(IpAddr::V4(address)) if !self.allow.admits(&target) => self.names.name_of(address),
+            Some(IpAddr::V4(address)) if !self.allow.covers(&target) => self.names.name_of(address),
             _ => None,
         };
         let target = Target { host: name.unwrap_or(target.host), port: target.port };
-        if self.allow.admits(&target) {
-            return Ok(target);
+        if self.deny.covers(&target) {
+            return Ruling::Denied(target);
         }
-        self.denials.add(target.to_string());
-        Err(target)
+        if self.allow.covers(&target) {
+            return Ruling::Allowed(target);
+        }
+        match &self.asking {
+            Some(asking) if !target.is_own() => Ruling::Open(target, asking.clone()),
+            _ => Ruling::Denied(target),
+        }
+    }
+
+    /// Waits for an answer where one is needed, unless the client disconnects meanwhile. Records a refusal.
+    async fn settle(&self, client: &TcpStream, ruling: Ruling) -> Result<Target, Target> {
+        let denied = match ruling {
+            Ruling::Allowed(target) => return Ok(target),
+            Ruling::Denied(target) => target,
+            Ruling::Open(target, asking) => {
+                let text = target.to_string();
+                let is_allowed = !self.denials.settles(&text)
+                    && tokio::select! {
+                        is_allowed = asking.allows(&text) => is_allowed,
+                        () = hung_up(client) => return Err(target),
+                    };
+                if is_allowed {
+                    return Ok(target);
+                }
+                target
+            }
+        };
+        self.denials.add(denied.to_string());
+        Err(denied)
+    }
+
+    /// Decides about a target; see [`Self::rule`] and [`Self::settle`].
+    async fn admit(&self, client: &TcpStream, target: Target) -> Result<Target, Target> {
+        self.settle(client, self.rule(target)).await
+    }
+}
+
+/// Waits until a client disconnects that has sent nothing more. One that has may only have closed its half.
+async fn hung_up(client: &TcpStream) {
+    if let Ok(1..) = client.peek(&mut [0]).await {
+        std::future::pending().await
     }
 }
 
@@ -137,8 +224,7 @@ impl Proxy {
     ///
     /// # Errors
     /// The thread or its epoll descriptor cannot be created.
-    pub fn start(listener: OwnedFd, resolver: Option<OwnedFd>, allow: &[String], denials: Denials) -> io::Result<Self> {
-        let policy = Policy { allow: Arc::new(AllowList::new(allow)), denials, names: Names::default() };
+    pub fn start(listener: OwnedFd, resolver: Option<OwnedFd>, policy: Policy) -> io::Result<Self> {
         // However many others programs ask for.
         for name in policy.allow.names() {
             policy.names.address_of(name);

@@ -1,8 +1,8 @@
 //! Connections that the broker redirects: see [`nacre_protocol::redirect`].
 
-use super::allow::Target;
 use super::dial::dial;
-use super::{HEAD_TIME, Policy};
+use super::hosts::Target;
+use super::{HEAD_TIME, Policy, Ruling};
 use nacre_protocol::redirect::{BYTES, Redirect};
 use std::io;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -17,22 +17,26 @@ pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Optio
     let mut bytes = [0; BYTES];
     timeout(HEAD_TIME, client.read_exact(&mut bytes)).await??;
     let Some(Redirect { destination, waits }) = Redirect::decode(bytes) else { return Ok(None) };
-    let Ok(target) = policy.admit(Target { host: destination.ip().to_string(), port: destination.port() }) else {
-        return answer(client, libc::ENETUNREACH).await.map(|()| None);
-    };
-    if !waits {
+    let ruling = policy.rule(Target { host: destination.ip().to_string(), port: destination.port() });
+    // A program that does not wait must not be held up, neither by a server nor by a question.
+    let is_answered = !waits && !matches!(ruling, Ruling::Denied(_));
+    if is_answered {
         answer(client, CONNECTED).await?;
     }
-    match dial(&target, policy).await {
+    let connected = match policy.settle(client, ruling).await {
+        Ok(target) => dial(&target, policy).await,
+        Err(_) => Err(io::ErrorKind::PermissionDenied.into()),
+    };
+    match connected {
         Ok(server) => {
-            if waits {
+            if !is_answered {
                 answer(client, CONNECTED).await?;
             }
             Ok(Some(server))
         }
-        Err(error) if waits => answer(client, errno_of(&error)).await.map(|()| None),
         // Not as if the server had closed the connection.
-        Err(_) => client.set_zero_linger().map(|()| None),
+        Err(_) if is_answered => client.set_zero_linger().map(|()| None),
+        Err(error) => answer(client, errno_of(&error)).await.map(|()| None),
     }
 }
 

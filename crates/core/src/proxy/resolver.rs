@@ -4,7 +4,7 @@
 //! it. Whether the name is allowed is decided when a program connects, since only then the port is known.
 
 use super::PAUSE;
-use super::allow::Target;
+use super::hosts::Target;
 use super::names::Names;
 use std::net::{Ipv4Addr, UdpSocket as StdSocket};
 use std::os::fd::OwnedFd;

@@ -1,7 +1,7 @@
 //! The SOCKS5 proxy: CONNECT without authentication (RFC 1928).
 
-use super::allow::Target;
 use super::dial::dial;
+use super::hosts::Target;
 use super::{HEAD_TIME, Policy};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -28,7 +28,7 @@ enum Answer {
 /// Reads a request and connects to its target; `None` if it was refused.
 pub async fn accept(client: &mut TcpStream, policy: &Policy) -> io::Result<Option<TcpStream>> {
     let Some(target) = timeout(HEAD_TIME, ask(client)).await?? else { return Ok(None) };
-    let Ok(target) = policy.admit(target) else {
+    let Ok(target) = policy.admit(client, target).await else {
         return answer(client, Answer::NotAllowed).await.map(|()| None);
     };
     match dial(&target, policy).await {

@@ -18,6 +18,7 @@ use crate::process::{
     DetachRequest, DetachedProcess, NewProcess, Observer, Process, Registry, SessionStats, StartRequest, Starter,
 };
 use crate::process_log::{ProcessLog, StateDirectory};
+use crate::questions::{self, Asking, Questions};
 use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
@@ -35,7 +36,7 @@ use surroundings::Enforced;
 use tokio::sync::RwLock;
 
 pub use checkpoint::Rollback;
-pub use config::{Config, NewSession};
+pub use config::{Config, NewSession, OnQuestion};
 pub use pause::{Pause, WhenBusy};
 pub use ports::OpenPort;
 
@@ -73,6 +74,7 @@ struct Inner {
     steps: Steps,
     processes: Registry,
     feed: Arc<Feed>,
+    questions: Arc<Questions>,
     /// Shared by file calls that are being made, and exclusive for a pause.
     files: Arc<RwLock<()>>,
 }
@@ -120,10 +122,10 @@ impl Sandbox {
             let unique = format!("{}-{id}", self_name());
             Arc::new(Workspace::new(options, &config.state_dir, unique, config.supervisor.clone()))
         });
+        let feed = Arc::<Feed>::default();
         Self {
             inner: Arc::new(Inner {
                 state_directory: Arc::new(StateDirectory::new(config.state_dir.clone())),
-                config,
                 id,
                 capabilities: OnceLock::new(),
                 shell: OnceLock::new(),
@@ -135,8 +137,10 @@ impl Sandbox {
                 sessions: Mutex::default(),
                 steps: Steps::default(),
                 processes: Registry::default(),
-                feed: Arc::default(),
+                questions: Arc::new(questions(Arc::clone(&feed), config.on_question.clone())),
+                feed,
                 files: Arc::default(),
+                config,
             }),
         }
     }
@@ -327,6 +331,11 @@ impl Sandbox {
         &self.inner.feed
     }
 
+    /// The questions that wait for their answers.
+    pub fn questions(&self) -> &Questions {
+        &self.inner.questions
+    }
+
     /// Reports that a service has been started again.
     pub fn service_restarted(&self, session: &str, id: String, restarts: u32) {
         self.inner.feed.push(session, What::ServiceRestarted { id, restarts });
@@ -469,7 +478,9 @@ impl Sandbox {
         let shell = if isolation.is_some() { surroundings::real(&shell) } else { shell };
         let is_decided = isolation.is_some() || self.inner.workspace.is_some();
         let isolate = is_decided.then(|| {
-            let deciding = self.deciding(isolation, &cwd, &shell, &unique);
+            let limit = isolation.and_then(|isolation| isolation.hosts.ask);
+            let asking = limit.map(|limit| Asking::new(Arc::clone(&self.inner.questions), new.id.clone(), limit));
+            let deciding = self.deciding(isolation, asking, &cwd, &shell, &unique);
             Isolate(Arc::new(move || deciding.isolate()))
         });
         let session = SessionConfig {
@@ -494,6 +505,16 @@ impl Sandbox {
     fn lock(&self) -> MutexGuard<'_, Sessions> {
         self.inner.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The questions of a sandbox. Its feed has them, and `on_question` learns of each that is asked.
+fn questions(feed: Arc<Feed>, on_question: OnQuestion) -> Questions {
+    Questions::new(Box::new(move |question, happened| {
+        feed.push(&question.session, What::of_question(question, happened));
+        if happened == questions::Happened::Asked {
+            on_question.tell(question);
+        }
+    }))
 }
 
 fn cannot_start(error: &std::io::Error) -> Error {

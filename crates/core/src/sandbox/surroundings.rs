@@ -7,6 +7,7 @@ use crate::isolation::{self, Isolation};
 use crate::jobs::Launch;
 use crate::limits::{self, Enforcement, Limits};
 use crate::private_directory;
+use crate::questions::Asking;
 use crate::session::{Isolated, Opened};
 use crate::user::User;
 use crate::workspace::{self, Workspace};
@@ -38,6 +39,8 @@ pub(super) struct Enforced {
 /// that may block makes it.
 pub(super) struct Deciding {
     isolation: Option<Isolation>,
+    /// Answers about hosts. They stay when the session is confined again.
+    asking: Option<Asking>,
     workspace: Option<Arc<Workspace>>,
     /// See [`isolation::switch`].
     switch: Option<String>,
@@ -73,10 +76,10 @@ impl Deciding {
     fn apply(&self, isolation: &Isolation, offer: &Offer) -> Result<Isolated, Error> {
         let mut confinement = decide::decide(&isolation.rules, offer, self.places()?)
             .map_err(|unsupported| Error::new(Code::IsolationUnsupported, unsupported.to_string()))?;
-        let proxied = isolation::proxied(&mut confinement, &isolation.allow)?;
+        let proxied = isolation::proxied(&mut confinement, &isolation.hosts, self.asking.clone())?;
         let mut variables = vec![("TMPDIR".to_string(), confinement.temporary.clone().into())];
         if let Some(port) = confinement.proxy_port {
-            variables.extend(isolation::proxy_variables(port, &confinement, &isolation.allow));
+            variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
         }
         Ok(Isolated { confinement, proxied, variables, mount: None })
     }
@@ -262,7 +265,8 @@ impl Sandbox {
             return Err(unsupported(decide::Unsupported { rule: "isolation.network", reason: reason.into() }));
         }
         let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
-        let deciding = self.deciding(Some(isolation), cwd.unwrap_or(&self.inner.config.cwd), shell, &unique);
+        let cwd = cwd.unwrap_or(&self.inner.config.cwd);
+        let deciding = self.deciding(Some(isolation), None, cwd, shell, &unique);
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
         let confinement = decide::decide(&isolation.rules, &offer, deciding.places()?).map_err(unsupported)?;
@@ -271,10 +275,18 @@ impl Sandbox {
     }
 
     /// What the decision about the confinement of a session or job needs.
-    pub(super) fn deciding(&self, isolation: Option<&Isolation>, cwd: &Path, shell: &Path, unique: &str) -> Deciding {
+    pub(super) fn deciding(
+        &self,
+        isolation: Option<&Isolation>,
+        asking: Option<Asking>,
+        cwd: &Path,
+        shell: &Path,
+        unique: &str,
+    ) -> Deciding {
         let config = &self.inner.config;
         Deciding {
             isolation: isolation.cloned(),
+            asking,
             workspace: self.inner.workspace.clone(),
             switch: isolation::switch(),
             supervisor: config.supervisor.clone(),

@@ -61,7 +61,7 @@ impl Enclosure {
 
     /// The connections that the proxy refused.
     pub(super) fn denials(&self) -> Option<Denials> {
-        self.proxied().map(|proxied| proxied.denials.clone())
+        self.proxied().map(|proxied| proxied.policy.denials().clone())
     }
 
     /// The init of the pid namespace, which adopts orphans.
@@ -134,7 +134,7 @@ impl Session {
         let mut descriptors: Vec<Descriptor> =
             [Some(file), mount].into_iter().flatten().map(Descriptor::from).collect();
         if let Some(proxied) = &isolated.proxied {
-            descriptors.push(Descriptor::from(proxied.denials.reporter().try_clone_to_owned()?));
+            descriptors.push(Descriptor::from(proxied.policy.denials().reporter().try_clone_to_owned()?));
         }
         self.order_with(&order, descriptors);
         Ok(())
@@ -153,7 +153,7 @@ impl Session {
         self.enclosure.proxy = self.enclosure.proxied().and_then(|proxied| {
             let mut sockets = sockets.into_iter();
             let listener = sockets.next().or_else(|| proxied.listener.as_ref()?.try_clone().ok())?;
-            let started = Proxy::start(listener, sockets.next(), &proxied.allow, proxied.denials.clone());
+            let started = Proxy::start(listener, sockets.next(), proxied.policy.clone());
             started.inspect_err(|error| {
                 tracing::error!(log = self.config.log.id(), session = %self.config.id, %error, "the proxy cannot be started");
             })

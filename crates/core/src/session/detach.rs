@@ -200,7 +200,7 @@ impl Session {
         };
         self.detached.0.insert(key, detached);
         let end = self.add_detached(key);
-        let denials = self.enclosure.proxied().map(|proxied| proxied.denials.take()).unwrap_or_default();
+        let denials = self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default();
         self.show_detach(&mut command, &process.id, &denials);
         let outcome = Outcome { cwd: self.cwd.clone(), denials, ..Outcome::default() };
         if ends_call {

@@ -44,7 +44,7 @@ use crate::feed::{Feed, What};
 use crate::files::Access;
 use crate::log::Log;
 use crate::process::{DetachRequest, Owner, SessionStats, StartRequest};
-use crate::proxy::Denials;
+use crate::proxy::Policy;
 use crate::shell::channel::Received;
 use crate::shell::event::Event;
 use crate::shell::listener::Reconnected;
@@ -155,12 +155,10 @@ pub struct Isolated {
 /// The configuration of a session's proxy.
 #[derive(Clone, Debug)]
 pub struct Proxied {
-    /// Hosts with ports.
-    pub allow: Arc<[String]>,
+    /// The destinations that it allows, and those that it refused.
+    pub policy: Policy,
     /// The listener, unless the supervisor listens inside a network namespace.
     pub listener: Option<Arc<OwnedFd>>,
-    /// Receives refused destinations.
-    pub denials: Denials,
 }
 
 /// The shell of a session that has started.

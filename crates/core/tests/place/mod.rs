@@ -8,6 +8,7 @@ use nacre_core::error::Error;
 use nacre_core::exec::{Command, ExecRequest, Input, KillPolicy, Outcome, OutputStream, Sink, SureSink};
 use nacre_core::isolation::Isolation;
 use nacre_core::process::{NewProcess, Process};
+use nacre_core::proxy::Hosts;
 use nacre_core::sandbox::{Config, Pause, Sandbox};
 use nacre_core::session::{self, Handle, Isolate};
 use nacre_core::user::UserSpec;
@@ -74,10 +75,11 @@ impl Place {
             force_subreaper: kind.without_groups,
             limits: Default::default(),
             user: kind.is_another_user.then_some(UserSpec::Ids { uid: 54_321, gid: 54_321 }),
-            isolation: is_isolated.then(|| Isolation { rules, allow: Vec::new() }),
+            isolation: is_isolated.then(|| Isolation { rules, hosts: Hosts::default() }),
             workspace: Some(nacre_core::workspace::Options { path: real, ..Default::default() }),
             own_variables: Vec::new(),
             log: Default::default(),
+            on_question: Default::default(),
         });
         Self { sandbox, directory }
     }

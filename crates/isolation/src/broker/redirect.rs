@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// How long a program that does not wait for its connection is held up. The proxy answers it within a millisecond, unless
 /// the session has all of its connections already.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The same for a program that waits. The proxy gives up to connect after 30 seconds.
-const PATIENCE_OF_WAITING: Duration = Duration::from_secs(35);
+/// The same for a program that waits: the longest time limit of a question, and that of the proxy for connecting.
+const PATIENCE_OF_WAITING: Duration = Duration::from_secs(600 + 35);
 
 /// Connects a TCP socket to the proxy on 127.0.0.1, and names the destination to it.
 ///

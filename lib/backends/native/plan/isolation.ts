@@ -11,7 +11,7 @@ import type { CheckedIsolation } from '../../../schema/isolation-rules.js'
 import { planMounts } from './mounts.js'
 import { isWithin } from './within.js'
 
-const NETWORKS = { host: 'open', none: 'closed' } as const
+const NETWORKS = { host: 'open', none: 'closed', proxy: 'proxy' } as const
 
 /** Resolves the rules. `cwd` is absolute; `~` means the first of `homes`, except in `hide`, where it means all of them. */
 export function planIsolation(rules: CheckedIsolation, cwd: string, homes: string[]): NativeIsolation {
@@ -21,7 +21,13 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
   }
   const absolute = from(homes[0] ?? '/')
   const { read, write, hide, protect, mounts } = rules.filesystem
-  const network = rules.network
+  const network = typeof rules.network === 'string' ? rules.network : 'proxy'
+  const {
+    allow = [],
+    deny = [],
+    ask = false,
+    askTimeout = 60_000,
+  } = typeof rules.network === 'string' ? {} : rules.network
   const writable = write.map((file, index) =>
     existing(absolute(file), cwd, `isolation.filesystem.write[${index}]`),
   )
@@ -35,8 +41,10 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
         protectable(file, write.map(absolute), rules.bestEffort, `isolation.filesystem.protect[${index}]`),
       ),
     mounts: planMounts(mounts, writable),
-    network: typeof network === 'string' ? NETWORKS[network] : 'proxy',
-    allow: typeof network === 'string' ? [] : network.allow,
+    network: NETWORKS[network],
+    allow,
+    deny,
+    ask: ask === false ? undefined : askTimeout,
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
   }

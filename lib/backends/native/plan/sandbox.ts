@@ -7,8 +7,9 @@ import type { Logger } from '../../../calls/index.js'
 import { sandboxOptions } from '../../../calls/sandbox.js'
 import type { sessionOptions } from '../../../calls/session.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
-import type { OptionValues } from '../../../schema/kind.js'
+import type { Callback, OptionValues } from '../../../schema/kind.js'
 import { readOptions, withDefaults } from '../../../schema/read.js'
+import { answererOf } from '../answerers.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import type { ExecDefaults } from './defaults.js'
 import { completeEnv } from './environment.js'
@@ -31,6 +32,8 @@ export interface SandboxPlan {
   logger: Logger | undefined
   /** The home directories that `~` stands for in rules. */
   homes: () => string[]
+  /** The function that answers questions about hosts. */
+  answerer: Callback | undefined
 }
 
 /**
@@ -74,6 +77,7 @@ export function planSandbox(options: unknown): SandboxPlan {
     },
     logger: values.logger,
     homes: places,
+    answerer: answererOf(values.isolation),
   }
 }
 

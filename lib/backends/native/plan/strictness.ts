@@ -22,7 +22,12 @@ export function inherit(
     ...planned,
     ...(lacks(filesystem.read) && { read: sandbox.read }),
     ...(lacks(filesystem.write) && { write: sandbox.write }),
-    ...(lacks(network) && { network: sandbox.network, allow: sandbox.allow }),
+    ...(lacks(network) && {
+      network: sandbox.network,
+      allow: sandbox.allow,
+      deny: sandbox.deny,
+      ask: sandbox.ask,
+    }),
     ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
     hide: closed(filesystem.hide, planned.hide, sandbox.hide),
     protect: closed(filesystem.protect, planned.protect, sandbox.protect),
@@ -46,6 +51,7 @@ export function stricter(session: NativeIsolation, sandbox: NativeIsolation): Na
     ...session,
     hide: both(session.hide, sandbox.hide),
     protect: both(session.protect, sandbox.protect),
+    deny: both(session.deny, sandbox.deny),
   }
 }
 
@@ -88,11 +94,13 @@ const LOOSER: ReadonlyArray<[rule: string, isLooser: Check]> = [
 
 const NETWORKS: ReadonlyArray<NativeIsolation['network']> = ['closed', 'proxy', 'open']
 
-function isNetworkLooser({ network, allow }: NativeIsolation, sandbox: NativeIsolation): boolean {
+function isNetworkLooser({ network, allow, ask }: NativeIsolation, sandbox: NativeIsolation): boolean {
   if (NETWORKS.indexOf(network) !== NETWORKS.indexOf(sandbox.network)) {
     return NETWORKS.indexOf(network) > NETWORKS.indexOf(sandbox.network)
   }
-  return network === 'proxy' && allow.some((target) => !sandbox.allow.some((known) => allows(known, target)))
+  if (network !== 'proxy') return false
+  const asksMore = ask !== undefined && sandbox.ask === undefined
+  return asksMore || allow.some((target) => !sandbox.allow.some((known) => allows(known, target)))
 }
 
 /** Whether one entry of an allow-list covers another. */

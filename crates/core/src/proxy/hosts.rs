@@ -1,4 +1,4 @@
-//! The allow-list: which hosts and ports programs may reach.
+//! Lists of hosts and ports: those that programs may reach, and those that they may not.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -49,6 +49,12 @@ impl Target {
     pub fn address(&self) -> Option<IpAddr> {
         self.host.parse().ok()
     }
+
+    /// True for a spelling of this machine, its link or a metadata service.
+    pub fn is_own(&self) -> bool {
+        let is_local_name = || self.host == "localhost" || self.host.ends_with(".localhost");
+        self.address().map_or_else(is_local_name, is_own)
+    }
 }
 
 /// Whether a name looks like a number. Resolvers interpret `0x7f.1` and `2130706433` as addresses, so they are not
@@ -69,9 +75,9 @@ struct Entry {
 
 /// See the module.
 #[derive(Debug)]
-pub struct AllowList(Vec<Entry>);
+pub struct HostList(Vec<Entry>);
 
-impl AllowList {
+impl HostList {
     /// Parses entries like `example.com:443`, `*.example.com:*` and `[::1]:80`. Ignores other entries, which admit
     /// nothing.
     pub fn new(entries: &[String]) -> Self {
@@ -85,7 +91,7 @@ impl AllowList {
     }
 
     /// True if an entry covers the target.
-    pub fn admits(&self, target: &Target) -> bool {
+    pub fn covers(&self, target: &Target) -> bool {
         self.matching(target).next().is_some()
     }
 
@@ -173,8 +179,8 @@ fn is_private(address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    fn list(entries: &[&str]) -> AllowList {
-        AllowList::new(&entries.iter().map(ToString::to_string).collect::<Vec<_>>())
+    fn list(entries: &[&str]) -> HostList {
+        HostList::new(&entries.iter().map(ToString::to_string).collect::<Vec<_>>())
     }
 
     fn target(text: &str) -> Target {
@@ -194,7 +200,7 @@ mod tests {
             "[0:0::1]:80",
             "upper.case:80",
         ] {
-            assert!(allowed.admits(&target(yes)), "{yes}");
+            assert!(allowed.covers(&target(yes)), "{yes}");
         }
         for no in [
             "example.com:80",
@@ -205,7 +211,7 @@ mod tests {
             "127.0.0.1:80",
             "[::2]:9",
         ] {
-            assert!(!allowed.admits(&target(no)), "{no}");
+            assert!(!allowed.covers(&target(no)), "{no}");
         }
     }
 

@@ -1,0 +1,253 @@
+/** Questions about hosts that the rules do not name. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import os from 'node:os'
+import { type IsolationRules, type NetworkRules, type Question, Sandbox, type SandboxEvent } from 'nacre'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { withSandbox } from '../helpers/invariants.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+import { type AnySandbox, itHolds, withClient } from './helper.js'
+
+/** An address of this machine besides the loopback interface, for which no question is asked. */
+const own = Object.values(os.networkInterfaces())
+  .flat()
+  .find((found) => found?.family === 'IPv4' && !found.internal)?.address
+
+const server = createServer((_, response) => response.end('hello'))
+let target: string
+
+beforeAll(async () => {
+  if (own === undefined)
+    throw new Error('these tests need a network interface besides the loopback interface')
+  await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
+  target = `${own}:${(server.address() as AddressInfo).port}`
+  // The thread of all proxies stays once it has been started.
+  const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
+  await sandbox.exec('true')
+  await sandbox.destroy()
+})
+
+afterAll(() => {
+  server.close()
+  server.closeAllConnections()
+})
+
+const asking = (network: Partial<NetworkRules> = {}) => {
+  const isolation: IsolationRules = { network: { allow: [], ask: true, ...network } }
+  return { options: { isolation } }
+}
+
+/** Prints the status of a request. */
+const get = (more = '') => `curl -s -o /dev/null -w '%{http_code} ' ${more} http://${target}`
+
+/** The only open question. */
+async function asked(sandbox: AnySandbox): Promise<Question> {
+  const found = async () => {
+    const questions = await sandbox.questions()
+    expect(questions.length).toBeLessThan(2)
+    return questions[0]
+  }
+  return until(found, () => 'no question is asked')
+}
+
+describe('a host that no list has', () => {
+  itHolds(
+    'is allowed once, which is for one command, or for the session',
+    async ({ sandbox }) => {
+      const first = sandbox.exec(`${get()}; ${get()}`)
+      const question = await asked(sandbox)
+      expect(question).toMatchObject({ sessionId: 'default', target })
+      expect(question.expiresAt.getTime() - question.askedAt.getTime()).toBeCloseTo(60_000, -1)
+      expect(await sandbox.answer(question.id, 'once')).toBe(true)
+      expect(await first).toMatchObject({ stdout: '200 200 ', denials: [] })
+      expect(await sandbox.answer(question.id, 'once')).toBe(false)
+
+      const second = sandbox.exec(get())
+      await sandbox.answer((await asked(sandbox)).id, 'session')
+      expect(await second).toMatchObject({ stdout: '200 ' })
+      expect(await sandbox.exec(get())).toMatchObject({ stdout: '200 ' })
+
+      const other = await sandbox.createSession({ id: 'other' })
+      const third = other.exec(get())
+      expect(await asked(sandbox)).toMatchObject({ sessionId: 'other', target })
+      await sandbox.answer((await asked(sandbox)).id, 'deny')
+      expect(await third).toMatchObject({ stdout: '403 ' })
+      expect(await sandbox.questions()).toEqual([])
+    },
+    asking(),
+  )
+
+  itHolds(
+    'is refused by an answer, and not asked for again by the same command',
+    async ({ sandbox }) => {
+      const command = sandbox.exec(`${get()}; ${get()}`)
+      await sandbox.answer((await asked(sandbox)).id, 'deny')
+      expect(await command).toMatchObject({ stdout: '403 403 ', denials: [{ target, rule: 'network' }] })
+      const again = sandbox.exec(get())
+      await sandbox.answer((await asked(sandbox)).id, 'once')
+      expect(await again).toMatchObject({ stdout: '200 ', denials: [] })
+    },
+    asking(),
+  )
+
+  itHolds(
+    'is refused when the time is over, and when nothing waits for it any more',
+    async ({ sandbox }) => {
+      const events: SandboxEvent[] = []
+      const stop = new AbortController()
+      const reading = (async () => {
+        for await (const event of sandbox.events({ signal: stop.signal }))
+          if (event.type === 'asked' || event.type === 'answered') events.push(event)
+      })().catch(() => {})
+      expect(await sandbox.exec(get())).toMatchObject({ stdout: '403 ', denials: [{ target }] })
+      expect(await sandbox.questions()).toEqual([])
+      await until(
+        () => events.length === 2 || undefined,
+        () => 'there are no events',
+      )
+      const common = { sessionId: 'default', target, id: expect.stringMatching(/^\d+$/) }
+      expect(events).toEqual([
+        {
+          type: 'asked',
+          ...common,
+          cursor: expect.any(Number),
+          time: expect.any(Date),
+          expiresAt: expect.any(Date),
+        },
+        { type: 'answered', ...common, cursor: expect.any(Number), time: expect.any(Date), answer: null },
+      ])
+      stop.abort()
+      await reading
+    },
+    asking({ askTimeout: 200 }),
+  )
+
+  itHolds(
+    'has no question when its command was killed',
+    async ({ sandbox }) => {
+      const stream = sandbox.execStream(get())
+      const { id } = await asked(sandbox)
+      await stream.kill()
+      await until(
+        async () => (await sandbox.questions()).length === 0 || undefined,
+        () => 'the question stays',
+      )
+      expect(await sandbox.answer(id, 'once')).toBe(false)
+    },
+    asking(),
+  )
+
+  itHolds(
+    'is no question on the deny list, at the loopback interface and for metadata services',
+    async ({ sandbox }) => {
+      const hosts = [target, 'localhost:1', 'a.localhost:1', '127.0.0.2:1', '[::1]:1', '169.254.169.254:80']
+      for (const host of hosts) {
+        const result = await sandbox.exec(get().replace(target, host).replace('curl', "curl --noproxy ''"))
+        expect(result, host).toMatchObject({ stdout: '403 ' })
+        expect(result.denials, host).toEqual([{ target: host, rule: 'network' }])
+      }
+    },
+    asking({ deny: [`${own}:*`] }),
+  )
+
+  itHolds('needs a question that is open, and one of the answers', async ({ sandbox }) => {
+    expect(await sandbox.questions()).toEqual([])
+    expect(await sandbox.answer('1', 'once')).toBe(false)
+    expect(await rejectionOf(sandbox.answer('1', 'yes' as never))).toMatchObject({ code: 'INVALID_OPTION' })
+    expect(await rejectionOf(sandbox.answer('', 'once'))).toMatchObject({ code: 'INVALID_ID' })
+  })
+
+  itHolds(
+    'is one question for all connections, at most 16 of a session',
+    async ({ sandbox }) => {
+      const many = Array.from({ length: 16 }, (_, index) => `192.0.2.77:${index + 1}`)
+      const all = [...many, ...many].map((host) => get().replace(target, host))
+      const process = await sandbox.startProcess(`${all.join(' & ')} & wait`)
+      const targets = async () => (await sandbox.questions()).map((question) => question.target)
+      await until(
+        async () => (await targets()).length === 16 || undefined,
+        () => 'there are no 16 questions',
+      )
+      expect(await sandbox.exec(get())).toMatchObject({ stdout: '403 ', denials: [{ target }] })
+      expect(new Set(await targets())).toEqual(new Set(many))
+      for (const { id } of await sandbox.questions()) await sandbox.answer(id, 'deny')
+      await process.wait()
+      expect((await process.getLogs()).stdout).toBe('403 '.repeat(32))
+    },
+    asking(),
+  )
+})
+
+describe('programs that ignore the proxy', () => {
+  const python = () =>
+    `python3 -c 'import socket\ntry: socket.create_connection(("${own}", ${target.split(':')[1]})); print("connected")\nexcept OSError as error: print(error.errno)'`
+
+  it.each([
+    ['a blocking call', python, 'connected\n', '101\n'],
+    ['one that does not block', () => get("--noproxy '*'"), '200 ', '000 '],
+  ])('wait in %s', (_, command, allowed, refused) =>
+    withSandbox(async ({ sandbox }) => {
+      for (const [answer, stdout] of [
+        ['deny', refused],
+        ['once', allowed],
+      ] as const) {
+        const running = sandbox.exec(command())
+        await sandbox.answer((await asked(sandbox)).id, answer)
+        expect(await running).toMatchObject({ stdout, denials: answer === 'deny' ? [{ target }] : [] })
+      }
+    }, asking()),
+  )
+})
+
+describe('a function', () => {
+  it('is refused by a client, before anything is sent', () =>
+    withSandbox((place) =>
+      withClient(place, async (client) => {
+        const isolation = { network: { allow: [], ask: () => 'once' as const } }
+        const error = await rejectionOf(client.createSession({ id: 'asks', isolation }))
+        expect(error).toMatchObject({ code: 'INVALID_OPTION' })
+        expect(error.message).toMatch(/ask must be true or false.*Use true, and questions\(\) and answer\(\)/)
+        expect(await client.getSession('asks')).toBeNull()
+      }),
+    ))
+
+  it('decides for the sandbox and for its sessions', async () => {
+    const questions: Question[] = []
+    const errors: string[] = []
+    const logger = { debug() {}, info() {}, warn() {}, error: (message: string) => void errors.push(message) }
+    const ask = (question: Question) => {
+      questions.push(question)
+      return Promise.resolve('once' as const)
+    }
+    await withSandbox(
+      async ({ sandbox }) => {
+        expect(await sandbox.exec(get())).toMatchObject({ stdout: '200 ' })
+        expect(questions).toEqual([expect.objectContaining({ sessionId: 'default', target })])
+        const network = (answer: () => unknown) => ({ network: { allow: [], ask: answer as never } })
+        const own = await sandbox.createSession({ isolation: network(() => 'deny') })
+        expect(await own.exec(get())).toMatchObject({ stdout: '403 ' })
+        const odd = await sandbox.createSession({ isolation: network(() => 'yes') })
+        expect(await odd.exec(get())).toMatchObject({ stdout: '403 ' })
+        const failing = await sandbox.createSession({
+          isolation: network(() => {
+            throw new Error('no idea')
+          }),
+        })
+        expect(await failing.exec(get())).toMatchObject({ stdout: '403 ' })
+        expect(questions).toHaveLength(1)
+        expect(errors).toEqual([
+          expect.stringContaining(
+            `${target} is refused: OptionError: the answer of isolation.network.ask must be`,
+          ),
+          expect.stringContaining('no idea'),
+        ])
+        // A session without rules of its own has those of the sandbox.
+        const plain = await sandbox.createSession()
+        expect(await plain.exec(get())).toMatchObject({ stdout: '200 ' })
+        expect(questions).toHaveLength(2)
+      },
+      { options: { logger, isolation: { network: { allow: [], ask } } } },
+    )
+  })
+})
