@@ -23,6 +23,7 @@ export default defineConfig({
   description: 'Persistent bash sessions for programs and AI agents, on Node.js and Bun',
   lang: 'en',
   base,
+  head: [['link', { rel: 'icon', type: 'image/svg+xml', href: `${base}logo.svg` }]],
   srcExclude: ['node_modules/**'],
   cleanUrls: false,
   markdown: {
@@ -46,6 +47,7 @@ export default defineConfig({
     return pageData.isNotFound ? [] : [['link', { rel: 'alternate', type: 'text/markdown', href }]]
   },
   themeConfig: {
+    logo: '/logo.svg',
     nav: [
       { text: 'Guide', link: '/guide/first-steps' },
       { text: 'Reference', link: '/options' },
