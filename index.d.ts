@@ -254,7 +254,7 @@ export declare class AbortError<E extends Encoding = 'utf8', L extends boolean =
   readonly result?: ExecResult<E, L>
 }
 
-/** A connection that waits for an answer. See `network.ask` of {@link IsolationRules}. */
+/** A question about a connection. It stays open until `expiresAt`, also if the program gives up. See {@link NetworkRules.ask}. */
 export interface Question {
   /** Unique in its sandbox. */
   id: string
@@ -263,15 +263,15 @@ export interface Question {
   /** Host and port, like 'example.com:443'. */
   target: string
   askedAt: Date
-  /** When the connection is refused without an answer. */
+  /** Until when it can be answered. */
   expiresAt: Date
 }
 /**
  * An answer, for all connections of the session to the target:
  *
- * - 'once': allowed until the running command has ended; between two commands, until the next one begins
+ * - 'once': allowed until the command has ended; if the program has given up, for the next command that connects
  * - 'session': allowed as long as the session exists, except after a rollback
- * - 'deny': refused, without further questions until the running command has ended
+ * - 'deny': refused; asked again after the command has ended, or after 5 minutes
  */
 export type Answer = 'once' | 'session' | 'deny'
 
@@ -342,14 +342,18 @@ export interface IsolationRules {
 export interface NetworkRules {
   /** Hosts and ports that the proxy lets through. */
   allow: string[]
-  /** Hosts and ports that it refuses, even within `allow`. No answer can allow them. A session adds to its sandbox's. Default: []. */
+  /**
+   * Hosts and ports that it refuses, even within `allow` and whatever an answer says. An address refuses all names that lead
+   * to it; a name refuses that name alone. A session adds to the list of its sandbox. Default: [].
+   */
   deny?: string[]
   /**
    * Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16
-   * questions of its session are open. {@link Sandbox.questions} and the event `asked` have the questions, and
-   * {@link Sandbox.answer} answers them. A function is called with each question and gives the answer; if it throws, the
-   * connection is refused. It works only in this process, not with a `SandboxClient`. A name that is allowed by an answer leads
-   * to no private network. Nothing is asked for the loopback interface, the link and metadata services. Default: false.
+   * questions of its session are open or 32 connections wait. {@link Sandbox.questions} and the event `asked` have the
+   * questions, and {@link Sandbox.answer} answers them. A function is called with each question and gives the answer; if it
+   * throws, the connection is refused. It works only in this process, not with a `SandboxClient`. A session can have a function
+   * of its own. A name that an answer allows cannot lead to a private network. Nothing is asked for loopback and link-local
+   * addresses and for metadata services. Default: false.
    */
   ask?: boolean | ((question: Question) => Answer | Promise<Answer>)
   /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
@@ -681,7 +685,7 @@ export type SandboxEvent = {
           type: 'answered'
           id: string
           target: string
-          /** Null: its time is over, or nothing waits for it any more. */
+          /** Null: its time is over, or its session has ended. */
           answer: Answer | null
         }
     ))
@@ -1396,7 +1400,7 @@ export interface AnySandbox extends AsyncDisposable {
    */
   ports(): Promise<OpenPort[]>
   /**
-   * Lists the connections that wait for an answer, the oldest first. See `network.ask` of {@link IsolationRules}.
+   * Lists the questions that are open, the oldest first. See {@link NetworkRules.ask}.
    *
    * ```js
    * for (const { id, target } of await sandbox.questions())
@@ -1406,7 +1410,7 @@ export interface AnySandbox extends AsyncDisposable {
   questions(): Promise<Question[]>
   /**
    * Answers a question, for all connections of its session to its target. Resolves with false if it is not open: it was
-   * answered, its time is over, or nothing waits for it any more. Rejects with INVALID_ID and OptionError.
+   * answered, its time is over, or its session has ended. Rejects with INVALID_ID and OptionError.
    */
   answer(id: string, answer: Answer): Promise<boolean>
   /**

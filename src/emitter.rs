@@ -23,7 +23,7 @@ pub struct Emitter {
 }
 
 impl Emitter {
-    /// Creates an emitter. The queue is unbounded, but the window of each command bounds its content.
+    /// Creates an emitter. The queue is unbounded, but the windows of commands and the limits of questions bound its content.
     pub fn new(callback: Function<'_, NativeEvent, ()>) -> Result<Self> {
         let callback =
             callback.build_threadsafe_function::<NativeEvent>().callee_handled::<false>().weak::<true>().build()?;
@@ -146,6 +146,7 @@ pub fn question(question: &Question) -> NativeQuestion {
         target: question.target.clone(),
         asked_at: process::since_epoch(question.asked_at),
         expires_at: process::since_epoch(question.expires_at),
+        answerer: question.answerer.clone(),
     }
 }
 

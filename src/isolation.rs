@@ -3,6 +3,7 @@
 use crate::types::{NativeIsolation, NativeTiers};
 use nacre_core::isolation::{Isolation, Tiers};
 use nacre_core::proxy::Hosts;
+use nacre_core::questions::Ask;
 use nacre_core::sandbox::Sandbox;
 use nacre_protocol::confinement::{Filesystem, Mount, Network, Rules};
 use std::path::PathBuf;
@@ -31,7 +32,8 @@ pub fn rules(given: NativeIsolation) -> Isolation {
         own_processes: given.own_processes,
         best_effort: given.best_effort,
     };
-    let ask = given.ask.map(|ask| Duration::from_millis(ask.into()));
+    let answerer = given.answerer;
+    let ask = given.ask.map(|limit| Ask { limit: Duration::from_millis(limit.into()), answerer });
     Isolation { rules, hosts: Hosts { allow: given.allow, deny: given.deny, ask } }
 }
 

@@ -1,7 +1,9 @@
 /** Questions about hosts that the rules do not name. */
+import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
+import path from 'node:path'
 import { type IsolationRules, type NetworkRules, type Question, Sandbox, type SandboxEvent } from 'nacre'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
@@ -92,7 +94,7 @@ describe('a host that no list has', () => {
   )
 
   itHolds(
-    'is refused when the time is over, and when nothing waits for it any more',
+    'is refused when the time is over',
     async ({ sandbox }) => {
       const events: SandboxEvent[] = []
       const stop = new AbortController()
@@ -124,16 +126,31 @@ describe('a host that no list has', () => {
   )
 
   itHolds(
-    'has no question when its command was killed',
+    'can be answered when the program has given up: for the next command that connects',
     async ({ sandbox }) => {
       const stream = sandbox.execStream(get())
       const { id } = await asked(sandbox)
       await stream.kill()
-      await until(
-        async () => (await sandbox.questions()).length === 0 || undefined,
-        () => 'the question stays',
-      )
-      expect(await sandbox.answer(id, 'once')).toBe(false)
+      expect(await sandbox.exec('true')).toMatchObject({ exitCode: 0 })
+      expect(await sandbox.answer(id, 'once')).toBe(true)
+      expect(await sandbox.exec('true')).toMatchObject({ exitCode: 0 })
+      expect(await sandbox.exec(get())).toMatchObject({ stdout: '200 ' })
+      const again = sandbox.exec(get())
+      await sandbox.answer((await asked(sandbox)).id, 'deny')
+      expect(await again).toMatchObject({ stdout: '403 ' })
+    },
+    asking(),
+  )
+
+  itHolds(
+    'stays allowed once when the command becomes a process',
+    async ({ sandbox, directory }) => {
+      const stream = sandbox.execStream(`${get()}; until [ -e go ]; do sleep 0.01; done; ${get()}`)
+      await sandbox.answer((await asked(sandbox)).id, 'once')
+      const process = await stream.detach()
+      writeFileSync(path.join(directory, 'go'), '')
+      await process.wait()
+      expect((await process.getLogs()).stdout).toBe('200 200 ')
     },
     asking(),
   )
@@ -148,7 +165,7 @@ describe('a host that no list has', () => {
         expect(result.denials, host).toEqual([{ target: host, rule: 'network' }])
       }
     },
-    asking({ deny: [`${own}:*`] }),
+    asking({ allow: [`${own}:*`, '169.254.169.254:1'], deny: [`${own}:*`] }),
   )
 
   itHolds('needs a question that is open, and one of the answers', async ({ sandbox }) => {
@@ -201,6 +218,26 @@ describe('programs that ignore the proxy', () => {
 })
 
 describe('a function', () => {
+  it('of a session is still the one that decides after a rollback', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const ask = () => 'deny' as const
+        await sandbox.createSession({ id: 'strict', isolation: { network: { allow: [], ask } } })
+        const point = await sandbox.checkpoint()
+        await sandbox.deleteSession('strict')
+        await sandbox.rollback(point)
+        const session = await sandbox.getSession('strict')
+        expect(await session?.exec(get())).toMatchObject({ stdout: '403 ' })
+        expect(await sandbox.exec(get())).toMatchObject({ stdout: '200 ' })
+      },
+      {
+        options: {
+          workspace: 'copy-on-write',
+          isolation: { network: { allow: [], ask: () => 'session' } },
+        },
+      },
+    ))
+
   it('is refused by a client, before anything is sent', () =>
     withSandbox((place) =>
       withClient(place, async (client) => {

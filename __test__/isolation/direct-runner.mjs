@@ -1,6 +1,6 @@
 /**
  * Runs commands beside a server of the machine, and prints their results as JSON: `direct-runner.mjs MODULE`, with
- * { allow, hide, directory, commands } as JSON on standard input. PORT in it stands for the server's port.
+ * { allow, deny, hide, directory, commands } as JSON on standard input. PORT in it stands for the server's port.
  */
 import fs from 'node:fs'
 import http from 'node:http'
@@ -13,10 +13,10 @@ const task = fs.readFileSync(0, 'utf8')
 const server = http.createServer((request, response) => response.end(`hello ${request.headers.host}`))
 await new Promise((resolve) => server.listen(0, '0.0.0.0', resolve))
 const { port } = server.address()
-const { allow, hide, directory, commands } = JSON.parse(task.replaceAll('PORT', port))
+const { allow, deny, hide, directory, commands } = JSON.parse(task.replaceAll('PORT', port))
 
 const stateDir = fs.mkdtempSync(path.join(os.tmpdir(), 'nacre-direct-state-'))
-const isolation = { network: { allow }, filesystem: { write: ['.'], hide } }
+const isolation = { network: { allow, deny }, filesystem: { write: ['.'], hide } }
 const results = []
 try {
   const sandbox = new Sandbox({ cwd: directory, stateDir, isolation })

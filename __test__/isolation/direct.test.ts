@@ -59,10 +59,11 @@ function run(
   commands: string[],
   // Names in it would already have an address inside.
   hide = ['/etc/hosts'],
+  deny: string[] = [],
 ): { port: number; results: Result[] } {
   const [program = '', ...rest] = withHosts(path.join(base, 'hosts'))
   const runner = [process.execPath, path.join(__dirname, 'direct-runner.mjs'), pathToFileURL(built).href]
-  const task = { allow, hide, directory: path.join(base, 'work'), commands: [UNSET, ...commands] }
+  const task = { allow, deny, hide, directory: path.join(base, 'work'), commands: [UNSET, ...commands] }
   const output = execFileSync(program, [...rest, ...runner], {
     encoding: 'utf8',
     input: JSON.stringify(task),
@@ -139,6 +140,14 @@ describe('programs that ignore the proxy', () => {
     for (const { all } of others) expect(all).toBe('OSError 101\n')
     const targets = ['192.0.2.200', '198.18.77.77', '[2001:db8::1]', '192.0.2.200', '255.255.255.255']
     expect(others.map(({ denials }) => denials)).toEqual(targets.map((target) => [`${target}:${port}`]))
+  })
+
+  it('reach neither a denied name, nor an allowed name at a denied address', () => {
+    for (const denied of ['allowed.test:PORT', '*.test:*', `${own}:*`]) {
+      const { port, results } = run(['allowed.test:*'], ['./get allowed.test PORT'], undefined, [denied])
+      expect(results[0]?.all, denied).not.toContain('hello')
+      expect(results[0]?.denials, denied).toEqual([`allowed.test:${port}`])
+    }
   })
 
   it('reach nothing of the machine by a name, a datagram or the proxy itself', () => {

@@ -1,7 +1,7 @@
 /**
  * Makes break-out attempts, each in a sandbox of its own, and prints what became of them as JSON. Runs as the user and on
- * the runtime of a test: `runner.mjs MODULE`, with the task as JSON on standard input: { attempts, isolation, by, hasMounts }. They
- * run in sessions, or, with `by: 'job'`, as durable jobs.
+ * the runtime of a test: `runner.mjs MODULE`, with the task as JSON on standard input: { attempts, isolation, by, hasMounts, user }.
+ * They run in sessions, or, with `by: 'job'`, as durable jobs. With `user`, root runs them as that user, who owns everything here.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import fs from 'node:fs'
@@ -9,15 +9,18 @@ import os from 'node:os'
 import path from 'node:path'
 
 const { Sandbox } = await import(process.argv[2])
-const { attempts, isolation, by, hasMounts } = JSON.parse(fs.readFileSync(0, 'utf8'))
+const { attempts, isolation, by, hasMounts, user } = JSON.parse(fs.readFileSync(0, 'utf8'))
+const owner = user === undefined ? {} : { uid: user, gid: user }
 
 // Not below /tmp, where a session may have a directory of its own and see nothing of this.
 const base = fs.mkdtempSync('/var/tmp/nacre-breakout-')
 const at = (...names) => path.join(base, ...names)
 const abstract = `nacre-breakout-${process.pid}`
 
+if (user !== undefined) fs.chownSync(base, user, user)
 const servers = spawn('perl', [path.join(import.meta.dirname, 'servers.pl'), at('socket'), abstract], {
   stdio: ['pipe', 'pipe', 'inherit'],
+  ...owner,
 })
 const [PORT, PORT6, UDP, SHM] = (await new Promise((resolve) => servers.stdout.once('data', resolve)))
   .toString()
@@ -32,6 +35,7 @@ const victim = spawn('sleep', ['600'], {
   cwd: at('victim'),
   env: { ...process.env, VICTIM_SECRET: 'ESCAPED' },
   stdio,
+  ...owner,
 })
 
 /** Like the directory for temporary files of another session. */
@@ -55,6 +59,9 @@ function layOut() {
     fs.mkdirSync(directory, { recursive: true, mode: 0o700 })
     fs.writeFileSync(path.join(directory, 'file'), 'ESCAPED')
   }
+  // The directory of jobs belongs to root.
+  const owned = ['work', 'outside', 'hidden', 'home', 'covered', 'victim'].map((name) => at(name))
+  if (user !== undefined) execFileSync('chown', ['-R', `${user}:${user}`, ...owned, TEMPORARY])
 }
 
 /** All that must not change. */
@@ -124,7 +131,13 @@ for (const { name, command } of attempts) {
       mounts: hasMounts ? [{ source: at('work/place'), target: at('covered') }] : [],
     },
   }
-  const sandbox = new Sandbox({ cwd: at('work'), env, isolation: rules, jobsRoot: at('jobs') })
+  const sandbox = new Sandbox({
+    cwd: at('work'),
+    env,
+    isolation: rules,
+    jobsRoot: at('jobs'),
+    ...(user !== undefined && { user: owner }),
+  })
   try {
     const output = await (by === 'job' ? asJob : inSession)(sandbox, command)
     const changed = snapshot() !== before

@@ -117,7 +117,30 @@ describe('isolation', () => {
     'a/b:80',
     'u@a:80',
   ]
-  for (const host of [...hosts, '.a:80', '-a:80', 'é.com:80', '::1:80', '[::1%eth0]:80', 'a:8*', 5, null]) {
+  const unreadable = [
+    '010.0.0.5:1',
+    '10.0.0:1',
+    '10.0.0.256:1',
+    '10.0.0.5.:1',
+    '2130706433:1',
+    '0x7f.1:1',
+    '*.0.0.5:1',
+    '[1::2::3]:1',
+    '[fe80:::1]:1',
+    `${'a.'.repeat(126)}aa:1`,
+  ]
+  for (const host of [
+    ...hosts,
+    ...unreadable,
+    '.a:80',
+    '-a:80',
+    'é.com:80',
+    '::1:80',
+    '[::1%eth0]:80',
+    'a:8*',
+    5,
+    null,
+  ]) {
     it(`refuses the host ${JSON.stringify(host)}`, () => {
       const error = refusalOf(() => read({ network: { allow: ['b:1', host] } }))
       expect(error.message).toMatch(/^isolation\.network\.allow\[1\] must be a host and a port like/)

@@ -118,6 +118,23 @@ describe('session.connect', () => {
       },
       { destroys: true },
     ))
+
+  it('closes connections that are made while the sandbox ends', () =>
+    withSandbox(
+      async ({ sandbox }) => {
+        const session = await sandbox.createSession()
+        const port = await freePort()
+        await startEcho(session, port)
+        const ends = Array.from({ length: 20 }, async () => {
+          const stream = await session.connect(port).catch((error) => void expect(error.code).toBeDefined())
+          stream?.on('error', () => {})
+          if (stream !== undefined && !stream.destroyed) await once(stream, 'close')
+        })
+        await sandbox.destroy()
+        await Promise.all(ends)
+      },
+      { destroys: true },
+    ))
 })
 
 describe('in a network namespace', () => {

@@ -420,6 +420,8 @@ export interface NativeIsolation {
   deny: Array<string>
   /** Milliseconds that a question about another host waits for its answer; absent: such hosts are refused. */
   ask?: number
+  /** Names the function that answers, if there is one. */
+  answerer?: string
   /** Programs see and signal only their session's processes. */
   ownProcesses: boolean
   /** Whether to drop rules that cannot be enforced. */
@@ -742,6 +744,8 @@ export interface NativeQuestion {
   askedAt: number
   /** Milliseconds since the epoch. */
   expiresAt: number
+  /** Names the function that answers, if there is one. */
+  answerer?: string
 }
 
 /** The result of a command. Rare properties are only present if set: each property costs time. */

@@ -130,7 +130,7 @@ export type SandboxEvent = {
           type: 'answered'
           id: string
           target: string
-          /** Null: its time is over, or nothing waits for it any more. */
+          /** Null: its time is over, or its session has ended. */
           answer: Answer | null
         }
     ))

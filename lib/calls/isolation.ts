@@ -129,14 +129,18 @@ export interface IsolationRules {
 export interface NetworkRules {
   /** Hosts and ports that the proxy lets through. */
   allow: string[]
-  /** Hosts and ports that it refuses, even within `allow`. No answer can allow them. A session adds to its sandbox's. Default: []. */
+  /**
+   * Hosts and ports that it refuses, even within `allow` and whatever an answer says. An address refuses all names that lead
+   * to it; a name refuses that name alone. A session adds to the list of its sandbox. Default: [].
+   */
   deny?: string[]
   /**
    * Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16
-   * questions of its session are open. {@link Sandbox.questions} and the event `asked` have the questions, and
-   * {@link Sandbox.answer} answers them. A function is called with each question and gives the answer; if it throws, the
-   * connection is refused. It works only in this process, not with a `SandboxClient`. A name that is allowed by an answer leads
-   * to no private network. Nothing is asked for the loopback interface, the link and metadata services. Default: false.
+   * questions of its session are open or 32 connections wait. {@link Sandbox.questions} and the event `asked` have the
+   * questions, and {@link Sandbox.answer} answers them. A function is called with each question and gives the answer; if it
+   * throws, the connection is refused. It works only in this process, not with a `SandboxClient`. A session can have a function
+   * of its own. A name that an answer allows cannot lead to a private network. Nothing is asked for loopback and link-local
+   * addresses and for metadata services. Default: false.
    */
   ask?: boolean | ((question: Question) => Answer | Promise<Answer>)
   /** Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000. */
@@ -146,9 +150,18 @@ export interface NetworkRules {
 /** A host name, `*.` and a domain, an IPv4 address or a bracketed IPv6 address; a colon; a port or `*`. */
 const TARGET = /^(?:(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\]):(\d{1,5}|\*)$/i
 
+/** Resolvers take names like these for addresses. */
+const NUMBER = /(?:^|\.)(?:\d+|0x[^.]*)$/i
+const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/
+const MAX_HOST_LENGTH = 253
+
+/** As the engine reads it: an entry that it could not read would allow nothing, and deny nothing. */
 function isTarget(text: string): boolean {
-  const port = text.length <= 300 ? TARGET.exec(text)?.[1] : undefined
-  return port === '*' || (Number(port) >= 1 && Number(port) <= 65_535)
+  const port = TARGET.exec(text)?.[1]
+  const host = text.slice(0, -1 - (port ?? '').length)
+  if (host.length > MAX_HOST_LENGTH) return false
+  const isHost = host.startsWith('[') ? URL.canParse(`http://${host}`) : !NUMBER.test(host) || IPV4.test(host)
+  return isHost && (port === '*' || (Number(port) >= 1 && Number(port) <= 65_535))
 }
 
 const target = mapped(

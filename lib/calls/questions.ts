@@ -2,8 +2,9 @@
 
 import { oneOf } from '../schema/constructors.js'
 import { date, reply, text } from '../schema/reply.js'
+import type { NetworkRules } from './isolation.js'
 
-/** A connection that waits for an answer. See `network.ask` of {@link IsolationRules}. */
+/** A question about a connection. It stays open until `expiresAt`, also if the program gives up. See {@link NetworkRules.ask}. */
 export interface Question {
   /** Unique in its sandbox. */
   id: string
@@ -12,7 +13,7 @@ export interface Question {
   /** Host and port, like 'example.com:443'. */
   target: string
   askedAt: Date
-  /** When the connection is refused without an answer. */
+  /** Until when it can be answered. */
   expiresAt: Date
 }
 
@@ -24,9 +25,9 @@ export const question = reply<Question>(
 /**
  * An answer, for all connections of the session to the target:
  *
- * - 'once': allowed until the running command has ended; between two commands, until the next one begins
+ * - 'once': allowed until the command has ended; if the program has given up, for the next command that connects
  * - 'session': allowed as long as the session exists, except after a rollback
- * - 'deny': refused, without further questions until the running command has ended
+ * - 'deny': refused; asked again after the command has ended, or after 5 minutes
  */
 export type Answer = 'once' | 'session' | 'deny'
 

@@ -15,7 +15,13 @@ import type { OptionError } from './errors.js'
 import type { EventOptions, SandboxEvent } from './events.js'
 import type { ExecOptions, ExecResult, ExecStream } from './exec.js'
 import type { Files } from './files.js'
-import { type Isolation, type IsolationCapabilities, isolation, isolationCapabilities } from './isolation.js'
+import {
+  type Isolation,
+  type IsolationCapabilities,
+  isolation,
+  isolationCapabilities,
+  type NetworkRules,
+} from './isolation.js'
 import type { Jobs, RemoteJobs } from './jobs.js'
 import type { LogEvent, LogOptions, LogStreamOptions, ProcessLogs } from './logs.js'
 import type { OpenPort } from './ports.js'
@@ -410,7 +416,7 @@ export interface AnySandbox extends AsyncDisposable {
   ports(): Promise<OpenPort[]>
 
   /**
-   * Lists the connections that wait for an answer, the oldest first. See `network.ask` of {@link IsolationRules}.
+   * Lists the questions that are open, the oldest first. See {@link NetworkRules.ask}.
    *
    * ```js
    * for (const { id, target } of await sandbox.questions())
@@ -421,7 +427,7 @@ export interface AnySandbox extends AsyncDisposable {
 
   /**
    * Answers a question, for all connections of its session to its target. Resolves with false if it is not open: it was
-   * answered, its time is over, or nothing waits for it any more. Rejects with INVALID_ID and OptionError.
+   * answered, its time is over, or its session has ended. Rejects with INVALID_ID and OptionError.
    */
   answer(id: string, answer: Answer): Promise<boolean>
 

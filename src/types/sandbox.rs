@@ -102,6 +102,8 @@ pub struct NativeIsolation {
     pub deny: Vec<String>,
     /// Milliseconds that a question about another host waits for its answer; absent: such hosts are refused.
     pub ask: Option<u32>,
+    /// Names the function that answers, if there is one.
+    pub answerer: Option<String>,
     /// Programs see and signal only their session's processes.
     pub own_processes: bool,
     /// Whether to drop rules that cannot be enforced.
@@ -121,6 +123,8 @@ pub struct NativeQuestion {
     pub asked_at: f64,
     /// Milliseconds since the epoch.
     pub expires_at: f64,
+    /// Names the function that answers, if there is one.
+    pub answerer: Option<String>,
 }
 
 /// The mechanism that enforces each kind of rule.

@@ -1,24 +1,33 @@
 //! Questions: whether the programs of a session may connect to a host that its rules do not name.
 //!
 //! A connection waits for the answer, at most for the time that the rules set. All connections of a session to one target
-//! wait for the same question, and it is closed with the last of them.
+//! wait for the same question. It stays open for its time, also when they have given up: an answer then holds for the next
+//! attempt. So a program cannot ask again and again.
 
-use std::collections::{BTreeMap, HashSet};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 /// Maximum open questions of a session. Connections to further targets are refused.
 const MOST_OPEN: usize = 16;
+/// Maximum questions of a session in `EVERY`.
+const MOST_ASKED: usize = 100;
+const EVERY: Duration = Duration::from_secs(60);
+/// Maximum connections of a session that wait. Each can keep a helper of the broker.
+const MOST_WAITING: usize = 32;
 /// Maximum targets that a session keeps as allowed. Later ones are asked for again.
 const MOST_ALLOWED: usize = 10_000;
+/// How long a refusal holds, if no command begins or ends meanwhile.
+const REFUSED: Duration = Duration::from_secs(300);
 
 /// An answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// Allowed until the running command has ended, or the next one begins.
+    /// Allowed for the command that connects.
     Once,
     /// Allowed as long as the session lasts.
     Session,
@@ -42,6 +51,15 @@ impl Answer {
     }
 }
 
+/// How a session asks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    /// How long a question waits for its answer.
+    pub limit: Duration,
+    /// Names what answers, if the sandbox's caller has something for that.
+    pub answerer: Option<String>,
+}
+
 /// A question that waits for its answer.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -55,6 +73,8 @@ pub struct Question {
     pub asked_at: SystemTime,
     /// When the target is refused without an answer.
     pub expires_at: SystemTime,
+    /// See [`Ask`].
+    pub answerer: Option<String>,
 }
 
 /// What happens to a question.
@@ -62,11 +82,11 @@ pub struct Question {
 pub enum Happened {
     /// It was asked.
     Asked,
-    /// It is closed: by an answer, or because its time is over or nothing waits for it any more.
+    /// It is closed: by an answer, or because its time is over or its session has ended.
     Closed(Option<Answer>),
 }
 
-/// Learns what happens to questions. It must not block.
+/// Learns what happens to questions. It must neither block nor call back.
 pub type Observer = Box<dyn Fn(&Question, Happened) + Send + Sync>;
 
 /// The open questions of a sandbox.
@@ -85,39 +105,8 @@ struct Table {
 #[derive(Debug)]
 struct Open {
     question: Question,
-    allowed: Arc<Mutex<Allowed>>,
+    session: Weak<Session>,
     answer: watch::Sender<Option<Answer>>,
-    deadline: Instant,
-    /// How many connections wait.
-    waiting: usize,
-}
-
-/// The targets that answers have allowed in a session.
-#[derive(Debug, Default)]
-struct Allowed {
-    once: HashSet<String>,
-    session: HashSet<String>,
-}
-
-impl Allowed {
-    fn contains(&self, target: &str) -> bool {
-        self.once.contains(target) || self.session.contains(target)
-    }
-
-    fn add(&mut self, target: &str, answer: Answer) {
-        let targets = match answer {
-            Answer::Once => &mut self.once,
-            Answer::Session => &mut self.session,
-            Answer::Deny => return,
-        };
-        if targets.len() < MOST_ALLOWED {
-            targets.insert(target.to_string());
-        }
-    }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl fmt::Debug for Questions {
@@ -139,126 +128,170 @@ impl Questions {
 
     /// Answers a question. False if it is not open.
     pub fn answer(&self, id: u64, answer: Answer) -> bool {
-        let mut table = lock(&self.table);
-        let Some(open) = table.open.remove(&id) else { return false };
-        // With the table locked, so that a connection finds the question or its answer.
-        lock(&open.allowed).add(&open.question.target, answer);
-        drop(table);
-        (self.observer)(&open.question, Happened::Closed(Some(answer)));
-        open.answer.send_replace(Some(answer));
-        true
+        self.close(id, Some(answer))
     }
 
-    /// A connection no longer waits. The last one closes the question.
-    fn leave(&self, id: u64) {
+    /// Closes a question: its connections are refused without an answer.
+    fn close(&self, id: u64, answer: Option<Answer>) -> bool {
+        // Locked until the session knows the answer, so that a connection finds it or the question.
         let mut table = lock(&self.table);
-        let Some(open) = table.open.get_mut(&id) else { return };
-        open.waiting -= 1;
-        if open.waiting > 0 {
-            return;
+        let Some(open) = table.open.remove(&id) else { return false };
+        let settled = answer.unwrap_or(Answer::Deny);
+        let session = open.session.upgrade();
+        if let Some(session) = &session {
+            lock(&session.answers).add(&open.question.target, settled);
         }
-        let closed = table.open.remove(&id);
+        (self.observer)(&open.question, Happened::Closed(answer));
+        open.answer.send_replace(Some(settled));
+        // The end of a session locks the table, and this may be the last that holds it.
         drop(table);
-        closed.iter().for_each(|open| (self.observer)(&open.question, Happened::Closed(None)));
+        drop(session);
+        true
     }
 }
 
 /// The questions of one session. Clones share its answers.
 #[derive(Clone, Debug)]
-pub struct Asking {
+pub struct Asking(Arc<Session>);
+
+#[derive(Debug)]
+struct Session {
     questions: Arc<Questions>,
-    session: String,
-    limit: Duration,
-    allowed: Arc<Mutex<Allowed>>,
+    id: String,
+    ask: Ask,
+    answers: Mutex<Answers>,
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let mut table = lock(&self.questions.table);
+        let is_own = |open: &Open| std::ptr::eq(open.session.as_ptr(), self);
+        let own: Vec<u64> = table.open.iter().filter(|(_, open)| is_own(open)).map(|(id, _)| *id).collect();
+        for open in own.iter().filter_map(|id| table.open.remove(id)) {
+            (self.questions.observer)(&open.question, Happened::Closed(None));
+        }
+    }
+}
+
+/// The answers of a session.
+#[derive(Debug, Default)]
+struct Answers {
+    session: HashSet<String>,
+    /// Whether a connection has used it.
+    once: HashMap<String, bool>,
+    /// Until when.
+    refused: HashMap<String, Instant>,
+    /// When questions were asked.
+    asked: Vec<Instant>,
+}
+
+impl Answers {
+    /// What an earlier answer says about a target.
+    fn known(&mut self, target: &str) -> Option<bool> {
+        if self.session.contains(target) {
+            return Some(true);
+        }
+        if let Some(is_used) = self.once.get_mut(target) {
+            *is_used = true;
+            return Some(true);
+        }
+        self.refused.get(target).filter(|until| Instant::now() < **until).map(|_| false)
+    }
+
+    fn add(&mut self, target: &str, answer: Answer) {
+        let target = target.to_string();
+        match answer {
+            Answer::Once if self.once.len() < MOST_ALLOWED => drop(self.once.insert(target, false)),
+            Answer::Session if self.session.len() < MOST_ALLOWED => drop(self.session.insert(target)),
+            Answer::Deny => drop(self.refused.insert(target, Instant::now() + REFUSED)),
+            Answer::Once | Answer::Session => {}
+        }
+    }
+
+    /// Whether one more question may be asked, which is counted.
+    fn may_ask(&mut self) -> bool {
+        let now = Instant::now();
+        self.refused.retain(|_, until| now < *until);
+        self.asked.retain(|at| now < *at + EVERY);
+        let may = self.asked.len() < MOST_ASKED;
+        if may {
+            self.asked.push(now);
+        }
+        may
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Asking {
-    /// For a session that has no answers yet. `limit`: how long a question waits for its answer.
-    pub fn new(questions: Arc<Questions>, session: String, limit: Duration) -> Self {
-        Self { questions, session, limit, allowed: Arc::default() }
+    /// For a session that has no answers yet.
+    pub fn new(questions: Arc<Questions>, id: String, ask: Ask) -> Self {
+        Self(Arc::new(Session { questions, id, ask, answers: Mutex::default() }))
     }
 
-    /// Whether the answer to a question allows this target: the question is asked if no answer has allowed the target
-    /// before. False after the time limit. Cancel-safe.
+    /// Whether an answer allows this target. Without one, it is asked for. False after the time limit, and for what is too much.
+    /// Cancel-safe.
     pub async fn allows(&self, target: &str) -> bool {
         match self.ask(target) {
-            Some(mut waiting) => waiting.is_allowed().await,
-            None => lock(&self.allowed).contains(target),
+            Ok(known) => known,
+            Err(mut answer) => {
+                let given = answer.wait_for(Option::is_some).await.ok().and_then(|answer| *answer);
+                // This uses an answer for one command.
+                let known = lock(&self.0.answers).known(target);
+                known.unwrap_or(given.is_some_and(|answer| answer != Answer::Deny))
+            }
         }
     }
 
-    /// Forgets what was allowed once: its command has ended, or the next one begins.
+    /// Ends what holds for a command: it has ended, or the next one begins.
     pub fn end_command(&self) {
-        lock(&self.allowed).once.clear();
+        let mut answers = lock(&self.0.answers);
+        answers.once.retain(|_, is_used| !*is_used);
+        answers.refused.clear();
     }
 
-    /// Waits for the open question about this target, or for a new one. `None` if the target is already allowed, or if too
-    /// many questions are open.
-    fn ask(&self, target: &str) -> Option<Waiting> {
-        let mut table = lock(&self.questions.table);
-        if lock(&self.allowed).contains(target) {
-            return None;
+    /// The decision that is known, or what will receive the answer.
+    fn ask(&self, target: &str) -> Result<bool, watch::Receiver<Option<Answer>>> {
+        let Session { questions, id: session, ask, answers } = &*self.0;
+        let mut table = lock(&questions.table);
+        let mut answers = lock(answers);
+        if let Some(known) = answers.known(target) {
+            return Ok(known);
         }
-        let is_own = |open: &Open| Arc::ptr_eq(&open.allowed, &self.allowed);
-        let same = table.open.values_mut().find(|open| is_own(open) && open.question.target == target);
-        if let Some(open) = same {
-            return Some(self.waiting(open));
+        let own: Vec<&Open> =
+            table.open.values().filter(|open| std::ptr::eq(open.session.as_ptr(), &raw const *self.0)).collect();
+        if own.iter().map(|open| open.answer.receiver_count()).sum::<usize>() >= MOST_WAITING {
+            return Ok(false);
         }
-        if table.open.values().filter(|open| is_own(open)).count() >= MOST_OPEN {
-            return None;
+        if let Some(open) = own.iter().find(|open| open.question.target == target) {
+            return Err(open.answer.subscribe());
+        }
+        if own.len() >= MOST_OPEN || !answers.may_ask() {
+            return Ok(false);
         }
         table.last += 1;
-        let asked_at = SystemTime::now();
+        let (id, asked_at) = (table.last, SystemTime::now());
         let question = Question {
-            id: table.last,
-            session: self.session.clone(),
+            id,
+            session: session.clone(),
             target: target.to_string(),
             asked_at,
-            expires_at: asked_at + self.limit,
+            expires_at: asked_at + ask.limit,
+            answerer: ask.answerer.clone(),
         };
-        let mut open = Open {
-            question: question.clone(),
-            allowed: Arc::clone(&self.allowed),
-            answer: watch::Sender::default(),
-            deadline: Instant::now() + self.limit,
-            waiting: 0,
-        };
-        let waiting = self.waiting(&mut open);
-        table.open.insert(question.id, open);
-        drop(table);
-        (self.questions.observer)(&question, Happened::Asked);
-        Some(waiting)
-    }
-
-    fn waiting(&self, open: &mut Open) -> Waiting {
-        open.waiting += 1;
-        Waiting {
-            questions: Arc::clone(&self.questions),
-            id: open.question.id,
-            answer: open.answer.subscribe(),
-            deadline: open.deadline,
-        }
-    }
-}
-
-/// A connection that waits for an answer.
-struct Waiting {
-    questions: Arc<Questions>,
-    id: u64,
-    answer: watch::Receiver<Option<Answer>>,
-    deadline: Instant,
-}
-
-impl Waiting {
-    async fn is_allowed(&mut self) -> bool {
-        let answer = timeout_at(self.deadline, self.answer.wait_for(Option::is_some)).await;
-        matches!(answer, Ok(Ok(answer)) if *answer != Some(Answer::Deny))
-    }
-}
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        self.questions.leave(self.id);
+        (questions.observer)(&question, Happened::Asked);
+        let (answer, receiver) = watch::channel(None);
+        table.open.insert(id, Open { question, session: Arc::downgrade(&self.0), answer });
+        let (end, questions) = (Instant::now() + ask.limit, Arc::downgrade(questions));
+        tokio::spawn(async move {
+            sleep_until(end).await;
+            if let Some(questions) = questions.upgrade() {
+                questions.close(id, None);
+            }
+        });
+        Err(receiver)
     }
 }
 
@@ -276,7 +309,7 @@ mod tests {
     }
 
     fn asking(questions: &Arc<Questions>, session: &str) -> Asking {
-        Asking::new(Arc::clone(questions), session.into(), LIMIT)
+        Asking::new(Arc::clone(questions), session.into(), Ask { limit: LIMIT, answerer: None })
     }
 
     /// Answers the only open question.
@@ -284,6 +317,11 @@ mod tests {
         let [question] = &questions.open()[..] else { panic!("{:?}", questions.open()) };
         assert!(questions.answer(question.id, answer));
         assert!(!questions.answer(question.id, answer));
+    }
+
+    /// What is decided about a target while the only open question is answered.
+    async fn answered(asking: &Asking, target: &str, given: Answer) -> bool {
+        tokio::join!(asking.allows(target), async { answer(&asking.0.questions, given) }).0
     }
 
     #[tokio::test(start_paused = true)]
@@ -302,31 +340,43 @@ mod tests {
     async fn once_ends_with_the_command_and_session_with_the_session() {
         let (questions, _happened) = questions();
         let (asking, other) = (asking(&questions, "one"), asking(&questions, "two"));
-        for (target, given) in [("once:1", Answer::Once), ("session:1", Answer::Session)] {
-            assert!(tokio::join!(asking.allows(target), async { answer(&questions, given) }).0);
-        }
+        assert!(answered(&asking, "once:1", Answer::Once).await);
+        assert!(answered(&asking, "session:1", Answer::Session).await);
         asking.end_command();
         assert!(asking.allows("session:1").await);
-        assert!(!tokio::join!(asking.allows("once:1"), async { answer(&questions, Answer::Deny) }).0);
-        assert!(!tokio::join!(other.allows("session:1"), async { answer(&questions, Answer::Deny) }).0);
+        assert!(!answered(&asking, "once:1", Answer::Deny).await);
+        assert!(!asking.allows("once:1").await);
+        assert!(!answered(&other, "session:1", Answer::Deny).await);
+        asking.end_command();
+        assert!(answered(&asking, "once:1", Answer::Once).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_question_ends_with_its_time_and_with_the_last_that_waits() {
+    async fn an_answer_that_comes_late_holds_for_the_next_attempt() {
+        let (questions, _happened) = questions();
+        let asking = asking(&questions, "one");
+        assert!(tokio::time::timeout(Duration::from_secs(1), asking.allows("a:1")).await.is_err());
+        assert_eq!(questions.open().len(), 1);
+        asking.end_command();
+        answer(&questions, Answer::Once);
+        asking.end_command();
+        assert!(asking.allows("a:1").await);
+        asking.end_command();
+        assert!(asking.ask("a:1").is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_question_ends_with_its_time_and_with_its_session() {
         let (questions, happened) = questions();
         let asking = asking(&questions, "one");
         let begun = Instant::now();
         assert!(!asking.allows("a:1").await);
         assert!(begun.elapsed() >= LIMIT);
         assert!(questions.open().is_empty());
-        let mut first = Box::pin(asking.allows("b:1"));
-        let mut second = Box::pin(asking.allows("b:1"));
-        for waiting in [&mut first, &mut second] {
-            assert!(tokio::time::timeout(Duration::ZERO, waiting).await.is_err());
-        }
-        drop(first);
-        assert_eq!(questions.open().len(), 1);
-        drop(second);
+        assert!(!asking.allows("a:1").await);
+        tokio::time::advance(REFUSED).await;
+        assert!(asking.ask("a:1").is_err());
+        drop(asking);
         assert!(questions.open().is_empty());
         let closed = Happened::Closed(None);
         let all: Vec<_> = happened.try_iter().collect();
@@ -334,14 +384,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_session_has_a_bounded_number_of_questions() {
+    async fn a_session_asks_and_waits_within_limits() {
         let (questions, _happened) = questions();
         let (asking, other) = (asking(&questions, "one"), asking(&questions, "two"));
-        let mut waiting: Vec<_> =
-            (0..MOST_OPEN).map(|port| asking.ask(&format!("a:{port}")).expect("there is room")).collect();
-        assert!(!asking.allows("b:1").await);
-        assert!(other.ask("b:1").is_some());
-        waiting.pop();
-        assert!(asking.ask("b:1").is_some());
+        let waiting: Vec<_> = (0..MOST_OPEN).map(|port| asking.ask(&format!("a:{port}")).unwrap_err()).collect();
+        assert!(!asking.ask("b:1").unwrap());
+        let more: Vec<_> = (0..MOST_WAITING - MOST_OPEN).map(|_| asking.ask("a:1").unwrap_err()).collect();
+        assert!(!asking.ask("a:1").unwrap());
+        assert!(other.ask("b:1").is_err());
+        drop((waiting, more));
+        for round in 0..MOST_ASKED {
+            questions.open().iter().for_each(|question| assert!(questions.answer(question.id, Answer::Session)));
+            assert_eq!(asking.ask(&format!("c:{round}")).is_err(), round + MOST_OPEN < MOST_ASKED, "{round}");
+        }
+        assert!(asking.ask("a:1").unwrap());
+        tokio::time::advance(EVERY).await;
+        assert!(asking.ask("d:1").is_err());
     }
 }

@@ -33,7 +33,7 @@ import type {
 import { SessionForwards } from '../../sandbox/forwards.js'
 import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
-import { Answerers, questionOf } from './answerers.js'
+import { AskFunctions, askFunction, questionOf } from './ask-functions.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
 import { Engine } from './engine.js'
 import { NativeEvents } from './events.js'
@@ -56,7 +56,7 @@ import { NativeWorkspace } from './workspace.js'
 interface Beginning {
   history: History
   announced: { names: string[]; values: string[] }
-  answerers: Answerers
+  asks: AskFunctions
 }
 
 /** Makes the public object of a backend with these options. */
@@ -73,7 +73,7 @@ export class NativeBackend implements Backend {
   readonly #base: SessionBase
   readonly #plan: SandboxPlan
   readonly #holds = new SessionHolds()
-  readonly #answerers: Answerers
+  readonly #asks: AskFunctions
   readonly #forwards = new SessionForwards((sessionId, port) => this.connectPort(sessionId, port))
   /** Connections to ports. */
   readonly #connections = new Set<Duplex>()
@@ -85,13 +85,9 @@ export class NativeBackend implements Backend {
     const { config, defaults, logger, homes } = plan
     this.logger = logger
     this.#plan = plan
-    this.#answerers = from?.answerers ?? new Answerers(plan.answerer, logger)
-    const weak = new WeakRef(this)
-    const onQuestion = (question: NativeQuestion) => {
-      const backend = weak.deref()
-      if (backend !== undefined) void backend.#decide(question)
-    }
-    this.#engine = new Engine(config, logger, from?.history, onQuestion)
+    this.#asks = from?.asks ?? new AskFunctions(logger)
+    this.#asks.add(plan.ask)
+    this.#engine = new Engine(config, logger, from?.history, NativeBackend.#onQuestion(new WeakRef(this)))
     this.#announced = from?.announced ?? this.#announced
     this.#processes = new Processes(this.#engine, defaults, logger)
     this.#defaults = defaults
@@ -172,6 +168,7 @@ export class NativeBackend implements Backend {
     const session = planSession(values, this.#base, () => crypto().randomUUID())
     if (session.sessionId === DEFAULT_SESSION)
       throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' always exists`)
+    this.#asks.add(askFunction(values.isolation))
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
     session.envValues = [...given, ...(session.envValues ?? [])]
@@ -182,7 +179,6 @@ export class NativeBackend implements Backend {
       this.#holds.keep(this.#engine.sessions())
       throw error
     }
-    this.#answerers.add(session.sessionId, values.isolation)
     return session.sessionId
   }
 
@@ -220,7 +216,6 @@ export class NativeBackend implements Backend {
 
   async deleteSession(id: string): Promise<void> {
     this.#engine.history.forget(id)
-    this.#answerers.forget(id)
     this.#holds.end(id)
     this.#forwards.end(id)
     // The default session exists even before its shell has started.
@@ -268,9 +263,17 @@ export class NativeBackend implements Backend {
     return this.#engine.ask((native) => native.answerQuestion(questionId, answer)) ?? false
   }
 
+  /** For the addon. A function made in the constructor would hold the backend, and so keep it from being collected. */
+  static #onQuestion(weak: WeakRef<NativeBackend>): (question: NativeQuestion) => void {
+    return (question) => {
+      const backend = weak.deref()
+      if (backend !== undefined) void backend.#decide(question)
+    }
+  }
+
   /** Answers a question by the function of its session, if that has one. */
   async #decide(question: NativeQuestion): Promise<void> {
-    const answer = await this.#answerers.answer(questionOf(question))
+    const answer = await this.#asks.answer(question)
     if (answer !== undefined) this.#engine.release((native) => native.answerQuestion(question.id, answer))
   }
 
@@ -348,7 +351,7 @@ export class NativeBackend implements Backend {
     const from = {
       history: this.#engine.history.copy(),
       announced: this.#announced,
-      answerers: this.#answerers.copy(),
+      asks: this.#asks.copy(),
     }
     const backend = new NativeBackend(plan, show, from)
     return { sandbox: show(backend, plan), engine: backend.#engine }

@@ -248,7 +248,16 @@ it('previews pass requests on, by the id and by signed addresses', () =>
     )
     const origin = new URL(server.url).origin
     const get = (url: string) => request(`${origin}/path`, { headers: { host: new URL(url).host } })
-    expect(await get((await sandbox.getPreviewLink(port)).url)).toEqual({ status: 200, text: '/path' })
+    const { url } = await sandbox.getPreviewLink(port)
+    expect(await get(url)).toEqual({ status: 200, text: '/path' })
+    // Its body would be lost, or be taken for what follows.
+    const upgrade = {
+      host: new URL(url).host,
+      connection: 'upgrade',
+      upgrade: 'websocket',
+      'content-length': 4,
+    }
+    expect((await request(`${origin}/path`, { headers: upgrade, body: 'body' })).status).toBe(400)
     const signed = await sandbox.getSignedPreviewUrl(port, 60)
     expect(await get(signed.url)).toEqual({ status: 200, text: '/path' })
     await sandbox.expireSignedPreviewUrl(port, signed.token)

@@ -1,15 +1,17 @@
 /** Questions whether programs may connect to a host, with a button for each answer. */
 import type { Answer } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
-import { attempt } from './ask.ts'
+import { attempt, notify } from './ask.ts'
 import { button, el } from './dom.ts'
 import type { Asked } from './model.ts'
 
 const ANSWERS: [Answer, string][] = [
-  ['once', 'Allow once'],
+  ['once', 'Allow for this command'],
   ['session', 'Allow for the session'],
   ['deny', 'Deny'],
 ]
+
+const CLOSED_MS = 3000
 
 export class QuestionsPanel {
   readonly element = el('section', { id: 'questions', role: 'log', 'aria-label': 'Questions' })
@@ -20,12 +22,14 @@ export class QuestionsPanel {
     this.#client = client
   }
 
-  /** Adds and removes lines, so that a button under the pointer stays where it is. */
+  /** A line stays for some time when its question is closed: no button of another one comes under the pointer. */
   update(questions: ReadonlyMap<string, Asked>): void {
     for (const [id, line] of this.#shown) {
       if (questions.has(id)) continue
-      line.remove()
       this.#shown.delete(id)
+      line.classList.replace('asks', 'closed')
+      for (const one of line.querySelectorAll('button')) one.disabled = true
+      setTimeout(() => line.remove(), CLOSED_MS)
     }
     for (const question of questions.values()) {
       if (this.#shown.has(question.id)) continue
@@ -37,9 +41,7 @@ export class QuestionsPanel {
 
   #line({ id, sessionId, target }: Asked): HTMLElement {
     const buttons = ANSWERS.map(([answer, label]) =>
-      button(label, () => attempt(() => this.#client.answer(id, answer)), {
-        'aria-label': `${label}: ${target}`,
-      }),
+      button(label, () => attempt(() => this.#answer(id, answer)), { 'aria-label': `${label}: ${target}` }),
     )
     return el(
       'p',
@@ -47,5 +49,9 @@ export class QuestionsPanel {
       el('span', { class: 'badge' }, `session ${sessionId} wants to connect to ${target}`),
       el('span', { class: 'buttons' }, ...buttons),
     )
+  }
+
+  async #answer(id: string, answer: Answer): Promise<void> {
+    if (!(await this.#client.answer(id, answer))) notify('Too late: the question is closed.')
   }
 }

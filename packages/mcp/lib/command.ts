@@ -36,7 +36,10 @@ export function defineServer(command: Command): Command {
     )
     .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']).default('workspace+network'))
     .option('--write <directories...>', 'more directories that commands may write', directories)
-    .option('--ask', 'commands have no network, but each host that they want is a question in the console')
+    .option(
+      '--ask',
+      'commands have no network, but each host that they connect to is a question in the console',
+    )
     .addOption(
       command
         .createOption(

@@ -180,8 +180,8 @@ export const texts = new Map<OptionTable, Record<string, string>>([
     networkOptions,
     {
       allow: 'Hosts and ports that the proxy lets through.',
-      deny: "Hosts and ports that it refuses, even within `allow`. No answer can allow them. A session adds to its sandbox's. Default: [].",
-      ask: 'Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16 questions of its session are open. `Sandbox.questions` and the event `asked` have the questions, and `Sandbox.answer` answers them. A function is called with each question and gives the answer; if it throws, the connection is refused. It works only in this process, not with a `SandboxClient`. A name that is allowed by an answer leads to no private network. Nothing is asked for the loopback interface, the link and metadata services. Default: false.',
+      deny: 'Hosts and ports that it refuses, even within `allow` and whatever an answer says. An address refuses all names that lead to it; a name refuses that name alone. A session adds to the list of its sandbox. Default: [].',
+      ask: 'Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16 questions of its session are open or 32 connections wait. `Sandbox.questions` and the event `asked` have the questions, and `Sandbox.answer` answers them. A function is called with each question and gives the answer; if it throws, the connection is refused. It works only in this process, not with a `SandboxClient`. A session can have a function of its own. A name that an answer allows cannot lead to a private network. Nothing is asked for loopback and link-local addresses and for metadata services. Default: false.',
       askTimeout: 'Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000.',
     },
   ],

@@ -168,7 +168,8 @@ export class Host {
 
   /** The hosts that the session of a run waits to be allowed to connect to. */
   async asked({ sessionId }: Run): Promise<string[]> {
-    const questions = await this.sandbox.questions()
+    // The reply is worth more than this field.
+    const questions = await this.sandbox.questions().catch(() => [])
     return questions.filter((question) => question.sessionId === sessionId).map(({ target }) => target)
   }
 

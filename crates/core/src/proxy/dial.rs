@@ -23,8 +23,8 @@ pub async fn dial(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
 async fn connect(target: &Target, policy: &Policy) -> io::Result<TcpStream> {
     let mut failure = io::Error::from(io::ErrorKind::NotFound);
     for address in resolve(target, policy).await? {
-        let reached = Target { host: address.ip().to_canonical().to_string(), port: target.port };
-        if policy.deny.covers(&reached) || !policy.allow.admits_address(target, address.ip()) {
+        let way = Target { host: address.ip().to_canonical().to_string(), port: target.port };
+        if policy.deny.covers_way(&way) || !policy.allow.admits_address(target, address.ip()) {
             failure = io::ErrorKind::PermissionDenied.into();
             continue;
         }

@@ -95,6 +95,12 @@ impl HostList {
         self.matching(target).next().is_some()
     }
 
+    /// True if an entry covers the target, or the address to which its packets go in the end.
+    pub fn covers_way(&self, target: &Target) -> bool {
+        let end = target.address().map(|address| Target { host: reached(address).to_string(), port: target.port });
+        self.covers(target) || end.is_some_and(|end| self.covers(&end))
+    }
+
     /// True if the name may resolve to this address. A program's author may control the addresses of a name. A name
     /// other than `localhost` therefore never resolves to this machine or its link, and a name under a wildcard never
     /// to a private network.
@@ -131,9 +137,14 @@ impl Entry {
     }
 }
 
-/// The address of a cloud's metadata service that is not of the link: that of Azure, and of AWS by IPv6.
-const METADATA: [IpAddr; 2] =
-    [IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)), IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254))];
+/// The addresses of the metadata services of clouds that are not of the link: Azure, Alibaba, Oracle; AWS and Google by IPv6.
+const METADATA: [IpAddr; 5] = [
+    IpAddr::V4(Ipv4Addr::new(168, 63, 129, 16)),
+    IpAddr::V4(Ipv4Addr::new(100, 100, 100, 200)),
+    IpAddr::V4(Ipv4Addr::new(192, 0, 0, 192)),
+    IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)),
+    IpAddr::V6(Ipv6Addr::new(0xfd20, 0xce, 0, 0, 0, 0, 0, 0x254)),
+];
 
 /// The address to which packets go in the end: some addresses of IPv6 contain one of IPv4, to which a gateway or the kernel
 /// translates (RFC 4291, section 2.5.5; RFC 6052, section 2.1; RFC 3056, section 2).
@@ -212,6 +223,28 @@ mod tests {
             "[::2]:9",
         ] {
             assert!(!allowed.covers(&target(no)), "{no}");
+        }
+    }
+
+    #[test]
+    fn an_address_is_covered_by_each_way_to_it() {
+        let denied = list(&["10.0.0.5:*", "example.com:443"]);
+        for yes in ["10.0.0.5:1", "[::ffff:10.0.0.5]:1", "[64:ff9b::a00:5]:1", "[2002:a00:5::]:1", "example.com:443"] {
+            assert!(denied.covers_way(&target(yes)), "{yes}");
+        }
+        for no in ["10.0.0.6:1", "[64:ff9b::a00:6]:1", "example.com:80"] {
+            assert!(!denied.covers_way(&target(no)), "{no}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_asked_for_this_machine_its_link_and_metadata() {
+        for own in ["localhost:1", "a.localhost:1", "127.0.0.2:1", "[::1]:1", "169.254.169.254:80", "[fd20:ce::254]:80"]
+        {
+            assert!(target(own).is_own(), "{own}");
+        }
+        for other in ["localhost.org:1", "10.0.0.1:1", "[fd20:ce::1]:80"] {
+            assert!(!target(other).is_own(), "{other}");
         }
     }
 

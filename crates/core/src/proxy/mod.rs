@@ -18,7 +18,7 @@ mod socks;
 
 pub use hosts::Target;
 
-use crate::questions::Asking;
+use crate::questions::{Ask, Asking};
 use crate::sys;
 use hosts::HostList;
 use nacre_protocol::redirect::MARK;
@@ -30,6 +30,7 @@ use std::net::{IpAddr, TcpListener as StdListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
@@ -42,6 +43,8 @@ const MAX_CONNECTIONS: usize = 256;
 const MAX_LOOKUPS: usize = 16;
 /// Time limit for a client's request.
 const HEAD_TIME: Duration = Duration::from_secs(10);
+/// How often to look whether a client that has sent something is still there.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// How long to wait when the process has no free descriptor. Others will be closed.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum denials kept for one command.
@@ -58,7 +61,7 @@ pub struct Denials {
     /// The broker's reports, and its end. A report is sent before the program learns of the refusal, so it can be
     /// received once the command has ended.
     reports: Arc<(OwnedFd, OwnedFd)>,
-    /// What it has allowed once ends with a command, too.
+    /// What was answered for a command ends with it, too.
     asking: Option<Asking>,
 }
 
@@ -91,15 +94,14 @@ impl Denials {
         }
     }
 
-    /// Whether a target is not to be asked for: it was refused since the last command began, or too many were.
-    fn settles(&self, target: &str) -> bool {
-        let list = self.list();
-        list.len() == MAX_DENIALS || list.iter().any(|denied| denied == target)
+    /// Removes and returns all denials: a command has ended, or the next one begins.
+    pub fn end_command(&self) -> Vec<String> {
+        self.asking.iter().for_each(Asking::end_command);
+        self.take()
     }
 
-    /// Removes and returns all denials: a command has ended, or begins.
+    /// Removes and returns all denials.
     pub fn take(&self) -> Vec<String> {
-        self.asking.iter().for_each(Asking::end_command);
         let mut report = [0; LONGEST_REPORT];
         while let Ok(length @ 1..) = socket::receive(self.reports.0.as_fd(), &mut report) {
             self.add(String::from_utf8_lossy(&report[..length]).into_owned());
@@ -115,8 +117,8 @@ pub struct Hosts {
     pub allow: Vec<String>,
     /// Those that it refuses in any case.
     pub deny: Vec<String>,
-    /// How long it waits for an answer about any other; `None`: it refuses them.
-    pub ask: Option<Duration>,
+    /// How it asks for any other; `None`: it refuses them.
+    pub ask: Option<Ask>,
 }
 
 /// The destinations that a proxy allows. Cheap to clone.
@@ -153,7 +155,7 @@ impl Policy {
     }
 
     /// Applies the lists. Some clients resolve names first, so an address may stand for a name: the target has that name
-    /// from now on. It is not asked whether programs may connect to this machine: only the list can allow that.
+    /// from now on. Nothing is asked for loopback addresses, the link and metadata services: only the list can allow them.
     fn rule(&self, target: Target) -> Ruling {
         let name = match target.address() {
             // It can also be listed itself.
@@ -161,7 +163,7 @@ impl Policy {
             _ => None,
         };
         let target = Target { host: name.unwrap_or(target.host), port: target.port };
-        if self.deny.covers(&target) {
+        if self.deny.covers_way(&target) {
             return Ruling::Denied(target);
         }
         if self.allow.covers(&target) {
@@ -173,26 +175,27 @@ impl Policy {
         }
     }
 
-    /// Waits for an answer where one is needed, unless the client disconnects meanwhile. Records a refusal.
+    /// Waits for an answer where one is needed, unless the client disconnects. Records a refusal.
     async fn settle(&self, client: &TcpStream, ruling: Ruling) -> Result<Target, Target> {
-        let denied = match ruling {
+        let (target, is_allowed) = match ruling {
             Ruling::Allowed(target) => return Ok(target),
-            Ruling::Denied(target) => target,
+            Ruling::Denied(target) => (target, false),
             Ruling::Open(target, asking) => {
                 let text = target.to_string();
-                let is_allowed = !self.denials.settles(&text)
-                    && tokio::select! {
-                        is_allowed = asking.allows(&text) => is_allowed,
-                        () = hung_up(client) => return Err(target),
-                    };
-                if is_allowed {
-                    return Ok(target);
-                }
-                target
+                let is_allowed = tokio::select! {
+                    // A client that has gone does not use an answer.
+                    biased;
+                    () = hung_up(client) => false,
+                    is_allowed = asking.allows(&text) => is_allowed,
+                };
+                (target, is_allowed)
             }
         };
-        self.denials.add(denied.to_string());
-        Err(denied)
+        if is_allowed {
+            return Ok(target);
+        }
+        self.denials.add(target.to_string());
+        Err(target)
     }
 
     /// Decides about a target; see [`Self::rule`] and [`Self::settle`].
@@ -201,10 +204,13 @@ impl Policy {
     }
 }
 
-/// Waits until a client disconnects that has sent nothing more. One that has may only have closed its half.
+/// Waits until a client has closed its half, also behind what it has sent and nothing has read.
 async fn hung_up(client: &TcpStream) {
-    if let Ok(1..) = client.peek(&mut [0]).await {
-        std::future::pending().await
+    while let Ok(1..) = client.peek(&mut [0]).await {
+        if client.ready(Interest::READABLE).await.is_ok_and(|ready| ready.is_read_closed()) {
+            return;
+        }
+        tokio::time::sleep(LOOK_EVERY).await;
     }
 }
 

@@ -478,8 +478,8 @@ impl Sandbox {
         let shell = if isolation.is_some() { surroundings::real(&shell) } else { shell };
         let is_decided = isolation.is_some() || self.inner.workspace.is_some();
         let isolate = is_decided.then(|| {
-            let limit = isolation.and_then(|isolation| isolation.hosts.ask);
-            let asking = limit.map(|limit| Asking::new(Arc::clone(&self.inner.questions), new.id.clone(), limit));
+            let ask = isolation.and_then(|isolation| isolation.hosts.ask.clone());
+            let asking = ask.map(|ask| Asking::new(Arc::clone(&self.inner.questions), new.id.clone(), ask));
             let deciding = self.deciding(isolation, asking, &cwd, &shell, &unique);
             Isolate(Arc::new(move || deciding.isolate()))
         });

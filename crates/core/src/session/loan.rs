@@ -47,7 +47,7 @@ impl Loan {
         let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, self.id) };
         // Earlier denials belong to older processes, not to this command. They are dropped before the command is sent,
         // because its own could follow immediately.
-        self.denials.iter().for_each(|denials| drop(denials.take()));
+        self.denials.iter().for_each(|denials| drop(denials.end_command()));
         self.shell.send(&wire, theirs)?;
         Ok(Sent { begun, output, stdin })
     }

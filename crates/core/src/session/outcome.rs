@@ -32,7 +32,7 @@ impl Session {
             }
             Err(leftover) => self.foreground.leave(leftover),
         }
-        outcome.denials = self.enclosure.denials().map(|denials| denials.take()).unwrap_or_default();
+        outcome.denials = self.enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default();
         (outcome.exit_code, outcome.signal) = match (end, died) {
             (End::Done { status, .. }, _) => (Some(status), None),
             (End::Died, Some((code, signal))) => (code.or(signal.map(|signal| 128 + signal)), signal),

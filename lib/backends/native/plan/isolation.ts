@@ -8,6 +8,7 @@ import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import type { CheckedIsolation } from '../../../schema/isolation-rules.js'
+import { nameOf } from '../ask-functions.js'
 import { planMounts } from './mounts.js'
 import { isWithin } from './within.js'
 
@@ -45,6 +46,7 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
     allow,
     deny,
     ask: ask === false ? undefined : askTimeout,
+    answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
   }

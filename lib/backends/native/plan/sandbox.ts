@@ -9,7 +9,7 @@ import type { sessionOptions } from '../../../calls/session.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
 import type { Callback, OptionValues } from '../../../schema/kind.js'
 import { readOptions, withDefaults } from '../../../schema/read.js'
-import { answererOf } from '../answerers.js'
+import { askFunction } from '../ask-functions.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import type { ExecDefaults } from './defaults.js'
 import { completeEnv } from './environment.js'
@@ -33,7 +33,7 @@ export interface SandboxPlan {
   /** The home directories that `~` stands for in rules. */
   homes: () => string[]
   /** The function that answers questions about hosts. */
-  answerer: Callback | undefined
+  ask: Callback | undefined
 }
 
 /**
@@ -77,7 +77,7 @@ export function planSandbox(options: unknown): SandboxPlan {
     },
     logger: values.logger,
     homes: places,
-    answerer: answererOf(values.isolation),
+    ask: askFunction(values.isolation),
   }
 }
 

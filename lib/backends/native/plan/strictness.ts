@@ -27,6 +27,7 @@ export function inherit(
       allow: sandbox.allow,
       deny: sandbox.deny,
       ask: sandbox.ask,
+      answerer: sandbox.answerer,
     }),
     ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
     hide: closed(filesystem.hide, planned.hide, sandbox.hide),

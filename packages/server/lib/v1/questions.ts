@@ -7,7 +7,7 @@ import type { Define } from '../route.js'
 export function addV1Questions(define: Define, { backend }: ServerContext): void {
   define({
     ...endpoints.listQuestions,
-    summary: 'Lists the connections that wait for an answer, the oldest first.',
+    summary: 'Lists the questions about hosts that are open, the oldest first.',
     handle: async () => ({ questions: await backend.questions() }),
   })
   define({
