@@ -22,7 +22,7 @@ export function writePlainPages(docs, site, about) {
     .map((name) => name.replace(/\.html$/, '.md'))
   const pages = new Map(names.map((name) => [name, plain(readFileSync(path.join(docs, name), 'utf8'))]))
   const list = contents(pages, about)
-  // The home page has no text of its own.
+  // The home page is for people.
   pages.set('index.md', list)
   for (const [name, text] of [...pages, ['llms.txt', list]]) {
     mkdirSync(path.dirname(path.join(site, name)), { recursive: true })

@@ -1,5 +1,6 @@
 import DefaultTheme from 'vitepress/theme'
 import Diagram from './Diagram.vue'
+import Recording from './Recording.vue'
 import './home.css'
 import './tables.css'
 
@@ -7,5 +8,6 @@ export default {
   extends: DefaultTheme,
   enhanceApp({ app }) {
     app.component('Diagram', Diagram)
+    app.component('Recording', Recording)
   },
 }
