@@ -3,15 +3,10 @@ import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
-import { all, textOf } from '../helpers/stream.js'
+import { all, printed, textOf } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
-
-/** Waits until the command has printed. */
-async function printed(events: AsyncIterator<{ type: string }>): Promise<void> {
-  for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
-}
 
 describe('ExecStream.detach', () => {
   itHolds('frees the session, and keeps the state before the command', async ({ sandbox, directory }) => {

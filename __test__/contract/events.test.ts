@@ -2,7 +2,7 @@
 import type { SandboxEvent } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
-import { all } from '../helpers/stream.js'
+import { all, printed } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
@@ -95,7 +95,7 @@ describe('events', () => {
         await upTo(feed, 'commandQueued', (event) => isHere(event) && event.command === 'true')
         const events = running[Symbol.asyncIterator]()
         await sandbox.files.write('go', '')
-        while ((await events.next()).value?.type !== 'stdout');
+        await printed(events)
         const ended = next === 'kill' ? queued.kill() : running.detach()
         const seen = await upTo(feed, 'commandOutput', isHere)
         expect(Buffer.from((seen.at(-1) as Found<'commandOutput'>).stdout).toString()).toBe('asks')

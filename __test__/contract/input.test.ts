@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect } from 'vitest'
+import { printed } from '../helpers/stream.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
@@ -67,7 +68,7 @@ describe("execStream with input: 'pipe'", () => {
   itHolds('goes on as the input of the process that the command becomes', async ({ sandbox }) => {
     const stream = sandbox.execStream('echo begun; read -r line; echo "$line"; cat; exit 3', open)
     const events = stream[Symbol.asyncIterator]()
-    for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
+    await printed(events)
     const first = stream.write('one\n')
     const process = await stream.detach()
     await process.write('two\n')
@@ -85,7 +86,7 @@ describe("execStream with input: 'pipe'", () => {
   itHolds('is closed for both after the detach', async ({ sandbox }) => {
     const stream = sandbox.execStream('echo begun; cat; until [ -e go ]; do sleep 0.01; done', open)
     const events = stream[Symbol.asyncIterator]()
-    for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
+    await printed(events)
     const process = await stream.detach()
     await stream.closeInput()
     for (const error of await rejectionsOf([process.write('more'), stream.write('more')]))
@@ -103,7 +104,7 @@ describe("execStream with input: 'pipe'", () => {
     expect((await sandbox.exec('cat', { input: Buffer.from('pipe') })).stdout).toBe('pipe')
     const stream = sandbox.execStream('echo begun; until [ -e go ]; do sleep 0.01; done')
     const events = stream[Symbol.asyncIterator]()
-    for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
+    await printed(events)
     const rule = (method: string, what: string) => ({
       code: 'INVALID_OPTION',
       message: expect.stringContaining(`${method} needs a ${what} that was started with input: 'pipe'`),

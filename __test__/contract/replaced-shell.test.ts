@@ -1,5 +1,6 @@
 /** A program that has replaced the shell (`exec`) is killed like any other, here and over HTTP. */
 import { describe, expect } from 'vitest'
+import { printed } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
@@ -11,7 +12,7 @@ describe('a program that has replaced the shell', () => {
   itHolds('cleans up when its stream is killed', async ({ sandbox }) => {
     const stream = sandbox.execStream(`cd /usr; ${POLITE}`)
     const events = stream[Symbol.asyncIterator]()
-    for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
+    await printed(events)
     expect(await stream.kill()).toBe(true)
     expect(await stream.result).toMatchObject({
       signal: 'SIGTERM',
@@ -33,7 +34,7 @@ describe('a program that has replaced the shell', () => {
   itHolds('gets SIGKILL after the delay', async ({ sandbox }) => {
     const stream = sandbox.execStream(STUBBORN, { forceKillAfterDelay: 50 })
     const events = stream[Symbol.asyncIterator]()
-    for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
+    await printed(events)
     expect(await stream.kill()).toBe(true)
     expect(await stream.result).toMatchObject({ signal: 'SIGKILL', stdout: 'ready\nasked\n' })
   })
@@ -41,7 +42,7 @@ describe('a program that has replaced the shell', () => {
   itHolds('is ended by the signal that the caller names', async ({ sandbox }) => {
     const stream = sandbox.execStream('echo ready; exec sleep 600')
     const events = stream[Symbol.asyncIterator]()
-    for (let step = await events.next(); step.value?.type !== 'stdout'; ) step = await events.next()
+    await printed(events)
     expect(await stream.kill('SIGINT')).toBe(true)
     expect(await stream.result).toMatchObject({ signal: 'SIGINT' })
   })

@@ -1,5 +1,6 @@
 /** What a session and a sandbox use, here and over HTTP. */
 import { describe, expect } from 'vitest'
+import { printed } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
@@ -73,7 +74,7 @@ describe('stats', () => {
     )
     const run = two.execStream('echo on; sleep 600')
     const events = run[Symbol.asyncIterator]()
-    for (let type = ''; type !== 'stdout'; ) type = (await events.next()).value?.type ?? 'stdout'
+    await printed(events)
     expect(await sandbox.stats()).toMatchObject({ sessions: 2, terminals: 2 })
     expect((await two.stats()).pids).toBeGreaterThanOrEqual(2)
     await run.kill()

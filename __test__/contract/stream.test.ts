@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect } from 'vitest'
-import { all, shapeOf, textOf } from '../helpers/stream.js'
+import { all, printed, shapeOf, textOf } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
@@ -49,7 +49,7 @@ describe('execStream', () => {
   itHolds('is killed by kill, without an error', async ({ sandbox }) => {
     const stream = sandbox.execStream('echo x; sleep 60')
     const events = stream[Symbol.asyncIterator]()
-    for (let event = await events.next(); event.value?.type !== 'stdout'; ) event = await events.next()
+    await printed(events)
     expect(await stream.kill('SIGINT')).toBe(true)
     expect(await stream.result).toMatchObject({ signal: 'SIGINT', cancelled: true, stdout: 'x\n' })
     expect(await stream.kill()).toBe(true)

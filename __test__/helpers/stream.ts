@@ -31,3 +31,9 @@ export async function made(directory: string, name: string): Promise<void> {
     () => `${name} was not made`,
   )
 }
+
+/** Waits until the command has printed. Its stream may end before that: an iteration that has ended would be asked for ever. */
+export async function printed(events: AsyncIterator<{ type: string }, undefined>): Promise<void> {
+  for (let step = await events.next(); !step.done && step.value.type !== 'stdout'; )
+    step = await events.next()
+}
