@@ -29,7 +29,9 @@ beforeAll(async () => {
   copy = new Programs('runner.mjs', 'servers.pl')
   const mounts = [copy.directory, ...PERL].map((source) => ({ source, readOnly: true }))
   const cwd = path.join(place, 'project')
-  sandbox = await openSandbox({ where: 'container', engine: 'podman', cwd, pull: 'never', mounts })
+  // For commands of root without isolation, the container would have no capabilities.
+  const isolation = 'workspace'
+  sandbox = await openSandbox({ where: 'container', engine: 'podman', cwd, isolation, pull: 'never', mounts })
 }, 120_000)
 
 afterAll(async () => {
@@ -63,7 +65,8 @@ function run(task: object): Record<string, Outcome> {
   return JSON.parse(execFileSync(path.join(programs, 'podman'), words, { encoding: 'utf8', input }))
 }
 
-const list = attempts.filter((attempt: Attempt) => !attempt.name.includes('durable job'))
+/** Without those of durable jobs, and without a system call that the filter of Podman's containers may not know. */
+const list = attempts.filter(({ name }: Attempt) => !/durable job|fchmodat2/.test(name))
 
 const isolation = {
   filesystem: { write: ['.'], protect: ['.git/hooks', '.git/config'] },
@@ -71,9 +74,9 @@ const isolation = {
   processes: 'own',
 }
 
-it('they work without isolation', () => {
+it('they work without isolation, as root', () => {
   const working = list.filter(({ works }) => works)
-  const outcomes = run({ attempts: working, user: USER })
+  const outcomes = run({ attempts: working })
   const harmless = working.filter(({ name }) => !outcomes[name]?.escaped)
   expect(harmless.map(({ name }) => `${name}: ${JSON.stringify(outcomes[name])}`)).toEqual([])
 }, 300_000)

@@ -150,7 +150,7 @@ for (const { name, command } of attempts) {
 }
 victim.kill('SIGKILL')
 servers.kill('SIGKILL')
-execFileSync('ipcrm', ['-m', SHM])
+execFileSync('ipcrm', ['-m', SHM], owner)
 fs.rmSync(base, { recursive: true, force: true })
 fs.rmSync(TEMPORARY, { recursive: true, force: true })
 process.stdout.write(JSON.stringify(results))

@@ -3,13 +3,24 @@
  * image store, so each can use the other's images.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, lstatSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { createApt, sources } from '../apt.mjs'
 import { CACHE } from '../packages/cache.mjs'
 import { Problem } from '../packages/problem.mjs'
 
 const DIRECTORY = path.join(CACHE, 'image-tools')
+/** The type of file systems that lay directories over others, for statfs(2). */
+const OVERLAYFS = 0x794c7630
 
 const LIBRARIES = `usr/lib/${{ x64: 'x86_64', arm64: 'aarch64' }[process.arch]}-linux-gnu`
 
@@ -64,7 +75,9 @@ export function openTools(storage) {
     HOME: home,
     BUILDAH_ISOLATION: 'chroot',
   }
-  const store = ['--storage-driver', 'vfs', '--root', `${storage}/root`, '--runroot', `${storage}/run`]
+  // It copies no layers, but cannot lie on another of its kind.
+  const driver = statfsSync(storage).type === OVERLAYFS ? 'vfs' : 'overlay'
+  const store = ['--storage-driver', driver, '--root', `${storage}/root`, '--runroot', `${storage}/run`]
   return {
     env,
     policy,
