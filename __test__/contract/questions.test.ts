@@ -2,28 +2,22 @@
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import os from 'node:os'
 import path from 'node:path'
 import { type IsolationRules, type NetworkRules, type Question, Sandbox, type SandboxEvent } from 'nacre'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
+import { outerAddress } from '../helpers/serving.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 import { type AnySandbox, itHolds, withClient } from './helper.js'
 
-/** An address of this machine besides the loopback interface, for which no question is asked. */
-const own = Object.values(os.networkInterfaces())
-  .flat()
-  .find((found) => found?.family === 'IPv4' && !found.internal)?.address
-
+const outer = outerAddress()
 const server = createServer((_, response) => response.end('hello'))
 let target: string
 
 beforeAll(async () => {
-  if (own === undefined)
-    throw new Error('these tests need a network interface besides the loopback interface')
   await new Promise<void>((resolve) => server.listen(0, '0.0.0.0', resolve))
-  target = `${own}:${(server.address() as AddressInfo).port}`
+  target = `${outer}:${(server.address() as AddressInfo).port}`
   // The thread of all proxies stays once it has been started.
   const sandbox = new Sandbox({ isolation: { network: { allow: [] } } })
   await sandbox.exec('true')
@@ -165,7 +159,7 @@ describe('a host that no list has', () => {
         expect(result.denials, host).toEqual([{ target: host, rule: 'network' }])
       }
     },
-    asking({ allow: [`${own}:*`, '169.254.169.254:1'], deny: [`${own}:*`] }),
+    asking({ allow: [`${outer}:*`, '169.254.169.254:1'], deny: [`${outer}:*`] }),
   )
 
   itHolds('needs a question that is open, and one of the answers', async ({ sandbox }) => {
@@ -198,7 +192,7 @@ describe('a host that no list has', () => {
 
 describe('programs that ignore the proxy', () => {
   const python = () =>
-    `python3 -c 'import socket\ntry: socket.create_connection(("${own}", ${target.split(':')[1]})); print("connected")\nexcept OSError as error: print(error.errno)'`
+    `python3 -c 'import socket\ntry: socket.create_connection(("${outer}", ${target.split(':')[1]})); print("connected")\nexcept OSError as error: print(error.errno)'`
 
   it.each([
     ['a blocking call', python, 'connected\n', '101\n'],

@@ -1,6 +1,7 @@
 /** Small servers for tests: commands that listen, and free ports. */
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
+import os from 'node:os'
 
 /** The first port that the kernel assigns automatically, to a socket that requests any port or connects. */
 const firstGiven = Number.parseInt(readFileSync('/proc/sys/net/ipv4/ip_local_port_range', 'latin1'), 10)
@@ -25,6 +26,16 @@ function isFree(port: number): Promise<boolean> {
     )
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)))
   })
+}
+
+/**
+ * An address of this machine besides the loopback interface: names never lead to loopback addresses, and no question is asked
+ * for them.
+ */
+export function outerAddress(): string {
+  for (const found of Object.values(os.networkInterfaces()).flat())
+    if (found?.family === 'IPv4' && !found.internal) return found.address
+  throw new Error('these tests need a network interface besides the loopback interface')
 }
 
 export interface ServerTraits {

@@ -6,6 +6,7 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { withHosts } from '../helpers/namespaces.js'
+import { outerAddress } from '../helpers/serving.js'
 
 interface Result {
   all: string
@@ -13,17 +14,11 @@ interface Result {
   denials: string[]
 }
 
-/** An address of this machine that its other programs can reach, too: names never lead to loopback addresses. */
-const own = Object.values(os.networkInterfaces())
-  .flat()
-  .find((found) => found?.family === 'IPv4' && !found.internal)?.address
-
+const own = outerAddress()
 let base: string
 const built = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')
 
 beforeAll(() => {
-  if (own === undefined)
-    throw new Error('these tests need a network interface besides the loopback interface')
   base = mkdtempSync(path.join(os.tmpdir(), 'nacre-direct-'))
   mkdirSync(path.join(base, 'work'))
   const hosts = `${own} allowed.test a.wild.test denied.test\n127.0.0.1 localhost rebound.test\n`
@@ -102,7 +97,7 @@ describe('programs that ignore the proxy', () => {
       const { port, results } = run(['allowed.test:PORT', '*.wild.test:*'], hosts.map(get))
       const [allowed, wild, denied, nowhere] = results
       // A wildcard leads to no private network.
-      const isPrivate = /^(10|192\.168|172\.(1[6-9]|2\d|3[01])|100)\./.test(own ?? '')
+      const isPrivate = /^(10|192\.168|172\.(1[6-9]|2\d|3[01])|100)\./.test(own)
       expect(allowed).toMatchObject({
         all: expect.stringContaining(`hello allowed.test:${port}`),
         exitCode: 0,

@@ -74,10 +74,10 @@ pub fn proxied(confinement: &mut Confinement, hosts: &Hosts, asking: Option<Aski
     let listener = listener.map_err(|error| {
         Error::new(Code::SpawnFailed, format!("cannot open a port for the session's proxy: {error}"))
     })?;
-    let denials = Denials::new(asking.clone()).map_err(|error| {
+    let denials = Denials::new(asking).map_err(|error| {
         Error::new(Code::SpawnFailed, format!("cannot open a socket for the session's proxy: {error}"))
     })?;
-    Ok(Some(Proxied { policy: Policy::new(hosts, asking, denials), listener }))
+    Ok(Some(Proxied { policy: Policy::new(hosts, denials), listener }))
 }
 
 /// The variables by which programs find the proxy, in upper and lower case. If the session has its own loopback

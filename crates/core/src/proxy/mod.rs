@@ -61,7 +61,7 @@ pub struct Denials {
     /// The broker's reports, and its end. A report is sent before the program learns of the refusal, so it can be
     /// received once the command has ended.
     reports: Arc<(OwnedFd, OwnedFd)>,
-    /// What was answered for a command ends with it, too.
+    /// Answers about hosts that no list has. What was answered for a command ends with it, too.
     asking: Option<Asking>,
 }
 
@@ -126,7 +126,6 @@ pub struct Hosts {
 pub struct Policy {
     allow: Arc<HostList>,
     deny: Arc<HostList>,
-    asking: Option<Asking>,
     denials: Denials,
     names: Names,
     /// Turns to look up a name.
@@ -142,11 +141,16 @@ enum Ruling {
 }
 
 impl Policy {
-    /// The policy of a session. `asking`: answers about hosts that no list has.
-    pub fn new(hosts: &Hosts, asking: Option<Asking>, denials: Denials) -> Self {
-        let (allow, deny) = (HostList::new(&hosts.allow).into(), HostList::new(&hosts.deny).into());
-        let lookups = Arc::new(Semaphore::new(MAX_LOOKUPS));
-        Self { allow, deny, asking, denials, names: Names::default(), lookups }
+    /// The policy of a session, whose answers about other hosts `denials` has.
+    pub fn new(hosts: &Hosts, denials: Denials) -> Self {
+        let allow = HostList::new(&hosts.allow);
+        let names = Names::default();
+        // However many others programs ask for.
+        for name in allow.names() {
+            names.address_of(name);
+        }
+        let deny = HostList::new(&hosts.deny).into();
+        Self { allow: allow.into(), deny, denials, names, lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)) }
     }
 
     /// The connections that were refused.
@@ -169,7 +173,7 @@ impl Policy {
         if self.allow.covers(&target) {
             return Ruling::Allowed(target);
         }
-        match &self.asking {
+        match &self.denials.asking {
             Some(asking) if !target.is_own() => Ruling::Open(target, asking.clone()),
             _ => Ruling::Denied(target),
         }
@@ -231,10 +235,6 @@ impl Proxy {
     /// # Errors
     /// The thread or its epoll descriptor cannot be created.
     pub fn start(listener: OwnedFd, resolver: Option<OwnedFd>, policy: Policy) -> io::Result<Self> {
-        // However many others programs ask for.
-        for name in policy.allow.names() {
-            policy.names.address_of(name);
-        }
         let handle = handle()?;
         let task = handle.spawn(async move {
             let names = policy.names.clone();
