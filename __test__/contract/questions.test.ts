@@ -150,6 +150,37 @@ describe('a host that no list has', () => {
   )
 
   itHolds(
+    'is asked for by SOCKS, too',
+    async ({ sandbox }) => {
+      const command = get('--socks5-hostname "${http_proxy#http://}"')
+      const first = sandbox.exec(command)
+      await sandbox.answer((await asked(sandbox)).id, 'once')
+      expect(await first).toMatchObject({ stdout: '200 ', denials: [] })
+      const second = sandbox.exec(command)
+      await sandbox.answer((await asked(sandbox)).id, 'deny')
+      expect(await second).toMatchObject({ stdout: '000 ', denials: [{ target }] })
+    },
+    asking(),
+  )
+
+  itHolds(
+    'is no question any more when its session has ended',
+    async ({ sandbox }) => {
+      const session = await sandbox.createSession({ id: 'ends' })
+      const running = rejectionOf(session.exec(get()))
+      const { id } = await asked(sandbox)
+      await sandbox.deleteSession('ends')
+      expect(await running).toMatchObject({ code: 'SESSION_DESTROYED' })
+      await until(
+        async () => (await sandbox.questions()).length === 0 || undefined,
+        () => 'the question is open',
+      )
+      expect(await sandbox.answer(id, 'session')).toBe(false)
+    },
+    asking(),
+  )
+
+  itHolds(
     'is no question on the deny list, at the loopback interface and for metadata services',
     async ({ sandbox }) => {
       const hosts = [target, 'localhost:1', 'a.localhost:1', '127.0.0.2:1', '[::1]:1', '169.254.169.254:80']
@@ -242,6 +273,22 @@ describe('a function', () => {
         expect(await client.getSession('asks')).toBeNull()
       }),
     ))
+
+  it('is asked at most 100 times in a minute', async () => {
+    let asked = 0
+    const ask = () => {
+      asked++
+      return 'deny' as const
+    }
+    await withSandbox(
+      async ({ sandbox }) => {
+        const command = `for port in {1..101}; do ${get().replace(target, '192.0.2.77:$port')}; done`
+        expect(await sandbox.exec(command)).toMatchObject({ stdout: '403 '.repeat(101) })
+        expect(asked).toBe(100)
+      },
+      { options: { isolation: { network: { allow: [], ask } } } },
+    )
+  })
 
   it('decides for the sandbox and for its sessions', async () => {
     const questions: Question[] = []
