@@ -183,6 +183,21 @@ describe('the console', () => {
       { isolation: { network: { allow: [], ask: true } } },
     ))
 
+  it('removes a question that turns out to be closed', () =>
+    withConsole(async ({ page, url, problems }) => {
+      const times = { askedAt: new Date(), expiresAt: new Date() }
+      const question = { id: '7', sessionId: 'default', target: '192.0.2.77:1', ...times }
+      await page.route('**/v1/questions', async (route) =>
+        route.fulfill({ response: await route.fetch(), json: { questions: [question] } }),
+      )
+      await page.goto('about:blank')
+      await page.goto(`${url}/console#token=${TOKEN}`)
+      await shows(page, '#questions', 'session default wants to connect to 192.0.2.77:1')
+      await page.click('button[aria-label="Deny: 192.0.2.77:1"]')
+      await shows(page, '#questions', /^$/)
+      expect(problems).toEqual([])
+    }))
+
   it('lets a person use a session, and kill with a reason', () =>
     withConsole(async ({ page, sandbox, problems }) => {
       await sandbox.exec('cd /usr; word=kept')

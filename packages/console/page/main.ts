@@ -43,7 +43,7 @@ class Page {
   constructor({ client, headers }: Server) {
     this.#client = client
     this.#workspace = new WorkspacePanel(client)
-    this.#questions = new QuestionsPanel(client)
+    this.#questions = new QuestionsPanel(client, this.#model.questions)
     this.#recordings = new RecordingsPanel((path) => fetch(URL_OF_SERVER + path, { headers }))
     this.#search.addEventListener('input', () => this.#draw())
     document.body.append(
@@ -76,7 +76,7 @@ class Page {
 
   #receive(event: SandboxEvent): void {
     this.#model.receive(event)
-    if (event.type === 'lost') void attempt(() => this.#model.load(this.#client))
+    if (event.type === 'lost') void attempt(() => this.#model.load(this.#client).then(() => this.#draw()))
     else if (event.type.startsWith('command')) this.#sessionTile(event.sessionId).receive(event)
     if (event.type === 'processStarted') this.#removeProgram(event.id)
     // Many events may come at once.
@@ -107,7 +107,7 @@ class Page {
       tile.element.hidden = words !== '' && !tile.matches(words)
     }
     this.#history.update(words)
-    this.#questions.update(this.#model.questions)
+    this.#questions.update()
     const asking = document.querySelectorAll('.asks').length
     document.title = asking === 0 ? 'nacre console' : `(${asking}) nacre console`
   }

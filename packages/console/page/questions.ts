@@ -16,22 +16,24 @@ const CLOSED_MS = 3000
 export class QuestionsPanel {
   readonly element = el('section', { id: 'questions', role: 'log', 'aria-label': 'Questions' })
   readonly #client: SandboxClient
+  readonly #questions: Map<string, Asked>
   readonly #shown = new Map<string, HTMLElement>()
 
-  constructor(client: SandboxClient) {
+  constructor(client: SandboxClient, questions: Map<string, Asked>) {
     this.#client = client
+    this.#questions = questions
   }
 
   /** A line stays for some time when its question is closed: no button of another one comes under the pointer. */
-  update(questions: ReadonlyMap<string, Asked>): void {
+  update(): void {
     for (const [id, line] of this.#shown) {
-      if (questions.has(id)) continue
+      if (this.#questions.has(id)) continue
       this.#shown.delete(id)
       line.classList.replace('asks', 'closed')
       for (const one of line.querySelectorAll('button')) one.disabled = true
       setTimeout(() => line.remove(), CLOSED_MS)
     }
-    for (const question of questions.values()) {
+    for (const question of this.#questions.values()) {
       if (this.#shown.has(question.id)) continue
       const line = this.#line(question)
       this.#shown.set(question.id, line)
@@ -52,6 +54,10 @@ export class QuestionsPanel {
   }
 
   async #answer(id: string, answer: Answer): Promise<void> {
-    if (!(await this.#client.answer(id, answer))) notify('Too late: the question is closed.')
+    if (await this.#client.answer(id, answer)) return
+    notify('Too late: the question is closed.')
+    // The event that says so may have come before a list of questions that is older.
+    this.#questions.delete(id)
+    this.update()
   }
 }
