@@ -154,6 +154,25 @@ describe('the console', () => {
       expect(problems).toEqual([])
     }))
 
+  it('keeps the newest line in sight', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      const selector = 'article[data-place="default"]'
+      await sandbox.exec('seq 25')
+      await shows(page, selector, '[exit 0')
+      await until(
+        async () => {
+          const screen = await page.locator(`${selector} .screen`).boundingBox()
+          const line = await page
+            .locator(`${selector} .xterm-rows > div`, { hasText: '[exit 0' })
+            .boundingBox()
+          if (screen === null || line === null) return undefined
+          return (line.y >= screen.y && line.y + line.height <= screen.y + screen.height) || undefined
+        },
+        () => 'the line is out of sight',
+      )
+      expect(problems).toEqual([])
+    }))
+
   it('asks whether programs may connect to a host', () =>
     withConsole(
       async ({ page, sandbox, problems }) => {

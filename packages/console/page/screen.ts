@@ -18,6 +18,8 @@ export class Screen {
   #kept: (string | Uint8Array)[] = []
   #keptLength = 0
   #size: Size
+  /** Of the cursor, when it was last kept in sight. */
+  #row = 0
   readonly #label: string
 
   constructor(size: Size, label: string) {
@@ -68,6 +70,7 @@ export class Screen {
     terminal.onData((data) => this.onInput?.(data))
     terminal.attachCustomKeyEventHandler((event) => this.#takesKey(event))
     terminal.open(this.element)
+    terminal.onRender(() => this.#follow(terminal))
     terminal.textarea?.setAttribute('aria-label', this.#label)
     if (terminal.textarea !== undefined) terminal.textarea.tabIndex = this.onInput === undefined ? -1 : 0
     for (const data of this.#kept) terminal.write(data)
@@ -93,6 +96,16 @@ export class Screen {
     if (event.key !== 'F6') return true
     if (event.type === 'keydown') this.onLeave()
     return false
+  }
+
+  /** Keeps the line of the cursor in sight when it has moved: the element can be smaller than the terminal. */
+  #follow({ buffer, rows, element }: Terminal): void {
+    const row = buffer.active.cursorY
+    if (row === this.#row || element === undefined) return
+    this.#row = row
+    const height = element.clientHeight / rows
+    const { scrollTop, clientHeight } = this.element
+    this.element.scrollTop = Math.min(row * height, Math.max(scrollTop, (row + 2) * height - clientHeight))
   }
 
   dispose(): void {
