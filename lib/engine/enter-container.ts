@@ -15,6 +15,7 @@ import { Program } from './program.js'
 import { fingerprint, isBelow, projectOf, realPath, refuseWide } from './project.js'
 import { protectGit } from './protect.js'
 import { fetchBun, prepareRuntime, sweepRuntimes } from './runtime.js'
+import { SearchPath } from './search-path.js'
 import { runSetup } from './setup.js'
 import { startContainer } from './start.js'
 
@@ -64,13 +65,18 @@ export async function enterContainer(
     return { source: real, readOnly: readOnly === true }
   })
   const own = (values.own ?? []).map((directory, at) => makeOwn(cwd, project, directory, `own[${at}]`))
-  const [engine, git] = await Promise.all([findEngine(values.engine, signal), gitSettings(cwd, signal)])
+  const writable = [...project, ...mounts.flatMap(({ source, readOnly }) => (readOnly ? [] : [source]))]
+  const search = new SearchPath(writable)
+  const [engine, git] = await Promise.all([
+    findEngine(values.engine, signal, search),
+    gitSettings(cwd, signal, search),
+  ])
   const user = userOf(values.user, engine)
   const { network, cpus, memory, grace, setup } = values
   if (engine.name === 'container' && !Number.isInteger(cpus ?? 1))
     throw new OptionError('INVALID_OPTION', `cpus must be a whole number for Apple's container, not ${cpus}`)
   const runtime = prepareRuntime(engine.arch)
-  if (runtime.isNew) await sweepUnused()
+  if (runtime.isNew) await sweepUnused(search)
   const isUnrestricted = user.uid === 0 && isolation === undefined
   const made = creation(engine, {
     ...{ project, image, runtime: runtime.directory, mounts, own, network, cpus, memory, grace, setup },
@@ -102,7 +108,7 @@ export async function enterContainer(
         if (exitCode === NO_RUNTIME) {
           onProgress('fetching Bun')
           const abi = lastLine(lastWords) === 'musl' ? 'musl' : 'gnu'
-          await fetchBun(runtime.directory, engine.arch, abi, signal)
+          await fetchBun(runtime.directory, engine.arch, abi, signal, search)
           continue
         }
         if (exitCode === MOUNT_MISSING || !(signal?.aborted || (await isRunning(engine, name)))) continue
@@ -170,10 +176,10 @@ export async function enterRunning(engine: Engine, name: string, project: string
 }
 
 /** Removes old copies of nacre's files, unless a container may run with one. */
-async function sweepUnused(): Promise<void> {
+async function sweepUnused(search: SearchPath): Promise<void> {
   const used = new Set<string>()
   try {
-    for (const { found } of installedEngines('auto', undefined)) {
+    for (const { found } of installedEngines('auto', undefined, search)) {
       const engine = await found
       // It cannot say what its containers use.
       if (typeof engine === 'string') return

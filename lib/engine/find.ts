@@ -1,19 +1,8 @@
 /** Finds the container engine: programs that are installed, and the first of them that answers. */
 import { refuseAborted } from '../base/abort.js'
-import { fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { type Answer, call, reasonOf } from './call.js'
-
-/** Programs that a graphical program starts have a short PATH. These are the places of the installers. */
-const PLACES: Record<string, string[]> = {
-  darwin: [
-    ...['/usr/local/bin', '/opt/homebrew/bin', '~/.orbstack/bin', '~/.docker/bin'],
-    '/Applications/Docker.app/Contents/Resources/bin',
-    '/Applications/OrbStack.app/Contents/MacOS/xbin',
-    ...['~/.rd/bin', '/opt/podman/bin', '/run/current-system/sw/bin'],
-  ],
-  linux: ['/usr/local/bin', '/usr/bin', '/bin'],
-}
+import { SearchPath } from './search-path.js'
 
 /** The engines, in the order in which they are tried. 'container' is Apple's. */
 export const ENGINES = ['docker', 'podman', 'container'] as const
@@ -102,29 +91,6 @@ export function processorOf(name: string): string {
   return PROCESSORS[name] ?? name
 }
 
-/** The directories of PATH, and those of installers. */
-export function searchPath(platform: string = process.platform): string[] {
-  const known = (PLACES[platform] ?? []).map((place) => place.replace(/^~/, os.homedir()))
-  const given = (process.env.PATH ?? '')
-    .split(path.delimiter)
-    .filter((directory) => path.isAbsolute(directory))
-  return [...new Set([...given, ...known])]
-}
-
-/** The absolute path of a program: a regular file that can be executed. */
-export function findProgram(name: string, directories: string[]): string | undefined {
-  return directories
-    .map((directory) => path.join(directory, name))
-    .find((file) => {
-      try {
-        fs.accessSync(file, fs.constants.X_OK)
-        return fs.statSync(file).isFile()
-      } catch {
-        return false
-      }
-    })
-}
-
 /** An engine whose program is installed. */
 export interface Installed {
   name: EngineName
@@ -136,14 +102,17 @@ export interface Installed {
 }
 
 /** All engines that are installed, or the wanted one, in the order in which they are tried. All are asked at once. */
-export function installedEngines(wanted: EngineName | 'auto', signal: AbortSignal | undefined): Installed[] {
-  const directories = searchPath()
-  const env = { ...process.env, PATH: directories.join(path.delimiter) }
+export function installedEngines(
+  wanted: EngineName | 'auto',
+  signal: AbortSignal | undefined,
+  search = new SearchPath(),
+): Installed[] {
+  const { env } = search
   return ENGINES.flatMap((name) => {
     const kind = KINDS[name]
     const isCandidate =
       wanted === 'auto' ? [undefined, process.platform].includes(kind.platform) : wanted === name
-    const file = isCandidate ? findProgram(name, directories) : undefined
+    const file = isCandidate ? search.find(name) : undefined
     if (file === undefined) return []
     const ask = async () => {
       const about = readAnswer(kind, await call(file, kind.probe, { env, timeout: PROBE_MS, signal }))
@@ -157,16 +126,17 @@ export function installedEngines(wanted: EngineName | 'auto', signal: AbortSigna
 export async function findEngine(
   wanted: EngineName | 'auto',
   signal: AbortSignal | undefined,
+  search: SearchPath,
 ): Promise<Engine> {
   const problems: string[] = []
   // The first in order is taken as soon as it has answered.
-  for (const { name, file, found, start } of installedEngines(wanted, signal)) {
+  for (const { name, file, found, start } of installedEngines(wanted, signal, search)) {
     const engine = await found
     refuseAborted(signal, 'opening the sandbox')
     if (typeof engine !== 'string') return engine
     problems.push(`${name} (${file}) cannot be used: ${engine}. To start it: ${start}`)
   }
-  throw notFound(wanted, problems)
+  throw notFound(wanted, problems, search)
 }
 
 /** The engine, or why it cannot be used. */
@@ -188,17 +158,21 @@ function readAnswer(
 }
 
 /** The error when none of these engines can be used. */
-export function notFound(wanted: EngineName | 'auto', problems: string[]): SandboxError {
-  return new SandboxError('ENGINE_NOT_FOUND', explain(wanted, problems))
+export function notFound(
+  wanted: EngineName | 'auto',
+  problems: string[],
+  search = new SearchPath(),
+): SandboxError {
+  return new SandboxError('ENGINE_NOT_FOUND', explain(wanted, problems, search))
 }
 
-function explain(wanted: EngineName | 'auto', problems: string[]): string {
+function explain(wanted: EngineName | 'auto', problems: string[], search: SearchPath): string {
   if (problems.length > 0) return `no container engine answers\n${problems.join('\n')}`
   if (wanted === 'auto') {
     const apple = process.platform === 'darwin' ? ", Apple's container" : ''
     return `there is no container engine: install Docker Desktop, OrbStack, Colima, Rancher Desktop (moby)${apple} or Podman`
   }
-  const others = ENGINES.filter((name) => findProgram(name, searchPath()) !== undefined)
+  const others = ENGINES.filter((name) => search.find(name) !== undefined)
   const but = others.length > 0 ? `, but ${others.join(' and ')} ${others.length > 1 ? 'are' : 'is'}` : ''
   return `the container engine ${wanted} is not installed${but}: install it, or leave out engine`
 }

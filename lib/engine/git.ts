@@ -1,7 +1,7 @@
 /** Settings of git in a container. */
 import { fs } from '../base/builtin.js'
 import { call } from './call.js'
-import { findProgram, searchPath } from './find.js'
+import type { SearchPath } from './search-path.js'
 
 /** Milliseconds that git has to read a setting. */
 const READ_MS = 2000
@@ -18,10 +18,11 @@ const TOOLS = ['/Library/Developer/CommandLineTools/usr/bin/git', '/Applications
 export async function gitSettings(
   cwd: string,
   signal: AbortSignal | undefined,
+  search: SearchPath,
 ): Promise<Record<string, string>> {
-  const git = findProgram('git', searchPath())
+  const git = search.find('git')
   const isUsable = git !== STUB || process.platform !== 'darwin' || TOOLS.some((file) => fs.existsSync(file))
-  const options = { env: { ...process.env, GIT_DIR: undefined }, timeout: READ_MS, signal }
+  const options = { env: { ...search.env, GIT_DIR: undefined }, timeout: READ_MS, signal }
   const read = async (name: string): Promise<Array<[string, string]>> => {
     if (git === undefined || !isUsable) return []
     const { isOk, stdout } = await call(git, ['-C', cwd, 'config', '--get', name], options)

@@ -43,15 +43,20 @@ export function refuseWide(directory: string, name: string): void {
   )
 }
 
-/** Compares directories, not names: a Mac ignores case, and has a second path for each directory. */
 function isWide(directory: string): boolean {
-  if (directory === path.dirname(directory)) return true
-  const own = identityOf(directory)
-  return homes().some((home) => {
-    for (let at = home; at !== path.dirname(at); at = path.dirname(at))
-      if (at === directory || (own !== undefined && identityOf(at) === own)) return true
-    return false
-  })
+  return homes().some((home) => isWithin(home, directory))
+}
+
+/**
+ * Whether a file is the directory or lies in it. Compares directories, not names: a Mac ignores case, and has a second path for
+ * each directory.
+ */
+export function isWithin(file: string, directory: string): boolean {
+  const wanted = identityOf(directory)
+  for (let at = file; ; at = path.dirname(at)) {
+    if (at === directory || (wanted !== undefined && identityOf(at) === wanted)) return true
+    if (at === path.dirname(at)) return false
+  }
 }
 
 /** The home directory of this user, also when HOME names another one. */
@@ -66,8 +71,12 @@ function homes(): string[] {
 }
 
 function identityOf(file: string): string | undefined {
-  const found = fs.statSync(file, { bigint: true, throwIfNoEntry: false })
-  return found && `${found.dev}:${found.ino}`
+  try {
+    const { dev, ino } = fs.statSync(file, { bigint: true })
+    return `${dev}:${ino}`
+  } catch {
+    return undefined
+  }
 }
 
 function realpathOr(file: string): string {

@@ -12,7 +12,7 @@ import { crypto, fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { call, reasonOf } from './call.js'
 import { enter } from './enter.js'
-import { findProgram, searchPath } from './find.js'
+import type { SearchPath } from './search-path.js'
 import { setup } from './setup.js'
 
 const {
@@ -191,11 +191,11 @@ export async function fetchBun(
   arch: string,
   abi: Abi,
   signal: AbortSignal | undefined,
+  search: SearchPath,
 ): Promise<void> {
   const processor = arch === 'arm64' ? 'aarch64' : arch
   const name = `@oven/bun-linux-${processor}${abi === 'musl' ? '-musl' : ''}`
-  const directories = searchPath()
-  const npm = findProgram('npm', directories)
+  const npm = search.find('npm')
   if (npm === undefined) throw withoutRuntime('there is no npm to fetch Bun with')
   const temporary = mkdtempSync(path.join(path.dirname(directory), 'new-'))
   try {
@@ -210,8 +210,7 @@ export async function fetchBun(
       '--no-package-lock',
     ]
     const args = ['install', '--prefix', temporary, ...platform, ...quiet, `${name}@${BUN}`]
-    const env = { ...process.env, PATH: directories.join(path.delimiter) }
-    const answer = await call(npm, args, { env, timeout: FETCH_MS, signal })
+    const answer = await call(npm, args, { env: search.env, timeout: FETCH_MS, signal })
     refuseAborted(signal, 'opening the sandbox')
     if (!answer.isOk) throw withoutRuntime(`npm cannot fetch Bun: ${reasonOf(answer)}`)
     const fetched = path.join(temporary, 'node_modules', name, 'bin/bun')
