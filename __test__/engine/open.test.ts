@@ -178,6 +178,49 @@ describe('a container', () => {
       expect(line).toContain('--volume /usr/share:/usr/share ')
     }))
 
+  it('has each mount once, and none that is a part of the project', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      const below = path.join(project, 'below')
+      mkdirSync(below)
+      const sources = [project, below, '/usr/share', '/usr/share/../share', '/etc/ssl']
+      await open({ mounts: sources.map((source) => ({ source })), own: ['a', 'a', './a'] })
+      const line = calls().find((one) => one.startsWith('docker run')) ?? ''
+      const volumes = [...line.matchAll(/--volume (.*?)(?= --)/g)].map(([, volume]) => volume)
+      expect(volumes).toEqual([
+        `${project}:${project}`,
+        '/usr/share:/usr/share',
+        '/etc/ssl:/etc/ssl',
+        expect.stringMatching(/:\/opt\/nacre:ro$/),
+        '/var/lib/nacre',
+        path.join(project, 'a'),
+      ])
+    }))
+
+  it.each<[EngineOptions, RegExp]>([
+    [
+      { mounts: [{ source: '.', readOnly: true }] },
+      /^mounts\[0\]\.source is .*, to read only, which cwd gives .* to write/,
+    ],
+    [
+      { mounts: [{ source: '/usr/share', readOnly: true }, { source: '/usr/share' }] },
+      /^mounts\[1\]\.source is .*, to write, which mounts\[0\]\.source gives .* to read only/,
+    ],
+    [{ cwd: '/opt' }, /^cwd is \/opt, and a container has its own \/opt\/nacre/],
+    [{ mounts: [{ source: '/etc' }] }, /a container has its own \/etc\/passwd/],
+    [{ mounts: [{ source: '/var/lib' }] }, /a container has its own \/var\/lib\/nacre/],
+    [{ mounts: [{ source: '/dev' }] }, /a container has its own \/dev\/null/],
+    [{ mounts: [{ source: '/proc/sys', readOnly: true }] }, /a container has its own \/proc/],
+    [{ mounts: [{ source: 'below', readOnly: true }], own: ['below'] }, /^own\[0\] must be no mount/],
+  ])('refuses %j', (options, message) =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      mkdirSync(path.join(project, 'below'))
+      const error = (await rejectionOf(open(options))) as Error
+      expect(error).toMatchObject({ code: 'INVALID_OPTION' })
+      expect(error.message).toMatch(message)
+      expect(calls()).toEqual([])
+    }),
+  )
+
   it('mounts nothing in place of an own directory whose path has a colon', () =>
     withStandIn(['docker'], async ({ open, project, calls }) => {
       await open({ own: ['x:/etc'] })

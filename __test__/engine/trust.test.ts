@@ -1,8 +1,10 @@
-/** What commands in a container could have written: nacre runs none of it on this machine. */
+/** What commands in a container could have written: nacre runs none of it on this machine, and mounts none of it as its own. */
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import type { EngineOptions } from 'nacre/engine'
 import { describe, expect, it } from 'vitest'
 import { type StandIn, withStandIn } from '../helpers/stand-in-engine.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 /** Puts programs into a directory that leave a file beside the state when they run. */
 function plant(directory: string, { state }: StandIn, names = ['docker', 'podman', 'git', 'npm']): string {
@@ -63,5 +65,36 @@ describe('a program', () => {
       const bin = path.dirname(state)
       await open({ mounts: [{ source: bin, readOnly: true }], cwd: project })
       expect(calls().some((line) => line.startsWith('docker run'))).toBe(true)
+    }))
+})
+
+describe('the files of nacre', () => {
+  const cases: Array<[string, (place: string) => EngineOptions, RegExp]> = [
+    ['the project', (place) => ({ cwd: place }), /^cwd is .*XDG_CACHE_HOME/],
+    ['a mount', (place) => ({ mounts: [{ source: place }] }), /^mounts\[0\]\.source is .*readOnly/],
+    [
+      'a mount of a part of them',
+      (place) => ({ mounts: [{ source: '/usr/share' }, { source: `${place}/cache/nacre/runtime` }] }),
+      /^mounts\[1\]\.source is .*readOnly/,
+    ],
+  ]
+  it.each(cases)('are never in %s that commands can write', (_, optionsOf, message) =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      const place = path.join(path.dirname(project), 'place')
+      process.env.XDG_CACHE_HOME = path.join(place, 'cache')
+      mkdirSync(path.join(place, 'cache/nacre/runtime'), { recursive: true })
+      const error = (await rejectionOf(open(optionsOf(place)))) as Error
+      expect(error).toMatchObject({ code: 'PROJECT_TOO_WIDE' })
+      expect(error.message).toMatch(message)
+      expect(calls().filter((line) => line.startsWith('docker run'))).toEqual([])
+    }),
+  )
+
+  it('may be in a mount that commands can only read', () =>
+    withStandIn(['docker'], async ({ open }) => {
+      const cache = process.env.XDG_CACHE_HOME ?? ''
+      mkdirSync(cache)
+      const sandbox = await open({ mounts: [{ source: cache, readOnly: true }] })
+      expect((await sandbox.exec('echo there')).stdout).toBe('there\n')
     }))
 })

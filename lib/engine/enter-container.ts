@@ -11,8 +11,9 @@ import { isRunning, listContainers, removeContainer } from './containers.js'
 import { INSIDE, MOUNT_MISSING, NO_ADDON, NO_RUNTIME } from './enter.js'
 import { type Engine, findEngine, installedEngines } from './find.js'
 import { gitSettings } from './git.js'
+import { type Place, readPlaces, refuseRuntime } from './mounts.js'
 import { Program } from './program.js'
-import { fingerprint, isBelow, projectOf, realPath, refuseWide } from './project.js'
+import { fingerprint, isBelow, projectOf, realPath } from './project.js'
 import { protectGit } from './protect.js'
 import { fetchBun, prepareRuntime, sweepRuntimes } from './runtime.js'
 import { SearchPath } from './search-path.js'
@@ -58,15 +59,10 @@ export async function enterContainer(
     )
   const cwd = realPath(path.resolve(values.cwd ?? '.'), 'cwd', 'CWD_NOT_FOUND')
   const project = projectOf(cwd)
-  const mounts = (values.mounts ?? []).map(({ source, readOnly }, at) => {
-    const name = `mounts[${at}].source`
-    const real = realPath(path.resolve(cwd, source), name, 'MOUNT_MISSING')
-    refuseWide(real, name)
-    return { source: real, readOnly: readOnly === true }
-  })
-  const own = (values.own ?? []).map((directory, at) => makeOwn(cwd, project, directory, `own[${at}]`))
-  const writable = [...project, ...mounts.flatMap(({ source, readOnly }) => (readOnly ? [] : [source]))]
-  const search = new SearchPath(writable)
+  const places = readPlaces(cwd, project, values.mounts)
+  const wanted = (values.own ?? []).map((directory, at) => makeOwn(cwd, places, directory, `own[${at}]`))
+  const own = [...new Set(wanted)]
+  const search = new SearchPath(places.flatMap(({ source, readOnly }) => (readOnly ? [] : [source])))
   const [engine, git] = await Promise.all([
     findEngine(values.engine, signal, search),
     gitSettings(cwd, signal, search),
@@ -76,10 +72,22 @@ export async function enterContainer(
   if (engine.name === 'container' && !Number.isInteger(cpus ?? 1))
     throw new OptionError('INVALID_OPTION', `cpus must be a whole number for Apple's container, not ${cpus}`)
   const runtime = prepareRuntime(engine.arch)
+  refuseRuntime(runtime.directory, places)
   if (runtime.isNew) await sweepUnused(search)
   const isUnrestricted = user.uid === 0 && isolation === undefined
   const made = creation(engine, {
-    ...{ project, image, runtime: runtime.directory, mounts, own, network, cpus, memory, grace, setup },
+    ...{
+      project,
+      image,
+      runtime: runtime.directory,
+      mounts: places.slice(project.length),
+      own,
+      network,
+      cpus,
+      memory,
+      grace,
+      setup,
+    },
     ...{ user, isUnrestricted },
   })
   const { name } = made
@@ -195,10 +203,12 @@ async function sweepUnused(search: SearchPath): Promise<void> {
  * A directory that the container has for itself. Otherwise the engine would make it, as root. No link is followed: the files of
  * a project may be those of others.
  */
-function makeOwn(cwd: string, [top = cwd]: string[], given: string, name: string): string {
+function makeOwn(cwd: string, places: Place[], given: string, name: string): string {
+  const top = places[0]?.source ?? cwd
   const wanted = path.resolve(cwd, given)
   const refuse = (why: string) => new OptionError('INVALID_OPTION', `${name} must be ${why}, not ${wanted}`)
   if (!isBelow(wanted, top) || isBelow(cwd, wanted)) throw refuse(`a directory below the project ${top}`)
+  if (places.some(({ source }) => source === wanted)) throw refuse('no mount')
   let at = top
   for (const part of path.relative(top, wanted).split(path.sep)) {
     at = path.join(at, part)

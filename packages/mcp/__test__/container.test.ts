@@ -147,7 +147,7 @@ it('isolation in a container protects the programs of git', () =>
       const env = { ...base, PATH, XDG_CACHE_HOME, NODE }
       const transport = new StdioClientTransport({
         command: process.execPath,
-        args: [MAIN, '--container', 'docker', '--write', '/opt'],
+        args: [MAIN, '--container', 'docker', '--write', '/srv'],
         cwd: engine.project,
         env,
         stderr: 'ignore',
@@ -158,7 +158,7 @@ it('isolation in a container protects the programs of git', () =>
         await callsOf(client)('bash', { command: 'true' })
         const { isolation } = JSON.parse(readFileSync(log, 'utf8'))
         expect(isolation.filesystem).toMatchObject({
-          write: [engine.project, '/opt'],
+          write: [engine.project, '/srv'],
           protect: [path.join(engine.project, '.git/hooks')],
         })
       } finally {
