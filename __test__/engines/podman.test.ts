@@ -107,6 +107,25 @@ describe('a container', () => {
       expect((await sandbox.exec(command)).exitCode, command).not.toBe(0)
   })
 
+  it('gives commands a home of its own where the usual one would have the project', async () => {
+    const { userInfo } = os
+    const name = `nacre-${process.pid}`
+    const below = path.join('/home', name, 'project')
+    mkdirSync(below, { recursive: true })
+    chownSync(below, USER, USER)
+    os.userInfo = (() => ({ ...userInfo(), username: name })) as typeof userInfo
+    try {
+      const sandbox = await open({ cwd: below, isolation: 'read-only' })
+      expect(await shell(sandbox, 'echo $HOME; touch ~/x && echo written')).toBe(
+        `/var/lib/nacre/home-${USER}\nwritten`,
+      )
+      expect((await sandbox.exec('touch x')).exitCode).not.toBe(0)
+    } finally {
+      os.userInfo = userInfo
+      rmSync(path.dirname(below), { recursive: true })
+    }
+  })
+
   it('has copy-on-write workspaces', async () => {
     const sandbox = await open()
     expect((await sandbox.capabilities()).workspace).toMatchObject({ copyOnWrite: true })

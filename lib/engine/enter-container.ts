@@ -95,6 +95,7 @@ export async function enterContainer(
     cwd,
     env: { ...git, ...(values.env && encodeEnv(values.env)) },
     isolation: protectGit(isolation, project),
+    places: places.map(({ source }) => source),
     ...(user.uid !== 0 && { user }),
   }
   const canPull = values.pull === 'missing'

@@ -3,6 +3,7 @@
  * one file, dist/engine/inside.js.
  */
 import { type Isolation, type IsolationRules, type Logger, Sandbox } from 'nacre'
+import { ownHome } from './home.js'
 import { serveStdio } from './stdio.js'
 
 /** What `openSandbox` sends. null removes a variable. */
@@ -11,6 +12,8 @@ interface Settings {
   env: Record<string, string | null>
   isolation?: Isolation
   user?: { uid: number; gid: number }
+  /** What the container has of the machine. */
+  places?: string[]
 }
 
 /** A volume: the layers of workspaces cannot lie on those of the container. */
@@ -20,8 +23,9 @@ const print = (text: string) => console.error(text)
 const quiet = () => {}
 const logger: Logger = { debug: quiet, info: quiet, warn: print, error: print }
 
-const { NACRE_INSIDE: given = '{}', NACRE_HOME: home = '/root' } = process.env
-const { cwd, env, isolation, user }: Settings = JSON.parse(given)
+const { NACRE_INSIDE: given = '{}', NACRE_HOME = '/root' } = process.env
+const { cwd, env, isolation, user, places }: Settings = JSON.parse(given)
+const home = ownHome(NACRE_HOME, user, places)
 const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
 const sandbox = new Sandbox({
   cwd,
