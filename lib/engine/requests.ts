@@ -46,7 +46,13 @@ export async function send(
     stream.once('close', early)
     stream.once('response', (received) => {
       stream.off('close', early)
-      resolve(responseOf(stream, received, cancel, fail))
+      try {
+        resolve(responseOf(stream, received, cancel, fail))
+      } catch (error) {
+        // Any program may be at the other end, and `fetch` knows no such status.
+        cancel()
+        reject(error)
+      }
     })
   })
 }
