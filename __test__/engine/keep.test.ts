@@ -1,4 +1,5 @@
 /** Containers that are kept: their set-up, new ones in their place, and what protects and cleans up their files. */
+import { execFileSync } from 'node:child_process'
 import {
   existsSync,
   mkdirSync,
@@ -144,6 +145,41 @@ describe('isolation', () => {
       expect(settingsOf(state).isolation).toEqual({ bestEffort, filesystem: { protect: [] } })
       await open()
       expect(settingsOf(state).isolation).toBe(undefined)
+    }))
+
+  it('protects what leads git of this machine elsewhere, and settings of clients of MCP', () =>
+    withStandIn(['docker'], async ({ open, on, project, state }) => {
+      on('exec', KEEP)
+      const git = (cwd: string, ...args: string[]) =>
+        execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@x', ...args], { cwd, stdio: 'ignore' })
+      git(project, 'init', '-q')
+      git(project, 'config', 'extensions.worktreeConfig', 'true')
+      git(project, 'config', '--worktree', 'user.signingKey', 'x')
+      git(project, 'commit', '-q', '--allow-empty', '-m', 'one')
+      const tree = path.join(path.dirname(project), 'tree')
+      git(project, 'worktree', 'add', '-q', tree)
+      git(tree, 'config', '--worktree', 'user.signingKey', 'y')
+      const below = path.join(tree, 'below')
+      for (const directory of [tree, below]) {
+        mkdirSync(path.join(directory, '.vscode'), { recursive: true })
+        writeFileSync(path.join(directory, '.vscode/mcp.json'), '{}')
+      }
+      const isolation = { bestEffort: true }
+      const repository = ['hooks', 'config', 'config.worktree'].map((name) =>
+        path.join(project, '.git', name),
+      )
+      const linked = ['config.worktree', 'commondir'].map((name) =>
+        path.join(project, '.git/worktrees/tree', name),
+      )
+      await open({ isolation })
+      expect(settingsOf(state).isolation.filesystem.protect.sort()).toEqual([...repository, ...linked].sort())
+      await open({ cwd: below, isolation })
+      expect(settingsOf(state).isolation.filesystem.protect.sort()).toEqual(
+        [
+          ...[path.join(tree, '.git'), ...repository, ...linked],
+          ...[tree, below].map((directory) => path.join(directory, '.vscode/mcp.json')),
+        ].sort(),
+      )
     }))
 
   it('protects nothing that is missing, or outside of the project', () =>

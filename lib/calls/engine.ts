@@ -58,7 +58,8 @@ export interface EngineOptions {
   user?: 'me' | 'root'
   /**
    * What programs may read, write, reach and see, as in `SandboxOptions`. In a container, `filesystem.protect` is by default
-   * what git of this machine runs: `.git/hooks` and `.git/config`, where they exist. Default: no restrictions.
+   * what git and clients of MCP run on this machine, like `.git/hooks`, `.git/config` and `.mcp.json`, where they exist. Default:
+   * no restrictions.
    */
   isolation?: Isolation
   /** The network of the container, as `--network` of the engine takes it, like 'none'. Default: that of the engine. */

@@ -14,7 +14,7 @@ import { gitSettings } from './git.js'
 import { type Place, readPlaces, refuseRuntime } from './mounts.js'
 import { Program } from './program.js'
 import { fingerprint, isBelow, projectOf, realPath } from './project.js'
-import { protectGit } from './protect.js'
+import { protectPrograms } from './protect.js'
 import { fetchBun, prepareRuntime, sweepRuntimes } from './runtime.js'
 import { SearchPath } from './search-path.js'
 import { runSetup } from './setup.js'
@@ -94,7 +94,7 @@ export async function enterContainer(
   const settings = {
     cwd,
     env: { ...git, ...(values.env && encodeEnv(values.env)) },
-    isolation: protectGit(isolation, project),
+    isolation: protectPrograms(isolation, project, cwd),
     places: places.map(({ source }) => source),
     ...(user.uid !== 0 && { user }),
   }

@@ -1,6 +1,6 @@
 /** The options of the command line, checked. */
 import { randomBytes } from 'node:crypto'
-import { existsSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import path from 'node:path'
 import type { RecordOptions } from '@nacre/console'
 import type { ToolName, ToolOptions } from '@nacre/tools'
@@ -78,16 +78,6 @@ export interface Settings {
   workspaceId: string | undefined
 }
 
-/** Programs of the machine run what these are or name. */
-const PROGRAMS = [
-  '.git/hooks',
-  '.git/config',
-  '.mcp.json',
-  '.codex/config.toml',
-  '.cursor/mcp.json',
-  '.gemini/settings.json',
-  '.vscode/mcp.json',
-]
 const EIGHT = ['bash', 'wait', 'write', 'output', 'kill', 'service', 'sessions', 'jobs'] as const
 const HOUR = 3_600_000
 const LEAST_IDLE = 60_000
@@ -143,7 +133,6 @@ export function readSettings(flags: Flags): Settings {
     file === undefined ? [] : [locate(file)],
   )
   const others = write.map(locate)
-  const programs = PROGRAMS.map((name) => path.join(cwd, name)).filter((file) => existsSync(file))
   const isolation =
     preset === 'none'
       ? undefined
@@ -152,7 +141,6 @@ export function readSettings(flags: Flags): Settings {
           ...(ask && { network: { allow: [], ask } }),
           filesystem: {
             write: [...(preset === 'read-only' ? [] : [cwd]), ...others],
-            ...(container !== undefined && { protect: programs }),
             ...(hidden.length === 0 ? {} : { hide: [...SECRETS, ...hidden] }),
           },
         }
