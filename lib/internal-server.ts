@@ -49,6 +49,7 @@ export {
   workspaceDiffOptions,
   workspaceDiscardOptions,
 } from './calls/workspace.js'
+export { REFUSED } from './engine/enter.js'
 export { isBelow } from './engine/project.js'
 export { type Sendable, sendable } from './protocol/codec.js'
 export type { Endpoint, NamedProcess } from './protocol/endpoints.js'

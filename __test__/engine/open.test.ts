@@ -371,6 +371,25 @@ describe('the errors', () => {
     }),
   )
 
+  it('of options that only the server can check are its own, and leave the container to others', () =>
+    withStandIn(['docker'], async ({ open, on, state, calls }) => {
+      on('exec', `touch "$state/entered"; while [ ! -e "$state/go" ]; do sleep 0.05; done`)
+      const isolation = { bestEffort: true, filesystem: { write: ['missing'] } }
+      const refused = rejectionOf(open({ isolation }))
+      await until(
+        () => existsSync(path.join(state, 'entered')) || undefined,
+        () => 'the client has not entered',
+      )
+      on('exec', '')
+      const other = await open()
+      writeFileSync(path.join(state, 'go'), '')
+      const error = (await refused) as Error
+      expect(error).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
+      expect(error.message).toMatch(/^isolation\.filesystem\.write.*missing/)
+      expect((await other.exec('echo lives')).stdout).toBe('lives\n')
+      expect(calls().filter((line) => line.startsWith('docker rm'))).toEqual([])
+    }))
+
   it('pull nothing with never', () =>
     withStandIn(['docker'], async ({ open, on, calls }) => {
       on('image inspect', 'exit 1')

@@ -1,4 +1,5 @@
 /** Opens a container for a project, and starts a server in it. */
+import { errorOf, isEnvelope } from '../backends/http/failure.js'
 import { fs, os, path } from '../base/builtin.js'
 import { OptionError, SandboxError } from '../base/errors.js'
 import type { EngineOptions, openSandboxOptions } from '../calls/engine.js'
@@ -8,7 +9,7 @@ import type { CompleteValues } from '../schema/kind.js'
 import { awaitServer } from './connect.js'
 import { creation } from './container.js'
 import { isRunning, listContainers, removeContainer } from './containers.js'
-import { INSIDE, MOUNT_MISSING, NO_ADDON, NO_RUNTIME } from './enter.js'
+import { INSIDE, MOUNT_MISSING, NO_ADDON, NO_RUNTIME, REFUSED } from './enter.js'
 import { type Engine, findEngine, installedEngines } from './find.js'
 import { gitSettings } from './git.js'
 import { type Place, readPlaces, refuseRuntime } from './mounts.js'
@@ -122,8 +123,10 @@ export async function enterContainer(
         }
         if (exitCode === MOUNT_MISSING || !(signal?.aborted || (await isRunning(engine, name)))) continue
       }
-      // A server that has ended by itself does so for every client. Otherwise others may use the container.
-      if (id === created) await removeContainer(engine, { id, name }, exitCode !== null).catch(() => {})
+      // A server that has ended by itself does so for every client, unless it has refused the options of this one. Otherwise
+      // others may use the container.
+      if (id === created && exitCode !== REFUSED)
+        await removeContainer(engine, { id, name }, exitCode !== null).catch(() => {})
       throw explain(error, program, { engine, name, image, cwd })
     }
     if (setup === undefined) return { engine, name, image, program }
@@ -243,6 +246,16 @@ function lastLine(text: string): string {
   return text.split('\n').at(-1) ?? ''
 }
 
+/** The error that the server has printed, if that is one. */
+function refusalOf(line: string): Error | undefined {
+  try {
+    const envelope = JSON.parse(line)
+    return isEnvelope(envelope) ? errorOf(envelope) : undefined
+  } catch {
+    return undefined
+  }
+}
+
 function explain(
   error: unknown,
   { exitCode, lastWords, name: program }: Program,
@@ -267,6 +280,8 @@ function explain(
         `the container has other files in ${cwd} than this machine: let ${engine.name} share this directory with its ` +
           'virtual machine, and use no engine on another machine',
       )
+    case REFUSED:
+      return refusalOf(lastLine(lastWords)) ?? error
     case NO_ADDON:
       return because(
         'RUNTIME_UNSUPPORTED',

@@ -9,6 +9,8 @@
 export const MOUNT_MISSING = 71
 export const NO_ADDON = 72
 export const NO_RUNTIME = 73
+/** That of the server, which has refused the options. The last line of its errors is the envelope of its error. */
+export const REFUSED = 76
 
 /** Where the container has the files of nacre. */
 export const INSIDE = '/opt/nacre'

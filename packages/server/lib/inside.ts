@@ -2,7 +2,9 @@
  * The program in a container of `openSandbox`: serves a sandbox on standard input and output. It is bundled with nacre into
  * one file, dist/engine/inside.js.
  */
-import { type Isolation, type IsolationRules, type Logger, Sandbox } from 'nacre'
+import { type Isolation, type IsolationRules, type Logger, Sandbox, type SandboxOptions } from 'nacre'
+import { REFUSED } from 'nacre/internal/server'
+import { envelope, isOurFault } from './failure.js'
 import { ownHome } from './home.js'
 import { serveStdio } from './stdio.js'
 
@@ -27,7 +29,7 @@ const { NACRE_INSIDE: given = '{}', NACRE_HOME = '/root' } = process.env
 const { cwd, env, isolation, user, places }: Settings = JSON.parse(given)
 const home = ownHome(NACRE_HOME, user, places)
 const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
-const sandbox = new Sandbox({
+const sandbox = opened({
   cwd,
   // What only this program needs.
   env: {
@@ -43,6 +45,17 @@ const sandbox = new Sandbox({
   logger,
 })
 process.exit((await serveStdio(sandbox, logger, true)) ? 0 : 1)
+
+/** The sandbox, unless its options are refused: then this program ends, and its client throws the same error. */
+function opened(options: SandboxOptions): Sandbox {
+  try {
+    return new Sandbox(options)
+  } catch (error) {
+    if (isOurFault(error)) throw error
+    console.error(JSON.stringify(envelope(error, 'v1')))
+    process.exit(REFUSED)
+  }
+}
 
 /** Lets programs write to the home directory: it is the container's, and has nothing of the machine. */
 function withHome(isolation: Isolation): IsolationRules {
