@@ -40,6 +40,13 @@ describe('a call', () => {
     expect(answer.stderr).toContain('ENOENT')
   })
 
+  it('whose arguments are too large says so', async () => {
+    expect(await run(`: ${'x'.repeat(3_000_000)}`)).toMatchObject({
+      isOk: false,
+      stderr: expect.stringContaining('E2BIG'),
+    })
+  })
+
   it('ends with everything that the program has started, at its limit', () =>
     withDirectory(async (place) => {
       const answer = await run('sleep 600 & echo $! >"$PLACE/pid"; sleep 600', { timeout: 500, place })

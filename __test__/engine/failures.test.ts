@@ -13,6 +13,13 @@ const cases: Array<[string, string[], object, string, string[]]> = [
     ['/does/not/exist x cannot be started (ENOENT)', 'PATH'],
   ],
   [
+    'whose variables are too large',
+    ['true'],
+    { env: { LARGE: 'x'.repeat(3_000_000) } },
+    'SPAWN_FAILED',
+    ['true cannot be started (E2BIG): its arguments or variables are too large'],
+  ],
+  [
     'whose shell finds no nacre',
     ['sh', '-c', 'no-such-nacre serve --stdio'],
     {},

@@ -397,6 +397,38 @@ describe('the errors', () => {
       expect(calls().filter((line) => line.startsWith('docker pull'))).toEqual([])
     }))
 
+  it('refuse variables that are too large, before a container starts', () =>
+    withStandIn(['docker'], async ({ open, calls }) => {
+      const error = (await rejectionOf(open({ env: { CERTIFICATES: '€'.repeat(50_000) } }))) as Error
+      expect(error).toMatchObject({ code: 'INVALID_OPTION' })
+      expect(error.message).toBe('env and isolation must have at most 130000 bytes together in a container')
+      expect(calls().filter((line) => line.startsWith('docker run'))).toEqual([])
+      expect((await (await open({ env: { X: 'x'.repeat(120_000) } })).exec('echo ${#X}')).stdout).toBe(
+        '120000\n',
+      )
+    }))
+
+  it('refuse a name in the settings of git that is too long', () =>
+    withStandIn(['docker'], async ({ open, project }) => {
+      execFileSync('git', ['init', '-q', project])
+      execFileSync('git', ['-C', project, 'config', 'user.name', 'x'.repeat(100_000)])
+      const sandbox = await open({ env: { GIT_CONFIG_GLOBAL: '/dev/null' } })
+      expect((await sandbox.exec('env | grep -c user.name')).stdout).toBe('0\n')
+    }))
+
+  it('refuse a file as the directory, and own directories that cannot be made', () =>
+    withStandIn(['docker'], async ({ open, project, calls }) => {
+      writeFileSync(path.join(project, 'file'), '')
+      const error = (await rejectionOf(open({ cwd: path.join(project, 'file') }))) as Error
+      expect(error).toMatchObject({ code: 'CWD_NOT_FOUND', message: expect.stringContaining('(ENOTDIR)') })
+      const own = (await rejectionOf(open({ own: ['x'.repeat(300)] }))) as Error
+      expect(own).toMatchObject({
+        code: 'INVALID_OPTION',
+        message: expect.stringContaining('(ENAMETOOLONG)'),
+      })
+      expect(calls()).toEqual([])
+    }))
+
   it('refuse the home directory and everything above it', () =>
     withStandIn(['docker'], async ({ open, calls }) => {
       for (const options of [{ cwd: '/' }, { cwd: os.homedir() }, { mounts: [{ source: '/' }] }])

@@ -121,8 +121,9 @@ const memorySize = pattern(/^[1-9]\d{0,15}[bkmg]?$/i, "must be an amount of memo
 
 const MOST_SETUP = 65_536
 const setupCommand = text(
-  (value) => value.trim() !== '' && value.length <= MOST_SETUP && !value.includes('\0'),
-  `must be a command of at most ${MOST_SETUP} characters`,
+  (value) =>
+    value.trim() !== '' && new TextEncoder().encode(value).length <= MOST_SETUP && !value.includes('\0'),
+  `must be a command of at most ${MOST_SETUP} bytes`,
   // It may have a password.
   { isSecret: true },
 )

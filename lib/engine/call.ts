@@ -30,12 +30,9 @@ export interface CallOptions {
  */
 export function call(file: string, args: string[], { env, timeout, signal }: CallOptions): Promise<Answer> {
   return new Promise((resolve) => {
-    const child = childProcess().spawn(file, args, {
-      env,
-      stdio: ['ignore', 'pipe', 'pipe'],
-      detached: process.platform !== 'win32',
-      windowsHide: true,
-    })
+    const child = start(file, args, env)
+    if (child instanceof Error)
+      return resolve({ isOk: false, exitCode: null, isLate: false, stdout: '', stderr: child.message })
     const read = { stdout: '', stderr: '' }
     let isLate = false
     const settle = (reason = '') => {
@@ -72,6 +69,20 @@ export function call(file: string, args: string[], { env, timeout, signal }: Cal
     child.once('close', () => settle())
     if (signal?.aborted) kill('it was aborted')
   })
+}
+
+/** The system refuses some arguments at once. */
+function start(file: string, args: string[], env: NodeJS.ProcessEnv) {
+  try {
+    return childProcess().spawn(file, args, {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      detached: process.platform !== 'win32',
+      windowsHide: true,
+    })
+  } catch (error) {
+    return error as Error
+  }
 }
 
 function endOf({ exitCode, signalCode }: { exitCode: number | null; signalCode: string | null }): string {

@@ -23,6 +23,8 @@ import { startContainer } from './start.js'
 
 /** The variable with the options of the sandbox. Its value is on no command line, which all users can see. */
 const SETTINGS = 'NACRE_INSIDE'
+/** Bytes of its value: Linux takes at most 128 KiB for a variable. */
+const MOST_SETTINGS = 130_000
 
 type Values = CompleteValues<typeof openSandboxOptions>
 
@@ -92,12 +94,16 @@ export async function enterContainer(
     ...{ user, isUnrestricted },
   })
   const { name } = made
-  const settings = {
+  const settings = JSON.stringify({
     cwd,
     env: { ...git, ...(values.env && encodeEnv(values.env)) },
     isolation: protectPrograms(isolation, project, cwd),
     places: places.map(({ source }) => source),
     ...(user.uid !== 0 && { user }),
+  })
+  if (Buffer.byteLength(settings) > MOST_SETTINGS) {
+    const message = `env and isolation must have at most ${MOST_SETTINGS} bytes together in a container`
+    throw new OptionError('INVALID_OPTION', message)
   }
   const canPull = values.pull === 'missing'
   let isFresh = values.fresh
@@ -155,7 +161,8 @@ interface EntryPlan {
   cwd: string
   user: Ids
   own: string[]
-  settings: object
+  /** As JSON. */
+  settings: string
 }
 
 /** The ids of a user. */
@@ -172,7 +179,7 @@ function startServer(engine: Engine, name: string, { cwd, user, own, settings }:
     argv: [engine.file, ...words, ...script, accountName(), ...own],
     name: `${engine.name} exec ${name}`,
     cwd: undefined,
-    env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, JSON.stringify(settings)] },
+    env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, settings] },
     onStderr: undefined,
     logger: undefined,
   })
@@ -181,7 +188,7 @@ function startServer(engine: Engine, name: string, { cwd, user, own, settings }:
 /** Starts a server in a container that runs, for a look at it. Rejects with CONNECTION_FAILED. */
 export async function enterRunning(engine: Engine, name: string, project: string): Promise<Program> {
   const user = userOf('me', engine)
-  const settings = { cwd: project, env: {}, ...(user.uid !== 0 && { user }) }
+  const settings = JSON.stringify({ cwd: project, env: {}, ...(user.uid !== 0 && { user }) })
   const program = startServer(engine, name, { cwd: project, user, own: [], settings })
   await awaitServer(program, ANSWER_MS, undefined)
   return program
@@ -216,11 +223,20 @@ function makeOwn(cwd: string, places: Place[], given: string, name: string): str
   let at = top
   for (const part of path.relative(top, wanted).split(path.sep)) {
     at = path.join(at, part)
-    const entry = fs.lstatSync(at, { throwIfNoEntry: false })
-    if (entry === undefined) fs.mkdirSync(at)
-    else if (!entry.isDirectory()) throw refuse(`a directory, and ${at} is none`)
+    if (!hasDirectory(at, refuse)) throw refuse(`a directory, and ${at} is none`)
   }
   return wanted
+}
+
+/** Makes a directory that is missing. Whether there is one. */
+function hasDirectory(file: string, refuse: (why: string) => OptionError): boolean {
+  try {
+    const entry = fs.lstatSync(file, { throwIfNoEntry: false })
+    if (entry === undefined) fs.mkdirSync(file)
+    return entry?.isDirectory() ?? true
+  } catch (error) {
+    throw refuse(`a directory that can be made (${(error as NodeJS.ErrnoException).code})`)
+  }
 }
 
 /** The ids of commands. In a rootless container of Docker, root is this user, and all others are not. */

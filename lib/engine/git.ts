@@ -5,6 +5,8 @@ import type { SearchPath } from './search-path.js'
 
 /** Milliseconds that git has to read a setting. */
 const READ_MS = 2000
+/** Characters of a setting that are taken. The repository may be anybody's, and variables have a limit. */
+const MOST_CHARACTERS = 1000
 /** What this user's commits have. */
 const TAKEN = ['user.name', 'user.email', 'init.defaultBranch']
 /** macOS has a git that only offers to install developer tools, in a window, until one of these exists. */
@@ -26,7 +28,7 @@ export async function gitSettings(
   const read = async (name: string): Promise<Array<[string, string]>> => {
     if (git === undefined || !isUsable) return []
     const { isOk, stdout } = await call(git, ['-C', cwd, 'config', '--get', name], options)
-    return isOk && stdout !== '' ? [[name, stdout]] : []
+    return isOk && stdout !== '' && stdout.length <= MOST_CHARACTERS ? [[name, stdout]] : []
   }
   const taken = (await Promise.all(TAKEN.map(read))).flat()
   const settings = [

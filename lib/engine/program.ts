@@ -36,15 +36,20 @@ export class Program {
   #hasExited = false
   #hasEnded = false
 
+  /** Throws SPAWN_FAILED for what the system refuses at once. */
   constructor({ argv: [file = '', ...args], name, cwd, env, onStderr, logger }: ProgramPlan) {
     this.name = name
-    this.#child = childProcess().spawn(file, args, {
-      cwd,
-      env: merged(env),
-      // Its own process group: Ctrl-C is for this program, and must not cut the connection. Windows would open a console.
-      detached: process.platform !== 'win32',
-      windowsHide: true,
-    })
+    try {
+      this.#child = childProcess().spawn(file, args, {
+        cwd,
+        env: merged(env),
+        // Its own process group: Ctrl-C is for this program, and must not cut the connection. Windows would open a console.
+        detached: process.platform !== 'win32',
+        windowsHide: true,
+      })
+    } catch (error) {
+      throw spawnError(name, error as NodeJS.ErrnoException)
+    }
     const { stdin, stdout, stderr } = this.#child
     stderr.setEncoding('utf8').on('data', (text: string) => {
       this.#stderr = (this.#stderr + text).slice(-MOST_SHOWN)
@@ -139,7 +144,11 @@ function merged(env: EnvLists | undefined): NodeJS.ProcessEnv {
 }
 
 function spawnError(name: string, cause: NodeJS.ErrnoException): SandboxError {
-  const remedy = cause.code === 'ENOENT' ? ': check that it is installed and on PATH, and cwd' : ''
+  const remedies: Record<string, string> = {
+    ENOENT: ': check that it is installed and on PATH, and cwd',
+    E2BIG: ': its arguments or variables are too large',
+  }
+  const remedy = remedies[cause.code ?? ''] ?? ''
   return new SandboxError(
     'SPAWN_FAILED',
     `${name} cannot be started (${cause.code ?? cause.message})${remedy}`,

@@ -9,10 +9,12 @@ const MOST_BYTES = 8192
 /** The number of names by which a directory is recognized inside. */
 const MOST_NAMES = 50
 
-/** The real path of an existing directory or file. */
+/** The real path of an existing directory, or of a mount, which may be a file. */
 export function realPath(given: string, name: string, code: 'CWD_NOT_FOUND' | 'MOUNT_MISSING'): string {
   try {
-    return realpathSync(given)
+    const real = realpathSync(given)
+    if (code === 'CWD_NOT_FOUND') fs.accessSync(`${real}/`, fs.constants.R_OK | fs.constants.X_OK)
+    return real
   } catch (cause) {
     const { code: reason } = cause as NodeJS.ErrnoException
     throw new SandboxError(code, `${name} ${given} cannot be used (${reason}): give an existing path`, {
