@@ -1,6 +1,6 @@
 /** `openSandbox`: finding an engine, its command lines and its errors, with stand-ins for engines. The server is real. */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
@@ -238,6 +238,33 @@ describe('a container', () => {
       expect((await sandbox.exec('echo there')).stdout).toBe('there\n')
       expect(existsSync(path.join(state, 'once'))).toBe(true)
       expect(calls().map((line) => line.split(' ')[1])).toContain('start')
+    }))
+
+  it.each([
+    ['start', 'container is marked for removal and cannot be started'],
+    ['start', 'container abc is being removed'],
+    ['run', 'Conflict. The container name is already in use'],
+  ])('that others remove for seconds is made again (%s: %s)', (call, message) =>
+    withStandIn(['docker'], async ({ open, on, state }) => {
+      await (await open()).stop()
+      if (call === 'run') rmSync(path.join(state, readdirSync(state).find((name) => /^c-/.test(name)) ?? ''))
+      on(
+        call,
+        `echo >>"$state/tries"; [ "$(wc -l <"$state/tries")" -gt 12 ] || { echo "Error: ${message}" >&2; exit 1; }`,
+      )
+      expect((await (await open()).exec('echo there')).stdout).toBe('there\n')
+    }),
+  )
+
+  it('that another client removes, too, is replaced by a fresh one', () =>
+    withStandIn(['docker'], async ({ open, on, state }) => {
+      await open()
+      on(
+        'rm',
+        `forget "$(resolve "$name")"; echo "Error: removal of container $name is already in progress" >&2; exit 1`,
+      )
+      expect((await (await open({ fresh: true })).exec('echo there')).stdout).toBe('there\n')
+      rmSync(path.join(state, 'on-rm'))
     }))
 
   it('stays for others when the client that has created it gives up', () =>

@@ -30,7 +30,7 @@ export interface Dialect {
   /** Arguments before the ids of containers that describe these. */
   inspect: string[]
   readContainers(answer: string): Described[]
-  /** Whether an error says that there is no such container. */
+  /** Whether an error says that there is no such container, or that another client removes it. */
   isMissing(error: string): boolean
   /** Arguments before the name of an image that describe it. */
   inspectImage: string[]
@@ -62,7 +62,7 @@ const docker: Dialect = {
         },
       ]
     }),
-  isMissing: (error) => /no such (container|object)/i.test(error),
+  isMissing: (error) => /no such (container|object)|removal of container .* in progress/i.test(error),
   inspectImage: ['image', 'inspect', '--format', '{{.Architecture}}'],
   readProcessors: (answer) => [answer],
   pull: ['pull', '--quiet'],

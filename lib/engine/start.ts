@@ -9,8 +9,10 @@ import { DIALECTS, ownContainer } from './dialect.js'
 import { type Engine, processorOf } from './find.js'
 
 const PULL_MS = 60 * 60_000
-/** Others create, start and stop the container at the same time. */
-const MOST_ATTEMPTS = 5
+/** Milliseconds in which a container is created: Podman may copy the image then, for the ids of this user. */
+const CREATE_MS = 10 * 60_000
+/** Others create, start, stop and remove the container at the same time. A removal of large volumes takes seconds. */
+const MOST_ATTEMPTS = 100
 const PAUSE_MS = 100
 
 export interface StartPlan {
@@ -47,10 +49,9 @@ export async function startContainer(plan: StartPlan): Promise<{ id: string; isN
     if (found?.isRunning) return { id: found.id, isNew: false }
     if (found === undefined) await needImage(plan)
     onProgress(`starting a container of ${image}`)
-    const started = await run(
-      plan,
-      found ? ['start', name] : ['run', '--detach', '--name', name, ...creation.args],
-    )
+    const started = found
+      ? await run(plan, ['start', name])
+      : await run(plan, ['run', '--detach', '--name', name, ...creation.args], CREATE_MS)
     if (started.isOk)
       return { id: found?.id ?? (started.stdout.split('\n').at(-1) || name), isNew: found === undefined }
     failure = started
@@ -78,7 +79,7 @@ async function look(plan: StartPlan) {
 }
 
 function isRace({ stderr }: Answer): boolean {
-  return /already in use|already exists|no such container|is not running|improper state|state improper|removal .*in progress/i.test(
+  return /already in use|already exists|no such container|is not running|improper state|state improper|marked for removal|being removed|removal .*in progress/i.test(
     stderr,
   )
 }
