@@ -207,6 +207,21 @@ describe('nacre down', () => {
     }),
   )
 
+  it('removes the others when one container cannot be stopped, or one engine has none to say', () =>
+    withEngines(['docker', 'podman'], async (engine, { nacre }) => {
+      const other = path.join(path.dirname(engine.project), 'other')
+      mkdirSync(other)
+      const up = async (cwd: string) => (await nacre('up', '--cwd', cwd)).stdout.trim()
+      const names = [await up(engine.project), await up(other)]
+      engine.on('ps', `[ "$(basename "$0")" = podman ] || { echo "no list" >&2; exit 1; }`)
+      engine.on('stop', `grep -qv "$name" "$state/i-${names[0]}" || { echo "device busy" >&2; exit 1; }`)
+      const { code, stdout, stderr } = await nacre('down', '--all')
+      expect([code, stdout]).toEqual([1, expect.stringMatching(`^removed ${names[1]} \\(podman, .*\n$`)])
+      expect(stderr).toContain('docker cannot list its containers: no list')
+      expect(stderr).toContain(`podman cannot stop the container ${names[0]}: device busy`)
+      expect(containers(engine)).toEqual([`c-${names[0]}`])
+    }))
+
   it('names an engine that does not answer, and refuses the home directory', () =>
     withEngines(['docker', 'podman'], async (engine, { nacre }) => {
       await nacre('up', '--cwd', engine.project)
@@ -243,6 +258,12 @@ it('nacre doctor shows the engines, and what works in the containers that run', 
         capabilities: expect.objectContaining({ shell: expect.any(String) }),
       }),
     ])
+    // Others may use the same engine.
+    const theirs = { 'dev.nacre': '1', 'dev.nacre.name': 'theirs', 'dev.nacre.user': '12345' }
+    writeFileSync(path.join(engine.state, 'c-theirs'), 'running')
+    writeFileSync(path.join(engine.state, 'i-theirs'), 'id-theirs\n')
+    writeFileSync(path.join(engine.state, 'l-theirs'), JSON.stringify(theirs))
+    expect(JSON.parse((await nacre('doctor', '--json')).stdout).containers).toHaveLength(1)
     engine.on('exec', 'echo gone >&2; exit 9')
     expect((await nacre('doctor')).stdout).toMatch(
       /a container of docker with node:22\n.*exit code 9[\s\S]*gone\n/,

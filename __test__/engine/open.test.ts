@@ -261,7 +261,7 @@ describe('a container', () => {
       await open()
       on(
         'rm',
-        `forget "$(resolve "$name")"; echo "Error: removal of container $name is already in progress" >&2; exit 1`,
+        `rm -f "$state"/c-*; echo "Error: removal of container $name is already in progress" >&2; exit 1`,
       )
       expect((await (await open({ fresh: true })).exec('echo there')).stdout).toBe('there\n')
       rmSync(path.join(state, 'on-rm'))

@@ -54,8 +54,12 @@ const NONE: Finding = {
 
 async function examineContainers(engine: Engine): Promise<Examined[]> {
   const { listContainers } = await import('../../engine/containers.js')
+  const { ownUser } = await import('../../engine/dialect.js')
   const { examineContainer } = await import('../../engine/open.js')
-  const running = (await listContainers(engine)).filter(({ isRunning }) => isRunning)
+  // Those of others are not for this user to enter.
+  const running = (await listContainers(engine)).filter(
+    ({ isRunning, user }) => isRunning && user === ownUser(),
+  )
   return Promise.all(
     running.map(async ({ name, image, project }) => {
       const about = { name, engine: engine.name, image }

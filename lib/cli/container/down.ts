@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import { withExamples } from '../examples.js'
 import { note, printable, printLine } from '../terminal.js'
 import { existingDirectory } from '../values.js'
-import type { Verb } from '../verb.js'
+import type { Finish, Verb } from '../verb.js'
 import { engineOption } from './options.js'
 
 interface Options {
@@ -13,7 +13,7 @@ interface Options {
   engine?: 'docker' | 'podman' | 'container'
 }
 
-export const addDown: Verb = (program: Command) => {
+export const addDown: Verb = (program: Command, finish) => {
   const verb = program
     .command('down')
     .description(
@@ -22,14 +22,14 @@ export const addDown: Verb = (program: Command) => {
     .option('--cwd <directory>', 'a directory of the project (default: the present one)', existingDirectory)
     .option('--all', 'remove the containers of all projects')
     .addOption(engineOption())
-    .action(down)
+    .action((options: Options) => down(options, finish))
   withExamples(verb, [
     ['nacre down', 'removes the containers of this project'],
     ['nacre down --all', 'removes all containers that nacre has made'],
   ])
 }
 
-async function down({ all, cwd = '.', engine = undefined }: Options): Promise<void> {
+async function down({ all, cwd = '.', engine = undefined }: Options, finish: Finish): Promise<void> {
   const { projectOf, realPath } = await import('../../engine/project.js')
   const { installedEngines, notFound } = await import('../../engine/find.js')
   const { ownUser } = await import('../../engine/dialect.js')
@@ -45,15 +45,28 @@ async function down({ all, cwd = '.', engine = undefined }: Options): Promise<vo
       continue
     }
     answered++
-    for (const container of await listContainers(answer)) {
-      if (container.user !== ownUser() || (project !== undefined && container.project !== project)) continue
-      // Programs get SIGTERM first.
-      if (container.isRunning) await stopContainer(answer, container)
-      await removeContainer(answer, container, true)
-      removed++
-      const { name: id, image, project: top } = container
-      await printLine(`removed ${id} (${name}, ${printable(image)}) of ${printable(top)}`)
+    // One that stays is no reason to keep the others.
+    const attempt = async (work: () => Promise<void>) => {
+      try {
+        await work()
+      } catch (error) {
+        problems.push((error as Error).message)
+        finish(1)
+      }
     }
+    await attempt(async () => {
+      for (const container of await listContainers(answer)) {
+        if (container.user !== ownUser() || (project !== undefined && container.project !== project)) continue
+        await attempt(async () => {
+          // Programs get SIGTERM first.
+          if (container.isRunning) await stopContainer(answer, container)
+          await removeContainer(answer, container, true)
+          removed++
+          const { name: id, image, project: top } = container
+          await printLine(`removed ${id} (${name}, ${printable(image)}) of ${printable(top)}`)
+        })
+      }
+    })
   }
   if (answered === 0) throw notFound(engine ?? 'auto', problems)
   for (const problem of problems) note(problem)

@@ -26,9 +26,10 @@ export async function serve(settings: Settings): Promise<void> {
       const { openSandbox } = await import('nacre/engine')
       const sandbox = await openSandbox({ ...container, ...context })
       // A container that was lost had its own.
-      await dispose(observers)
+      const former = observers
       observers = []
       try {
+        await dispose(former)
         observers = await observe(sandbox, settings)
       } catch (error) {
         await sandbox.destroy()
