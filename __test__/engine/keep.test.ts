@@ -6,6 +6,7 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
+  statSync,
   symlinkSync,
   utimesSync,
   writeFileSync,
@@ -204,6 +205,21 @@ describe('copies of the files of nacre', () => {
     utimesSync(directory, time, time)
     return directory
   }
+
+  it('are the same after another installation, and so is the container', () =>
+    withStandIn(['docker'], async ({ open, calls }) => {
+      const file = path.join(path.dirname(path.dirname(__dirname)), 'dist/engine/inside.js')
+      const { atime, mtime } = statSync(file)
+      const { container } = await open()
+      utimesSync(file, new Date(), new Date(mtime.getTime() - 1000))
+      try {
+        expect((await open()).container).toEqual(container)
+      } finally {
+        utimesSync(file, atime, mtime)
+      }
+      expect(readdirSync(path.join(process.env.XDG_CACHE_HOME ?? '', 'nacre/runtime'))).toHaveLength(1)
+      expect(calls().filter((line) => line.startsWith('docker run'))).toHaveLength(1)
+    }))
 
   it('stay as long as a container runs with them', () =>
     withStandIn(['docker', 'podman'], async ({ open, state }) => {

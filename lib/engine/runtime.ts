@@ -48,10 +48,7 @@ type Sources = Record<string, string>
 export function prepareRuntime(arch: string): { directory: string; isNew: boolean } {
   const sources = { 'inside.js': serverFile(), ...nativeFiles(arch) }
   const hash = crypto().createHash('sha256').update(enter).update(setup)
-  for (const [name, file] of Object.entries(sources)) {
-    const { size, mtimeMs } = statSync(file)
-    hash.update(`${name} ${size} ${mtimeMs}\n`)
-  }
+  for (const [name, file] of Object.entries(sources)) hash.update(`${name} ${digestOf(file)}\n`)
   const cache = cacheDirectory()
   const directory = path.join(cache, `${VERSION}-${arch}-${hash.digest('hex').slice(0, 12)}`)
   try {
@@ -63,6 +60,20 @@ export function prepareRuntime(arch: string): { directory: string; isNew: boolea
     const message = `nacre cannot copy its files to ${directory}: ${(cause as Error).message}; make it writable`
     throw new SandboxError('STATE_DIR_UNAVAILABLE', message, { cause })
   }
+}
+
+/** Of files that this process has read, by their names, sizes and times. */
+const digests = new Map<string, string>()
+
+/** Of the content: npm gives files the time of their installation, and each one would have containers of its own. */
+function digestOf(file: string): string {
+  const { size, mtimeMs } = statSync(file)
+  const key = `${file} ${size} ${mtimeMs}`
+  const known = digests.get(key)
+  if (known !== undefined) return known
+  const digest = crypto().createHash('sha256').update(fs.readFileSync(file)).digest('hex')
+  digests.set(key, digest)
+  return digest
 }
 
 function serverFile(): string {
