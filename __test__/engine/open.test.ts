@@ -120,7 +120,7 @@ describe('a container', () => {
         '--cap-add SYS_ADMIN --cap-add NET_ADMIN --cap-add SYS_PTRACE',
         '--security-opt writable-cgroups=true',
         '--cpus 1.5 --memory 2g',
-        '--add-host host.docker.internal:host-gateway --log-driver none --pids-limit -1 --pull never node:22 --init 1000',
+        '--add-host host.docker.internal:host-gateway --log-driver none --pids-limit -1 --pull never --no-healthcheck --init=false --stop-signal SIGTERM node:22 --init 1000',
       ])
         expect(line).toContain(words)
       expect(line).not.toMatch(/--publish|-p |--privileged|docker\.sock|seccomp/)

@@ -91,6 +91,10 @@ function particulars({ name, isRootless }: Engine, { network, memory, user }: Co
       ? ['--add-host', 'host.docker.internal:host-gateway']
       : []),
     ...['--log-driver', 'none', '--pids-limit', '-1', '--pull', 'never'],
+    // The engine would run it as root, in the project.
+    '--no-healthcheck',
+    // PID 1 is nacre's, whatever the engine's settings say, and ends in order by this signal, whatever the image says.
+    ...['--init=false', '--stop-signal', 'SIGTERM'],
   ]
 }
 

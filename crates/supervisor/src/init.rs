@@ -2,7 +2,8 @@
 //!
 //! The first client starts the container, and later ones share it. Each of them is a process in it, `engine exec -i`, which
 //! ends with its input. So the other processes decide whether the container is needed: clients, their commands, and
-//! durable jobs. When PID 1 exits, the kernel kills what is left.
+//! durable jobs. By SIGTERM, it sends the signal to all of them, and waits for their end. When PID 1 exits, the kernel kills
+//! what is left.
 //!
 //! A client may come and go between two ticks. So each announces itself with SIGUSR1.
 
@@ -10,14 +11,20 @@ use crate::reap;
 use nacre_containment::proc_table;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, kill};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::Pid;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
 
 /// Milliseconds between two looks at the other processes.
 const TICK_MS: u16 = 500;
+/// What the processes have to end after SIGTERM. Engines wait for 5 s or longer.
+const END: Duration = Duration::from_secs(4);
+/// Milliseconds between two looks at the other processes after SIGTERM.
+const END_TICK_MS: u16 = 20;
 /// Milliseconds that the first client has to arrive.
 const FIRST_CLIENT_MS: u64 = 60_000;
 
@@ -44,20 +51,30 @@ fn serve(mut idleness: Idleness) -> io::Result<()> {
     let set = SigSet::from_iter([Signal::SIGCHLD, Signal::SIGUSR1, Signal::SIGTERM, Signal::SIGINT]);
     set.thread_block()?;
     let signals = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+    let mut deadline = None;
     loop {
-        let is_tick = match poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], TICK_MS) {
+        // Clients are no children of this process: nothing tells it of their end.
+        let pause = if deadline.is_some() { END_TICK_MS } else { TICK_MS };
+        let is_tick = match poll(&mut [PollFd::new(signals.as_fd(), PollFlags::POLLIN)], pause) {
             Ok(ready) => ready == 0,
             Err(Errno::EINTR) => false,
             Err(error) => return Err(error.into()),
         };
         while let Some(signal) = signals.read_signal()? {
             match Signal::try_from(signal.ssi_signo.cast_signed()) {
-                Ok(Signal::SIGTERM | Signal::SIGINT) => return Ok(()),
+                Ok(Signal::SIGTERM | Signal::SIGINT) if deadline.is_none() => {
+                    deadline = Some(Instant::now() + END);
+                    // To all processes but this one.
+                    let _ = kill(Pid::from_raw(-1), Signal::SIGTERM);
+                }
                 Ok(Signal::SIGUSR1) => idleness.used(),
                 _ => {}
             }
         }
         while let Ok(Some(_)) = reap::collect_any() {}
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline || !is_used()) {
+            return Ok(());
+        }
         if is_tick && idleness.tick(is_used()) {
             return Ok(());
         }

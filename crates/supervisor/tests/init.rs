@@ -47,8 +47,15 @@ fn reaps_orphans_and_counts_a_client_that_came_between_two_looks() {
 fn ends_everything_by_a_signal() {
     for signal in ["TERM", "INT"] {
         // Until the supervisor runs, PID 1 is bash, which ignores the signal.
-        let script = format!("(while sleep 0.05; do kill -{signal} 1; done) & setsid sleep 600 &");
-        assert_ended(&in_container(&script, "60000"), "");
+        let script = format!(
+            r#"
+            (trap '' TERM; while kill -{signal} 1; do sleep 0.05; done) &
+            (trap 'sleep 0.5; echo written; exit' TERM; while :; do sleep 0.05; done) &
+            setsid sleep 600 &
+            "#
+        );
+        // The first one does not end by itself.
+        assert_ended(&in_container(&script, "60000"), "written\n");
     }
 }
 
