@@ -33,10 +33,26 @@ struct Set {
 const VERSION: u32 = 0x2008_0522;
 
 /// Drops capabilities irrevocably: all of them, or with `as_root` those that root does not need for its own files.
-///
-/// The bounding set comes first, since dropping from it requires a capability itself.
 pub fn drop_capabilities(as_root: bool) -> io::Result<()> {
-    let kept = if as_root { KEPT_BY_ROOT } else { 0 };
+    keep(if as_root { KEPT_BY_ROOT } else { 0 })
+}
+
+/// Drops the capabilities that a container has for nacre's server alone, irrevocably. The others are those that container
+/// engines give to root: without no_new_privs, package managers need some of them to install programs.
+pub fn drop_rights_of_server() -> io::Result<()> {
+    let numbers = [12, 19, 21];
+    keep(!numbers.iter().fold(0, |all, number| all | bit(*number)))?;
+    // SAFETY: numbers only.
+    let is_left = |number: &u32| unsafe { libc::prctl(libc::PR_CAPBSET_READ, *number, 0, 0, 0) } == 1;
+    // A program that root executes gets what is left there.
+    if nix::unistd::geteuid().is_root() && numbers.iter().any(is_left) {
+        return Err(io::Error::from_raw_os_error(libc::EPERM));
+    }
+    Ok(())
+}
+
+/// The bounding set comes first, since dropping from it requires a capability itself.
+fn keep(kept: u64) -> io::Result<()> {
     for number in (0..=HIGHEST).filter(|number| kept & bit(*number) == 0) {
         // SAFETY: numbers only. An unknown number is EINVAL. Without CAP_SETPCAP it is EPERM, but then programs could
         // not gain anything, since no_new_privs is set.

@@ -16,11 +16,14 @@
 //! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
 //! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
 //! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
-//! there, as JSON. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`].
+//! there, as JSON. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
+//! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`].
 
+mod account;
 mod arguments;
 mod enclosure;
 mod ending;
+mod enter;
 mod event_loop;
 mod files;
 mod groups;
@@ -33,6 +36,7 @@ mod process_setup;
 mod process_table;
 mod processes;
 mod reap;
+mod set_up;
 mod spawn;
 mod standing;
 mod workspace;
@@ -45,6 +49,11 @@ fn main() {
     if words == ["--offer"] {
         println!("{}", serde_json::to_string(&nacre_isolation::offer::probe()).unwrap_or_default());
         return;
+    }
+    match &words[..] {
+        [mode, words @ ..] if mode == "--enter" => enter::run(words),
+        [mode, state, directory] if mode == "--set-up" => set_up::run(state, directory),
+        _ => {}
     }
     if let [mode, value] = &words[..] {
         if mode == "--init" {

@@ -1,0 +1,117 @@
+//! The set-up of a container of `openSandbox`: a command that root runs once, before any client may run commands.
+//!
+//! Each client starts this, and its input is its lifeline. One of them runs the command, and the others wait for the end. If its
+//! input ends before, so does everything that the command has started, and the set-up counts as interrupted.
+
+use nacre_containment::{proc_table, signal};
+use nacre_isolation::privileges;
+use rustix::fs::{FlockOperation, flock};
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// The exit codes: lib/engine/setup.ts has them too.
+const FAILED: i32 = 74;
+const INTERRUPTED: i32 = 75;
+
+/// Arguments of bash. All users can see them, so the text of the command, which may have a password, is in a variable. Daemons
+/// that it starts do not get the variable.
+const ARGUMENTS: [&str; 2] = ["-c", r#"setup=$NACRE_SETUP; unset NACRE_SETUP; eval "$setup""#];
+
+/// Bytes of the output that a message shows.
+const MOST_SHOWN: i64 = 2000;
+/// Between two looks at what was killed.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// `--set-up STATE DIRECTORY`: runs the command of NACRE_SETUP in the directory, or waits for its end.
+pub fn run(state: &OsStr, directory: &OsStr) -> ! {
+    let code = run_once(Path::new(state), Path::new(directory)).unwrap_or_else(|error| {
+        eprintln!("nacre-supervisor: {error}");
+        1
+    });
+    std::process::exit(code);
+}
+
+fn run_once(state: &Path, directory: &Path) -> io::Result<i32> {
+    // What it prints is for root.
+    DirBuilder::new().recursive(true).mode(0o700).create(state)?;
+    let lock = File::create(state.join("lock"))?;
+    // It is free when the process that has it ends, in whatever way.
+    flock(&lock, FlockOperation::LockExclusive)?;
+    let (code, log) = (state.join("code"), state.join("log"));
+    if !code.exists() {
+        match OpenOptions::new().write(true).create_new(true).open(state.join("begun")) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(INTERRUPTED),
+            begun => begun?,
+        };
+        let Some(number) = perform(directory, File::create(&log)?)? else { return Ok(INTERRUPTED) };
+        fs::write(&code, number.to_string())?;
+    }
+    match fs::read_to_string(&code)?.parse::<i32>() {
+        Ok(0) => Ok(0),
+        Ok(number) => {
+            eprintln!("exit code {number}");
+            io::stderr().write_all(&last(&log)?)?;
+            Ok(FAILED)
+        }
+        // The machine has failed.
+        Err(_) => Ok(INTERRUPTED),
+    }
+}
+
+/// The exit code of the command. `None` if the lifeline has ended before.
+fn perform(directory: &Path, mut log: File) -> io::Result<Option<i32>> {
+    privileges::drop_rights_of_server()?;
+    // Daemons become its children, and can be killed.
+    nix::sys::prctl::set_child_subreaper(true)?;
+    let mut command = Command::new("bash");
+    command.args(ARGUMENTS).env("HOME", "/root").current_dir(directory);
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return writeln!(log, "bash cannot be started: {error}").map(|()| Some(127)),
+    };
+    let (tell, ends) = mpsc::channel();
+    let tell_end = tell.clone();
+    thread::spawn(move || tell_end.send(child.wait().ok()));
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        tell.send(None)
+    });
+    let end = ends.recv().ok().flatten();
+    if end.is_none() {
+        kill_children();
+    }
+    Ok(end.map(|status| status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))))
+}
+
+/// Kills until none is left: the children of a killed process become children of this one.
+fn kill_children() {
+    loop {
+        let own = std::process::id().cast_signed();
+        let all = proc_table::scan().unwrap_or_default();
+        let left: Vec<_> = all.iter().filter(|process| process.parent == own && process.is_running()).collect();
+        if left.is_empty() {
+            return;
+        }
+        for process in left {
+            let _ = signal::send_to(process.identity, libc::SIGKILL);
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn last(file: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(file)?;
+    let _ = file.seek(SeekFrom::End(-MOST_SHOWN));
+    let mut text = Vec::new();
+    file.read_to_end(&mut text)?;
+    Ok(text)
+}
