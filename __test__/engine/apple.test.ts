@@ -90,7 +90,7 @@ describe("Apple's container", () => {
   it.each<[string, Record<string, string>, string, RegExp]>([
     [
       'an image without bash',
-      { exec: `echo 'Error: internalError: "failed to find target executable bash"' >&2; exit 1` },
+      { exec: 'echo "there is no bash" >&2; exit 127' },
       'IMAGE_WITHOUT_BASH',
       /has no bash/,
     ],

@@ -62,6 +62,20 @@ describe('setup', () => {
       expect((await sandbox.exec('wc -c <read')).stdout.trim()).toBe('0')
     }))
 
+  it('that is aborted leaves no container', () =>
+    withStandIn(['docker'], async ({ open, project, state }) => {
+      const controller = new AbortController()
+      const setup = 'touch begun; sleep 600'
+      const opening = rejectionOf(open({ setup, signal: controller.signal }))
+      await until(
+        () => existsSync(path.join(project, 'begun')) || undefined,
+        () => 'the set-up has not begun',
+      )
+      controller.abort()
+      expect(await opening).toMatchObject({ name: 'AbortError' })
+      expect(readdirSync(state).filter((name) => /^[cilrs]-/.test(name))).toEqual([])
+    }))
+
   it('that was interrupted is begun again in a new container', () =>
     withStandIn(['docker'], async ({ open, project, calls }) => {
       const setup = 'echo run >>runs; echo $PPID >pid; until [ -e second ]; do sleep 0.05; done'
@@ -75,7 +89,7 @@ describe('setup', () => {
       )
       const waiting = open({ setup })
       await until(
-        () => calls().filter((line) => line.includes('/opt/nacre/setup')).length === 2 || undefined,
+        () => calls().filter((line) => line.includes('--set-up')).length === 2 || undefined,
         () => 'the other client does not wait',
       )
       // As the end of the container does.

@@ -104,7 +104,7 @@ describe('a container', () => {
       expect(sandbox.container).toMatchObject({ engine: 'docker', image: 'node:22' })
       // Options with values are on no command line.
       expect(calls().find((line) => line.startsWith('docker exec'))).toMatch(
-        /^docker exec --interactive --user 0:0 --env NACRE_INSIDE nacre-my-project-[0-9a-f]{10} bash \/opt\/nacre\/enter /,
+        /^docker exec --interactive --user 0:0 --env NACRE_INSIDE nacre-my-project-[0-9a-f]{10} \/opt\/nacre\/nacre-supervisor --enter /,
       )
     }))
 
@@ -142,7 +142,9 @@ describe('a container', () => {
       expect(line).toContain('--userns keep-id --passwd=false')
       // The address of a proxy may have a password.
       expect(line).toContain('--http-proxy=false ')
-      expect(calls().find((one) => one.startsWith('podman exec'))).toMatch(/ 501 \d+ \w+$/)
+      expect(calls().find((one) => one.startsWith('podman exec'))).toMatch(
+        / --enter 501 \d+ \w+ has=\.nacre-\S+ /,
+      )
     }))
 
   it('is shared by clients with the same options, and by no others', () =>
@@ -376,6 +378,15 @@ describe('the errors', () => {
       { run: 'echo "no space left" >&2; exit 125' },
       'CONTAINER_FAILED',
       /docker cannot start the container .*: no space left/,
+      true,
+    ],
+    [
+      'of an engine that has none of the files',
+      {
+        run: 'echo "exec: \\"/opt/nacre/nacre-supervisor\\": stat: no such file or directory" >&2; exit 127',
+      },
+      'MOUNT_MISSING',
+      /docker has none of nacre's files in the container .*: let docker share this directory/,
       true,
     ],
     [

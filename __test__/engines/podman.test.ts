@@ -85,7 +85,7 @@ describe('a container', () => {
   it('has the project at the same path, and its files belong to this user outside', async () => {
     const sandbox = await open()
     expect(await shell(sandbox, 'pwd; cat file; id -u; id -g; echo $HOME; touch ~/x && echo home')).toBe(
-      `${project}\ntext\n${USER}\n${USER}\n/home/root\nhome`,
+      `${project}\ntext\n${USER}\n${USER}\n/home/root-501\nhome`,
     )
     await sandbox.exec('mkdir "sub ü" && echo made >"sub ü/ö"')
     await sandbox.files.write('sub ü/written', 'too')
@@ -103,6 +103,9 @@ describe('a container', () => {
     const { isolation } = await sandbox.capabilities()
     expect(isolation).toMatchObject({ filesystem: 'namespace', network: 'namespace', processes: 'namespace' })
     expect(await shell(sandbox, 'touch ~/x here && echo written')).toBe('written')
+    const { jobId } = await sandbox.jobs.start({ command: 'echo from a job >written' })
+    expect((await sandbox.jobs.wait(jobId)).exitCode).toBe(0)
+    expect(await shell(sandbox, 'cat written')).toBe('from a job')
     for (const command of ['touch /etc/x', 'kill -0 1', 'cat /proc/1/environ', 'mount -t tmpfs x /mnt'])
       expect((await sandbox.exec(command)).exitCode, command).not.toBe(0)
   })
@@ -193,9 +196,57 @@ describe('a container', () => {
     )
     const next = await open({ image: 'localhost/debian:12' })
     expect(await shell(next, 'ls /tmp/preloaded 2>&1 >/dev/null | wc -l; echo "$LOADED$HOME"')).toMatch(
-      /^1\n\/home\/[a-z]+$/,
+      /^1\n\/home\/[a-z]+(-501)?$/,
     )
   })
+
+  it('runs no program as root that commands could write, and nothing that variables of the image name', async () => {
+    const image = 'localhost/hostile:1'
+    podman('run', '--name', 'base', 'node:22', 'mkdir', '-m', '1777', '/first')
+    const archive = path.join(place, 'base.tar')
+    podman('export', '--output', archive, 'base')
+    podman('import', archive, 'localhost/base:1')
+    rmSync(archive)
+    const lines = [
+      'FROM localhost/base:1',
+      'ENV PATH=/first:/usr/local/bin:/usr/bin:/bin',
+      'ENV BASH_ENV=/first/variables NODE_OPTIONS=--require=/first/env.js',
+      'HEALTHCHECK CMD ./check',
+      'STOPSIGNAL SIGQUIT',
+    ]
+    writeFileSync(path.join(place, 'Dockerfile'), lines.join('\n'))
+    const policy = path.join(path.dirname(programs), 'policy.json')
+    podman('build', '--signature-policy', policy, '--pull=never', '--format', 'docker', '--tag', image, place)
+    const first = await open({ image })
+    const write = `
+      unset BASH_ENV NODE_OPTIONS
+      for name in bash sh node ls cut grep stat chown mkdir cat sleep env; do
+        program=$(PATH=/usr/local/bin:/usr/bin:/bin command -v $name) || exit
+        printf '#!/bin/sh\n[ "$(/usr/bin/id -u)" != 0 ] || echo %s >>/first/ran\nexec %s "$@"\n' $name $program >/first/$name
+      done
+      echo '[ "$(/usr/bin/id -u)" != 0 ] || echo variable >>/first/ran' >/first/variables
+      echo 'process.getuid() || require("fs").appendFileSync("/first/ran", "variable")' >/first/env.js
+      /bin/chmod 755 /first/*`
+    await shell(first, write)
+    const second = await open({ image })
+    expect(second.container?.name).toBe(first.container?.name)
+    expect(
+      await shell(second, '[ -e /first/ran ] || echo none; echo "$PATH"; command -v node; echo "$BASH_ENV"'),
+    ).toBe(['none', '/first:/usr/local/bin:/usr/bin:/bin', '/first/node', '/first/variables'].join('\n'))
+    await first.stop()
+    const third = await open({ image })
+    expect(await shell(third, 'ls /first/ran 2>/dev/null; env | grep -E "^(NODE_OPTIONS|NACRE|BUN)"')).toBe(
+      'NODE_OPTIONS=--require=/first/env.js',
+    )
+    // The programs do say when root runs them.
+    podman('exec', '--user', '0:0', third.container?.name ?? '', 'bash', '-c', ':')
+    expect(await shell(third, 'sort -u /first/ran')).toBe('bash\nvariable')
+    expect(podman('inspect', image)).toContain('./check')
+    const config = podman('inspect', '--format', '{{json .Config}}', third.container?.name ?? '')
+    const { Healthcheck, StopSignal } = JSON.parse(config)
+    expect(Healthcheck?.Test ?? ['NONE']).toEqual(['NONE'])
+    expect(StopSignal).toBe(15)
+  }, 180_000)
 
   it('has the mounts, and those that are read-only', async () => {
     const other = path.join(place, 'other: one')
@@ -232,6 +283,10 @@ describe('the errors', () => {
     process.env.PATH = `${bin}:${before}`
     try {
       expect(await rejectionOf(open())).toMatchObject({ code: 'MOUNT_MISSING' })
+      // An empty one looks the same.
+      rmSync(path.join(project, 'file'))
+      expect(await rejectionOf(open())).toMatchObject({ code: 'MOUNT_MISSING' })
+      expect(readdirSync(project)).toEqual([])
     } finally {
       process.env.PATH = before
     }
@@ -254,6 +309,65 @@ describe('a container that is kept', () => {
     for (const sandbox of sandboxes) expect(await shell(sandbox, 'cat /set-up')).toBe(`0\n${project}\ndone`)
     await sandboxes[0]?.stop()
     expect(await shell(await open({ setup }), 'cat /set-up')).toBe(`0\n${project}\ndone`)
+  })
+
+  it('is set up without the rights of the server, and with the variables of the image', async () => {
+    const setup =
+      'grep -E "^Cap(Eff|Bnd)" /proc/self/status >/set-up; echo "$PATH" >>/set-up; env | grep -c NACRE >>/set-up || :'
+    const sandbox = await open({ setup })
+    const [effective = '', bounding = '', search, count] = (await shell(sandbox, 'cat /set-up')).split('\n')
+    for (const line of [effective, bounding]) {
+      const rights = BigInt(`0x${line.split('\t')[1]}`)
+      expect(
+        [0n, 12n, 19n, 21n].map((bit) => (rights >> bit) & 1n),
+        line,
+      ).toEqual([1n, 0n, 0n, 0n])
+    }
+    expect([search, count]).toEqual([await shell(sandbox, 'echo "$PATH"'), '0'])
+  })
+
+  it('is removed when its set-up is aborted', async () => {
+    const controller = new AbortController()
+    const opening = rejectionOf(
+      open({ setup: 'setsid sleep 600 & touch begun; sleep 600', signal: controller.signal }),
+    )
+    await until(
+      () => readdirSync(project).includes('begun') || undefined,
+      () => 'the set-up has not begun',
+    )
+    controller.abort()
+    expect(await opening).toMatchObject({ name: 'AbortError' })
+    expect(podman('ps', '--all', '--quiet')).toBe('')
+  })
+
+  it('ends its set-up with the program', async () => {
+    const program = `
+      import { openSandbox } from 'nacre/engine'
+      await openSandbox(JSON.parse(process.argv[1]))
+    `
+    const setup = '[ -e begun ] && exit; setsid sleep 600 & touch begun; sleep 600'
+    const options = { where: 'container', engine: 'podman', cwd: project, grace: GRACE, pull: 'never', setup }
+    const host = spawn('node', ['--input-type=module', '-e', program, JSON.stringify(options)], {
+      stdio: 'inherit',
+      cwd: path.dirname(path.dirname(__dirname)),
+    })
+    await until(
+      () => readdirSync(project).includes('begun') || undefined,
+      () => 'the set-up has not begun',
+    )
+    host.kill('SIGKILL')
+    await until(
+      () => podman('ps', '--quiet') === '' || undefined,
+      () => 'it runs',
+    )
+    // The ids of this user are part of the name.
+    Object.assign(process, { getuid, getgid })
+    try {
+      expect(await shell(await open({ setup }), 'echo there')).toBe('there')
+      expect(podman('ps', '--all', '--quiet').split('\n')).toHaveLength(1)
+    } finally {
+      Object.assign(process, { getuid: () => USER, getgid: () => USER })
+    }
   })
 
   it('is removed when its set-up fails', async () => {
@@ -307,7 +421,7 @@ describe('the command line', () => {
   it('makes, enters, examines and removes the containers of nacre, and no others', () => {
     const own = nacre('up', '--engine', 'podman', '--cwd', project).trim()
     const exec = ['exec', '--container', '--engine', 'podman', '--cwd', project]
-    expect(nacre(...exec, 'cat file; [ -e /opt/nacre/inside.js ] && echo inside')).toBe('text\ninside\n')
+    expect(nacre(...exec, 'cat file; [ -e /opt/nacre/inside.mjs ] && echo inside')).toBe('text\ninside\n')
     // As if its image had been made from the container, with the labels.
     const labels = ['--label', 'dev.nacre=1', '--label', `dev.nacre.name=${own}`]
     const options = ['--detach', '--entrypoint', 'sleep', '--name', 'other']

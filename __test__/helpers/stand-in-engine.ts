@@ -54,7 +54,7 @@ enter() {
   local container=$1
   shift
   [ "$(cat "$state/c-$container" 2>/dev/null)" = running ] || { echo "Error: no such container: $container" >&2; exit 1; }
-  [[ $2 == /opt/nacre/setup ]] && exec bash "$(cat "$state/r-$container")/setup" "$state/s-$container" "$4"
+  [[ $2 == --set-up ]] && exec "$(cat "$state/r-$container")/nacre-supervisor" --set-up "$state/s-$container" "$4"
   exec "$NODE" ${inside}
 }
 `

@@ -347,9 +347,7 @@ describe('the package for containers', () => {
     expect(others).toEqual([])
     expect(copy).toMatch(new RegExp(`^${VERSION}-${cpu}-[0-9a-f]{12}$`))
     const abi = target.split('-')[2] ?? ''
-    expect(readdirSync(path.join(cache, copy)).sort()).toEqual(
-      ['enter', abi, 'inside.js', 'nacre-supervisor', 'setup'].sort(),
-    )
+    expect(readdirSync(path.join(cache, copy)).sort()).toEqual([abi, 'inside.mjs', 'nacre-supervisor'].sort())
     const supervisor = path.join(mac, 'node_modules', name, 'nacre-supervisor')
     for (const file of ['nacre-supervisor', `${abi}/nacre-supervisor`])
       expect(readFileSync(path.join(cache, copy, file)).equals(readFileSync(supervisor))).toBe(true)

@@ -20,6 +20,8 @@ export interface CallOptions {
   /** Milliseconds after which the program is killed. */
   timeout: number
   signal?: AbortSignal | undefined
+  /** Whether its input stays open until it ends, or this process does. Otherwise it is empty. */
+  hasLifeline?: boolean
 }
 
 /**
@@ -28,7 +30,11 @@ export interface CallOptions {
  * Programs that it has started may keep its outputs open. They are killed with it after the timeout or an abort. After its own
  * end they go on, and are not waited for.
  */
-export function call(file: string, args: string[], { env, timeout, signal }: CallOptions): Promise<Answer> {
+export function call(
+  file: string,
+  args: string[],
+  { env, timeout, signal, hasLifeline = false }: CallOptions,
+): Promise<Answer> {
   return new Promise((resolve) => {
     const child = start(file, args, env)
     if (child instanceof Error)
@@ -38,7 +44,7 @@ export function call(file: string, args: string[], { env, timeout, signal }: Cal
     const settle = (reason = '') => {
       clearTimeout(timer)
       ignore()
-      for (const stream of [child.stdout, child.stderr]) stream.destroy()
+      for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy()
       const [stdout, stderr] = [read.stdout.trim(), read.stderr.trim()]
       const isOk = reason === '' && child.exitCode === 0
       const isSilent = !isOk && stdout === '' && stderr === ''
@@ -67,6 +73,8 @@ export function call(file: string, args: string[], { env, timeout, signal }: Cal
     })
     child.once('exit', () => setTimeout(settle, LAST_WORDS_MS).unref())
     child.once('close', () => settle())
+    child.stdin.on('error', () => {})
+    if (!hasLifeline) child.stdin.end()
     if (signal?.aborted) kill('it was aborted')
   })
 }
@@ -76,7 +84,6 @@ function start(file: string, args: string[], env: NodeJS.ProcessEnv) {
   try {
     return childProcess().spawn(file, args, {
       env,
-      stdio: ['ignore', 'pipe', 'pipe'],
       detached: process.platform !== 'win32',
       windowsHide: true,
     })

@@ -1,7 +1,7 @@
 /** The container of a project: its name, and the command line that creates it. Pure. */
 import { crypto, path } from '../base/builtin.js'
 import { labelsOf } from './dialect.js'
-import { INSIDE } from './enter.js'
+import { INSIDE, SUPERVISOR } from './enter.js'
 import type { Engine } from './find.js'
 
 /** What a container is made for. All paths are real and absolute. */
@@ -66,7 +66,7 @@ function argsOf(engine: Engine, plan: ContainerPlan, project: string, name: stri
   ]
   const { network, cpus, memory } = plan
   const options = [
-    ...['--entrypoint', `${INSIDE}/nacre-supervisor`, '--user', '0:0', '--workdir', project],
+    ...['--entrypoint', SUPERVISOR, '--user', '0:0', '--workdir', project],
     ...mounts.flat(),
     ...rights(engine, plan.isUnrestricted),
     ...(network === undefined ? [] : ['--network', network]),

@@ -9,12 +9,13 @@ import type { CompleteValues } from '../schema/kind.js'
 import { awaitServer } from './connect.js'
 import { creation } from './container.js'
 import { isRunning, listContainers, removeContainer } from './containers.js'
-import { INSIDE, MOUNT_MISSING, NO_ADDON, NO_RUNTIME, REFUSED } from './enter.js'
+import { MOUNT_MISSING, NO_ADDON, NO_RUNTIME, REFUSED, SUPERVISOR } from './enter.js'
 import { type Engine, findEngine, installedEngines } from './find.js'
 import { gitSettings } from './git.js'
 import { type Place, readPlaces, refuseRuntime } from './mounts.js'
 import { Program } from './program.js'
-import { fingerprint, isBelow, projectOf, realPath } from './project.js'
+import { isBelow, projectOf, realPath } from './project.js'
+import { type Proofs, proofs, shareRemedy } from './proof.js'
 import { protectPrograms } from './protect.js'
 import { fetchBun, prepareRuntime, sweepRuntimes } from './runtime.js'
 import { SearchPath } from './search-path.js'
@@ -115,9 +116,10 @@ export async function enterContainer(
     const { id } = started
     if (started.isNew) created = id
     isFresh = false
-    const program = startServer(engine, name, { cwd, user, own, settings })
+    const same = proofs(places)
+    const program = startServer(engine, name, { same, user, own, settings })
     try {
-      await awaitServer(program, ANSWER_MS, signal)
+      await awaitServer(program, ANSWER_MS, signal).finally(same.remove)
     } catch (error) {
       const { exitCode, lastWords } = program
       if (attempt < MOST_ATTEMPTS) {
@@ -151,6 +153,8 @@ export async function enterContainer(
       }
     } catch (error) {
       await program.close(0)
+      // Its set-up was interrupted, and can never be complete.
+      if (signal?.aborted && id === created) await removeContainer(engine, { id, name }, true).catch(() => {})
       throw error
     }
     await program.close(0)
@@ -158,7 +162,7 @@ export async function enterContainer(
 }
 
 interface EntryPlan {
-  cwd: string
+  same: Proofs
   user: Ids
   own: string[]
   /** As JSON. */
@@ -172,11 +176,11 @@ interface Ids {
 }
 
 /** Starts the server in a running container. */
-function startServer(engine: Engine, name: string, { cwd, user, own, settings }: EntryPlan): Program {
+function startServer(engine: Engine, name: string, { same, user, own, settings }: EntryPlan): Program {
   const words = ['exec', '--interactive', '--user', '0:0', '--env', SETTINGS, name]
-  const script = ['bash', `${INSIDE}/enter`, cwd, fingerprint(cwd), String(user.uid), String(user.gid)]
+  const enter = [SUPERVISOR, '--enter', String(user.uid), String(user.gid), accountName(), ...same.words]
   return new Program({
-    argv: [engine.file, ...words, ...script, accountName(), ...own],
+    argv: [engine.file, ...words, ...enter, ...own.flatMap((directory) => ['own', directory])],
     name: `${engine.name} exec ${name}`,
     cwd: undefined,
     env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, settings] },
@@ -189,8 +193,9 @@ function startServer(engine: Engine, name: string, { cwd, user, own, settings }:
 export async function enterRunning(engine: Engine, name: string, project: string): Promise<Program> {
   const user = userOf('me', engine)
   const settings = JSON.stringify({ cwd: project, env: {}, ...(user.uid !== 0 && { user }) })
-  const program = startServer(engine, name, { cwd: project, user, own: [], settings })
-  await awaitServer(program, ANSWER_MS, undefined)
+  const same = proofs([{ source: project, readOnly: false }])
+  const program = startServer(engine, name, { same, user, own: [], settings })
+  await awaitServer(program, ANSWER_MS, undefined).finally(same.remove)
   return program
 }
 
@@ -281,10 +286,7 @@ function explain(
   if (!isStart) return error
   const because = (code: SandboxErrorCode, message: string) =>
     new SandboxError(code, message, { cause: error })
-  // Apple's has no exit code for it.
-  const isWithoutBash = engine.name === 'container' && lastWords.includes('failed to find target executable')
-  switch (isWithoutBash ? 127 : exitCode) {
-    case 126:
+  switch (exitCode) {
     case 127:
       return because(
         'IMAGE_WITHOUT_BASH',
@@ -293,8 +295,7 @@ function explain(
     case MOUNT_MISSING:
       return because(
         'MOUNT_MISSING',
-        `the container has other files in ${cwd} than this machine: let ${engine.name} share this directory with its ` +
-          'virtual machine, and use no engine on another machine',
+        `the container has other files in ${lastLine(lastWords) || cwd} than this machine: ${shareRemedy(engine)}`,
       )
     case REFUSED:
       return refusalOf(lastLine(lastWords)) ?? error

@@ -2,12 +2,10 @@
 import { fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 
-const { lstatSync, openSync, closeSync, readSync, readdirSync, realpathSync } = fs
+const { lstatSync, openSync, closeSync, readSync, realpathSync } = fs
 
 /** Bytes of a file of git that are read. */
 const MOST_BYTES = 8192
-/** The number of names by which a directory is recognized inside. */
-const MOST_NAMES = 50
 
 /** The real path of an existing directory, or of a mount, which may be a file. */
 export function realPath(given: string, name: string, code: 'CWD_NOT_FOUND' | 'MOUNT_MISSING'): string {
@@ -137,26 +135,4 @@ function readStart(file: string): string {
   } finally {
     closeSync(descriptor)
   }
-}
-
-/**
- * What `ls -A | sort | head -n 50 | cksum` prints in a directory. An engine on another machine, or one that does not share the
- * directory, has an empty one in its place.
- */
-export function fingerprint(directory: string): string {
-  const names = readdirSync(directory, { encoding: 'buffer' }).sort(Buffer.compare).slice(0, MOST_NAMES)
-  const text = Buffer.concat(names.flatMap((name) => [name, Buffer.from('\n')]))
-  return `${cksum(text)} ${text.length}`
-}
-
-/** The checksum of POSIX' cksum. */
-function cksum(bytes: Uint8Array): number {
-  let sum = 0
-  const feed = (byte: number) => {
-    sum ^= byte << 24
-    for (let bit = 0; bit < 8; bit++) sum = sum & 0x8000_0000 ? (sum << 1) ^ 0x04c1_1db7 : sum << 1
-  }
-  for (const byte of bytes) feed(byte)
-  for (let length = bytes.length; length > 0; length = Math.floor(length / 256)) feed(length & 255)
-  return ~sum >>> 0
 }

@@ -11,9 +11,7 @@ import { refuseAborted } from '../base/abort.js'
 import { crypto, fs, os, path } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { call, reasonOf } from './call.js'
-import { enter } from './enter.js'
 import type { SearchPath } from './search-path.js'
-import { setup } from './setup.js'
 
 const {
   chmodSync,
@@ -46,8 +44,9 @@ type Sources = Record<string, string>
 
 /** The directory with the files for a processor, and whether it is new. Throws RUNTIME_UNSUPPORTED and STATE_DIR_UNAVAILABLE. */
 export function prepareRuntime(arch: string): { directory: string; isNew: boolean } {
-  const sources = { 'inside.js': serverFile(), ...nativeFiles(arch) }
-  const hash = crypto().createHash('sha256').update(enter).update(setup)
+  // By its name, it is a module whatever the directories above it have.
+  const sources = { 'inside.mjs': serverFile(), ...nativeFiles(arch) }
+  const hash = crypto().createHash('sha256')
   for (const [name, file] of Object.entries(sources)) hash.update(`${name} ${digestOf(file)}\n`)
   const cache = cacheDirectory()
   const directory = path.join(cache, `${VERSION}-${arch}-${hash.digest('hex').slice(0, 12)}`)
@@ -157,8 +156,6 @@ function copy(sources: Sources, cache: string, directory: string): void {
       copyFileSync(file, target)
       chmodSync(target, 0o755)
     }
-    for (const [name, script] of Object.entries({ enter, setup }))
-      fs.writeFileSync(path.join(temporary, name), script, { mode: 0o755 })
     renameSync(temporary, directory)
   } catch (error) {
     rmSync(temporary, { recursive: true, force: true })

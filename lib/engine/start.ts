@@ -7,6 +7,7 @@ import type { Creation } from './container.js'
 import { CALL_MS, describe, removeContainer } from './containers.js'
 import { DIALECTS, ownContainer } from './dialect.js'
 import { type Engine, processorOf } from './find.js'
+import { shareRemedy } from './proof.js'
 
 const PULL_MS = 60 * 60_000
 /** Milliseconds in which a container is created: Podman may copy the image then, for the ids of this user. */
@@ -59,6 +60,11 @@ export async function startContainer(plan: StartPlan): Promise<{ id: string; isN
     if (isRace(started) || (found && DIALECTS[engine.name].isMissing(started.stderr))) continue
     // An engine keeps a container that it could not start.
     if (found === undefined) await removeContainer(engine, { id: name, name }, false).catch(() => {})
+    if (isElsewhere(started))
+      throw new SandboxError(
+        'MOUNT_MISSING',
+        `${engine.name} has none of nacre's files in the container ${name} (${reasonOf(started)}): ${shareRemedy(engine)}`,
+      )
     break
   }
   const remove = [engine.name, ...DIALECTS[engine.name].remove, '--force', name].join(' ')
@@ -80,6 +86,13 @@ async function look(plan: StartPlan) {
 
 function isRace({ stderr }: Answer): boolean {
   return /already in use|already exists|no such container|is not running|improper state|state improper|marked for removal|being removed|removal .*in progress/i.test(
+    stderr,
+  )
+}
+
+/** Whether the engine does not find what it must mount: the files of nacre. */
+function isElsewhere({ stderr }: Answer): boolean {
+  return /nacre-supervisor.*(no such file|not found|not exist)|(statfs|bind source path).*(no such file|not exist)/i.test(
     stderr,
   )
 }

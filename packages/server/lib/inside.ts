@@ -1,6 +1,8 @@
 /**
  * The program in a container of `openSandbox`: serves a sandbox on standard input and output. It is bundled with nacre into
  * one file, dist/engine/inside.js.
+ *
+ * `nacre-supervisor --enter` starts it, and gives it the variables of the image under other names.
  */
 import { type Isolation, type IsolationRules, type Logger, Sandbox, type SandboxOptions } from 'nacre'
 import { REFUSED } from 'nacre/internal/server'
@@ -18,8 +20,11 @@ interface Settings {
   places?: string[]
 }
 
-/** A volume: the layers of workspaces cannot lie on those of the container. */
+/** A volume: the layers of workspaces cannot lie on those of the container. Commands can write nothing above them. */
 const STATE = '/var/lib/nacre/state'
+const JOBS = '/var/lib/nacre/jobs'
+/** What the names of the image's variables begin with. */
+const IMAGE = 'NACRE_ENV_'
 
 const print = (text: string) => console.error(text)
 const quiet = () => {}
@@ -29,19 +34,24 @@ const { NACRE_INSIDE: given = '{}', NACRE_HOME = '/root' } = process.env
 const { cwd, env, isolation, user, places }: Settings = JSON.parse(given)
 const home = ownHome(NACRE_HOME, user, places)
 const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
+const image = Object.entries(process.env).filter(([name]) => name.startsWith(IMAGE))
 const sandbox = opened({
   cwd,
   // What only this program needs.
   env: {
+    ...Object.fromEntries(image.map(([name]) => [name, undefined])),
+    BUN_RUNTIME_TRANSPILER_CACHE_PATH: undefined,
     NACRE_INSIDE: undefined,
     NACRE_NATIVE_PATH: undefined,
     NACRE_HOME: undefined,
+    ...Object.fromEntries(image.map(([name, value]) => [name.slice(IMAGE.length), value])),
     HOME: home,
     ...variables,
   },
   isolation: isolation && withHome(isolation),
   user,
   stateDir: STATE,
+  jobsRoot: JOBS,
   logger,
 })
 process.exit((await serveStdio(sandbox, logger, true)) ? 0 : 1)
