@@ -179,14 +179,19 @@ interface Ids {
 function startServer(engine: Engine, name: string, { same, user, own, settings }: EntryPlan): Program {
   const words = ['exec', '--interactive', '--user', '0:0', '--env', SETTINGS, name]
   const enter = [SUPERVISOR, '--enter', String(user.uid), String(user.gid), accountName(), ...same.words]
-  return new Program({
-    argv: [engine.file, ...words, ...enter, ...own.flatMap((directory) => ['own', directory])],
-    name: `${engine.name} exec ${name}`,
-    cwd: undefined,
-    env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, settings] },
-    onStderr: undefined,
-    logger: undefined,
-  })
+  try {
+    return new Program({
+      argv: [engine.file, ...words, ...enter, ...own.flatMap((directory) => ['own', directory])],
+      name: `${engine.name} exec ${name}`,
+      cwd: undefined,
+      env: { names: ['PATH', SETTINGS], values: [engine.env.PATH ?? null, settings] },
+      onStderr: undefined,
+      logger: undefined,
+    })
+  } catch (error) {
+    same.remove()
+    throw error
+  }
 }
 
 /** Starts a server in a container that runs, for a look at it. Rejects with CONNECTION_FAILED. */

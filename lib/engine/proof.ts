@@ -38,7 +38,12 @@ export function proofs(shared: { source: string; readOnly: boolean }[]): Proofs 
     }
   })
   const remove = () => {
-    for (const marker of markers) fs.rmSync(marker, { force: true })
+    for (const marker of markers)
+      try {
+        fs.rmSync(marker, { force: true })
+      } catch {
+        // Another program has changed the directory.
+      }
   }
   return { words, remove }
 }
