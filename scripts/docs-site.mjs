@@ -10,6 +10,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { navigation } from '../docs/.vitepress/navigation.mjs'
+import { slugify } from '../docs/.vitepress/slugify.mjs'
 import { main, Problem } from './packages/problem.mjs'
 import { cliPage } from './site/cli.mjs'
 import { copiedPage } from './site/copies.mjs'
@@ -63,7 +64,10 @@ async function writeReference() {
   for (const [name, page] of Object.entries(pages)) writeFileSync(path.join(reference, name), page)
 }
 
-/** typedoc names a module by its file; readers know the entry points of the package. */
+/**
+ * typedoc names a module by its file; readers know the entry points of the package. In the lists of a module, each entry gets
+ * one sentence, and its groups in the sidebar lead to these lists.
+ */
 function nameModules() {
   const names = {
     index: 'nacre',
@@ -84,18 +88,23 @@ function nameModules() {
   const modules = items.flatMap((item) =>
     item.text === 'packages'
       ? item.items.map((one) => ({ ...one, text: names[`packages/${one.text}`] }))
-      : [{ ...item, text: names[item.text] ?? item.text }],
+      : [{ ...item, text: names[item.text] }],
   )
+  for (const { link, items } of modules)
+    for (const group of items) group.link = `${link}#${slugify(group.text)}`
   writeFileSync(sidebar, JSON.stringify(modules))
   const list = path.join(reference, 'api/index.md')
-  writeFileSync(
-    list,
-    readFileSync(list, 'utf8').replaceAll(/\[([\w/-]+)\]/g, (_, name) => `[${names[name] ?? name}]`),
-  )
+  const text = readFileSync(list, 'utf8').replaceAll(/\| \[(.+?)\]/g, (_, name) => `| [${names[name]}]`)
+  writeFileSync(list, firstSentences(text))
   for (const [file, name] of Object.entries(names)) {
     const page = path.join(reference, 'api', file, 'index.md')
-    writeFileSync(page, readFileSync(page, 'utf8').replace(/^# .*$/m, `# ${name}`))
+    writeFileSync(page, firstSentences(readFileSync(page, 'utf8').replace(/^# .*$/m, `# ${name}`)))
   }
+}
+
+/** Shortens the rows of a list, which begin with a link. */
+function firstSentences(text) {
+  return text.replaceAll(/^(\| \[.*?\]\(.*?\) \| .*?\.) .*\|$/gm, '$1 |')
 }
 
 await main(async () => {

@@ -2,10 +2,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
+import { pages, site } from '../helpers/site.js'
 
-const site = path.join(path.dirname(path.dirname(__dirname)), 'docs/.vitepress/dist')
 const files = readdirSync(site, { recursive: true, encoding: 'utf8' })
-const pages = files.filter((name) => name.endsWith('.html') && name !== '404.html')
 const read = (name: string) => readFileSync(path.join(site, name), 'utf8')
 const base = /href="([^"]*)install\.md"/.exec(read('install.html'))?.[1] ?? ''
 
@@ -57,4 +56,13 @@ it('llms.txt lists the guide and the reference, each page with a sentence', () =
     expect(text).toMatch(new RegExp(`^- \\[${title}\\]\\(${base}[\\w/-]+\\.md\\): \\S.*\\.$`, 'm'))
   for (const module of ['nacre', '@nacre/server'])
     expect(text).toContain(`- [${module}](${base}reference/api/`)
+})
+
+it('the list of the API begins with nacre, and says in a sentence what each entry is', () => {
+  const rows = read('reference/api/index.md')
+    .split('\n')
+    .filter((line) => line.startsWith('| ['))
+  expect(rows).toHaveLength(12)
+  expect(rows[0]).toMatch(/^\| \[nacre\]/)
+  for (const row of rows) expect(row).toMatch(/^\| \[@?nacre[\w/-]*\]\([^)]+\) \| (?!.*\. [A-Z]).+\. \|$/)
 })

@@ -18,6 +18,19 @@ function apiItems() {
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : []
 }
 
+/**
+ * Two changes of VitePress for screen readers: the home page gets a main landmark, and the search button gets no text that its
+ * name lacks. theme/contrast.css shows the K of its keys.
+ */
+const forScreenReaders = {
+  name: 'for-screen-readers',
+  enforce: 'pre',
+  transform(code, id) {
+    if (id.endsWith('/VPHome.vue')) return code.replace('class="VPHome"', 'class="VPHome" role="main"')
+    if (id.endsWith('/VPNavBarSearchButton.vue')) return code.replace('>K</kbd>', '></kbd>')
+  },
+}
+
 export default defineConfig({
   title: 'nacre',
   description: 'Persistent bash sessions for programs and AI agents, on Node.js and Bun',
@@ -27,6 +40,7 @@ export default defineConfig({
   srcExclude: ['node_modules/**'],
   cleanUrls: false,
   markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     anchor: { slugify },
     toc: { slugify },
     config(md) {
@@ -36,7 +50,7 @@ export default defineConfig({
         if (info.trim() === 'mermaid') return `<Diagram source="${encodeURIComponent(content)}" />\n`
         return fence(tokens, index, ...rest)
       }
-      md.core.ruler.push('name-columns', ({ tokens }) => nameColumns(tokens))
+      md.core.ruler.push('columns', ({ tokens }) => nameColumns(tokens))
     },
   },
   transformPageData(page) {
@@ -63,6 +77,7 @@ export default defineConfig({
     footer: { message: 'MIT licence' },
   },
   vite: {
+    plugins: [forScreenReaders],
     // mermaid and the search index are loaded only when a page needs them.
     build: { chunkSizeWarningLimit: 4000 },
   },

@@ -45,7 +45,6 @@ export function navigation(api) {
     {
       text: 'Reference',
       items: [
-        { text: 'API', collapsed: true, items: api },
         ...page('Options', 'options'),
         ...page('Errors', 'errors'),
         ...page('HTTP API', 'http'),
@@ -54,6 +53,7 @@ export function navigation(api) {
         ...page('Benchmark', 'reference/benchmark'),
       ],
     },
+    { text: 'API', items: [...page('Overview', 'reference/api/index'), ...api] },
     {
       text: 'Internals',
       items: [

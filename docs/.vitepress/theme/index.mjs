@@ -1,6 +1,7 @@
 import DefaultTheme from 'vitepress/theme'
 import Diagram from './Diagram.vue'
 import Recording from './Recording.vue'
+import './contrast.css'
 import './home.css'
 import './tables.css'
 

@@ -1,0 +1,94 @@
+/** Pages of the documentation site as readers see them: on a laptop and on a phone, with light and dark colours. */
+import { createRequire } from 'node:module'
+import type { Browser, Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { launchChromium } from '../helpers/chromium.js'
+import { pages, serveSite } from '../helpers/site.js'
+
+const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+
+/** A page of each kind: axe takes seconds for a page. */
+const KINDS = [
+  'index.html',
+  'guide/sessions.html',
+  'sessions.html',
+  'errors.html',
+  'comparison.html',
+  'options.html',
+  'reference/api/index.html',
+  'reference/api/index/classes/SandboxError.html',
+]
+
+const FORMS = [1280, 390].flatMap((width) => [
+  { width, colors: 'light' as const },
+  { width, colors: 'dark' as const },
+])
+
+let browser: Browser
+let site: { url: string; close(): void }
+
+beforeAll(async () => {
+  browser = await launchChromium()
+  site = await serveSite()
+})
+
+afterAll(async () => {
+  await browser?.close()
+  site?.close()
+})
+
+/** Calls back with a page of the browser, in a window of 800 lines. */
+async function withPage(
+  options: { width: number; colors?: 'light' | 'dark'; scripts?: boolean },
+  use: (page: Page) => Promise<void>,
+): Promise<void> {
+  const { width, colors: colorScheme = 'light', scripts: javaScriptEnabled = true } = options
+  const page = await browser.newPage({ viewport: { width, height: 800 }, colorScheme, javaScriptEnabled })
+  try {
+    await use(page)
+  } finally {
+    await page.close()
+  }
+}
+
+/** What axe finds: the rule, and the first elements that break it. */
+async function findings(page: Page): Promise<string[]> {
+  await page.addScriptTag({ path: axe })
+  return await page.evaluate(`axe.run({ resultTypes: ['violations'] }).then(({ violations }) =>
+    violations.map(({ id, nodes }) => [id, ...nodes.slice(0, 5).map(({ html }) => html.slice(0, 200))].join('\\n')))`)
+}
+
+describe.each(FORMS)('in a window of $width pixels with $colors colours', ({ width, colors }) => {
+  it.each(KINDS)(
+    '%s is accessible',
+    (name) =>
+      withPage({ width, colors }, async (page) => {
+        await page.goto(`${site.url}/${name}`, { waitUntil: 'networkidle' })
+        expect(await page.locator('html.dark').count()).toBe(colors === 'dark' ? 1 : 0)
+        expect(await findings(page)).toEqual([])
+      }),
+    60_000,
+  )
+})
+
+/** Runs in the page: the beginnings of cells that end outside of the window or of the text. */
+const CUT = `[...document.querySelectorAll('.vp-doc :is(table, th, td)')].filter((cell) => {
+  const { right, width } = cell.getBoundingClientRect()
+  const most = Math.min(innerWidth, document.querySelector('.vp-doc').getBoundingClientRect().right)
+  return width > 0 && (right > most + 1 || cell.scrollWidth > cell.clientWidth + 1)
+}).map((cell) => cell.textContent.slice(0, 60))`
+
+it.each([1280, 390])(
+  'no page is wider than a window of %i pixels, and no table is cut off',
+  (width) =>
+    // The pages are complete without their scripts. Colours change no sizes.
+    withPage({ width, scripts: false }, async (page) => {
+      expect(pages.length).toBeGreaterThan(200)
+      for (const name of pages) {
+        await page.goto(`${site.url}/${name}`)
+        expect(await page.evaluate(CUT), name).toEqual([])
+        expect(await page.evaluate('document.documentElement.scrollWidth'), name).toBe(width)
+      }
+    }),
+  240_000,
+)
