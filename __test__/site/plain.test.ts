@@ -24,7 +24,7 @@ it('each page names its plain Markdown, which is there', () => {
 })
 
 it('plain Markdown has the text of its page, without what only the site and the tests need', () => {
-  expect(read('options.md')).toContain('## new Sandbox\n')
+  expect(read('options/sandbox.md')).toContain('## new Sandbox\n')
   expect(read('guide/sessions.md')).toContain("import { Sandbox } from 'nacre'")
   for (const name of pages) {
     const text = read(name.replace(/html$/, 'md'))

@@ -6,6 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { defineConfig } from 'vitepress'
 import { nameColumns } from './columns.mjs'
 import { navigation } from './navigation.mjs'
+import { nameRows, splitRows } from './rows.mjs'
 import { slugify } from './slugify.mjs'
 
 const REPOSITORY = 'https://github.com/nacre-dev/nacre'
@@ -51,6 +52,7 @@ export default defineConfig({
         return fence(tokens, index, ...rest)
       }
       md.core.ruler.push('columns', ({ tokens }) => nameColumns(tokens))
+      md.core.ruler.push('rows', ({ tokens }) => nameRows(tokens))
     },
   },
   transformPageData(page) {
@@ -71,7 +73,10 @@ export default defineConfig({
     ],
     sidebar: navigation(apiItems()),
     outline: [2, 3],
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      options: { _render: (text, env, md) => splitRows(md.render(text, env)) },
+    },
     socialLinks: [{ icon: 'github', link: REPOSITORY }],
     editLink: { pattern: `${REPOSITORY}/edit/main/docs/:path`, text: 'Edit this page' },
     footer: { message: 'MIT licence' },

@@ -45,7 +45,20 @@ export function navigation(api) {
     {
       text: 'Reference',
       items: [
-        ...page('Options', 'options'),
+        {
+          text: 'Options',
+          link: '/options',
+          collapsed: true,
+          items: [
+            ...page('Sandboxes and sessions', 'options/sandbox'),
+            ...page('Commands', 'options/commands'),
+            ...page('Processes and services', 'options/processes'),
+            ...page('Kills, waits and logs', 'options/waits'),
+            ...page('Files, jobs and workspaces', 'options/files'),
+            ...page('Compatible servers, fleets, queues', 'options/fleets'),
+            ...page('Remote jobs, servers, tools', 'options/servers'),
+          ],
+        },
         ...page('Errors', 'errors'),
         ...page('HTTP API', 'http'),
         ...page('HTTP schemas', 'reference/http'),

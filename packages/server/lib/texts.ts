@@ -35,6 +35,69 @@ import {
 
 export const texts = new Map<OptionTable, Record<string, string>>([
   [
+    sessionOptions,
+    {
+      id: "The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID.",
+      cwd: "Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.",
+      env: 'Changes to the environment of the sandbox, for this session.',
+      surviveExit: "Whether the session continues after `exit` in a command. Default: the sandbox's.",
+      isolation:
+        "Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects with OptionError. Default: the sandbox's.",
+    },
+  ],
+  [
+    isolationOptions,
+    {
+      preset: 'Rules to start from. Each other option replaces one of them. Default: none.',
+      filesystem: 'The files that programs may use. Default: the defaults of its members.',
+      network:
+        "Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by TCP through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name. With a network namespace, it also serves programs that ignore these variables.",
+      processes:
+        "Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'.",
+      bestEffort:
+        'Whether to drop rules that this machine cannot enforce. With false, the first call rejects with ISOLATION_UNSUPPORTED before anything runs. Default: false.',
+    },
+  ],
+  [
+    filesystemOptions,
+    {
+      read: "Directory trees that programs may read. Default: 'all'. Paths that programs need to start (/usr, /bin, /lib and parts of /etc) and the trees in `write` are always readable.",
+      write:
+        "Directory trees that programs may write. They must exist. Default: ['.']. A private directory for temporary files (TMPDIR), devices like /dev/null, and the session's terminals are always writable.",
+      hide: 'Directory trees that appear empty or missing, even within `read` and `write`. Default: well-known secrets, like ~/.ssh. A list replaces them.',
+      protect:
+        'Directory trees that are never writable, even within `write`. They must exist there. Default: [].',
+      mounts:
+        "Directories that programs see at another place, and can write. What the machine has at that place is invisible. The other lists name the machine's own files, and hold wherever a mount shows them. Without mount namespaces, the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A session has the mounts of its sandbox. Default: [].",
+    },
+  ],
+  [
+    mountOptions,
+    {
+      source: 'The absolute path of an existing directory of the machine, without symlinks.',
+      target:
+        "The absolute path where programs see it, like '/home/user'. It need not exist. It must not be '/', inside /proc, /dev or /sys, or inside another target.",
+    },
+  ],
+  [
+    networkOptions,
+    {
+      allow: 'Hosts and ports that the proxy lets through.',
+      deny: 'Hosts and ports that it refuses, even within `allow` and whatever an answer says. An address refuses all names that lead to it; a name refuses that name alone. A session adds to the list of its sandbox. Default: [].',
+      ask: 'Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16 questions of its session are open or 32 connections wait. `Sandbox.questions` and the event `asked` have the questions, and `Sandbox.answer` answers them. A function is called with each question and gives the answer; if it throws, the connection is refused. It works only in this process, not with a `SandboxClient`. A session can have a function of its own. A name that an answer allows cannot lead to a private network. Nothing is asked for loopback and link-local addresses and for metadata services. Default: false.',
+      askTimeout: 'Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000.',
+    },
+  ],
+  [setEnvVarsOptions, { sessionId: "The session whose variables to set. Default: 'default'." }],
+  [
+    portUrlOptions,
+    {
+      expiresIn: 'Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour).',
+      sessionId:
+        "The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids.",
+    },
+  ],
+  [
     execOptions,
     {
       sessionId:
@@ -129,69 +192,6 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "Whether to restart the process with the same id after a failure: an exit code other than 0, a signal from outside, or its memory limit. Default: 'never'.",
       restartDelay:
         'Milliseconds before the first restart, 1 to 2147483647. Each consecutive failure doubles the delay, up to 30 s. A minute without a failure resets it. Default: 500.',
-    },
-  ],
-  [
-    sessionOptions,
-    {
-      id: "The id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`, not '.' or '..'. Default: a random UUID.",
-      cwd: "Directory in which the session starts. A relative path starts at the sandbox's directory. Default: the sandbox's.",
-      env: 'Changes to the environment of the sandbox, for this session.',
-      surviveExit: "Whether the session continues after `exit` in a command. Default: the sandbox's.",
-      isolation:
-        "Isolation rules of this session. They must be at least as strict as the sandbox's; otherwise createSession rejects with OptionError. Default: the sandbox's.",
-    },
-  ],
-  [
-    isolationOptions,
-    {
-      preset: 'Rules to start from. Each other option replaces one of them. Default: none.',
-      filesystem: 'The files that programs may use. Default: the defaults of its members.',
-      network:
-        "Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by TCP through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name. With a network namespace, it also serves programs that ignore these variables.",
-      processes:
-        "Processes that programs can see and signal. 'own' means only those of their session. Default: 'host'.",
-      bestEffort:
-        'Whether to drop rules that this machine cannot enforce. With false, the first call rejects with ISOLATION_UNSUPPORTED before anything runs. Default: false.',
-    },
-  ],
-  [
-    filesystemOptions,
-    {
-      read: "Directory trees that programs may read. Default: 'all'. Paths that programs need to start (/usr, /bin, /lib and parts of /etc) and the trees in `write` are always readable.",
-      write:
-        "Directory trees that programs may write. They must exist. Default: ['.']. A private directory for temporary files (TMPDIR), devices like /dev/null, and the session's terminals are always writable.",
-      hide: 'Directory trees that appear empty or missing, even within `read` and `write`. Default: well-known secrets, like ~/.ssh. A list replaces them.',
-      protect:
-        'Directory trees that are never writable, even within `write`. They must exist there. Default: [].',
-      mounts:
-        "Directories that programs see at another place, and can write. What the machine has at that place is invisible. The other lists name the machine's own files, and hold wherever a mount shows them. Without mount namespaces, the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A session has the mounts of its sandbox. Default: [].",
-    },
-  ],
-  [
-    mountOptions,
-    {
-      source: 'The absolute path of an existing directory of the machine, without symlinks.',
-      target:
-        "The absolute path where programs see it, like '/home/user'. It need not exist. It must not be '/', inside /proc, /dev or /sys, or inside another target.",
-    },
-  ],
-  [
-    networkOptions,
-    {
-      allow: 'Hosts and ports that the proxy lets through.',
-      deny: 'Hosts and ports that it refuses, even within `allow` and whatever an answer says. An address refuses all names that lead to it; a name refuses that name alone. A session adds to the list of its sandbox. Default: [].',
-      ask: 'Whether a connection to a host of neither list waits for an answer. It is refused after `askTimeout`, and at once while 16 questions of its session are open or 32 connections wait. `Sandbox.questions` and the event `asked` have the questions, and `Sandbox.answer` answers them. A function is called with each question and gives the answer; if it throws, the connection is refused. It works only in this process, not with a `SandboxClient`. A session can have a function of its own. A name that an answer allows cannot lead to a private network. Nothing is asked for loopback and link-local addresses and for metadata services. Default: false.',
-      askTimeout: 'Milliseconds that a question waits for its answer, 1 to 600000. Default: 60000.',
-    },
-  ],
-  [setEnvVarsOptions, { sessionId: "The session whose variables to set. Default: 'default'." }],
-  [
-    portUrlOptions,
-    {
-      expiresIn: 'Milliseconds for which the URL works, 1 to 604800000 (a week). Default: 3600000 (an hour).',
-      sessionId:
-        "The session whose port it is. Default: the first session that listens on it: 'default', then the others by their ids.",
     },
   ],
   [killReason, { reason: 'Why, in 1 to 1000 characters. `killedBy` then has it.' }],
