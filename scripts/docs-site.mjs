@@ -10,11 +10,11 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { navigation } from '../docs/.vitepress/navigation.mjs'
-import { slugify } from '../docs/.vitepress/slugify.mjs'
 import { main, Problem } from './packages/problem.mjs'
-import { cliPage } from './site/cli.mjs'
+import { finishApi } from './site/api.mjs'
+import { cliPages } from './site/cli.mjs'
 import { copiedPage } from './site/copies.mjs'
-import { httpPage } from './site/http.mjs'
+import { httpPages } from './site/http.mjs'
 import { findDeadLinks } from './site/links.mjs'
 import { writePlainPages } from './site/plain.mjs'
 
@@ -54,57 +54,17 @@ async function writeReference() {
   rmSync(reference, { recursive: true, force: true })
   mkdirSync(reference)
   runTool('typedoc', '--options', 'typedoc.json')
-  nameModules()
+  finishApi(path.join(reference, 'api'))
   const pages = {
-    'cli.md': await cliPage(),
-    'http.md': httpPage(),
+    ...(await cliPages()),
+    ...httpPages(),
     'changelog.md': copiedPage(root, 'CHANGELOG.md'),
-    'benchmark.md': copiedPage(root, 'bench/RESULTS.md'),
+    'benchmark.md': copiedPage(root, 'bench/RESULTS.md', '## Everything'),
   }
-  for (const [name, page] of Object.entries(pages)) writeFileSync(path.join(reference, name), page)
-}
-
-/**
- * typedoc names a module by its file; readers know the entry points of the package. In the lists of a module, each entry gets
- * one sentence, and its groups in the sidebar lead to these lists.
- */
-function nameModules() {
-  const names = {
-    index: 'nacre',
-    client: 'nacre/client',
-    container: 'nacre/container',
-    engine: 'nacre/engine',
-    otel: 'nacre/otel',
-    'packages/compat': '@nacre/compat',
-    'packages/console': '@nacre/console',
-    'packages/fleet': '@nacre/fleet',
-    'packages/queue': '@nacre/queue',
-    'packages/remote-jobs': '@nacre/remote-jobs',
-    'packages/server': '@nacre/server',
-    'packages/tools': '@nacre/tools',
+  for (const [name, page] of Object.entries(pages)) {
+    mkdirSync(path.dirname(path.join(reference, name)), { recursive: true })
+    writeFileSync(path.join(reference, name), page)
   }
-  const sidebar = path.join(reference, 'api/typedoc-sidebar.json')
-  const items = JSON.parse(readFileSync(sidebar, 'utf8'))
-  const modules = items.flatMap((item) =>
-    item.text === 'packages'
-      ? item.items.map((one) => ({ ...one, text: names[`packages/${one.text}`] }))
-      : [{ ...item, text: names[item.text] }],
-  )
-  for (const { link, items } of modules)
-    for (const group of items) group.link = `${link}#${slugify(group.text)}`
-  writeFileSync(sidebar, JSON.stringify(modules))
-  const list = path.join(reference, 'api/index.md')
-  const text = readFileSync(list, 'utf8').replaceAll(/\| \[(.+?)\]/g, (_, name) => `| [${names[name]}]`)
-  writeFileSync(list, firstSentences(text))
-  for (const [file, name] of Object.entries(names)) {
-    const page = path.join(reference, 'api', file, 'index.md')
-    writeFileSync(page, firstSentences(readFileSync(page, 'utf8').replace(/^# .*$/m, `# ${name}`)))
-  }
-}
-
-/** Shortens the rows of a list, which begin with a link. */
-function firstSentences(text) {
-  return text.replaceAll(/^(\| \[.*?\]\(.*?\) \| .*?\.) .*\|$/gm, '$1 |')
 }
 
 await main(async () => {

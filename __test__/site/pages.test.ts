@@ -71,6 +71,9 @@ describe.each(FORMS)('in a window of $width pixels with $colors colours', ({ wid
   )
 })
 
+/** A page is split or shortened before it gets higher than this, in pixels. Phones need more for the same text. */
+const MAX_HEIGHT = 15_000
+
 /** Runs in the page: the beginnings of cells that end outside of the window or of the text. */
 const CUT = `[...document.querySelectorAll('.vp-doc :is(table, th, td)')].filter((cell) => {
   const { right, width } = cell.getBoundingClientRect()
@@ -79,7 +82,7 @@ const CUT = `[...document.querySelectorAll('.vp-doc :is(table, th, td)')].filter
 }).map((cell) => cell.textContent.slice(0, 60))`
 
 it.each([1280, 390])(
-  'no page is wider than a window of %i pixels, and no table is cut off',
+  'in a window of %i pixels, no page is wider, no table is cut off, and no page is endless',
   (width) =>
     // The pages are complete without their scripts. Colours change no sizes.
     withPage({ width, scripts: false }, async (page) => {
@@ -88,6 +91,8 @@ it.each([1280, 390])(
         await page.goto(`${site.url}/${name}`)
         expect(await page.evaluate(CUT), name).toEqual([])
         expect(await page.evaluate('document.documentElement.scrollWidth'), name).toBe(width)
+        const height = await page.evaluate('document.documentElement.scrollHeight')
+        expect(height, name).toBeLessThanOrEqual(width === 390 ? MAX_HEIGHT * 1.5 : MAX_HEIGHT)
       }
     }),
   240_000,

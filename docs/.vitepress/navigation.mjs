@@ -61,6 +61,8 @@ export function navigation(api) {
         },
         ...page('Errors', 'errors'),
         ...page('HTTP API', 'http'),
+        ...page('HTTP routes', 'http-routes'),
+        ...page('HTTP routes of files', 'http-files'),
         ...page('HTTP schemas', 'reference/http'),
         ...page('Command line', 'reference/cli'),
         ...page('Benchmark', 'reference/benchmark'),

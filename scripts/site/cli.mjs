@@ -1,13 +1,26 @@
-/** The reference page of the command line, from the definitions of commander. */
+/** The reference of the command line, from the definitions of commander. */
 import { addCompanionVerbs } from '../../dist/cli/companions.js'
 import { createProgram } from '../../dist/cli/program.js'
+import { splitPages } from './groups.mjs'
 
-export async function cliPage() {
+const GROUPS = [
+  { page: 'jobs', title: 'Command line: jobs and queues', pattern: /^nacre (job|queue|worker)/ },
+  { page: 'workspace', title: 'Command line: workspaces', pattern: /^nacre (try|workspace)/ },
+  {
+    page: 'servers',
+    title: 'Command line: servers and recordings',
+    pattern: /^nacre (serve|mcp|record|replay)/,
+  },
+  { page: 'commands', title: 'Command line: commands, containers and files', pattern: /^nacre / },
+]
+
+export async function cliPages() {
   const program = createProgram(() => {})
   await addCompanionVerbs(program, () => {})
   const head =
     '# Command line\n\nLook up a command of `nacre`, its options and examples. `nacre <command> --help` prints the same text.\n'
-  return [head, ...sections(program, '')].join('\n')
+  const [own, ...below] = sections(program, '')
+  return splitPages('cli', `${head}\n${own.text}`, GROUPS, below)
 }
 
 /** The section of a command, and those of the commands below it. */
@@ -16,7 +29,7 @@ function sections(command, parent) {
   const path = `${parent} ${command.name()}`.trimStart()
   const below = help.visibleCommands(command).filter((each) => each.name() !== 'help')
   return [
-    section(path, command, help.visibleOptions(command)),
+    { title: path, text: section(path, command, help.visibleOptions(command)) },
     ...below.flatMap((each) => sections(each, path)),
   ]
 }

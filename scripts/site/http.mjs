@@ -1,6 +1,7 @@
-/** The reference page of the HTTP API: every route with its parameters and schemas, from the OpenAPI document. */
+/** The reference of the HTTP API: every route with its parameters and schemas, from the OpenAPI document. */
 import { Sandbox } from '../../dist/index.js'
 import { createServer } from '../../packages/server/dist/index.js'
+import { splitPages } from './groups.mjs'
 
 const HEAD = `# HTTP schemas
 
@@ -8,26 +9,52 @@ Look up the fields of a request or a reply. The same information is in the OpenA
 returns at \`/openapi.json\`. [The HTTP API](../http.md) explains events, errors and tokens, with examples.
 `
 
-export function httpPage() {
+const GROUPS = [
+  { page: 'containers', title: 'HTTP: routes of containers', pattern: / `\/api\// },
+  { page: 'commands', title: 'HTTP: commands', pattern: /`\/v1\/(exec|runs)/ },
+  { page: 'files', title: 'HTTP: files', pattern: /files|uploads/ },
+  { page: 'starts', title: 'HTTP: starts of processes', pattern: /POST `\/v1\/(processes|services)`/ },
+  {
+    page: 'waits',
+    title: 'HTTP: waits for processes',
+    pattern: /`\/v1\/processes\/.*\/(wait|health|starts|terminal)/,
+  },
+  { page: 'processes', title: 'HTTP: processes', pattern: /`\/v1\/processes/ },
+  { page: 'workspace', title: 'HTTP: workspaces', pattern: /workspace|checkpoint|undo/ },
+  { page: 'jobs', title: 'HTTP: jobs', pattern: /`\/v1\/jobs/ },
+  {
+    page: 'sessions',
+    title: 'HTTP: sessions, ports and questions',
+    pattern: /`\/v1\/(sessions|env|port|questions)/,
+  },
+  { page: 'server', title: 'HTTP: the server', pattern: / / },
+  { page: 'types', title: 'HTTP: types', pattern: /^/ },
+]
+
+export function httpPages() {
   const { paths, components } = createServer(new Sandbox()).document()
   const routes = Object.entries(paths).flatMap(([route, methods]) =>
-    Object.entries(methods).map(([method, operation]) =>
-      section(method, route, operation, components.schemas ?? {}),
-    ),
+    Object.entries(methods).map(([method, operation]) => {
+      const title = `${method.toUpperCase()} \`${route}\``
+      return { title, text: section(title, operation) }
+    }),
   )
-  return [HEAD, ...routes].join('\n')
+  const types = Object.entries(components.schemas)
+    .filter(([, { properties }]) => properties !== undefined)
+    .map(([title, schema]) => ({ title, text: [`## ${title}`, '', ...rowsOf(schema)].join('\n') }))
+  return splitPages('http', HEAD, GROUPS, [...routes, ...types])
 }
 
-function section(method, route, { summary, parameters = [], requestBody, responses }, schemas) {
+function section(title, { summary, parameters = [], requestBody, responses }) {
   const reply = Object.entries(responses).find(([status]) => status !== 'default')
   return [
-    `## ${method.toUpperCase()} \`${route}\``,
+    `## ${title}`,
     '',
     escapeCell(summary),
     '',
-    ...table('Parameters', parameters.map(parameterRow)),
-    ...fields('Request', contentOf(requestBody), schemas),
-    ...fields(`Reply ${reply?.[0] ?? ''}`, contentOf(reply?.[1]), schemas),
+    ...(parameters.length === 0 ? [] : ['**Parameters**', '', ...table(parameters.map(parameterRow))]),
+    ...fields('Request', contentOf(requestBody)),
+    ...fields(`Reply ${reply?.[0] ?? ''}`, contentOf(reply?.[1])),
     ...errors(responses.default),
   ].join('\n')
 }
@@ -48,32 +75,31 @@ function parameterRow({ name, in: place, required, schema, description }) {
 }
 
 /** A table of the fields of an object, or one line for anything else. */
-function fields(title, content, schemas) {
+function fields(title, content) {
   if (content === undefined) return []
   const { type, schema } = content
-  const object = resolve(schema, schemas)
-  if (type !== 'application/json' || object?.properties === undefined)
-    return [`**${title}:** ${type === 'application/json' ? typeOf(schema) : `\`${type}\``}`, '']
-  const rows = Object.entries(object.properties).map(([name, property]) => [
-    `\`${name}\``,
-    typeOf(property),
-    object.required?.includes(name) ? 'yes' : '',
-    property.description ?? '',
-  ])
-  return table(title, rows)
+  if (type === 'application/json' && schema.properties !== undefined)
+    return [`**${title}**`, '', ...rowsOf(schema)]
+  const name = nameOf(schema)
+  const link = name === undefined ? typeOf(schema) : `[${name}](types.md#${name.toLowerCase()})`
+  return [`**${title}:** ${type === 'application/json' ? link : `\`${type}\``}`, '']
 }
 
-function table(title, rows) {
-  if (rows.length === 0) return []
+/** The table of the fields of an object. */
+function rowsOf({ properties, required = [] }) {
+  return table(
+    Object.entries(properties).map(([name, property]) => [
+      `\`${name}\``,
+      typeOf(property),
+      required.includes(name) ? 'yes' : '',
+      property.description ?? '',
+    ]),
+  )
+}
+
+function table(rows) {
   const lines = rows.map((cells) => `| ${cells.map(escapeCell).join(' | ')} |`)
-  return [
-    `**${title}**`,
-    '',
-    '| name | type | required | meaning |',
-    '| --- | --- | --- | --- |',
-    ...lines,
-    '',
-  ]
+  return ['| name | type | required | meaning |', '| --- | --- | --- | --- |', ...lines, '']
 }
 
 function errors(response) {
@@ -81,15 +107,15 @@ function errors(response) {
   return codes.length === 0 ? [] : [`**Errors:** ${codes.map((code) => `\`${code}\``).join(', ')}`, '']
 }
 
-function resolve(schema, schemas) {
-  const name = /^#\/components\/schemas\/(.*)$/.exec(schema?.$ref ?? '')?.[1]
-  return name === undefined ? schema : schemas[name]
+/** The name of a schema that has one. */
+function nameOf({ $ref }) {
+  return $ref?.split('/').pop()
 }
 
 /** A short name for a type: `string`, `string[]`, `Process`, `a or b`. */
 function typeOf(schema) {
   if (schema === undefined) return 'any'
-  if (schema.$ref !== undefined) return schema.$ref.split('/').pop()
+  if (schema.$ref !== undefined) return nameOf(schema)
   if (schema.enum !== undefined) return schema.enum.map((value) => `\`${value}\``).join(', ')
   if (schema.const !== undefined) return `\`${schema.const}\``
   const variants = schema.anyOf ?? schema.oneOf

@@ -1,4 +1,4 @@
-/** docs/http.md says what the OpenAPI document says, which is made from what requests are checked against. */
+/** docs/http.md and the pages of its routes say what the OpenAPI document says, which is made from what requests are checked against. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { createServer } from '@nacre/server'
@@ -9,7 +9,9 @@ import { describe, expect, it } from 'vitest'
 import { withServer } from '../../../__test__/helpers/http.js'
 import { STATUSES } from '../lib/failure.js'
 
-const page = readFileSync(path.resolve(__dirname, '../../../docs/http.md'), 'utf8')
+const page = ['http', 'http-routes', 'http-files']
+  .map((name) => readFileSync(path.resolve(__dirname, `../../../docs/${name}.md`), 'utf8'))
+  .join('')
 
 interface Operation {
   summary: string
