@@ -14,7 +14,8 @@ const KINDS = [
   'sessions.html',
   'errors.html',
   'comparison.html',
-  'options.html',
+  'options/commands.html',
+  'http.html',
   'reference/api/index.html',
   'reference/api/index/classes/SandboxError.html',
 ]
