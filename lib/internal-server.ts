@@ -50,7 +50,6 @@ export {
   workspaceDiscardOptions,
 } from './calls/workspace.js'
 export { REFUSED } from './engine/enter.js'
-export { isBelow } from './engine/project.js'
 export { type Sendable, sendable } from './protocol/codec.js'
 export type { Endpoint, NamedProcess } from './protocol/endpoints.js'
 export * as endpoints from './protocol/endpoints.js'

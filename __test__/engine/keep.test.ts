@@ -139,13 +139,6 @@ describe('fresh', () => {
 const settingsOf = (state: string) => JSON.parse(readFileSync(path.join(state, 'settings'), 'utf8'))
 const KEEP = `printf '%s' "$NACRE_INSIDE" >"$state/settings"`
 
-it('the server knows what the container has of the machine, where no home of commands may be', () =>
-  withStandIn(['docker'], async ({ open, on, project, state }) => {
-    on('exec', KEEP)
-    await open({ mounts: [{ source: '/usr/share', readOnly: true }] })
-    expect(settingsOf(state).places).toEqual([project, '/usr/share'])
-  }))
-
 describe('isolation', () => {
   it('protects the programs of git, unless the rules say what they protect', () =>
     withStandIn(['docker'], async ({ open, on, project, state }) => {

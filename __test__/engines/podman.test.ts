@@ -119,9 +119,8 @@ describe('a container', () => {
     os.userInfo = (() => ({ ...userInfo(), username: name })) as typeof userInfo
     try {
       const sandbox = await open({ cwd: below, isolation: 'read-only' })
-      expect(await shell(sandbox, 'echo $HOME; touch ~/x && echo written')).toBe(
-        `/var/lib/nacre/home-${USER}\nwritten`,
-      )
+      const said = await shell(sandbox, 'echo $HOME; touch ~/x && echo written')
+      expect(said).toBe(`/home/${name}-${USER}\nwritten`)
       expect((await sandbox.exec('touch x')).exitCode).not.toBe(0)
     } finally {
       os.userInfo = userInfo
@@ -448,7 +447,9 @@ it('the MCP server runs commands in a container', async () => {
     command: 'node',
     args: [path.join(root, 'packages/mcp/dist/main.js'), '--container', 'podman', '--root'],
     cwd: project,
-    env: { PATH: process.env.PATH ?? '', XDG_CACHE_HOME: process.env.XDG_CACHE_HOME ?? '' },
+    env: Object.fromEntries(
+      ['PATH', 'XDG_CACHE_HOME', 'NACRE_NATIVE'].map((name) => [name, process.env[name] ?? '']),
+    ),
     stderr: 'inherit',
   })
   const client = new Client({ name: 'test', version: '1' })

@@ -99,7 +99,6 @@ export async function enterContainer(
     cwd,
     env: { ...git, ...(values.env && encodeEnv(values.env)) },
     isolation: protectPrograms(isolation, project, cwd),
-    places: places.map(({ source }) => source),
     ...(user.uid !== 0 && { user }),
   })
   if (Buffer.byteLength(settings) > MOST_SETTINGS) {

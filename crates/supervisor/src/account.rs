@@ -22,8 +22,13 @@ pub struct Ids {
 /// A home that contains one of the `shared` paths, or is in one, is replaced: with isolation, commands may write their home.
 pub fn home(ids: Ids, wanted: &str, shell: &Path, shared: &[&Path]) -> io::Result<PathBuf> {
     let Ids { uid, gid } = ids;
+    let is_apart =
+        |home: &Path| is_apart(home, shared) && home.canonicalize().map_or(true, |real| is_apart(&real, shared));
+    let own = Path::new(HOMES).join(format!(".nacre-{uid}"));
     if uid == 0 {
-        return Ok("/root".into());
+        let home = Some(PathBuf::from("/root")).filter(|home| is_apart(home)).unwrap_or(own);
+        make(&home, ids)?;
+        return Ok(home);
     }
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(PASSWD)?;
     // Several clients may enter at once. The lock ends with the file.
@@ -32,8 +37,8 @@ pub fn home(ids: Ids, wanted: &str, shell: &Path, shared: &[&Path]) -> io::Resul
     file.read_to_end(&mut text)?;
     let accounts = String::from_utf8_lossy(&text);
     let home = match home_of(uid, &accounts) {
-        Some(home) if is_apart(home, shared) => home.into(),
-        Some(_) => Path::new(HOMES).join(format!(".nacre-{uid}")),
+        Some(home) if is_apart(home) => home.into(),
+        Some(_) => own,
         None => {
             let groups = fs::read(GROUPS).unwrap_or_default();
             let exists = |name: &str| Path::new(HOMES).join(name).symlink_metadata().is_ok();

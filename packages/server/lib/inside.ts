@@ -7,7 +7,6 @@
 import { type Isolation, type IsolationRules, type Logger, Sandbox, type SandboxOptions } from 'nacre'
 import { REFUSED } from 'nacre/internal/server'
 import { envelope, isOurFault } from './failure.js'
-import { ownHome } from './home.js'
 import { serveStdio } from './stdio.js'
 
 /** What `openSandbox` sends. null removes a variable. */
@@ -16,8 +15,6 @@ interface Settings {
   env: Record<string, string | null>
   isolation?: Isolation
   user?: { uid: number; gid: number }
-  /** What the container has of the machine. */
-  places?: string[]
 }
 
 /** A volume: the layers of workspaces cannot lie on those of the container. Commands can write nothing above them. */
@@ -30,9 +27,8 @@ const print = (text: string) => console.error(text)
 const quiet = () => {}
 const logger: Logger = { debug: quiet, info: quiet, warn: print, error: print }
 
-const { NACRE_INSIDE: given = '{}', NACRE_HOME = '/root' } = process.env
-const { cwd, env, isolation, user, places }: Settings = JSON.parse(given)
-const home = ownHome(NACRE_HOME, user, places)
+const { NACRE_INSIDE: given = '{}', NACRE_HOME: home = '/root' } = process.env
+const { cwd, env, isolation, user }: Settings = JSON.parse(given)
 const variables = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value ?? undefined]))
 const image = Object.entries(process.env).filter(([name]) => name.startsWith(IMAGE))
 const sandbox = opened({
