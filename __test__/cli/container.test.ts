@@ -179,6 +179,16 @@ describe('nacre down', () => {
       expect(containers(engine)).toEqual([])
     }))
 
+  it('runs no program of the project in the place of an engine', () =>
+    withEngines(['docker'], async (engine, { nacre }) => {
+      const bin = path.join(engine.project, 'bin')
+      mkdirSync(bin)
+      writeFileSync(path.join(bin, 'docker'), `#!/bin/sh\ntouch '${engine.state}/planted'\n`, { mode: 0o755 })
+      process.env.PATH = [bin, process.env.PATH].join(path.delimiter)
+      expect(await nacre('down', '--cwd', engine.project)).toMatchObject({ code: 0 })
+      expect(readdirSync(engine.state)).not.toContain('planted')
+    }))
+
   it.each<Engines[0]>(['docker', 'container'])('removes nothing that nacre has not made (%s)', (name) =>
     withEngines([name], async (engine, { nacre }) => {
       const words = ['--engine', name]

@@ -90,7 +90,7 @@ describe("Apple's container", () => {
   it.each<[string, Record<string, string>, string, RegExp]>([
     [
       'an image without bash',
-      { exec: 'echo "there is no bash" >&2; exit 127' },
+      { exec: 'echo "there is no bash" >&2; exit 70' },
       'IMAGE_WITHOUT_BASH',
       /has no bash/,
     ],

@@ -347,9 +347,16 @@ describe('the errors', () => {
     ],
     [
       'of an image without bash',
-      { exec: 'exit 127' },
+      { exec: 'exit 70' },
       'IMAGE_WITHOUT_BASH',
       /the image node:22 has no bash/,
+      true,
+    ],
+    [
+      "of a container that has lost nacre's files",
+      { exec: 'exit 127' },
+      'CONTAINER_FAILED',
+      /has lost the files of nacre: replace it with fresh/,
       true,
     ],
     [

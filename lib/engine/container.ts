@@ -3,11 +3,12 @@ import { crypto, path } from '../base/builtin.js'
 import { labelsOf } from './dialect.js'
 import { INSIDE, SUPERVISOR } from './enter.js'
 import type { Engine } from './find.js'
+import type { Project } from './project.js'
 
 /** What a container is made for. All paths are real and absolute. */
 export interface ContainerPlan {
   /** The project: its directory, and possibly that of its repository. */
-  project: string[]
+  project: Project
   image: string
   /** The directory with the files of nacre. */
   runtime: string
@@ -38,7 +39,7 @@ export interface Creation {
 }
 
 export function creation(engine: Engine, plan: ContainerPlan): Creation {
-  const [project = '/'] = plan.project
+  const [project] = plan.project
   const name = nameOf(plan, argsOf(engine, plan, project, ''))
   const labels = labelsOf({ name, image: plan.image, project, runtime: path.basename(plan.runtime) })
   return { name, args: [...labels, ...argsOf(engine, plan, project, name)] }
@@ -152,7 +153,7 @@ function nameOf({ project, setup }: ContainerPlan, args: string[]): string {
     .digest('hex')
     .slice(0, 10)
   const slug = path
-    .basename(project[0] ?? '')
+    .basename(project[0])
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-|-$/g, '')

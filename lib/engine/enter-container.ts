@@ -9,12 +9,12 @@ import type { CompleteValues } from '../schema/kind.js'
 import { awaitServer } from './connect.js'
 import { creation } from './container.js'
 import { isRunning, listContainers, removeContainer } from './containers.js'
-import { MOUNT_MISSING, NO_ADDON, NO_RUNTIME, REFUSED, SUPERVISOR } from './enter.js'
+import { MOUNT_MISSING, NO_ADDON, NO_BASH, NO_RUNTIME, REFUSED, SUPERVISOR } from './enter.js'
 import { type Engine, findEngine, installedEngines } from './find.js'
 import { gitSettings } from './git.js'
 import { type Place, readPlaces, refuseRuntime } from './mounts.js'
 import { Program } from './program.js'
-import { isBelow, projectOf, realPath } from './project.js'
+import { isBelow, type Project, projectOf, realPath } from './project.js'
 import { type Proofs, proofs, shareRemedy } from './proof.js'
 import { protectPrograms } from './protect.js'
 import { fetchBun, prepareRuntime, sweepRuntimes } from './runtime.js'
@@ -64,7 +64,9 @@ export async function enterContainer(
   const cwd = realPath(path.resolve(values.cwd ?? '.'), 'cwd', 'CWD_NOT_FOUND')
   const project = projectOf(cwd)
   const places = readPlaces(cwd, project, values.mounts)
-  const wanted = (values.own ?? []).map((directory, at) => makeOwn(cwd, places, directory, `own[${at}]`))
+  const wanted = (values.own ?? []).map((directory, at) =>
+    makeOwn(cwd, project, places, directory, `own[${at}]`),
+  )
   const own = [...new Set(wanted)]
   const search = new SearchPath(places.flatMap(({ source, readOnly }) => (readOnly ? [] : [source])))
   const [engine, git] = await Promise.all([
@@ -80,19 +82,8 @@ export async function enterContainer(
   if (runtime.isNew) await sweepUnused(search)
   const isUnrestricted = user.uid === 0 && isolation === undefined
   const made = creation(engine, {
-    ...{
-      project,
-      image,
-      runtime: runtime.directory,
-      mounts: places.slice(project.length),
-      own,
-      network,
-      cpus,
-      memory,
-      grace,
-      setup,
-    },
-    ...{ user, isUnrestricted },
+    ...{ project, image, runtime: runtime.directory, mounts: places.slice(project.length), own },
+    ...{ network, cpus, memory, grace, setup, user, isUnrestricted },
   })
   const { name } = made
   const settings = JSON.stringify({
@@ -139,7 +130,7 @@ export async function enterContainer(
     if (setup === undefined) return { engine, name, image, program }
     if (started.isNew) onProgress('setting up the container')
     try {
-      const end = await runSetup(engine, name, { command: setup, cwd: project[0] ?? cwd, signal })
+      const end = await runSetup(engine, name, { command: setup, cwd: project[0], signal })
       if (end.kind === 'done') return { engine, name, image, program }
       const isUseless = end.kind !== 'lost'
       if (isUseless) await removeContainer(engine, { id, name }, true)
@@ -223,8 +214,7 @@ async function sweepUnused(search: SearchPath): Promise<void> {
  * A directory that the container has for itself. Otherwise the engine would make it, as root. No link is followed: the files of
  * a project may be those of others.
  */
-function makeOwn(cwd: string, places: Place[], given: string, name: string): string {
-  const top = places[0]?.source ?? cwd
+function makeOwn(cwd: string, [top]: Project, places: Place[], given: string, name: string): string {
   const wanted = path.resolve(cwd, given)
   const refuse = (why: string) => new OptionError('INVALID_OPTION', `${name} must be ${why}, not ${wanted}`)
   if (!isBelow(wanted, top) || isBelow(cwd, wanted)) throw refuse(`a directory below the project ${top}`)
@@ -284,14 +274,21 @@ function refusalOf(line: string): Error | undefined {
 function explain(
   error: unknown,
   { exitCode, lastWords, name: program }: Program,
-  { engine, image, cwd }: Omit<Entered, 'program'> & { cwd: string },
+  { engine, name, image, cwd }: Omit<Entered, 'program'> & { cwd: string },
 ): unknown {
   const isStart = error instanceof SandboxError && error.code === 'CONNECTION_FAILED'
   if (!isStart) return error
   const because = (code: SandboxErrorCode, message: string) =>
     new SandboxError(code, message, { cause: error })
   switch (exitCode) {
+    // What engines say when they cannot run the program: then it was deleted on this machine.
+    case 126:
     case 127:
+      return because(
+        'CONTAINER_FAILED',
+        `the container ${name} has lost the files of nacre: replace it with fresh, or remove it with nacre down`,
+      )
+    case NO_BASH:
       return because(
         'IMAGE_WITHOUT_BASH',
         `the image ${image} has no bash: install bash in it, or choose an image that has it`,

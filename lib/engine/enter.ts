@@ -1,7 +1,8 @@
 /**
  * What `nacre-supervisor --enter` and the client have in common: crates/supervisor/src/enter.rs has the rest. Its exit codes are
- * 127 without bash, and these.
+ * these.
  */
+export const NO_BASH = 70
 export const MOUNT_MISSING = 71
 export const NO_ADDON = 72
 export const NO_RUNTIME = 73

@@ -2,7 +2,7 @@
 import { refuseAborted } from '../base/abort.js'
 import { SandboxError } from '../base/errors.js'
 import { type Answer, call, reasonOf } from './call.js'
-import { SearchPath } from './search-path.js'
+import type { SearchPath } from './search-path.js'
 
 /** The engines, in the order in which they are tried. 'container' is Apple's. */
 export const ENGINES = ['docker', 'podman', 'container'] as const
@@ -105,7 +105,7 @@ export interface Installed {
 export function installedEngines(
   wanted: EngineName | 'auto',
   signal: AbortSignal | undefined,
-  search = new SearchPath(),
+  search: SearchPath,
 ): Installed[] {
   const { env } = search
   return ENGINES.flatMap((name) => {
@@ -158,11 +158,7 @@ function readAnswer(
 }
 
 /** The error when none of these engines can be used. */
-export function notFound(
-  wanted: EngineName | 'auto',
-  problems: string[],
-  search = new SearchPath(),
-): SandboxError {
+export function notFound(wanted: EngineName | 'auto', problems: string[], search: SearchPath): SandboxError {
   return new SandboxError('ENGINE_NOT_FOUND', explain(wanted, problems, search))
 }
 

@@ -3,7 +3,7 @@ import { path } from '../base/builtin.js'
 import { OptionError, SandboxError } from '../base/errors.js'
 import type { EngineMount } from '../calls/engine.js'
 import { INSIDE } from './enter.js'
-import { isBelow, isWithin, realPath, refuseWide } from './project.js'
+import { isBelow, isWithin, type Project, realPath, refuseWide } from './project.js'
 
 /** A directory or file of this machine in a container. */
 export interface Place {
@@ -18,7 +18,7 @@ export interface Place {
 const OWN = [INSIDE, '/var/lib/nacre', '/etc/passwd', '/dev/null', '/proc', '/sys']
 
 /** The directories of the project, and the mounts that are not a part of it. Throws for mounts that cannot be. */
-export function readPlaces(cwd: string, project: string[], mounts: EngineMount[] = []): Place[] {
+export function readPlaces(cwd: string, project: Project, mounts: EngineMount[] = []): Place[] {
   const places = project.map((source): Place => ({ name: 'cwd', source, readOnly: false }))
   for (const { source } of places) refuseOwn(source, 'cwd')
   for (const [at, { source: given, readOnly = false }] of mounts.entries()) {

@@ -21,11 +21,14 @@ export function realPath(given: string, name: string, code: 'CWD_NOT_FOUND' | 'M
   }
 }
 
+/** The directories of a project: its top, and for a linked work tree also its repository. */
+export type Project = [top: string, ...repository: string[]]
+
 /**
  * What a container needs for a directory: the top of its git repository, or else the directory, and for a linked worktree also
  * the repository that has its commits. Throws PROJECT_TOO_WIDE.
  */
-export function projectOf(cwd: string): string[] {
+export function projectOf(cwd: string): Project {
   refuseWide(cwd, 'cwd')
   for (let top = cwd; !isWide(top); top = path.dirname(top)) {
     const repository = repositoryOf(top)

@@ -1,13 +1,15 @@
 /** What isolated commands in a container may not change, although it is a part of the project. */
 import { fs, path } from '../base/builtin.js'
 import type { Isolation, IsolationRules } from '../calls/index.js'
-import { isBelow } from './project.js'
+import { isBelow, type Project } from './project.js'
 
 /** In a repository: git of this machine runs what these are or name, or reads such files where they lead. */
 const OF_GIT = ['hooks', 'config', 'config.worktree', 'commondir']
-/** In the project: clients of MCP on this machine start what these name. */
+/** In the project: agents and their clients of MCP on this machine start what these name. */
 const OF_CLIENTS = [
   '.mcp.json',
+  '.claude/settings.json',
+  '.claude/settings.local.json',
   '.codex/config.toml',
   '.cursor/mcp.json',
   '.gemini/settings.json',
@@ -20,13 +22,13 @@ const OF_CLIENTS = [
  */
 export function protectPrograms(
   isolation: Isolation | undefined,
-  project: string[],
+  project: Project,
   cwd: string,
 ): Isolation | undefined {
   if (isolation === undefined) return undefined
   const rules: IsolationRules = typeof isolation === 'string' ? { preset: isolation } : isolation
   if (rules.filesystem?.protect !== undefined) return isolation
-  const [top = cwd, ...others] = project
+  const [top, ...others] = project
   const git = path.join(top, '.git')
   const repositories = [git, ...others].flatMap((directory) => [directory, ...workTreesOf(directory)])
   const files = [
@@ -54,7 +56,7 @@ function isFile(git: string): boolean {
 }
 
 /** Whether the container has what the path leads to. */
-function isInside(file: string, project: string[]): boolean {
+function isInside(file: string, project: Project): boolean {
   try {
     const real = fs.realpathSync(file)
     return project.some((directory) => isBelow(real, directory))

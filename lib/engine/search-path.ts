@@ -1,6 +1,6 @@
 /** Where programs of this machine are searched. */
 import { fs, os, path } from '../base/builtin.js'
-import { isWithin } from './project.js'
+import { isWithin, projectOf } from './project.js'
 
 /** Programs that a graphical program starts have a short PATH. These are the places of the installers. */
 const PLACES: Partial<Record<NodeJS.Platform, string[]>> = {
@@ -21,13 +21,23 @@ export class SearchPath {
   readonly #writable: string[]
   readonly #directories: string[]
 
-  constructor(writable: string[] = []) {
+  constructor(writable: string[]) {
     this.#writable = writable
     const known = (PLACES[process.platform] ?? []).map((place) => place.replace(/^~/, os.homedir()))
     const given = (process.env.PATH ?? '').split(path.delimiter).filter((one) => path.isAbsolute(one))
     this.#directories = [...new Set([...given, ...known])].filter(
       (directory) => !isOfPackages(directory) && this.#isTrusted(directory),
     )
+  }
+
+  /** Without the project around a directory. */
+  static around(cwd: string): SearchPath {
+    try {
+      return new SearchPath(projectOf(fs.realpathSync(cwd)))
+    } catch {
+      // No container can have such a project.
+      return new SearchPath([])
+    }
   }
 
   /** The environment of this process, with all of these directories. */

@@ -49,7 +49,7 @@ export async function startContainer(plan: StartPlan): Promise<{ id: string; isN
     isFresh = false
     if (found?.isRunning) return { id: found.id, isNew: false }
     if (found === undefined) await needImage(plan)
-    onProgress(`starting a container of ${image}`)
+    if (attempt === 1) onProgress(`starting a container of ${image}`)
     const started = found
       ? await run(plan, ['start', name])
       : await run(plan, ['run', '--detach', '--name', name, ...creation.args], CREATE_MS)

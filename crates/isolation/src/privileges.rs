@@ -40,7 +40,10 @@ pub fn drop_capabilities(as_root: bool) -> io::Result<()> {
 /// Drops the capabilities that a container has for nacre's server alone, irrevocably. The others are those that container
 /// engines give to root: without no_new_privs, package managers need some of them to install programs.
 pub fn drop_rights_of_server() -> io::Result<()> {
-    let numbers = [12, 19, 21];
+    const NET_ADMIN: u32 = 12;
+    const SYS_PTRACE: u32 = 19;
+    const SYS_ADMIN: u32 = 21;
+    let numbers = [NET_ADMIN, SYS_PTRACE, SYS_ADMIN];
     keep(!numbers.iter().fold(0, |all, number| all | bit(*number)))?;
     // SAFETY: numbers only.
     let is_left = |number: &u32| unsafe { libc::prctl(libc::PR_CAPBSET_READ, *number, 0, 0, 0) } == 1;
@@ -54,8 +57,8 @@ pub fn drop_rights_of_server() -> io::Result<()> {
 /// The bounding set comes first, since dropping from it requires a capability itself.
 fn keep(kept: u64) -> io::Result<()> {
     for number in (0..=HIGHEST).filter(|number| kept & bit(*number) == 0) {
-        // SAFETY: numbers only. An unknown number is EINVAL. Without CAP_SETPCAP it is EPERM, but then programs could
-        // not gain anything, since no_new_privs is set.
+        // SAFETY: numbers only. An unknown number is EINVAL. Without CAP_SETPCAP it is EPERM: then no_new_privs keeps programs
+        // from gaining anything, or the caller looks.
         unsafe { libc::prctl(libc::PR_CAPBSET_DROP, number, 0, 0, 0) };
     }
     let header = Header { version: VERSION, pid: 0 };

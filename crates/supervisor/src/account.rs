@@ -4,11 +4,15 @@ use rustix::fs::{FlockOperation, flock};
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 const PASSWD: &str = "/etc/passwd";
+/// The lock of programs that change it. Only root can open it, so commands cannot hold it.
+const LOCK: &str = "/etc/.pwd.lock";
 const HOMES: &str = "/home";
+/// Where homes are that can be nowhere else. Nothing of the machine is mounted there, and only root writes there.
+const OWN_HOMES: &str = "/var/lib/nacre/homes";
 
 /// The ids of the user that commands run as.
 #[derive(Clone, Copy)]
@@ -22,17 +26,17 @@ pub struct Ids {
 /// A home that contains one of the `shared` paths, or is in one, is replaced: with isolation, commands may write their home.
 pub fn home(ids: Ids, wanted: &str, shell: &Path, shared: &[&Path]) -> io::Result<PathBuf> {
     let Ids { uid, gid } = ids;
-    let is_apart =
-        |home: &Path| is_apart(home, shared) && home.canonicalize().map_or(true, |real| is_apart(&real, shared));
-    let own = Path::new(HOMES).join(format!(".nacre-{uid}"));
+    let is_apart = |home: &Path| is_apart(home, shared) && is_apart(&real(home), shared);
+    let own = Path::new(OWN_HOMES).join(uid.to_string());
     if uid == 0 {
         let home = Some(PathBuf::from("/root")).filter(|home| is_apart(home)).unwrap_or(own);
         make(&home, ids)?;
         return Ok(home);
     }
+    // Several clients may enter at once. The lock ends with its file.
+    let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(LOCK)?;
+    flock(&lock, FlockOperation::LockExclusive)?;
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(PASSWD)?;
-    // Several clients may enter at once. The lock ends with the file.
-    flock(&file, FlockOperation::LockExclusive)?;
     let mut text = Vec::new();
     file.read_to_end(&mut text)?;
     let accounts = String::from_utf8_lossy(&text);
@@ -43,7 +47,7 @@ pub fn home(ids: Ids, wanted: &str, shell: &Path, shared: &[&Path]) -> io::Resul
             let groups = fs::read(GROUPS).unwrap_or_default();
             let exists = |name: &str| Path::new(HOMES).join(name).symlink_metadata().is_ok();
             let name = free_name(wanted, uid, &accounts, &String::from_utf8_lossy(&groups), exists);
-            let home = Path::new(HOMES).join(&name);
+            let home = Some(Path::new(HOMES).join(&name)).filter(|home| is_apart(home)).unwrap_or(own);
             let end = if text.last().is_none_or(|last| *last == b'\n') { "" } else { "\n" };
             let entry = format!("{end}{name}:x:{uid}:{gid}::{}:{}\n", home.display(), shell.display());
             file.write_all(entry.as_bytes())?;
@@ -60,6 +64,12 @@ fn home_of(uid: u32, accounts: &str) -> Option<&Path> {
     let fields = accounts.lines().map(|line| line.split(':').collect::<Vec<_>>());
     let mut own = fields.filter(|fields| fields.get(2).and_then(|id| id.parse().ok()) == Some(uid));
     own.next().map(|fields| Path::new(*fields.get(5).unwrap_or(&"")))
+}
+
+/// Where a path leads, as far as it exists.
+fn real(path: &Path) -> PathBuf {
+    let known = path.ancestors().find_map(|at| Some((at.canonicalize().ok()?, path.strip_prefix(at).ok()?)));
+    known.map_or_else(|| path.into(), |(real, rest)| real.join(rest))
 }
 
 fn is_apart(home: &Path, shared: &[&Path]) -> bool {
@@ -122,6 +132,14 @@ mod tests {
     fn a_new_account_has_a_name_of_its_own() {
         let name = |wanted| free_name(wanted, 501, ACCOUNTS, GROUPS, |name| name == "me" || name == "me-501");
         assert_eq!(["you", "node", "ubuntu", "me"].map(name), ["you", "node-501", "ubuntu-501", "me-502"]);
+    }
+
+    #[test]
+    fn knows_where_a_missing_home_would_be() {
+        let place = tempfile::tempdir().unwrap();
+        let top = place.path().canonicalize().unwrap();
+        std::os::unix::fs::symlink(&top, top.join("link")).unwrap();
+        assert_eq!(real(&top.join("link/a/b")), top.join("a/b"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! the image under its name: several of them name files that it would load.
 
 use crate::account::{self, Ids};
+use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
 use std::collections::HashSet;
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
@@ -21,7 +22,7 @@ struct Refusal(i32, String);
 const MOUNT_MISSING: i32 = 71;
 const NO_ADDON: i32 = 72;
 const NO_RUNTIME: i32 = 73;
-const NO_BASH: i32 = 127;
+const NO_BASH: i32 = 70;
 
 /// The variable with the options of the sandbox.
 const SETTINGS: &str = "NACRE_INSIDE";
@@ -118,8 +119,8 @@ fn hash(name: &OsStr) -> String {
     format!("{:x}", bytes.fold(0x811c_9dc5, |hash: u32, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)))
 }
 
-/// The programs of a name in the directories of a search path.
-fn programs(search: &OsStr, name: &str) -> impl Iterator<Item = PathBuf> {
+/// The programs of a name in the directories of a search path, without relative ones.
+pub fn programs(search: &OsStr, name: &str) -> impl Iterator<Item = PathBuf> {
     std::env::split_paths(search)
         .filter(|directory| directory.is_absolute())
         .map(move |directory| directory.join(name))
@@ -132,12 +133,20 @@ fn programs(search: &OsStr, name: &str) -> impl Iterator<Item = PathBuf> {
 fn trusted(file: &Path) -> Option<PathBuf> {
     let file = file.canonicalize().ok()?;
     let image = Path::new("/").metadata().ok()?.dev();
+    let mount = mount_of(Path::new("/"))?;
     let is_trusted = |at: &Path| {
         at.metadata().is_ok_and(|found| {
-            found.uid() == 0 && found.mode() & 0o022 == 0 && (!found.is_dir() || found.dev() == image)
+            // Files can have the device of the layer that they are in.
+            let is_of_image = mount_of(at) == Some(mount) && (!found.is_dir() || found.dev() == image);
+            found.uid() == 0 && found.mode() & 0o022 == 0 && is_of_image
         })
     };
     file.ancestors().all(is_trusted).then_some(file)
+}
+
+/// The number of the mount that has a file. 0 before Linux 5.8.
+fn mount_of(file: &Path) -> Option<u64> {
+    statx(CWD, file, AtFlags::empty(), StatxFlags::MNT_ID).map(|found| found.stx_mnt_id).ok()
 }
 
 /// The addon must be built for the C library of the runtime, which is that of the image.

@@ -3,6 +3,7 @@
 //! Each client starts this, and its input is its lifeline. One of them runs the command, and the others wait for the end. If its
 //! input ends before, so does everything that the command has started, and the set-up counts as interrupted.
 
+use crate::enter::programs;
 use nacre_containment::{proc_table, signal};
 use nacre_isolation::privileges;
 use rustix::fs::{FlockOperation, flock};
@@ -47,11 +48,13 @@ fn run_once(state: &Path, directory: &Path) -> io::Result<i32> {
     flock(&lock, FlockOperation::LockExclusive)?;
     let (code, log) = (state.join("code"), state.join("log"));
     if !code.exists() {
+        let output = File::create(&log)?;
+        privileges::drop_rights_of_server()?;
         match OpenOptions::new().write(true).create_new(true).open(state.join("begun")) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(INTERRUPTED),
             begun => begun?,
         };
-        let Some(number) = perform(directory, File::create(&log)?)? else { return Ok(INTERRUPTED) };
+        let Some(number) = perform(directory, output)? else { return Ok(INTERRUPTED) };
         fs::write(&code, number.to_string())?;
     }
     match fs::read_to_string(&code)?.parse::<i32>() {
@@ -68,10 +71,14 @@ fn run_once(state: &Path, directory: &Path) -> io::Result<i32> {
 
 /// The exit code of the command. `None` if the lifeline has ended before.
 fn perform(directory: &Path, mut log: File) -> io::Result<Option<i32>> {
-    privileges::drop_rights_of_server()?;
     // Daemons become its children, and can be killed.
     nix::sys::prctl::set_child_subreaper(true)?;
-    let mut command = Command::new("bash");
+    // The working directory of the command is the project's, and the image may name it in its PATH.
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let Some(bash) = programs(&search, "bash").next() else {
+        return writeln!(log, "there is no bash").map(|()| Some(127));
+    };
+    let mut command = Command::new(bash);
     command.args(ARGUMENTS).env("HOME", "/root").current_dir(directory);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log.try_clone()?);
     let mut child = match command.spawn() {

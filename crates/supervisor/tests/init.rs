@@ -49,8 +49,9 @@ fn ends_everything_by_a_signal() {
         // Until the supervisor runs, PID 1 is bash, which ignores the signal.
         let script = format!(
             r#"
-            (trap '' TERM; while kill -{signal} 1; do sleep 0.05; done) &
-            (trap 'sleep 0.5; echo written; exit' TERM; while :; do sleep 0.05; done) &
+            ready=$(mktemp -u)
+            (trap '' TERM; until [ -e $ready ]; do sleep 0.05; done; rm $ready; while kill -{signal} 1; do sleep 0.05; done) &
+            (trap 'sleep 0.5; echo written; exit' TERM; : >$ready; while :; do sleep 0.05; done) &
             setsid sleep 600 &
             "#
         );

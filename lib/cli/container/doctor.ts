@@ -15,7 +15,8 @@ interface Examined {
 
 export async function examineEngines(): Promise<{ engines: Finding[]; containers: Examined[] }> {
   const { installedEngines } = await import('../../engine/find.js')
-  const installed = installedEngines('auto', undefined)
+  const { SearchPath } = await import('../../engine/search-path.js')
+  const installed = installedEngines('auto', undefined, SearchPath.around('.'))
   const engines: Finding[] = []
   const containers: Examined[] = []
   for (const { name, file, found, start } of installed) {

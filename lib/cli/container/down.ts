@@ -25,7 +25,7 @@ export const addDown: Verb = (program: Command, finish) => {
     .action((options: Options) => down(options, finish))
   withExamples(verb, [
     ['nacre down', 'removes the containers of this project'],
-    ['nacre down --all', 'removes all containers that nacre has made'],
+    ['nacre down --all', 'removes all of your containers that nacre has made'],
   ])
 }
 
@@ -34,11 +34,13 @@ async function down({ all, cwd = '.', engine = undefined }: Options, finish: Fin
   const { installedEngines, notFound } = await import('../../engine/find.js')
   const { ownUser } = await import('../../engine/dialect.js')
   const { listContainers, removeContainer, stopContainer } = await import('../../engine/containers.js')
+  const { SearchPath } = await import('../../engine/search-path.js')
   const project = all ? undefined : projectOf(realPath(path.resolve(cwd), '--cwd', 'CWD_NOT_FOUND'))[0]
+  const search = SearchPath.around(cwd)
   const problems: string[] = []
   let answered = 0
   let removed = 0
-  for (const { name, found, start } of installedEngines(engine ?? 'auto', undefined)) {
+  for (const { name, found, start } of installedEngines(engine ?? 'auto', undefined, search)) {
     const answer = await found
     if (typeof answer === 'string') {
       problems.push(`${name} does not answer, so its containers stay: ${answer}. To start it: ${start}`)
@@ -68,9 +70,9 @@ async function down({ all, cwd = '.', engine = undefined }: Options, finish: Fin
       }
     })
   }
-  if (answered === 0) throw notFound(engine ?? 'auto', problems)
+  if (answered === 0) throw notFound(engine ?? 'auto', problems, search)
   for (const problem of problems) note(problem)
-  if (removed === 0)
+  if (removed === 0 && problems.length === 0)
     note(
       project === undefined
         ? 'there is no container of nacre'

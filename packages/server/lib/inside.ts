@@ -23,6 +23,8 @@ const JOBS = '/var/lib/nacre/jobs'
 /** What the names of the image's variables begin with. */
 const IMAGE = 'NACRE_ENV_'
 
+const MOST_MESSAGE = 1000
+
 const print = (text: string) => console.error(text)
 const quiet = () => {}
 const logger: Logger = { debug: quiet, info: quiet, warn: print, error: print }
@@ -58,7 +60,9 @@ function opened(options: SandboxOptions): Sandbox {
     return new Sandbox(options)
   } catch (error) {
     if (isOurFault(error)) throw error
-    console.error(JSON.stringify(envelope(error, 'v1')))
+    const shown = envelope(error, 'v1')
+    // The client keeps the end of what is printed.
+    console.error(JSON.stringify({ ...shown, message: shown.message.slice(0, MOST_MESSAGE) }))
     process.exit(REFUSED)
   }
 }
