@@ -63,7 +63,10 @@ export class Forwards {
     // It may break before there is another end.
     socket.on('error', () => {})
     try {
-      const inner = await this.#connect(port)
+      const opened = this.#connect(port)
+      // Without a turn of the event loop, in which it could fail unseen.
+      const inner = opened instanceof Promise ? await opened : opened
+      inner.on('error', () => {})
       if (socket.destroyed) inner.destroy()
       // Both ends close together, also after an error.
       else streams().pipeline(socket, inner, socket, () => socket.destroy())
