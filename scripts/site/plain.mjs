@@ -30,12 +30,16 @@ export function writePlainPages(docs, site, about) {
   }
 }
 
-/** A page without what only the site or the tests read: front matter, comments, and words after a code block's language. */
+/**
+ * A page without what only the site or the tests read: front matter, comments, and words after a code block's language. The site
+ * has the files of `public` at its top.
+ */
 function plain(text) {
   return `${text
     .replace(/^---\n[\s\S]*?\n---\n/, '')
     .replace(/<!--[\s\S]*?-->\n*/g, '')
     .replace(/^(```\w+) .*$/gm, '$1')
+    .replaceAll('](./public/', '](./')
     .trim()}\n`
 }
 
