@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The exit codes: lib/engine/setup.ts has them too.
 const FAILED: i32 = 74;
@@ -30,6 +30,8 @@ const ARGUMENTS: [&str; 2] = ["-c", r#"setup=$NACRE_SETUP; unset NACRE_SETUP; ev
 const MOST_SHOWN: i64 = 2000;
 /// Between two looks at what was killed.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How long to wait for processes that survive even SIGKILL (uninterruptible sleep on a dead file system).
+const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// `--set-up STATE DIRECTORY`: runs the command of NACRE_SETUP in the directory, or waits for its end.
 pub fn run(state: &OsStr, directory: &OsStr) -> ! {
@@ -101,7 +103,8 @@ fn perform(directory: &Path, mut log: File) -> io::Result<Option<i32>> {
 
 /// Kills until none is left: the children of a killed process become children of this one.
 fn kill_children() {
-    loop {
+    let give_up = Instant::now() + UNKILLABLE;
+    while Instant::now() < give_up {
         let own = std::process::id().cast_signed();
         let all = proc_table::scan().unwrap_or_default();
         let left: Vec<_> = all.iter().filter(|process| process.parent == own && process.is_running()).collect();
