@@ -128,7 +128,7 @@ fn the_home_has_nothing_that_the_machine_shares() {
     let project = container.path("project");
     let accounts = format!("node:x:1000:1000::{}:/bin/sh\n", container.place.path().display());
     let lines = container.server(&accounts, &["1000", "1000", "me", "has=", project.to_str().unwrap()]);
-    assert_eq!((value(&lines, "NACRE_HOME"), container.accounts()), (Some("/home/.nacre-1000"), accounts));
+    assert_eq!((value(&lines, "NACRE_HOME"), container.accounts()), (Some("/var/lib/nacre/homes/1000"), accounts));
 }
 
 #[test]
@@ -175,5 +175,5 @@ fn names_what_is_missing() {
     }
     assert_eq!(container.refused(&["501", "20", "me"]).0, Some(72));
     fs::remove_dir_all(container.path("hostile")).unwrap();
-    assert_eq!(container.refused(&["501", "20", "me"]), (Some(127), "there is no bash\n".into()));
+    assert_eq!(container.refused(&["501", "20", "me"]), (Some(70), "there is no bash\n".into()));
 }
