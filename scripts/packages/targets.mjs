@@ -36,6 +36,12 @@ export function hostTarget() {
   return `linux-${process.arch}-${isGlibc ? 'gnu' : 'musl'}`
 }
 
+/** The targets that the words of a command line name: this machine's, if there is none, or all. */
+export function chosenTargets(words) {
+  if (words.length === 0) return [hostTarget()]
+  return words.includes('all') ? Object.keys(TARGETS) : words
+}
+
 /** The processors that have a package with Linux' files for a Mac, for containers. */
 export const CONTAINERS = [...new Set(Object.values(TARGETS).map(({ cpu }) => cpu))]
 
