@@ -66,6 +66,7 @@ export function navigation(api) {
         ...page('HTTP schemas', 'reference/http'),
         ...page('Command line', 'reference/cli'),
         ...page('Benchmark', 'reference/benchmark'),
+        ...page('What the benchmark means', 'measurements'),
       ],
     },
     { text: 'API', items: [...page('Overview', 'reference/api/index'), ...api] },
