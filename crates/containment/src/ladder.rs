@@ -21,6 +21,8 @@ const UNSURE_LOOK: Duration = Duration::from_millis(50);
 /// blocked in the kernel, which may take long.
 const KILLED_LOOKS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(100)];
 const KILLED_TIME: Duration = Duration::from_secs(1);
+/// How long to wait for processes that survive even SIGKILL (uninterruptible sleep on a dead file system).
+pub const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// See the module.
 pub struct Ladder {

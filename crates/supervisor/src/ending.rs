@@ -3,14 +3,12 @@
 use crate::process_setup::Setting;
 use crate::process_table::ProcessTable;
 use crate::reap::reap;
-use nacre_containment::ladder::Ladder;
+use nacre_containment::ladder::{Ladder, UNKILLABLE};
 use nacre_protocol::supervisor::Report;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-/// How long to wait for processes that survive even SIGKILL (uninterruptible sleep on a dead file system).
-const UNKILLABLE: Duration = Duration::from_secs(10);
 /// Time limit for the files helpers to exit.
 const HELPERS: Duration = Duration::from_millis(500);
 

@@ -4,6 +4,7 @@
 //! input ends before, so does everything that the command has started, and the set-up counts as interrupted.
 
 use crate::enter::programs;
+use nacre_containment::ladder::UNKILLABLE;
 use nacre_containment::{proc_table, signal};
 use nacre_isolation::privileges;
 use rustix::fs::{FlockOperation, flock};
@@ -30,8 +31,6 @@ const ARGUMENTS: [&str; 2] = ["-c", r#"setup=$NACRE_SETUP; unset NACRE_SETUP; ev
 const MOST_SHOWN: i64 = 2000;
 /// Between two looks at what was killed.
 const PAUSE: Duration = Duration::from_millis(10);
-/// How long to wait for processes that survive even SIGKILL (uninterruptible sleep on a dead file system).
-const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// `--set-up STATE DIRECTORY`: runs the command of NACRE_SETUP in the directory, or waits for its end.
 pub fn run(state: &OsStr, directory: &OsStr) -> ! {

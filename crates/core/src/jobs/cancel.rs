@@ -13,6 +13,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::job::layout::{GRACE, GRACE_ROOM};
 use nacre_containment::job::meta::Own;
 use nacre_containment::job::{CANCEL, leftover, lock};
+use nacre_containment::ladder::UNKILLABLE;
 use nacre_containment::pid::Identity;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::{pidfd, signal};
@@ -24,8 +25,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How long to wait for processes that survive even SIGKILL.
-const UNKILLABLE: Duration = Duration::from_secs(10);
 /// How long a supervisor may take beyond the grace time before this process does its work. A command without isolation
 /// can take its supervisor's descriptors away (prlimit(2)) or stop it.
 const OVERDUE: Duration = Duration::from_millis(1500);

@@ -14,6 +14,7 @@ use crate::own_limits::Limits;
 use crate::process_setup;
 use crate::reap::{self, Childless};
 use nacre_containment::cgroup::Group;
+use nacre_containment::ladder::UNKILLABLE;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table;
 use nacre_containment::signal;
@@ -22,9 +23,6 @@ use nix::errno::Errno;
 use nix::sys::wait::{WaitStatus, waitpid};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
-
-/// How long to wait for processes that survive even SIGKILL.
-const UNKILLABLE: Duration = Duration::from_secs(10);
 
 /// Becomes the guard, after starting the supervisor. Never returns.
 pub fn run(request: Request, channels: Channels) -> ! {
