@@ -36,7 +36,9 @@ await main(() => {
   try {
     run(root, 'git', 'clone', '--quiet', root, clone)
     for (const step of STEPS) run(clone, ...step)
-    cpSync(path.join(clone, 'target/assets'), path.join(root, 'target/assets'), { recursive: true })
+    const assets = path.join(root, 'target/assets')
+    rmSync(assets, { recursive: true, force: true })
+    cpSync(path.join(clone, 'target/assets'), assets, { recursive: true })
     if (words.length === 0) take(clone)
     else console.log('Nothing is published. The files are in target/assets.')
   } finally {

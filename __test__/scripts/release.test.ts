@@ -16,6 +16,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { companions } from '../../scripts/packages/companions.mjs'
 
 const root = path.dirname(path.dirname(__dirname))
+const { version: VERSION } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+const [major, minor] = VERSION.split('.').map(Number)
+const NEXT = `${major}.${minor + 1}.0`
+const escaped = (text: string) => text.replaceAll('.', '\\.')
 const workflows = path.join(root, '.github/workflows')
 const text = readdirSync(workflows)
   .map((name) => readFileSync(path.join(workflows, name), 'utf8'))
@@ -45,13 +49,12 @@ it('the workflows run scripts that exist', () => {
 })
 
 it('a tag that belongs to another version is refused', () => {
-  const { version } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
   const check = (tag: string) =>
     spawnSync('node', ['scripts/check-tag.mjs', tag], { cwd: root, encoding: 'utf8' })
-  expect(check(`v${version}`).status).toBe(0)
+  expect(check(`v${VERSION}`).status).toBe(0)
   expect(check('v99.0.0')).toMatchObject({
     status: 1,
-    stderr: `The tag is v99.0.0, and package.json has version ${version}.\n`,
+    stderr: `The tag is v99.0.0, and package.json has version ${VERSION}.\n`,
   })
 })
 
@@ -64,6 +67,9 @@ describe('the version of a release', () => {
       'git ls-files -z | xargs -0 cp --parents --no-dereference --target-directory "$1" && git init -q "$1"'
     execFileSync('bash', ['-c', list, 'bash', clone], { cwd: root })
     symlinkSync(path.join(root, 'node_modules'), path.join(clone, 'node_modules'))
+    // The changes that wait for the next release.
+    for (const name of readdirSync(path.join(clone, '.changeset')))
+      if (name.endsWith('.md')) rmSync(path.join(clone, '.changeset', name))
   })
 
   afterEach(() => rmSync(clone, { recursive: true }))
@@ -76,26 +82,29 @@ describe('the version of a release', () => {
   it('is the one that the changes make, in all places, with their text in the changelog', () => {
     change("---\n'nacre': minor\n---\n\nSessions sing.\n")
     const { stdout, stderr } = run('version')
-    expect([stderr, stdout]).toEqual(['', '0.2.0\n'])
+    expect([stderr, stdout]).toEqual(['', `${NEXT}\n`])
     expect(readdirSync(path.join(clone, '.changeset'))).toEqual(['config.json'])
-    expect(read('CHANGELOG.md')).toMatch(
-      /^# Changelog\n\n## 0\.2\.0\n\n### Minor Changes\n\n- Sessions sing\.\n\n## 0\.1\.0\n/,
-    )
-    expect(run('notes', 'v0.2.0').stdout).toBe('### Minor Changes\n\n- Sessions sing.\n')
+    const section = '### Minor Changes\n\n- Sessions sing.\n'
+    expect(read('CHANGELOG.md').split('\n## ').slice(0, 2)).toEqual([
+      '# Changelog\n',
+      `${NEXT}\n\n${section}`,
+    ])
+    expect(read('CHANGELOG.md').split('\n## ')[2]?.split('\n')[0]).toBe(VERSION)
+    expect(run('notes', `v${NEXT}`).stdout).toBe(section)
 
     const tree = { ...JSON.parse(read('package-lock.json')).packages }
     for (const name of ['', ...companions(root).map((name) => `packages/${name}`)]) {
       const manifest = JSON.parse(read(path.join(name, 'package.json')))
       for (const { version, peerDependencies } of [manifest, tree[name]]) {
         const own = Object.entries({ version, ...peerDependencies }).filter(([key]) => !/^@open/.test(key))
-        expect(own).toEqual(own.map(([key]) => [key, '0.2.0']))
+        expect(own).toEqual(own.map(([key]) => [key, NEXT]))
       }
     }
     for (const lock of ['Cargo.lock', 'fuzz/Cargo.lock'])
-      expect(read(lock)).toContain('name = "nacre-core"\nversion = "0.2.0"')
+      expect(read(lock)).toContain(`name = "nacre-core"\nversion = "${NEXT}"`)
     const left = spawnSync(
       'git',
-      ['grep', '--no-index', '-nE', '(nacre|VERSION).*[^.0-9]0\\.1\\.0', '--', '.'],
+      ['grep', '--no-index', '-nE', `(nacre|VERSION).*[^.0-9]${escaped(VERSION)}`, '--', '.'],
       {
         cwd: clone,
         encoding: 'utf8',
@@ -107,15 +116,17 @@ describe('the version of a release', () => {
   }, 60_000)
 
   it('stays without changes, unless it has been released', () => {
-    expect(run('version').stdout).toBe('0.1.0\n')
+    expect(run('version').stdout).toBe(`${VERSION}\n`)
     const name = ['-c', 'user.name=a', '-c', 'user.email=a@example.org']
     const git = (...args: string[]) => execFileSync('git', [...name, ...args], { cwd: clone })
     git('commit', '--quiet', '--allow-empty', '--message', 'one')
-    git('tag', 'v0.1.0')
+    git('tag', `v${VERSION}`)
     expect(run('version')).toMatchObject({
       status: 1,
       stderr: expect.stringMatching(
-        /^Version 0\.1\.0 is released already, and \.changeset has no change since\./,
+        new RegExp(
+          `^Version ${escaped(VERSION)} is released already, and \\.changeset has no change since\\.`,
+        ),
       ),
     })
   })
@@ -125,7 +136,7 @@ describe('the version of a release', () => {
     expect(run('version').stderr).toMatch(/^The changes in \.changeset cannot be applied: .*nacra/)
     rmSync(path.join(clone, '.changeset/one.md'))
     writeFileSync(path.join(clone, 'CHANGELOG.md'), '# Changelog\n')
-    expect(run('version').stderr).toBe("CHANGELOG.md has no section '## 0.1.0'.\n")
+    expect(run('version').stderr).toBe(`CHANGELOG.md has no section '## ${VERSION}'.\n`)
     expect(run('notes', 'next').stderr).toBe('Name a tag, like v1.2.3.\n')
   })
 })
