@@ -72,6 +72,31 @@ describe.each(FORMS)('in a window of $width pixels with $colors colours', ({ wid
   )
 })
 
+describe.each(['light', 'dark'] as const)('with %s colours, what opens is accessible:', (colors) => {
+  it.each([
+    ['the menu of a phone', 390, 'button.VPNavBarHamburger', '.VPNavScreen'],
+    ['the contents on a phone', 390, '.VPLocalNav button.menu', '.VPSidebar.open'],
+    ['the search', 1280, '#local-search button', '.VPLocalSearchBox'],
+    ['the search on a phone', 390, '#local-search button', '.VPLocalSearchBox'],
+  ])(
+    '%s',
+    (_, width, button, opened) =>
+      withPage({ width, colors }, async (page) => {
+        await page.goto(`${site.url}/guide/sessions.html`, { waitUntil: 'networkidle' })
+        await page.click(button)
+        await page.waitForSelector(opened)
+        if (opened === '.VPLocalSearchBox') {
+          await page.fill(`${opened} input`, 'timeout')
+          await page.waitForSelector(`${opened} .result`)
+        }
+        // It fades in, and axe measures the colours.
+        await page.evaluate('Promise.allSettled(document.getAnimations().map(({ finished }) => finished))')
+        expect(await findings(page)).toEqual([])
+      }),
+    60_000,
+  )
+})
+
 /** A page is split or shortened before it gets higher than this, in pixels. Phones need more for the same text. */
 const MAX_HEIGHT = 15_000
 

@@ -20,8 +20,9 @@ function apiItems() {
 }
 
 /**
- * Two changes of VitePress for screen readers: the home page gets a main landmark, and the search button gets no text that its
- * name lacks. theme/contrast.css shows the K of its keys.
+ * Changes of VitePress for screen readers: the home page gets a main landmark, and the search button gets no text that its
+ * name lacks. theme/contrast.css shows the K of its keys. The search is a dialog, and each of its results is an option with the
+ * text that it shows as its name.
  */
 const forScreenReaders = {
   name: 'for-screen-readers',
@@ -29,6 +30,16 @@ const forScreenReaders = {
   transform(code, id) {
     if (id.endsWith('/VPHome.vue')) return code.replace('class="VPHome"', 'class="VPHome" role="main"')
     if (id.endsWith('/VPNavBarSearchButton.vue')) return code.replace('>K</kbd>', '></kbd>')
+    if (id.endsWith('/VPLocalSearchBox.vue'))
+      return code
+        .replace(/role="button"[^>]*?aria-haspopup="listbox"/, 'role="dialog" aria-modal="true"')
+        .replace(
+          /(:id="'localsearch-item-[^>]*?)role="option"([^>]*>\s*<a)/,
+          'role="presentation"$2 $1 role="option"',
+        )
+        .replace(/:aria-label="\[\.\.\.p\.titles[^\n]*/, '')
+        .replaceAll('<kbd ', '<kbd role="img" ')
+        .replace('class="title-icon"', 'class="title-icon" aria-hidden="true"')
   },
 }
 
