@@ -262,7 +262,7 @@ function ratio({ inARow }) {
 export function judge([runtime, results]) {
   return bars.map(({ text, value, holds, unit }) => {
     try {
-      const found = value(results, runtime)
+      const found = value(results)
       return { text, unit, value: found, holds: holds(found, runtime) }
     } catch {
       return { text, unit, value: undefined, holds: false }

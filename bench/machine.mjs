@@ -12,7 +12,11 @@ function ask(program, args, cwd) {
   }
 }
 
-/** Name and value of each fact. `root` is the repository, `runtimes` are the programs by name. */
+/**
+ * Name and value of each fact. `root` is the repository, `runtimes` are the programs by name.
+ *
+ * @returns {Record<string, string>}
+ */
 export function describeMachine(root, runtimes) {
   const version = (file) => JSON.parse(readFileSync(path.join(root, file), 'utf8')).version
   const gib = (os.totalmem() / 1024 ** 3).toFixed(0)

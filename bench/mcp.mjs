@@ -114,7 +114,7 @@ async function overHttp() {
   }
   const start = performance.now() - begun
   const opened = await client.callTool({ name: 'sessions', arguments: { open: 'bench' } })
-  const { session } = opened._meta['nacre/data']
+  const { session } = /** @type {{ session: string }} */ (opened._meta['nacre/data'])
   return {
     name: 'nacre, HTTP',
     start,

@@ -43,7 +43,7 @@ async function calls(cluster, most) {
       if (count >= most / 10) times[name].push(performance.now() - begin)
     }
   }
-  await sandbox.delete()
+  await sandbox.destroy()
   const base = median(times.direct)
   const show = (time) => `${time.toFixed(2)} ms (+${(time - base).toFixed(2)} ms)`
   await unrouted.close()
@@ -66,7 +66,7 @@ async function claims(cluster, most) {
     const sandbox = await fleet.create()
     await sandbox.client.exec('true')
     times.push(performance.now() - begin)
-    await sandbox.delete()
+    await sandbox.destroy()
   }
   const each = Object.entries(cluster.api.counts).map(
     ([kind, count]) => `${kind} ${((count - (before[kind] ?? 0)) / most).toFixed(2)}`,
@@ -87,7 +87,7 @@ async function watches(simulated) {
     const kubeConfig = server.kubeConfig()
     const options = { namespace: 'agents', kubeConfig, timeout: 30_000 }
     const all = Array.from({ length: programs }, () => new ClaimWatch(new KubernetesApi(options)))
-    for (const watch of all) watch.follow('none', () => {})
+    for (const watch of all) watch.follow('none', { changed() {}, refused() {} })
     while (server.watches < programs) await new Promise((resolve) => setTimeout(resolve, 5))
     const cpu = process.cpuUsage()
     for (let count = 0; count < simulated; count++) {
@@ -128,7 +128,7 @@ async function pending(cluster, most) {
   const after = heap()
   stop.abort()
   await Promise.all(waits)
-  await sandbox.delete()
+  await sandbox.destroy()
   await fleet.close()
   const each = (after - before) / most / 1024
   return [

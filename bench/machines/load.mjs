@@ -146,6 +146,7 @@ function startFaults(cluster, load) {
   const counted = (name) => {
     counts[name] = (counts[name] ?? 0) + 1
   }
+  /** @type {[string, (round: number) => unknown][]} */
   const faults = [
     ['partitions of 0.2 to 1.2 s', (round) => partition(load, round)],
     ['broken connections of all clients', () => cluster.router.break()],

@@ -6,6 +6,7 @@ export const name = 'bare bash behind a pipe'
 export async function open() {
   const loop = 'while IFS= read -r line; do eval "$line"; printf "\\1"; done'
   const bash = spawn('bash', ['--norc', '-c', loop], { stdio: ['pipe', 'pipe', 'inherit'] })
+  /** @type {(value?: unknown) => void} */
   let answered = () => {}
   bash.stdout.on('data', (bytes) => {
     if (bytes.at(-1) === 1) answered()

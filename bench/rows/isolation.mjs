@@ -13,7 +13,9 @@ import { roundRobin, summarizeEach } from '../stats.mjs'
 export const title = 'Isolation'
 export const variants = ['namespace', 'landlock']
 
-const run = promisify(execFile)
+/** A sandbox of a peer that hangs fails the row. */
+const run = (file, args) => promisify(execFile)(file, args, { timeout: 30_000, killSignal: 'SIGKILL' })
+/** @type {import('nacre').IsolationRules} */
 const rules = { filesystem: { write: ['.'] }, network: 'none', processes: 'own' }
 const OPENS = 'for ((i = 0; i < 10000; i++)); do : < /etc/hostname; done'
 

@@ -54,7 +54,7 @@ async function inside(base, quick) {
       ['inside', 'copy-on-write'],
     ]) {
       // A new one, so that the write is the first one again.
-      const sandbox = open(base, directory, workspace)
+      const sandbox = open(base, directory, /** @type {'direct' | 'copy-on-write'} */ (workspace))
       writes[name].push(await timeOfEachFile(sandbox, "fs.appendFileSync(file, 'x')"))
       await sandbox.destroy()
     }
@@ -230,6 +230,7 @@ function furnish(directory, count) {
   return directory
 }
 
+/** @param {import('nacre').SandboxOptions['workspace']} [workspace] */
 function open(base, cwd, workspace = 'direct', env = {}) {
   const extendEnv = { ...Object.fromEntries(IDENTITY), ...env }
   return new Sandbox({ cwd, workspace, stateDir: path.join(base, 'state'), env: extendEnv })
