@@ -4,7 +4,7 @@
  *   node bench/bench.mjs [--quick] [--only=ROW,ROW] [--runtime=node|bun] [--out=FILE]
  *
  * Every sample runs in its own process (`sample.mjs`); rows whose peers share a process alternate between them. A full run
- * takes about 20 minutes.
+ * takes about 25 minutes.
  */
 import { execFileSync } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'

@@ -15,6 +15,11 @@ await build({
   ...{ platform: 'node', format: 'esm', packages: 'external' },
   banner: { js: `const __dirname = ${JSON.stringify(folder)}` },
 })
+/**
+ * @type {typeof import('../../packages/fleet/__test__/cluster/cluster.js') &
+ *   typeof import('../../packages/fleet/__test__/cluster/api-server.js') &
+ *   typeof import('../../packages/fleet/__test__/cluster/pods.js')}
+ */
 const compiled = await import(outfile)
 rmSync(outfile)
 

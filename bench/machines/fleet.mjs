@@ -11,6 +11,8 @@ import { ClaimWatch } from '../../packages/fleet/dist/kubernetes/claim-watch.js'
 import { median } from '../stats.mjs'
 import { ApiServer, Cluster, ProcessPods } from './cluster.mjs'
 
+/** @typedef {import('../../packages/fleet/__test__/cluster/cluster.js').Cluster} Cluster */
+
 /** Rows of a table: the quantity, and its value. */
 export async function measure({ quick }) {
   const cluster = await new Cluster({ pods: new ProcessPods(), pool: 3, limit: 180_000 }).start()
@@ -26,7 +28,11 @@ export async function measure({ quick }) {
   }
 }
 
-/** Measures `exec` by a client of the pod and by the fleet through the router, alternating. */
+/**
+ * Measures `exec` by a client of the pod and by the fleet through the router, alternating.
+ *
+ * @param {Cluster} cluster
+ */
 async function calls(cluster, most) {
   const fleet = cluster.fleet()
   const unrouted = cluster.fleet({ direct: true })
@@ -55,7 +61,11 @@ async function calls(cluster, most) {
   ]
 }
 
-/** Measures the time from `create` to the first answer with a warm pod, and the API requests per sandbox. */
+/**
+ * Measures the time from `create` to the first answer with a warm pod, and the API requests per sandbox.
+ *
+ * @param {Cluster} cluster
+ */
 async function claims(cluster, most) {
   const fleet = cluster.fleet()
   const before = { ...cluster.api.counts }
@@ -114,7 +124,11 @@ async function watches(simulated) {
   return rows
 }
 
-/** Measures the memory of this process, which contains the router and the clients, with pending requests. */
+/**
+ * Measures the memory of this process, which contains the router and the clients, with pending requests.
+ *
+ * @param {Cluster} cluster
+ */
 async function pending(cluster, most) {
   const fleet = cluster.fleet()
   const sandbox = await fleet.create()
