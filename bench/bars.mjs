@@ -91,7 +91,7 @@ const bars = [
     unit: 'ms',
   },
   {
-    text: 'an idle session at most 2 MB of private memory',
+    text: 'an idle session, beside another one, at most 2 MB of private memory',
     value: ({ idle }) => idle[''].bytes / 1e6,
     holds: (value) => value <= 2,
     unit: 'MB',

@@ -108,7 +108,8 @@ impl Network {
         let network = self.clone();
         self.look(move || {
             let members = network.members().map_err(|error| unseen(&error))?;
-            let open = owned(&network.listeners(&members), &members);
+            let listeners = network.listeners().map_err(|error| unseen(&error))?;
+            let open = owned(&listeners, &members);
             let port = |(listener, process): (Listener, Stat)| Port {
                 address: listener.address,
                 process,
@@ -151,11 +152,8 @@ impl Network {
         let stream = TcpSocket::from_std_stream(own).connect(address).await.map_err(|_| closed())?;
         let _ = stream.set_nodelay(true);
         let network = self.clone();
-        let again = self.look(move || {
-            let members = network.members().map_err(|error| unseen(&error))?;
-            Ok(rivals(&network.listeners(&members), address))
-        });
-        if again.await? != sockets {
+        let again = self.look(move || network.listeners().map_err(|error| unseen(&error)));
+        if rivals(&again.await?, address) != sockets {
             return Err(closed());
         }
         stream.into_std().map(OwnedFd::from).map_err(|error| unseen(&error))
@@ -179,25 +177,26 @@ impl Network {
         Ok(members)
     }
 
-    /// Everything that listens where these processes are.
-    fn listeners(&self, members: &[Stat]) -> Vec<Listener> {
+    /// Everything that listens in the network namespace of the session.
+    fn listeners(&self) -> io::Result<Vec<Listener>> {
         if !self.is_own {
-            return listeners_here();
+            return Ok(listeners_here());
         }
         if let Some(kernel) = &self.looks.kernel
             && let Ok(found) = kernel.lock().unwrap_or_else(PoisonError::into_inner).listeners()
         {
-            return found;
+            return Ok(found);
         }
         // A process that has just ended shows none.
+        let members = self.members()?;
         let tables = members.iter().map(|stat| listeners(stat.identity.pid));
-        tables.into_iter().find(|found| !found.is_empty()).unwrap_or_default()
+        Ok(tables.into_iter().find(|found| !found.is_empty()).unwrap_or_default())
     }
 
     /// Where the programs of the session that listen on a port can be reached, the best first.
     fn targets(&self, port: u16) -> io::Result<Vec<Target>> {
         let members = self.members()?;
-        let mut all = self.listeners(&members);
+        let mut all = self.listeners()?;
         all.retain(|listener| listener.address.port() == port);
         let open = owned(&all, &members);
         let own: HashSet<Listener> = open.into_iter().map(|(listener, _)| listener).collect();
