@@ -15,6 +15,8 @@ export interface Envelope {
     result?: object
     logTail?: string
     shortMessage?: string
+    /** What has aborted the call, if it was the server. */
+    reason?: string
     path?: string
     paths?: string[]
   }
@@ -50,15 +52,15 @@ export function errorOf(
   // A proxy's reply may only look like one of the server.
   const context = envelope.context ?? {}
   const result = context.result && execResult.decode(context.result, encoding)
-  const { shortMessage = message } = context
+  const { shortMessage = message, reason } = context
   switch (context.kind) {
     case 'OptionError':
       return new OptionError(code as OptionErrorCode, message)
     case 'AbortError':
       return new AbortError(
-        signal?.reason,
+        signal?.reason ?? (reason && new Error(reason)),
         result,
-        result === undefined ? subject : { message, shortMessage },
+        result === undefined && reason === undefined ? subject : { message, shortMessage },
       )
     case 'SandboxError':
       return new SandboxError(code as SandboxErrorCode, message, {

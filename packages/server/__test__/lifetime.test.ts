@@ -58,14 +58,21 @@ describe('the end of a server', () => {
       await new Promise<void>((begun) => {
         run = rejectionOf(client.exec('echo x; sleep 65', { onOutput: () => begun() }))
       })
-      const plain = client
-        .exec('sleep 65', { sessionId: (await client.createSession()).id })
-        .catch((error) => error)
+      const plain = rejectionOf(client.exec('sleep 65', { sessionId: (await client.createSession()).id }))
       const log = dataOf(stream('GET', `/api/process/${process.id}/stream`)).catch(() => 'cut')
+      const wait = rejectionOf(process.wait())
+      await until(
+        async () => (await active(serving.url)) === 5 || undefined,
+        () => 'the four requests do not arrive',
+      )
       await serving.close()
       expect(await sandbox.listProcesses({ state: 'running' })).toEqual([])
-      expect(await run).toMatchObject({ name: 'AbortError' })
-      expect(await plain).toBeInstanceOf(Error)
+      // The program did not abort it.
+      const end = { message: 'the server ends' }
+      const message = expect.stringMatching(/^the server ends: /)
+      expect(await run).toMatchObject({ name: 'AbortError', message, shortMessage: message, cause: end })
+      expect(await plain).toMatchObject({ name: 'AbortError', message, cause: end })
+      expect(await wait).toMatchObject({ name: 'AbortError', message, cause: end })
       await log
       expect(await rejectionOf(client.exec('true'))).toMatchObject({ code: 'CONNECTION_FAILED' })
       expect((await sandbox.exec('echo free')).stdout).toBe('free\n')

@@ -36,6 +36,13 @@ const REFUSALS = {
 /** The message of the refusal of that name. */
 export const SHUTTING_DOWN = 'the server is shutting down, and nothing was started: try again when it is back'
 
+/** Why commands are aborted when the server ends. Clients get its message: they did not abort these. */
+export class ServerEnd extends Error {
+  constructor() {
+    super('the server ends')
+  }
+}
+
 export type RefusalCode = keyof typeof REFUSALS
 
 /** Statuses of errors of the sandbox. Those of clients, fleets and queues do not occur here: CONNECTION_FAILED, HOST_LOST and the like. */
@@ -210,9 +217,12 @@ function own(error: SandboxFailure): Description {
   const result = error instanceof OptionError ? undefined : error.result
   const logTail = error instanceof SandboxError ? error.logTail : undefined
   const shortMessage = error instanceof OptionError ? error.message : error.shortMessage
+  const reason =
+    error instanceof AbortError && error.cause instanceof ServerEnd ? error.cause.message : undefined
+  const because = reason === undefined ? '' : `${reason}: `
   return {
     code,
-    message: publicMessage(error),
+    message: because + publicMessage(error),
     status,
     context: {
       kind,
@@ -221,7 +231,8 @@ function own(error: SandboxFailure): Description {
       ...(logTail !== undefined && { logTail }),
       ...(error instanceof SandboxError && error.path !== undefined && { path: error.path }),
       ...(error instanceof SandboxError && error.paths !== undefined && { paths: error.paths }),
-      ...(shortMessage !== error.message && { shortMessage }),
+      ...(shortMessage !== error.message && { shortMessage: because + shortMessage }),
+      ...(reason !== undefined && { reason }),
     },
   }
 }

@@ -44,7 +44,7 @@ export function planServe(options: unknown): ServePlan {
     throw new OptionError(
       'INVALID_OPTION',
       'console and forwardPorts exclude each other: pages of forwarded ports could read the token that the console asks for; ' +
-        'serve one of them on another port',
+        'serve the same sandbox a second time, on another port, with one of them',
     )
   return {
     ...values,

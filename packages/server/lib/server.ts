@@ -19,7 +19,7 @@ import { addPortWatch } from './contract/port-watch.js'
 import { addProcesses } from './contract/processes.js'
 import { addSessions } from './contract/sessions.js'
 import { documentOf, type TaggedRoute } from './document.js'
-import { Refusal, SHUTTING_DOWN } from './failure.js'
+import { Refusal, ServerEnd, SHUTTING_DOWN } from './failure.js'
 import { isUpload } from './file-bodies.js'
 import { Guard, peerOf } from './guard.js'
 import { Holds } from './holds.js'
@@ -124,7 +124,7 @@ export function buildServer(
     },
     document,
     async close() {
-      closing.abort(new Error('the server ends'))
+      closing.abort(new ServerEnd())
       await backend.killAllProcesses().catch(() => {})
       await server.requests.idle()
     },

@@ -123,7 +123,7 @@ export function definitions(defaults: Defaults): Record<ToolName, Definition> {
             MAX_SECONDS,
           ),
           max_tokens,
-          stdin: text('Input, which then stays open for write. Default: empty.'),
+          stdin: text('Input, which then stays open for write. Default: none, closed.'),
           pty: flag('A terminal, for programs that ask or draw.'),
         },
         ['command'],

@@ -29,7 +29,11 @@ export function planWorkspace(
   const layers = directory === undefined ? undefined : existing(path.resolve(cwd, directory))
   const state = existing(stateDir)
   if (isWithin(state, root))
-    throw refuse(name, root, `must not contain stateDir (${state}); set stateDir to a directory elsewhere`)
+    throw refuse(
+      name,
+      root,
+      `must not contain stateDir (${state}), so give a directory below it, or set stateDir`,
+    )
   if (layers !== undefined && isWithin(layers, root))
     throw refuse(name, root, `must not contain workspace.directory (${layers})`)
   if (isWithin(root, layers ?? path.join(state, 'workspaces')))
