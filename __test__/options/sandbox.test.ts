@@ -2,6 +2,7 @@ import os from 'node:os'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { planSandbox, planSession } from '../../lib/backends/native/plan/sandbox.js'
+import { isolation } from '../../lib/calls/isolation.js'
 import { refusalOf } from '../helpers/thrown.js'
 
 describe('planSandbox', () => {
@@ -33,6 +34,35 @@ describe('planSandbox', () => {
     for (const logger of [null, {}, () => {}, { debug() {}, info() {}, warn() {} }]) {
       expect(refusalOf(() => planSandbox({ logger })).message).toMatch(/^logger must have the methods/)
     }
+  })
+})
+
+describe('isolation in the root directory', () => {
+  const root = { cwd: '/', homes: () => ['/home'], isolation: undefined }
+  const session = (rules: unknown, base: Parameters<typeof planSession>[1] = root) =>
+    planSession({ isolation: isolation.read(rules, 'isolation') }, base, () => 'id').isolation
+  const refusal = /^isolation lets programs write below cwd, which is '\/', and so everywhere: set cwd to/
+
+  it.each(['workspace', 'workspace+network', {}, { filesystem: { write: ['/tmp', '.'] } }])(
+    'is refused with the rules %j, which allow every write',
+    (rules) => {
+      const { code, message } = refusalOf(() => planSandbox({ cwd: '/', isolation: rules }))
+      expect([code, message]).toEqual(['INVALID_OPTION', expect.stringMatching(refusal)])
+      expect(refusalOf(() => session(rules)).message).toMatch(refusal)
+    },
+  )
+
+  it.each(['read-only', { filesystem: { write: ['/tmp'] } }, { filesystem: { write: ['/'] } }])(
+    'is possible with the rules %j, which say what programs may write',
+    (rules) => {
+      expect(planSandbox({ cwd: '/', isolation: rules }).config.isolation).toBeDefined()
+      expect(session(rules)).toBeDefined()
+    },
+  )
+
+  it('is no question for a session of an isolated sandbox, whose rules still hold', () => {
+    const outer = planSandbox({ cwd: '/', isolation: 'read-only' }).config.isolation
+    expect(session({ network: 'none' }, { ...root, isolation: outer })?.write).toEqual([])
   })
 })
 

@@ -7,7 +7,7 @@
 import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
-import type { CheckedIsolation } from '../../../schema/isolation-rules.js'
+import { type CheckedIsolation, completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
 import { nameOf } from '../ask-functions.js'
 import { planMounts } from './mounts.js'
 import { isWithin } from './within.js'
@@ -50,6 +50,21 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
   }
+}
+
+/**
+ * Resolves the rules of a sandbox, or of a session in a sandbox that is not isolated. Some programs are started in the root
+ * directory by those that start them: rules for cwd would allow every write.
+ */
+export function planOuterIsolation(given: GivenRules, cwd: string, homes: string[]): NativeIsolation {
+  const rules = completeRules(given)
+  if (rules.filesystem.write.includes('.') && followed(cwd) === '/')
+    throw new OptionError(
+      'INVALID_OPTION',
+      "isolation lets programs write below cwd, which is '/', and so everywhere: set cwd to the directory of a project, " +
+        'or isolation.filesystem.write',
+    )
+  return planIsolation(rules, cwd, homes)
 }
 
 /** The path without `.` and `..`. As the kernel does it, `..` after a link leads to the parent of the link's target. */

@@ -14,7 +14,7 @@ import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import type { ExecDefaults } from './defaults.js'
 import { completeEnv } from './environment.js'
 import { homes } from './homes.js'
-import { planIsolation } from './isolation.js'
+import { planIsolation, planOuterIsolation } from './isolation.js'
 import { requireMounts } from './mounts.js'
 import { inherit, stricter } from './strictness.js'
 import { planWorkspace } from './workspace.js'
@@ -62,7 +62,7 @@ export function planSandbox(options: unknown): SandboxPlan {
       user: values.user,
       ownVariables: values.env?.names,
       limits: values.limits,
-      isolation: values.isolation && planIsolation(completeRules(values.isolation), cwd, places()),
+      isolation: values.isolation && planOuterIsolation(values.isolation, cwd, places()),
       workspace: values.workspace && planWorkspace(values.workspace, { cwd, stateDir }),
       engine: process.env.NACRE_ENGINE === 'plain' ? 'plain' : undefined,
       containment: process.env.NACRE_CONTAINMENT === 'subreaper' ? 'subreaper' : undefined,
@@ -110,7 +110,7 @@ function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: Sessio
   const mounts = isolation?.mounts ?? []
   requireMounts(all.filesystem?.mounts, mounts)
   const given = { ...all, filesystem: { ...all.filesystem, mounts: [] } }
-  if (isolation === undefined) return planIsolation(completeRules(given), cwd, homes())
+  if (isolation === undefined) return planOuterIsolation(given, cwd, homes())
   const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
   return { ...stricter(inherit(given, planIsolation(rules, cwd, homes()), isolation), isolation), mounts }
 }
