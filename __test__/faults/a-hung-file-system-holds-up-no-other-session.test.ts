@@ -44,7 +44,7 @@ it.skipIf(!canHang)('as the directory of sessions, commands, processes and jobs'
       ;(async () => {
         await sandbox.exec('x=1')
         const plain = sandbox.createSession({ id: 'plain', cwd }).catch((error) => error)
-        const isolated = code(sandbox.createSession({ id: 'isolated', cwd, isolation: { preset: 'workspace' } }))
+        const isolated = code(sandbox.createSession({ id: 'isolated', cwd, isolation: { preset: 'workspace', filesystem: { write: ['/'] } } }))
         const job = jobSandbox.jobs.start({ command: 'true', cwd }).catch((error) => error)
         // Never answered.
         code(sandbox.jobs.list())
@@ -75,7 +75,7 @@ it.skipIf(!canHang)('as the directory of isolated sessions', () =>
     const hung = path.join(directory, 'hung')
     mkdirSync(hung)
     const program = `
-      const options = { cwd: '${hung}', isolation: { preset: 'workspace' } }
+      const options = { cwd: '${hung}', isolation: { preset: 'workspace', filesystem: { write: ['/'] } } }
       const sandbox = new Sandbox({ cwd: '/', jobsRoot: '${directory}/jobs' })
       const closing = new Sandbox({ cwd: '/', jobsRoot: '${directory}/jobs' })
       const jobSandbox = new Sandbox({ ...options, jobsRoot: '${directory}/jobs' })

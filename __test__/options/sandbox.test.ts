@@ -41,7 +41,8 @@ describe('isolation in the root directory', () => {
   const root = { cwd: '/', homes: () => ['/home'], isolation: undefined }
   const session = (rules: unknown, base: Parameters<typeof planSession>[1] = root) =>
     planSession({ isolation: isolation.read(rules, 'isolation') }, base, () => 'id').isolation
-  const refusal = /^isolation lets programs write below cwd, which is '\/', and so everywhere: set cwd to/
+  const refusal =
+    /^isolation lets programs write below the sandbox's cwd, which is '\/', and so everywhere: set cwd to/
 
   it.each(['workspace', 'workspace+network', {}, { filesystem: { write: ['/tmp', '.'] } }])(
     'is refused with the rules %j, which allow every write',

@@ -61,8 +61,8 @@ export function planOuterIsolation(given: GivenRules, cwd: string, homes: string
   if (rules.filesystem.write.includes('.') && followed(cwd) === '/')
     throw new OptionError(
       'INVALID_OPTION',
-      "isolation lets programs write below cwd, which is '/', and so everywhere: set cwd to the directory of a project, " +
-        'or isolation.filesystem.write',
+      "isolation lets programs write below the sandbox's cwd, which is '/', and so everywhere: " +
+        'set cwd to the directory of a project, or isolation.filesystem.write',
     )
   return planIsolation(rules, cwd, homes)
 }
