@@ -7,6 +7,8 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
   it.each<[string[], RegExp]>([
     [['--isolation', 'some'], /Allowed choices are workspace, workspace\+network, read-only, none/],
     [['--nothing'], /unknown option '--nothing'[\s\S]*--help/],
+    [['--foo'], /^error: unknown option '--foo'\n\(add --help/],
+    [['--setups'], /Did you mean --setup\?/],
     [['words'], /too many arguments/],
     [['--cwd', '/does/not/exist'], /--cwd .*existing directory/],
     [['--cwd', '/'], /in the directory \/, .*: give --cwd/],
