@@ -238,7 +238,7 @@ describe('nacre down', () => {
       engine.on('info', `[ "$(basename "$0")" = docker ] || { echo broken >&2; exit 1; }`)
       const { code, stdout, stderr } = await nacre('down', '--cwd', engine.project)
       expect([code, stdout]).toEqual([0, expect.stringContaining('removed nacre-')])
-      expect(stderr).toContain('podman does not answer, so its containers stay: broken')
+      expect(stderr).toContain('podman does not answer, so its containers stay: broken. To start it: ')
       expect(await nacre('down', '--cwd', '/')).toMatchObject({ code: 1, stdout: '' })
       engine.on('info', 'exit 1')
       expect(await nacre('down', '--all')).toMatchObject({

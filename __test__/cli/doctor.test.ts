@@ -59,9 +59,10 @@ describe('nacre doctor', () => {
     const findings = examine(poor)
     expect(findings.map(({ level }) => level)).toEqual([...Array(6).fill('warn'), 'fail'])
     expect(findings.every(({ remedy }) => remedy !== undefined)).toBe(true)
-    expect(findings.find(({ subject }) => subject === 'limits')?.text).toBe(
-      'missing controllers: memory, cpu',
-    )
+    expect(findings.find(({ subject }) => subject === 'limits')).toMatchObject({
+      text: 'missing controllers: memory, cpu',
+      remedy: expect.stringContaining('see "Control groups" in docs/deploy.md'),
+    })
     expect(examine({ ...found, engine: 'plain' }).find(({ subject }) => subject === 'shell')?.level).toBe(
       'warn',
     )

@@ -49,7 +49,7 @@ describe('nacre serve', () => {
   }
 
   it('takes its token from a variable, which commands do not get', async () => {
-    const env = { MY_TOKEN: 'a-token-for-tests' }
+    const env = { MY_TOKEN: 'a-token-for-tests', SHORT: 'secret' }
     const host = nacreIn(env, 'serve', '--port', '0', '--token-env', 'MY_TOKEN')
     try {
       await host.printed('nacre listens on http://127.0.0.1:')
@@ -64,6 +64,7 @@ describe('nacre serve', () => {
     }
     for (const [words, message] of [
       [['--token-env', 'MISSING'], '--token-env MISSING: there is no variable of this name'],
+      [['--token-env', 'SHORT'], 'the token in --token-env SHORT must be at least 16 characters'],
       [['--token-env', 'MY_TOKEN', '--token-file', 'x'], '--token-file and --token-env exclude each other'],
       [['--token-env', 'MY_TOKEN', '--stdio'], '--stdio and --token-env exclude each other'],
     ] as const) {

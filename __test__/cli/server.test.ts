@@ -170,7 +170,17 @@ describe('nacre exec --url', () => {
       const input = await cli.start(['exec', ...server, 'sort'], 'b\na\n').ended
       expect(input.stdout).toBe('a\nb\n')
       expect((await cli.nacre('exec', '--session', 'one', 'true')).stderr).toContain('add --url')
-      const refused = await cli.nacre('exec', ...server, '--isolation', 'workspace', 'true')
-      expect(refused.stderr).toContain('--grace and --isolation are not possible with --url')
+      for (const [given, message] of [
+        [['--isolation', 'workspace'], 'nacre: --isolation is not possible with --url\n'],
+        [['--grace', '1s'], 'nacre: --grace is not possible with --url\n'],
+        [
+          ['--grace', '1s', '--isolation', 'workspace'],
+          'nacre: --grace and --isolation are not possible with --url\n',
+        ],
+      ] as const)
+        expect(await cli.nacre('exec', ...server, ...given, 'true')).toMatchObject({
+          code: 2,
+          stderr: message,
+        })
     }))
 })

@@ -16,6 +16,13 @@ function place({ root }: Cli): string {
 const COMMAND = 'echo out; mkdir dir; echo new > new; rm old; exit 3'
 const LISTED = 'out\ncreated  dir/\ncreated  new\ndeleted  old\n'
 
+it('names the default directory once', () =>
+  withCli(async ({ nacre }) => {
+    expect((await nacre('try', '--help')).stdout).toMatch(
+      /--cwd <directory> +the directory \(default: the present\s+one\)\n/,
+    )
+  }))
+
 describe('without a terminal', () => {
   it('lists the changes and commits or discards them, with the exit code of the command', () =>
     withCli(async (cli) => {

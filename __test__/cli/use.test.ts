@@ -46,6 +46,10 @@ describe('refused with exit code 2:', () => {
   const bad: Array<[string[], RegExp]> = [
     [[], /Usage: nacre/],
     [['nonsense'], /unknown command 'nonsense'/],
+    [['help', 'exce'], /^error: unknown command 'exce'\n\(Did you mean exec\?\)/],
+    [['job', 'help', 'stat'], /^error: unknown command 'stat'\n\(Did you mean start\?\)/],
+    [['queue', 'help', 'nonsense'], /^error: unknown command 'nonsense'\n\(add --help/],
+    [['try', '--foo'], /^error: unknown option '--foo'\n\(add --help/],
     [['exec'], /missing required argument 'command'/],
     [['exec', ' '], /<command> must not be blank/],
     [['exec', '--nonsense', 'true'], /unknown option '--nonsense'/],

@@ -35,7 +35,10 @@ it('lists, shows and commits the changes, some at first', () =>
     })
     expect(readFileSync(path.join(cwd, 'bytes'))).toEqual(Buffer.of(255))
     expect([existsSync(path.join(cwd, 'sub/new')), existsSync(path.join(cwd, 'old'))]).toEqual([true, true])
-    expect((await nacre('workspace', 'commit', id)).code).toBe(0)
+    expect(await nacre('workspace', 'commit', id)).toMatchObject({
+      code: 0,
+      stderr: `nacre: committed 1 change\nnacre: removed the workspace ${id}, which has no changes left\n`,
+    })
     expect(existsSync(path.join(cwd, 'old'))).toBe(false)
     expect((await nacre('workspace', 'ls')).stdout).not.toContain(id)
   }))
@@ -46,7 +49,10 @@ it('discards the changes, and removes a workspace', () =>
     const { nacre } = cli
     expect((await nacre('workspace', 'discard', id, 'old')).stderr).toBe('nacre: discarded 1 change\n')
     expect((await nacre('workspace', 'diff', id, '--list')).stdout).toBe('created  bytes\ncreated  sub/new\n')
-    expect((await nacre('workspace', 'discard', id)).code).toBe(0)
+    expect(await nacre('workspace', 'discard', id)).toMatchObject({
+      code: 0,
+      stderr: `nacre: discarded 2 changes\nnacre: removed the workspace ${id}, which has no changes left\n`,
+    })
     const gone = await nacre('workspace', 'rm', id)
     expect([gone.code, gone.stderr]).toEqual([1, expect.stringContaining(id)])
     expect(existsSync(path.join(cwd, 'bytes'))).toBe(false)

@@ -58,25 +58,26 @@ describe('the engine', () => {
     }))
 
   it.each([
-    ['does not run', 'echo "Cannot connect to the daemon" >&2; exit 1', 'Cannot connect to the daemon'],
-    ['hangs', 'exec sleep 60', 'it did not answer within 3 s'],
+    ['does not run', 'echo "Cannot connect to the daemon" >&2; exit 1', 'Cannot connect to the daemon.'],
+    ['asks', 'echo "Is the docker daemon running?" >&2; exit 1', 'Is the docker daemon running?'],
+    ['hangs', 'exec sleep 60', 'it did not answer within 3 s.'],
     [
       'has no service',
       `echo '${JSON.stringify({ ServerVersion: '', OSType: '' })}'; exit 0`,
-      'its service does not answer',
+      'its service does not answer.',
     ],
     [
       'is for Windows',
       `echo '${DOCKER.replace('linux', 'windows')}'; exit 0`,
-      'it runs containers of windows, not of Linux',
+      'it runs containers of windows, not of Linux.',
     ],
-    ['prints something else', 'echo hello; exit 0', 'its answer is not that of the engine'],
+    ['prints something else', 'echo hello; exit 0', 'its answer is not that of the engine.'],
   ])('that %s is named, with the remedy', (_, script, problem) =>
     withStandIn(['docker'], async ({ open, on }) => {
       on('info', script)
       const error = (await rejectionOf(open())) as Error
       expect(error).toMatchObject({ code: 'ENGINE_NOT_FOUND' })
-      expect(error.message).toContain(`cannot be used: ${problem}. To start it: systemctl start docker`)
+      expect(error.message).toContain(`cannot be used: ${problem} To start it: systemctl start docker`)
     }),
   )
 

@@ -9,6 +9,7 @@ describe('nearestName', () => {
     timeoutMs: 'timeout',
     timeOut: 'timeout',
     timeuot: 'timeout',
+    evn: 'env',
     envs: 'env',
     CWD: 'cwd',
     session: 'sessionId',

@@ -39,6 +39,7 @@ describe('readService', () => {
     [{}, 'healthCheck must be given'],
     [{ healthCheck: 80 }, 'healthCheck must be { port }'],
     [{ healthCheck: {} }, 'exactly one of port, log and command'],
+    [{ healthCheck: { prt: 1 } }, 'healthCheck has no option "prt"; did you mean "port"? It has: port, log'],
     [{ healthCheck: { port: 80, log: 'x' } }, 'exactly one of port, log and command'],
     [{ healthCheck: { port: 0 } }, 'healthCheck.port must be'],
     [{ healthCheck: { port: 80, status: 1 } }, 'healthCheck.status must be'],

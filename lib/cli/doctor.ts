@@ -90,7 +90,8 @@ function limits({ controllers }: Capabilities): Finding {
     level: 'warn',
     subject: 'limits',
     text: `missing controllers: ${missing.join(', ')}`,
-    remedy: 'Delegate these controllers to the control group of this process.',
+    remedy:
+      'Delegate these controllers to the control group of this process: see "Control groups" in docs/deploy.md.',
   }
 }
 

@@ -79,8 +79,11 @@ async function exec(command: string | string[], options: Options): Promise<numbe
   }
   refuseContainerOptions(options)
   if (options.url !== undefined) {
-    if ((grace ?? isolation) !== undefined)
-      throw new OptionError('INVALID_OPTION', '--grace and --isolation are not possible with --url')
+    const given = [grace !== undefined && '--grace', isolation !== undefined && '--isolation'].filter(Boolean)
+    if (given.length > 0) {
+      const are = given.length === 1 ? 'is' : 'are'
+      throw new OptionError('INVALID_OPTION', `${given.join(' and ')} ${are} not possible with --url`)
+    }
     return useServer(options, async (client) => {
       const session = await sessionOf(client, options)
       return (tty ? runInTerminal : run)(session, command, {

@@ -8,6 +8,7 @@ export { withExamples } from './examples.js'
 export { runInTerminal, type Size, terminalSize } from './exec-terminal.js'
 export { exitCodeOf, exitCodeOfEnd, report } from './failure.js'
 export { onSignals } from './signals.js'
+export { nearSuggestions } from './suggestion.js'
 export { printTable, short } from './table.js'
 export { colorsOf, NOBODY_READS, printJson, printLine, stderrLogger, write } from './terminal.js'
 export {

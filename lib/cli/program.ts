@@ -23,6 +23,7 @@ import { addCp } from './remote/cp.js'
 import { addServerLogs } from './remote/logs.js'
 import { addLs } from './remote/ls.js'
 import { addPs } from './remote/ps.js'
+import { nearSuggestions } from './suggestion.js'
 import { addTry } from './try.js'
 import type { Finish, Verb } from './verb.js'
 import { addWorkspace } from './workspace.js'
@@ -41,6 +42,7 @@ export function createProgram(finish: Finish): Command {
     // Subcommands created from here on inherit both.
     .exitOverride()
     .showHelpAfterError('(add --help for the options)')
+    .configureOutput(nearSuggestions)
   for (const add of VERBS) add(program, finish)
   const job = program.command('job').description('manage durable jobs, which outlive this program')
   for (const add of JOB_VERBS) add(job, finish)

@@ -6,6 +6,7 @@ import type { Command } from 'commander'
 import { addCompanionVerbs, runCompat } from './companions.js'
 import { printCompletion } from './completion.js'
 import { exitCodeOf, report } from './failure.js'
+import { helpWordsOf } from './help.js'
 import { createProgram } from './program.js'
 
 async function main(): Promise<void> {
@@ -29,7 +30,10 @@ async function main(): Promise<void> {
     Object.setPrototypeOf(command.opts(), null)
   })
   try {
-    if (!(await runCompat(process.argv.slice(2)))) await program.parseAsync(process.argv)
+    if (!(await runCompat(process.argv.slice(2)))) {
+      const [node = '', main = '', ...given] = process.argv
+      await program.parseAsync([node, main, ...helpWordsOf(program, given)])
+    }
   } catch (error) {
     code = exitCodeOf(error)
     report(error, process.argv.includes('--json'), verb)

@@ -36,7 +36,11 @@ export function addTry(program: Command, finish: Finish): void {
       'run a command or a shell over a directory, show what it changed, and ask what becomes of it',
     )
     .argument('[command...]', 'as for `nacre exec`; without one, a shell')
-    .option('--cwd <directory>', 'the directory (default: the present one)', existingDirectory, '.')
+    .addOption(
+      new Option('--cwd <directory>', 'the directory')
+        .argParser(existingDirectory)
+        .default('.', 'the present one'),
+    )
     .option('--env <name=value>', 'set a variable; can be repeated', variable)
     .addOption(isolationOption())
     .option('--resume <id>', 'go on with a workspace that was kept')

@@ -106,7 +106,9 @@ async function settle(id: string, call: (sandbox: Sandbox) => Promise<void>): Pr
   } finally {
     await sandbox.destroy()
   }
-  if (isEmpty) await sandbox.workspace.delete()
+  if (!isEmpty) return
+  await sandbox.workspace.delete()
+  note(`removed the workspace ${id}, which has no changes left`)
 }
 
 function selected(paths: string[]): { paths?: string[] } {

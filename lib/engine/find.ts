@@ -134,9 +134,14 @@ export async function findEngine(
     const engine = await found
     refuseAborted(signal, 'opening the sandbox')
     if (typeof engine !== 'string') return engine
-    problems.push(`${name} (${file}) cannot be used: ${engine}. To start it: ${start}`)
+    problems.push(withStart(`${name} (${file}) cannot be used: ${engine}`, start))
   }
   throw notFound(wanted, problems, search)
+}
+
+/** A message about an engine, and how to start the engine. What engines say ends with or without a stop. */
+export function withStart(message: string, start: string): string {
+  return `${message}${/[.!?]$/.test(message) ? '' : '.'} To start it: ${start}`
 }
 
 /** The engine, or why it cannot be used. */

@@ -9,7 +9,7 @@ import { type CheckedCommand, readCommand, showCommand } from '../schema/command
 import { portNumber } from '../schema/http.js'
 import type { OptionValues } from '../schema/kind.js'
 import { milliseconds, positiveMilliseconds } from '../schema/numbers.js'
-import { readArgument, readEntries, readGroup, readOptions, refusal } from '../schema/read.js'
+import { readArgument, readEntries, readGroup, readOptions, refusal, unknownOption } from '../schema/read.js'
 import { type ProcessRequest, processRequest } from './process.js'
 import { type LinePattern, linePattern, type PortProbe, portProbe } from './waits.js'
 
@@ -33,6 +33,9 @@ const DEFAULT_READY_TIMEOUT_MS = 30_000
 const DEFAULT_COMMAND_INTERVAL_MS = 500
 
 const KINDS = '{ port }, { log } or { command }'
+
+/** The options of all kinds. */
+const CHECK_OPTIONS = ['port', 'log', 'command', ...Object.keys(portOptions), 'timeout']
 
 const allOptions = { ...serviceOptions, healthCheck }
 const allSessionOptions = { ...sessionServiceOptions, healthCheck }
@@ -59,6 +62,9 @@ export function healthCheck(value: unknown, name: string): HealthCheck {
   if (typeof value !== 'object') throw refusal(name, `must be ${KINDS}`, value)
   const given = ownOnly(Object.fromEntries(readEntries(value, name)))
   const kinds = ['port', 'log', 'command'].filter((kind) => given[kind] !== undefined)
+  const unknown = Object.keys(given).find((option) => !CHECK_OPTIONS.includes(option))
+  if (kinds.length !== 1 && unknown !== undefined)
+    throw new OptionError('INVALID_OPTION', `${name} has ${unknownOption(unknown, CHECK_OPTIONS)}`)
   if (kinds.length !== 1)
     throw new OptionError('INVALID_OPTION', `${name} must have exactly one of port, log and command`)
   if (kinds[0] === 'port') return portCheck(given, name)

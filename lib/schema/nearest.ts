@@ -41,15 +41,19 @@ function distanceOf(a: string, b: string): number {
   return edits <= long.length / 3 ? edits : Number.POSITIVE_INFINITY
 }
 
-/** The Levenshtein distance. */
+/** The Levenshtein distance, where two neighbours in the wrong order are one edit. */
 function editsBetween(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (const [at, letter] of [...a].entries()) {
+  let before: number[] = []
+  for (const [at, letter] of a.split('').entries()) {
     const next = [at + 1]
     for (let index = 0; index < b.length; index++) {
       const replaced = (row[index] ?? 0) + (letter === b[index] ? 0 : 1)
-      next.push(Math.min(replaced, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1))
+      const areSwapped = index > 0 && letter === b[index - 1] && a[at - 1] === b[index]
+      const swapped = areSwapped ? (before[index - 1] ?? 0) + 1 : replaced
+      next.push(Math.min(replaced, swapped, (row[index + 1] ?? 0) + 1, (next[index] ?? 0) + 1))
     }
+    before = row
     row = next
   }
   return row[b.length] ?? 0

@@ -31,7 +31,7 @@ export const addDown: Verb = (program: Command, finish) => {
 
 async function down({ all, cwd = '.', engine = undefined }: Options, finish: Finish): Promise<void> {
   const { projectOf, realPath } = await import('../../engine/project.js')
-  const { installedEngines, notFound } = await import('../../engine/find.js')
+  const { installedEngines, notFound, withStart } = await import('../../engine/find.js')
   const { ownUser } = await import('../../engine/dialect.js')
   const { listContainers, removeContainer, stopContainer } = await import('../../engine/containers.js')
   const { SearchPath } = await import('../../engine/search-path.js')
@@ -43,7 +43,7 @@ async function down({ all, cwd = '.', engine = undefined }: Options, finish: Fin
   for (const { name, found, start } of installedEngines(engine ?? 'auto', undefined, search)) {
     const answer = await found
     if (typeof answer === 'string') {
-      problems.push(`${name} does not answer, so its containers stay: ${answer}. To start it: ${start}`)
+      problems.push(withStart(`${name} does not answer, so its containers stay: ${answer}`, start))
       continue
     }
     answered++

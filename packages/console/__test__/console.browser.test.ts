@@ -109,7 +109,8 @@ describe('the console', () => {
         pty: { cols: 60, rows: 10 },
       })
       await shows(page, 'article[data-place$="/ draws"]', 'drawn here')
-      await shows(page, 'article[data-place$="/ draws"] .usage', /CPU, .*B, 1 processes/)
+      await shows(page, 'article[data-place$="/ draws"] .usage', /CPU, .*B, 1 process$/)
+      await shows(page, '#stats', /^1 session, \d+ process/)
       await process.kill()
       await shows(page, 'article[data-place$="/ draws"] .state', 'killed by caller')
       await page.fill('#top input', 'draws')

@@ -28,6 +28,11 @@ export function button(label: string, act: () => unknown, attributes: Attributes
   return el('button', { type: 'button', onclick: () => void act(), ...attributes }, label)
 }
 
+/** Like 1 session, or 2 processes. */
+export function counted(count: number, one: 'session' | 'process'): string {
+  return `${count} ${one}${count === 1 ? '' : one === 'process' ? 'es' : 's'}`
+}
+
 /** Like 1.5 MB. */
 export function size(bytes: number): string {
   const units = ['B', 'kB', 'MB', 'GB', 'TB']

@@ -2,7 +2,7 @@
 import type { SandboxEvent } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { askToken, attempt } from './ask.ts'
-import { el, setText, size } from './dom.ts'
+import { counted, el, setText, size } from './dom.ts'
 import { History } from './history.ts'
 import { Model } from './model.ts'
 import { ProgramTile } from './program-tile.ts'
@@ -154,7 +154,7 @@ class Page {
   async #measure(): Promise<void> {
     try {
       const { memory, pids, sessions } = await this.#client.stats()
-      setText(this.#stats, `${sessions} sessions, ${pids} processes, ${size(memory)}`)
+      setText(this.#stats, `${counted(sessions, 'session')}, ${counted(pids, 'process')}, ${size(memory)}`)
       this.#show('connected')
     } catch {
       this.#show('the server does not answer')

@@ -1,7 +1,7 @@
 /** A tile: a screen with a title, badges and buttons, of what a person can take over. */
 import type { Hold, Process, ProcessStats, Session } from 'nacre'
 import { attempt } from './ask.ts'
-import { button, el, setText, size, span } from './dom.ts'
+import { button, counted, el, setText, size, span } from './dom.ts'
 import type { Size } from './model.ts'
 import { Screen } from './screen.ts'
 
@@ -63,7 +63,9 @@ export abstract class Tile<Held extends Process | Session> {
   set usage(stats: ProcessStats | undefined) {
     setText(
       this.#usage,
-      stats === undefined ? '' : `${span(stats.cpuTime)} CPU, ${size(stats.memory)}, ${stats.pids} processes`,
+      stats === undefined
+        ? ''
+        : `${span(stats.cpuTime)} CPU, ${size(stats.memory)}, ${counted(stats.pids, 'process')}`,
     )
   }
 

@@ -7,6 +7,8 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
   it.each<[string[], RegExp]>([
     [['--isolation', 'some'], /Allowed choices are workspace, workspace\+network, read-only, none/],
     [['--nothing'], /unknown option '--nothing'[\s\S]*--help/],
+    [['--foo'], /^error: unknown option '--foo'\n\(add --help/],
+    [['--setups'], /Did you mean --setup\?/],
     [['words'], /too many arguments/],
     [['--cwd', '/does/not/exist'], /--cwd .*existing directory/],
     [['--cwd', '/'], /in the directory \/, .*: give --cwd/],
@@ -25,7 +27,7 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
     [['--port', '0', '--token-file', 'short'], /--token-file must be at least 16 characters/],
     [['--port', '0', '--tools', 'bash'], /--tools must have sessions over HTTP/],
     [['--port', '0', '--workspace', 'copy-on-write'], /--workspace is for one client: leave out --port/],
-    [['--tools', 'bash,sh'], /--tools must be a list of bash, wait/],
+    [['--tools', 'bash,sh'], /--tools must be a list of bash, wait, .*, not "sh"\n/],
     [['--workspace', 'direct'], /--workspace .*Allowed choices are copy-on-write/],
     [['--allow-commit'], /--allow-commit needs --workspace copy-on-write/],
     [['--env', 'A=b'], /--env must have names of variables/],

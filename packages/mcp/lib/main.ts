@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 /** The entry of `nacre-mcp`. */
 import { VERSION } from 'nacre/internal'
-import { Command, exitCodeOf, report } from 'nacre/internal/cli'
+import { Command, exitCodeOf, nearSuggestions, report } from 'nacre/internal/cli'
 import { defineServer } from './command.js'
 
 // The client may have closed its ends.
@@ -10,6 +10,7 @@ const program = defineServer(new Command('nacre-mcp'))
   .version(VERSION, '-V, --version')
   .exitOverride()
   .showHelpAfterError('(add --help for the options)')
+  .configureOutput(nearSuggestions)
 let code = 0
 try {
   await program.parseAsync()

@@ -7,6 +7,7 @@ import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
 import type { EngineOptions } from 'nacre/engine'
 import {
+  describe,
   KNOWN_SECRETS,
   MAX_MILLISECONDS,
   type Preset,
@@ -243,8 +244,12 @@ function httpOf(flags: Flags): HttpSettings | undefined {
 
 function toolsOf({ tools = [...EIGHT] }: Flags, isShared: boolean): ToolName[] {
   const known = tools.filter((name) => (EIGHT as readonly string[]).includes(name)) as ToolName[]
-  if (known.length < tools.length || known.length === 0)
-    refuse(`--tools must be a list of ${EIGHT.join(', ')}`)
+  if (known.length < tools.length || known.length === 0) {
+    const wrong = tools.find((name) => !known.includes(name as ToolName))
+    refuse(
+      `--tools must be a list of ${EIGHT.join(', ')}${wrong === undefined ? '' : `, not ${describe(wrong)}`}`,
+    )
+  }
   if (isShared && !known.includes('sessions'))
     refuse('--tools must have sessions over HTTP, where calls need a session')
   return known

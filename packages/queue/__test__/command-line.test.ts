@@ -1,9 +1,11 @@
 /** `nacre worker` and `nacre queue`. */
 import { describe, expect, it } from 'vitest'
 import { type Cli, withCli } from '../../../__test__/helpers/cli.js'
+import type { RedisServer } from '../../../__test__/helpers/redis.js'
 import { withQueue } from './place.js'
 
 interface Place extends Cli {
+  redis: RedisServer
   /** Starts a worker and waits until it takes jobs. */
   work(...options: string[]): Promise<ReturnType<Cli['start']>>
   /** `nacre queue <verb> ...`. */
@@ -34,7 +36,7 @@ function withBoth(test: (place: Place) => Promise<void>): Promise<void> {
       }
       const verbOf = (name: string, ...words: string[]) => ['queue', name, ...connection, ...words]
       const verb = (name: string, ...words: string[]) => cli.nacre(...verbOf(name, ...words))
-      await test({ ...cli, work, verb, verbOf })
+      await test({ ...cli, work, verb, verbOf, redis })
     }),
   )
 }
@@ -81,6 +83,33 @@ describe('the command line', () => {
         code: 0,
         stderr: expect.stringContaining('attached to long'),
       })
+    }))
+
+  it('says once that Redis does not answer, and how to name another one', () =>
+    withBoth(async ({ start, work, root, redis }) => {
+      const reason = 'connect ECONNREFUSED 127.0.0.1:1'
+      const line = `Redis: ${reason}; waiting. --redis or NACRE_REDIS_URL names another Redis\n`
+      const away = ['--redis', 'redis://127.0.0.1:1']
+      const waiting = [
+        start(['queue', 'ls', ...away], ''),
+        start(['queue', 'add', ...away, 'true'], ''),
+        start(['worker', ...away, '--root', root], ''),
+      ]
+      // The pauses between attempts to connect grow to a second.
+      await new Promise((resolve) => setTimeout(resolve, 4000))
+      for (const { child } of waiting) child.kill('SIGTERM')
+      const [list, add, worker] = await Promise.all(waiting.map(({ ended }) => ended))
+      expect([list?.stderr, add?.stderr, worker?.stderr]).toEqual([`nacre: ${line}`, `nacre: ${line}`, line])
+      const running = await work()
+      for (let loss = 0; loss < 2; loss++) {
+        await redis.stop('SIGKILL')
+        await new Promise((resolve) => setTimeout(resolve, 2000))
+        await redis.start()
+        await new Promise((resolve) => setTimeout(resolve, 2000))
+      }
+      running.child.kill('SIGTERM')
+      const { stderr } = await running.ended
+      expect(stderr.split(`connect ECONNREFUSED 127.0.0.1:${redis.port}; waiting`)).toHaveLength(3)
     }))
 
   it('fails with a sentence for what is wrong', () =>

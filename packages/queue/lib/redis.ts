@@ -19,13 +19,30 @@ const SETTINGS: RedisOptions = {
   retryStrategy: (attempt) => Math.min(attempt * 50, LONGEST_PAUSE_MS),
 }
 
-/** Opens a connection. `target` is a URL, options of ioredis, or a client whose settings are used. */
-export function connect(target: string | object, logger: Logger | undefined): Redis {
+/**
+ * Opens a connection. `target` is a URL, options of ioredis, or a client whose settings are used. `told` has the errors that
+ * the log has had since a connection worked.
+ */
+export function connect(
+  target: string | object,
+  logger: Logger | undefined,
+  told: Set<string> = new Set(),
+): Redis {
   const redis = open(target)
-  redis.on('error', ({ message, code }: NodeJS.ErrnoException) =>
-    report(logger, 'warn', `Redis: ${message || code}`),
-  )
+  redis.on('error', (error) => tell(error, logger, told))
+  redis.on('ready', () => told.clear())
   return redis
+}
+
+/** Logs an error of a connection, unless it has been told. */
+export function tell(
+  { message, code = '' }: NodeJS.ErrnoException,
+  logger: Logger | undefined,
+  told: Set<string>,
+): void {
+  const text = message || code
+  if (!told.has(text)) report(logger, 'warn', `Redis: ${text}`)
+  told.add(text)
 }
 
 function open(target: string | object): Redis {
@@ -36,8 +53,8 @@ function open(target: string | object): Redis {
 }
 
 /** A second connection to the same Redis. */
-export function connectAgain(redis: Redis, logger: Logger | undefined): Redis {
-  return connect(redis, logger)
+export function connectAgain(redis: Redis, logger: Logger | undefined, told?: Set<string>): Redis {
+  return connect(redis, logger, told)
 }
 
 /** Calls the scripts. */

@@ -11,7 +11,7 @@ import { Lease } from './lease.js'
 import { Locks } from './locks.js'
 import { LogServer } from './log-server.js'
 import type { JobWorkerMetrics, JobWorkerOptions, JobWorker as PublicWorker } from './public.js'
-import { connect, connectAgain, Scripts } from './redis.js'
+import { connect, connectAgain, Scripts, tell } from './redis.js'
 import { type WorkerSettings, workerSettings } from './worker-settings.js'
 
 /** A fetch that BullMQ has not answered by then waits for a job, which can be cut off without losing one. */
@@ -88,8 +88,9 @@ export class JobWorker implements PublicWorker {
   #build(): Parts {
     const settings = this.#settings
     const { logger, name, prefix, lockDuration, stalledInterval, limiter } = settings
-    const redis = connect(settings.redis, logger)
-    const inbox = connectAgain(redis, logger)
+    const told = new Set<string>()
+    const redis = connect(settings.redis, logger, told)
+    const inbox = connectAgain(redis, logger, told)
     const names = new Names(prefix, name)
     const scripts = new Scripts(redis, names)
     const worker = new Worker(name, null, {
@@ -103,7 +104,12 @@ export class JobWorker implements PublicWorker {
       name: settings.host,
       ...(limiter !== undefined && { limiter }),
     })
-    worker.on('error', (error) => this.#stop.signal.aborted || this.#events.error('BullMQ', error))
+    worker.on('error', (error) => {
+      if (this.#stop.signal.aborted) return
+      // Its own connection to the same Redis.
+      if ('code' in error) tell(error as NodeJS.ErrnoException, logger, told)
+      else this.#events.error('BullMQ', error)
+    })
     worker.on('stalled', (id) => this.#events.emit('stalled', id))
     const queue = new Queue(name, { connection: redis, prefix, skipMetasUpdate: true })
     queue.on('error', () => {})

@@ -1,14 +1,22 @@
 /** The adapters, each with the SDK that it is for. */
 import Anthropic from '@anthropic-ai/sdk'
 import { tool as langChainTool, type StructuredToolInterface } from '@langchain/core/tools'
-import { toAISDK, toAnthropic, toLangChain, toOpenAI, toOpenAIAgents } from '@nacre/tools'
+import {
+  type Tools,
+  toAISDK,
+  toAnthropic,
+  toLangChain,
+  toMastra,
+  toOpenAI,
+  toOpenAIAgents,
+} from '@nacre/tools'
 import { tool as agentsTool, RunContext } from '@openai/agents'
 import { jsonSchema, type ToolSet, tool } from 'ai'
 import OpenAI, { APIUserAbortError } from 'openai'
 import { expect, it } from 'vitest'
 import { runs, uniqueSleep, untilRuns } from '../../../__test__/helpers/proc.js'
 import { scriptModel } from '../../../__test__/helpers/scripted-model.js'
-import { rejectionOf } from '../../../__test__/helpers/thrown.js'
+import { rejectionOf, thrownBy } from '../../../__test__/helpers/thrown.js'
 import { until } from '../../../__test__/helpers/until.js'
 import { withTools } from './places.js'
 
@@ -114,3 +122,32 @@ it('works with LangChain, whose signal cancels', () =>
     const signal = AbortSignal.timeout(100)
     await expect(list[0]?.invoke({ command: 'sleep 600' }, { signal })).rejects.toThrow()
   }))
+
+const adapt = {
+  toAnthropic: (tools: Tools, _?: object) => toAnthropic(tools),
+  toOpenAI: (tools: Tools, _?: object) => toOpenAI(tools),
+  toOpenAIAgents,
+  toLangChain,
+  toAISDK,
+  toMastra,
+} as Record<string, (tools: Tools, sdk?: object) => unknown>
+
+it.each<[string, object | undefined, string]>([
+  ['toOpenAIAgents', undefined, "tool of '@openai/agents': toOpenAIAgents(tools, { tool })"],
+  ['toLangChain', {}, "tool of '@langchain/core/tools': toLangChain(tools, { tool })"],
+  ['toAISDK', undefined, "tool of 'ai': toAISDK(tools, { tool, jsonSchema })"],
+  ['toAISDK', { tool }, "jsonSchema of 'ai': toAISDK(tools, { tool, jsonSchema })"],
+  ['toMastra', undefined, "createTool of '@mastra/core/tools': toMastra(tools, { createTool, jsonSchema })"],
+])('%s refuses the functions %j of an SDK', (name, sdk, missing) =>
+  withTools(async ({ tools }) => {
+    const message = `the second argument of ${name} must have the function ${missing}`
+    expect(thrownBy(() => adapt[name]?.(tools, sdk))).toMatchObject({ name: 'OptionError', message })
+  }),
+)
+
+it.each(Object.keys(adapt))('%s refuses what createTools has not returned', (name) => {
+  const sdk = { tool, jsonSchema, createTool: tool }
+  const message = `the first argument of ${name} must be what createTools returns`
+  for (const tools of [undefined, {}])
+    expect(thrownBy(() => adapt[name]?.(tools as Tools, sdk))).toMatchObject({ name: 'OptionError', message })
+})

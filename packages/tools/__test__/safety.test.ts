@@ -160,7 +160,7 @@ describe('limits', () => {
     const sandbox = new Sandbox()
     expect(() => createTools(sandbox, { maxTokens: 9001 })).toThrow('maxTokens must be')
     expect(() => createTools(sandbox, { tools: ['walk' as never] })).toThrow(
-      'tools must be a list of bash, wait',
+      /^tools must be a list of bash, wait, .*, not "walk"$/,
     )
     expect(() => createTools(sandbox, { redact: ['abc'] })).toThrow('redact must be')
     expect(() => createTools(sandbox, { maxWaits: 1 } as never)).toThrow('maxWaits')

@@ -1,8 +1,9 @@
 /** The tools in the form of agent SDKs. The SDK's own functions are arguments, so that nothing is imported. */
+import { OptionError } from 'nacre'
 import type { AnthropicTool, OpenAITool, Tool, Tools } from './public.js'
 
-export function toAnthropic({ list }: Tools): AnthropicTool[] {
-  return list.map((tool) => ({
+export function toAnthropic(tools: Tools): AnthropicTool[] {
+  return listOf(tools, 'toAnthropic').map((tool) => ({
     type: 'custom',
     name: tool.name,
     description: tool.description,
@@ -12,8 +13,8 @@ export function toAnthropic({ list }: Tools): AnthropicTool[] {
   }))
 }
 
-export function toOpenAI({ list }: Tools): OpenAITool[] {
-  return list.map((tool) => ({
+export function toOpenAI(tools: Tools): OpenAITool[] {
+  return listOf(tools, 'toOpenAI').map((tool) => ({
     type: 'function',
     function: {
       name: tool.name,
@@ -27,8 +28,9 @@ export function toOpenAI({ list }: Tools): OpenAITool[] {
   }))
 }
 
-export function toOpenAIAgents<T>({ list }: Tools, { tool }: { tool: (options: never) => T }): T[] {
-  return list.map((item) => {
+export function toOpenAIAgents<T>(tools: Tools, sdk: { tool: (options: never) => T }): T[] {
+  const { tool } = functionsOf(sdk, 'toOpenAIAgents', { tool: '@openai/agents' })
+  return listOf(tools, 'toOpenAIAgents').map((item) => {
     const { name, description, inputSchema: parameters } = item
     const execute = (input: unknown, _context: unknown, details?: { signal?: AbortSignal }) =>
       textOf(item, input, details?.signal)
@@ -36,8 +38,9 @@ export function toOpenAIAgents<T>({ list }: Tools, { tool }: { tool: (options: n
   })
 }
 
-export function toLangChain<T>({ list }: Tools, { tool }: { tool: (run: never, options: never) => T }): T[] {
-  return list.map((item) => {
+export function toLangChain<T>(tools: Tools, sdk: { tool: (run: never, options: never) => T }): T[] {
+  const { tool } = functionsOf(sdk, 'toLangChain', { tool: '@langchain/core/tools' })
+  return listOf(tools, 'toLangChain').map((item) => {
     const { name, description, inputSchema: schema } = item
     const run = (input: unknown, config?: { signal?: AbortSignal }) => textOf(item, input, config?.signal)
     return tool(run as never, { name, description, schema } as never)
@@ -45,17 +48,43 @@ export function toLangChain<T>({ list }: Tools, { tool }: { tool: (run: never, o
 }
 
 export function toAISDK<T>(
-  { list }: Tools,
-  { tool, jsonSchema }: { tool: (options: never) => T; jsonSchema: (schema: never) => unknown },
+  tools: Tools,
+  sdk: { tool: (options: never) => T; jsonSchema: (schema: never) => unknown },
 ): Record<string, T> {
-  return byName(list, jsonSchema, (_, options) => tool(options as never))
+  const { tool, jsonSchema } = functionsOf(sdk, 'toAISDK', { tool: 'ai', jsonSchema: 'ai' })
+  return byName(listOf(tools, 'toAISDK'), jsonSchema, (_, options) => tool(options as never))
 }
 
 export function toMastra<T>(
-  { list }: Tools,
-  { createTool, jsonSchema }: { createTool: (options: never) => T; jsonSchema: (schema: never) => unknown },
+  tools: Tools,
+  sdk: { createTool: (options: never) => T; jsonSchema: (schema: never) => unknown },
 ): Record<string, T> {
-  return byName(list, jsonSchema, (id, options) => createTool({ id, ...options } as never))
+  const { createTool, jsonSchema } = functionsOf(sdk, 'toMastra', {
+    createTool: '@mastra/core/tools',
+    jsonSchema: 'ai',
+  })
+  return byName(listOf(tools, 'toMastra'), jsonSchema, (id, options) =>
+    createTool({ id, ...options } as never),
+  )
+}
+
+function listOf(tools: Tools | undefined, call: string): readonly Tool[] {
+  if (Array.isArray(tools?.list)) return tools.list
+  throw new OptionError('INVALID_OPTION', `the first argument of ${call} must be what createTools returns`)
+}
+
+/** Checks that the functions of an SDK are there; `modules` has the module of each. */
+function functionsOf<T extends object>(sdk: T, call: string, modules: Record<keyof T & string, string>): T {
+  const names = Object.keys(modules) as (keyof T & string)[]
+  for (const name of names) {
+    if (typeof sdk?.[name] === 'function') continue
+    const usage = `${call}(tools, { ${names.join(', ')} })`
+    throw new OptionError(
+      'INVALID_OPTION',
+      `the second argument of ${call} must have the function ${name} of '${modules[name]}': ${usage}`,
+    )
+  }
+  return sdk
 }
 
 /** The AI SDK and Mastra have the same schemas, and the same arguments of `execute`. */

@@ -2,6 +2,7 @@
 import {
   type Call,
   count,
+  describe,
   flag,
   type Kind,
   milliseconds,
@@ -37,7 +38,9 @@ const toolNames: Kind<readonly ToolName[]> = {
   read(value, name) {
     const names = Array.isArray(value) ? [...value] : []
     if (names.length > 0 && names.every((item) => TOOL_NAMES.includes(item))) return names
-    throw new OptionError('INVALID_OPTION', `${name} must be a list of ${TOOL_NAMES.join(', ')}`)
+    const wrong = names.find((item) => !TOOL_NAMES.includes(item))
+    const not = wrong === undefined ? '' : `, not ${describe(wrong)}`
+    throw new OptionError('INVALID_OPTION', `${name} must be a list of ${TOOL_NAMES.join(', ')}${not}`)
   },
   bounds: TOOL_NAMES.join(', '),
 }

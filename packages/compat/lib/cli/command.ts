@@ -1,7 +1,7 @@
 /** The options of `nacre-compat`, and of `nacre serve --e2b` and `nacre serve --daytona`. */
 
 import { VERSION } from 'nacre/internal'
-import { Command, wholeNumber, withExamples } from 'nacre/internal/cli'
+import { Command, nearSuggestions, wholeNumber, withExamples } from 'nacre/internal/cli'
 import type { Flags } from './run.js'
 
 /** `name` is what the user has called. */
@@ -35,6 +35,7 @@ export function defineProgram(name: string): Command {
     )
     .exitOverride()
     .showHelpAfterError('(add --help for the options)')
+    .configureOutput(nearSuggestions)
   program.addOption(
     program
       .createOption('--isolation <preset>', 'what programs may read, write and reach')

@@ -38,12 +38,17 @@ export async function useQueue<T>(options: QueueOptions, use: (queue: JobQueue) 
   return await use(queue)
 }
 
+/** A message about a Redis that does not answer, and how to name another one. */
+export function withRemedy(message: string): string {
+  return `${message}; waiting. --redis or NACRE_REDIS_URL names another Redis`
+}
+
 /** Says once that Redis cannot be reached: calls wait for it. */
 function reporter() {
   let isReported = false
   const nothing = () => {}
   const warn = (message: string) => {
-    if (!isReported) process.stderr.write(`nacre: ${message}; waiting\n`)
+    if (!isReported) process.stderr.write(`nacre: ${withRemedy(message)}\n`)
     isReported = true
   }
   return { debug: nothing, info: nothing, warn, error: warn }

@@ -15,7 +15,7 @@ import {
   wholeNumber,
   withExamples,
 } from 'nacre/internal/cli'
-import { connectionOf, type QueueOptions, withConnection } from './connection.js'
+import { connectionOf, type QueueOptions, withConnection, withRemedy } from './connection.js'
 
 interface Options extends QueueOptions {
   hostId?: string
@@ -87,7 +87,10 @@ async function run(options: Options): Promise<void> {
     ...settings,
     lockDuration: lock,
     stalledInterval: lock,
-    logger: stderrLogger,
+    logger: {
+      ...stderrLogger,
+      warn: (text) => stderrLogger.warn(text.startsWith('Redis: ') ? withRemedy(text) : text),
+    },
   })
   let isAsked = false
   const ignore = onSignals(() => {

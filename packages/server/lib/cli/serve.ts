@@ -169,7 +169,10 @@ async function run({
       'INVALID_OPTION',
       `--host ${host} can be reached from other machines: give --token-file or --token-env`,
     )
-  const token = tokenEnv === undefined ? undefined : takeVariable('--token-env', tokenEnv)
+  const token =
+    tokenEnv === undefined
+      ? undefined
+      : serveOptions.token.read(takeVariable('--token-env', tokenEnv), `the token in --token-env ${tokenEnv}`)
   const workspace = workspaceOf(copyOnWrite, undoSteps)
   const rules = recordings.isolationFor(isolation, options)
   const sandbox = new Sandbox({ cwd, jobsRoot, isolation: rules, workspace, logger: stderrLogger })
