@@ -6,6 +6,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmSync,
   symlinkSync,
@@ -13,7 +14,7 @@ import {
 } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { examine } from '../lib/addon/examine.js'
 import { absence, loadFailure, machineFailure } from '../lib/addon/failure.js'
 import type { Machine } from '../lib/addon/machine.js'
@@ -29,22 +30,31 @@ const otherLibc = `@nacre/linux-${process.arch}-musl`
 const otherArch = `@nacre/linux-${process.arch === 'arm64' ? 'x64' : 'arm64'}-gnu`
 const rootManifest = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
 
+/** A project with an installed nacre. */
 let project: string
+let modules: string
 let installed: string
 
-/** A project with an installed nacre, without any platform package. */
-beforeEach(() => {
+beforeAll(() => {
   project = mkdtempSync(path.join(os.tmpdir(), 'nacre-addon-'))
-  installed = path.join(project, 'node_modules', 'nacre')
+  modules = path.join(project, 'node_modules')
+  installed = path.join(modules, 'nacre')
   cpSync(path.join(root, 'dist'), path.join(installed, 'dist'), { recursive: true })
+})
+
+afterAll(() => rmSync(project, { recursive: true }))
+
+/** Without any platform package, or what else the test before has put there. */
+beforeEach(() => {
+  for (const name of readdirSync(modules).filter((name) => name !== 'nacre'))
+    rmSync(path.join(modules, name), { recursive: true })
+  rmSync(path.join(installed, 'Cargo.toml'), { force: true })
   writeFileSync(path.join(installed, 'package.json'), JSON.stringify(mainManifest(rootManifest)))
 })
 
-afterEach(() => rmSync(project, { recursive: true }))
-
 /** A platform package with copies of the real files; `links` saves the copying where nothing is changed. */
 function putPackage(name: string, { version = VERSION, links = false } = {}): string {
-  const directory = path.join(project, 'node_modules', name)
+  const directory = path.join(modules, name)
   mkdirSync(directory, { recursive: true })
   writeFileSync(path.join(directory, 'package.json'), JSON.stringify({ name, version }))
   for (const file of ['nacre.node', 'nacre-supervisor']) {

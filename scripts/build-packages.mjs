@@ -1,7 +1,10 @@
 /**
  * Builds the published packages as tarballs in `target/packages`.
  *
- *   node scripts/build-packages.mjs [TARGET... | all | main]
+ *   node scripts/build-packages.mjs [TARGET... | all | main | --debug]
+ *
+ * With --debug, the package of this machine has the debug build of `native/debug` in it, and all tarballs are in
+ * `target/packages-debug`: for tests of the installation, without the minutes that a release build takes.
  *
  * A target is `linux-x64-gnu`, `linux-x64-musl`, `linux-arm64-gnu` or `linux-arm64-musl`; the default is this machine's.
  * `nacre` itself and its companion packages are always built; `main` builds nothing else. The package for containers on a Mac
@@ -19,19 +22,21 @@ import {
   pack,
   stageCompanion,
   stageContainer,
+  stageDebugPlatform,
   stageMain,
   stagePlatform,
 } from './packages/stage.mjs'
-import { CONTAINERS, chosenTargets, containerName, packageName } from './packages/targets.mjs'
+import { CONTAINERS, chosenTargets, containerName, hostTarget, packageName } from './packages/targets.mjs'
 import { findToolchain } from './packages/toolchain.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
-const output = path.join(root, 'target', 'packages')
+const isDebug = process.argv.includes('--debug')
+const output = path.join(root, 'target', isDebug ? 'packages-debug' : 'packages')
 
 await main(async () => {
   // Checks all toolchains first: a missing one is reported before anything is compiled.
   const words = process.argv.slice(2)
-  const toolchains = words.includes('main') ? [] : chosenTargets(words).map(findToolchain)
+  const toolchains = isDebug || words.includes('main') ? [] : chosenTargets(words).map(findToolchain)
   const directory = path.join(output, 'staged', 'nacre')
   await stageMain(root, directory)
   report('nacre', pack(directory, output))
@@ -42,6 +47,12 @@ await main(async () => {
     const staged = path.join(output, 'staged', name)
     stageCompanion(root, name, staged)
     report(`@nacre/${name}`, pack(staged, output))
+  }
+  if (isDebug) {
+    const [name, built] = [hostTarget(), path.join(root, 'native/debug')]
+    const staged = path.join(output, 'staged', name)
+    stageDebugPlatform(root, name, built, staged)
+    report(packageName(name), pack(staged, output))
   }
   for (const toolchain of toolchains) {
     const { name } = toolchain

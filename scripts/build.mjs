@@ -9,7 +9,7 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, mkdirSync, renameSync, rmSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
@@ -31,11 +31,10 @@ function hostTriple() {
   return triple
 }
 
-/** Compiles each `lib/` to the `dist/` next to it, which is emptied first. */
+/** Compiles what has changed of each `lib/` to the `dist/` next to it. */
 export async function buildTypeScript() {
   const packages = companions(root).map((name) => path.join(root, 'packages', name))
-  for (const directory of [root, ...packages])
-    rmSync(path.join(directory, 'dist'), { recursive: true, force: true })
+  for (const directory of [root, ...packages]) removeStale(directory)
   await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...packages])
   // Not at the top: setup.mjs installs rolldown first.
   const { bundleInside } = await import('./packages/inside.mjs')
@@ -45,6 +44,17 @@ export async function buildTypeScript() {
   completeBun()
   // npm does this for packages that it installs, but not for a clone.
   chmodSync(path.join(root, 'dist', 'cli', 'main.js'), 0o755)
+}
+
+/** Removes what tsc has made of modules that are no longer in `lib/`. */
+function removeStale(directory) {
+  const dist = path.join(directory, 'dist')
+  const made = existsSync(dist) ? readdirSync(dist, { recursive: true }) : []
+  for (const file of made) {
+    const [, module] = /^(.*)\.(?:js|d\.ts)$/.exec(file) ?? []
+    if (module !== undefined && !existsSync(path.join(directory, 'lib', `${module}.ts`)))
+      rmSync(path.join(dist, file))
+  }
 }
 
 /** Installs Bun's executable. Its package does so in a postinstall script, which npm may not have run. */

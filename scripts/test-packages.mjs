@@ -32,7 +32,7 @@ await main(() => {
   const packages = companions(root).map((name) => `packages/${name}`)
   node({}, 'node_modules/typescript/bin/tsc', '-b', ...packages)
   node({}, 'node_modules/bun/install.js')
-  node({}, 'node_modules/vitest/vitest.mjs', 'run', '__test__/packages')
+  node({}, 'node_modules/vitest/vitest.mjs', 'run', '--project', 'packages')
   const env = { NACRE_NATIVE_PATH: unpacked }
   const directory = '__test__/contract'
   node(env, 'node_modules/vitest/vitest.mjs', 'run', directory)

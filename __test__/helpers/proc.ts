@@ -14,14 +14,20 @@ export interface ProcessEntry {
   session: number
 }
 
-/** Every existing process. */
-export function listProcesses(): ProcessEntry[] {
-  return numericEntries('/proc').flatMap((pid) => {
+/** Every existing process. Those with one of the pids in `except` are not even looked at. */
+export function listProcesses(except: ReadonlySet<number> = new Set()): ProcessEntry[] {
+  return listPids().flatMap((pid) => {
+    if (except.has(pid)) return []
     const stat = read(`/proc/${pid}/stat`)
     if (stat === '') return []
     const [state = '', parent = '', ...rest] = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
     return [{ pid, parent: Number(parent), state, started: rest[17] ?? '', session: Number(rest[1]) }]
   })
+}
+
+/** The pid of every existing process. */
+export function listPids(): number[] {
+  return numericEntries('/proc')
 }
 
 /** All descendants of `root`. */

@@ -84,11 +84,11 @@ describe('setup', () => {
     expect({ status, stdout, stderr }).toEqual({ status: 1, stdout: '', stderr: sentence })
   })
 
-  it('is the first step of the tests and of the demo', () => {
+  it('is the first step of the tests and of the demo, which use the same build', () => {
     const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
     expect(scripts.test).toBe('node scripts/test.mjs')
     expect(steps[0]?.run).toEqual([[process.execPath, 'scripts/setup.mjs', '--debug']])
-    expect(scripts.demo).toMatch(/^node scripts\/setup\.mjs && /)
+    expect(scripts.demo).toMatch(/^node scripts\/setup\.mjs --debug && NACRE_NATIVE=debug /)
   })
 })
 

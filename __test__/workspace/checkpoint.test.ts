@@ -281,24 +281,6 @@ describe('a checkpoint', () => {
   )
 
   it(
-    'can be made and rolled back to on one another, any number of times',
-    inWorkspace(async ({ sandbox }) => {
-      const points = []
-      for (let round = 0; round < 230; round++) {
-        await sandbox.files.write('a', `${round}`)
-        await sandbox.files.write(`file-${round}`, '')
-        const point = await sandbox.checkpoint()
-        await sandbox.rollback(point)
-        points.push(point)
-      }
-      for (const at of [229, 0, 199, 100]) {
-        await sandbox.rollback(points[at] ?? '')
-        expect((await sandbox.exec('cat a; echo; ls file-* | wc -l')).stdout).toBe(`${at}\n${at + 1}\n`)
-      }
-    }),
-  )
-
-  it(
     'takes nothing but the state of the shells if no file has changed since the one before',
     inWorkspace(async (workplace) => {
       const { sandbox } = workplace
@@ -554,25 +536,6 @@ describe('a checkpoint of idle shells', () => {
       expect(refused).toMatchObject({ code: 'WORKSPACE_CONFLICT', paths: ['a', 'moved'] })
       await sandbox.workspace.commit({ force: true })
       expect(readFileSync(path.join(directory, 'a'), 'utf8')).toBe('a\nchanged\nagain\n')
-    }),
-  )
-
-  it(
-    'can be made any number of times',
-    inWorkspace(async ({ sandbox }) => {
-      const points = []
-      for (let round = 0; round < 170; round++) {
-        await sandbox.exec(`echo ${round} > a; echo ${round} > file-${round}`)
-        points.push(await sandbox.checkpoint())
-      }
-      const { files, layers } = await sandbox.workspace.usage()
-      // The last ones are copies, because the layers of a mount have a limit.
-      expect(layers).toBe(171)
-      expect(files).toBeGreaterThan(2 * 170)
-      for (const at of [169, 0, 150, 75]) {
-        await sandbox.rollback(points[at] ?? '')
-        expect((await sandbox.exec('cat a; ls file-* | wc -l')).stdout).toBe(`${at}\n${at + 1}\n`)
-      }
     }),
   )
 })

@@ -218,49 +218,6 @@ describe('undo', () => {
   )
 
   it(
-    'keeps no more than undoSteps, and few layers, in a long session',
-    inWorkspace(async ({ sandbox }) => {
-      await sandbox.exec('mkdir d; head -c 100000 /dev/zero > big')
-      let most = { layers: 0, bytes: 0 }
-      for (let step = 0; step < 300; step++) {
-        await sandbox.exec(
-          `head -c 100000 /dev/zero > big; echo ${step} > d/${step % 40}; rm -f d/${(step * 7) % 40}`,
-        )
-        const { layers, bytes } = await sandbox.workspace.usage()
-        most = { layers: Math.max(most.layers, layers), bytes: Math.max(most.bytes, bytes) }
-      }
-      expect(most.layers).toBeLessThan(60)
-      expect(most.bytes).toBeLessThan(60 * 250_000)
-      for (let step = 299; step >= 295; step--)
-        expect((await sandbox.undo()).command).toContain(`echo ${step} >`)
-      expect(await rejectionOf(sandbox.undo())).toMatchObject(NONE)
-      const model = new Map<number, number>()
-      for (let step = 0; step < 295; step++) {
-        model.set(step % 40, step)
-        model.delete((step * 7) % 40)
-      }
-      const files = [...model].map(([name, step]) => `d/${name}:${step}`).sort()
-      const { stdout } = await sandbox.exec("grep -r '' d")
-      expect(stdout.trim().split('\n').sort()).toEqual(files)
-    }, withSteps(5)),
-  )
-
-  it(
-    'takes back one command in a long session that renames directories, and keeps few layers',
-    inWorkspace(async ({ sandbox }) => {
-      await sandbox.exec('mkdir p; echo 1 > p/f')
-      for (let step = 0; step < 200; step++)
-        await sandbox.exec(`mv p q; mv q p; mv old moved; mv moved old; echo ${step} > old/deep/c`)
-      expect((await sandbox.workspace.usage()).layers).toBeLessThan(60)
-      for (const step of [198, 197]) {
-        await sandbox.undo()
-        expect((await sandbox.exec('cat old/deep/c p/f')).stdout).toBe(`${step}\n1\n`)
-        await sandbox.undo()
-      }
-    }, withSteps(5)),
-  )
-
-  it(
     'ends with a commit, and stays with a discard',
     inWorkspace(async ({ sandbox, directory }) => {
       await sandbox.exec('echo 1 > a')

@@ -83,13 +83,29 @@ export function compileTypeScript(...args) {
 
 /** Assembles a platform package. `files` are the results of compile(). */
 export function stagePlatform(root, name, files, directory) {
+  for (const [kind, file] of Object.entries(files)) {
+    const faults = findElfFaults(readElf(file), kind, TARGETS[name])
+    if (faults.length > 0) throw new Problem(`The ${kind} of ${name} ${faults.join('; it ')}.`)
+  }
+  assemblePlatform(root, name, files, directory)
+}
+
+/** Assembles a platform package of the debug build in `built`, without its debug information: npm packs it faster. */
+export function stageDebugPlatform(root, name, built, directory) {
+  assemblePlatform(
+    root,
+    name,
+    { addon: path.join(built, 'nacre.node'), supervisor: path.join(built, 'nacre-supervisor') },
+    directory,
+  )
+  for (const file of ['nacre.node', 'nacre-supervisor'])
+    execFileSync('strip', ['--strip-debug', path.join(directory, file)])
+}
+
+function assemblePlatform(root, name, files, directory) {
   const target = TARGETS[name]
   const manifest = platformManifest(readManifest(root), name)
   check(root, manifest)
-  for (const [kind, file] of Object.entries(files)) {
-    const faults = findElfFaults(readElf(file), kind, target)
-    if (faults.length > 0) throw new Problem(`The ${kind} of ${name} ${faults.join('; it ')}.`)
-  }
   prepare(directory)
   copyFileSync(files.addon, path.join(directory, 'nacre.node'))
   copyFileSync(files.supervisor, path.join(directory, 'nacre-supervisor'))

@@ -24,7 +24,8 @@ const measured = ['__test__/**/*.measured.test.ts', 'packages/*/__test__/**/*.me
 /** They run Node.js whatever runs the test, and take minutes. */
 const next = ['__test__/consumers/next.slow.test.ts']
 
-/** They need the packages of a release build. */
+/** They need packages, of a debug build for `install` and of a release build for `packages`. */
+const install = ['__test__/packages/install.test.ts']
 const packages = ['__test__/packages/**/*.test.ts']
 
 /** The packed client, the example of a terminal and the console, in Chromium. */
@@ -71,6 +72,7 @@ export const projects = [
     workers: 2,
     env: { NACRE_TEST_REST: 'yes' },
   },
+  { name: 'install', include: install, workers: 1, env: { NACRE_TEST_PACKAGES: 'target/packages-debug' } },
   { name: 'packages', include: packages, exclude: measured, workers: 1 },
   { name: 'browser', include: browser, workers: 1 },
   { name: 'site', include: site, workers: 1 },

@@ -1,4 +1,12 @@
-/** The end of a test run: a table of the steps, the flaky tests, and the failures last. */
+/** The end of a test run: a table of the steps, which have become slow, the flaky tests, and the failures last. */
+import { readFileSync } from 'node:fs'
+
+/** Seconds of each step in a run of `check` in a fresh clone, on two quiet processors. */
+const BASELINE = JSON.parse(readFileSync(new URL('seconds.json', import.meta.url), 'utf8'))
+
+/** A step is slow above this multiple of its baseline, and only if that is also some seconds more. */
+const SLOW = 1.25
+const MIN_SLOW_SECONDS = 10
 
 /** Maximum number of lines, so that a log which is cut to its end still has everything. */
 const MOST_LINES = 40
@@ -12,7 +20,7 @@ const MOST_COLUMNS = 200
  * @param {boolean} strict whether a flaky test counts as a failure
  */
 export function report(results, strict) {
-  const lines = table(results)
+  const lines = [...table(results), ...slowSteps(results)]
   const failures = entries(results, 'failures')
   const flaky = entries(results, 'flaky')
   const passed = results.reduce((sum, result) => sum + result.passed + result.flaky.length, 0)
@@ -38,6 +46,15 @@ function table(results) {
   return [['step', 'seconds', 'passed', 'failed', 'flaky'], ...rows].map(([name, ...cells]) =>
     `${name.padEnd(14)}${cells.map((cell) => cell.padStart(9)).join('')}`.trimEnd(),
   )
+}
+
+/** A warning for each step that takes longer than it did. Runs that leave out steps are faster, and one on a busy machine slower. */
+function slowSteps(results) {
+  return results.flatMap(({ name, seconds }) => {
+    const before = BASELINE[name]
+    const isSlow = seconds > before * SLOW && seconds > before + MIN_SLOW_SECONDS
+    return isSlow ? [`slow: ${name} took ${seconds.toFixed(0)} s, and ${before} s before (seconds.json)`] : []
+  })
 }
 
 /** Each as the lines of its place and its message. */

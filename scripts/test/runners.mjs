@@ -17,16 +17,17 @@ const NODES = { 20: '20.19.0', 22: '22.23.3', 24: '24.21.0' }
 /**
  * Runs a project on Node.js, or only some of its files.
  *
- * @param {{ project: string, node?: keyof typeof NODES, files?: string[] }} tests
+ * @param {{ project: string, node?: keyof typeof NODES, within?: string[], files?: string[] }} tests `within` has the words of
+ *   a command that runs them
  */
-export async function runOnNode({ project, node, files = [] }, command, scratch) {
+export async function runOnNode({ project, node, within = [], files = [] }, command, scratch) {
   const report = path.join(scratch, 'vitest.json')
   const reporters = ['--reporter=default', '--reporter=scripts/test/reporter.mjs']
   const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, '--project', project, ...files]
   const program = node === undefined ? process.execPath : installNode(NODES[node])
   // Tests also start programs by the name `node`.
   const PATH = `${path.dirname(program)}:${process.env.PATH}`
-  const end = await command([program, ...args], { PATH, NACRE_TEST_REPORT: report })
+  const end = await command([...within, program, ...args], { PATH, NACRE_TEST_REPORT: report })
   const result = existsSync(report) ? JSON.parse(readFileSync(report, 'utf8')) : { passed: 0, failures: [] }
   return complete(result, end)
 }
@@ -85,13 +86,13 @@ function decodeEntities(text) {
   )
 }
 
-/** Runs the Rust tests, or only some of their targets. */
-export async function runOnCargo({ files = ['--workspace'] }, command) {
+/** Runs the Rust tests, or only some of their targets. `within` as for Node. */
+export async function runOnCargo({ within = [], files = ['--workspace'] }, command) {
   const result = { passed: 0, failures: [] }
   for (const target of files) {
     const kinds = target === '--workspace' ? ['--lib', '--bins', '--tests'] : []
     const args = ['test', '--locked', '--no-fail-fast', ...target.split(' '), ...kinds]
-    const end = await command(['cargo', ...args])
+    const end = await command([...within, 'cargo', ...args])
     const { passed, failures } = complete(readCargo(end.lines), end)
     result.passed += passed
     result.failures.push(...failures)

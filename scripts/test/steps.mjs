@@ -13,12 +13,14 @@
  */
 import { runOnBun, runOnCargo, runOnNode } from './runners.mjs'
 
-/** On Bun, the gate runs what can differ there from Node. */
-const differsOnBun = /^__test__\/((contract|client|exec|stream|processes|container)\/|addon\.test)/
+/** On Bun, the gate runs what can differ there from Node: the addon, the contract and the client. */
+const differsOnBun = /^__test__\/((contract|client)\/|addon\.test)/
 
 const node = (project, rest) => ({ runner: runOnNode, project, ...rest })
 const bun = (project, rest) => ({ runner: runOnBun, project, ...rest })
 const script = (file, ...args) => [process.execPath, `scripts/${file}`, ...args]
+/** On a machine that has been used badly. */
+const hostile = script('test/hostile.mjs')
 const npm = (name) => ['npm', 'run', '--silent', name]
 
 /** The slow tests need a server, and programs that wait for input. */
@@ -43,6 +45,19 @@ export const steps = [
     run: [
       ['cargo', 'fmt', '--all', '--check'],
       ['cargo', 'clippy', '--workspace', '--all-targets', '--locked', '--', '-D', 'warnings'],
+    ],
+  },
+  { name: 'style', ring: 'check', run: [npm('check')] },
+  {
+    name: 'install',
+    ring: 'check',
+    run: [script('build-packages.mjs', '--debug')],
+    tests: node('install'),
+  },
+  {
+    name: 'rustdoc',
+    ring: 'full',
+    run: [
       [
         'cargo',
         'doc',
@@ -55,10 +70,9 @@ export const steps = [
       ['cargo', 'check', '--manifest-path', 'fuzz/Cargo.toml', '--locked'],
     ],
   },
-  { name: 'style', ring: 'check', run: [npm('check')] },
   {
-    name: 'install',
-    ring: 'check',
+    name: 'packages',
+    ring: 'full',
     run: [script('packages/fetch-tools.mjs'), script('build-packages.mjs'), npm('check:package')],
     tests: node('packages'),
   },
@@ -91,6 +105,8 @@ export const steps = [
       ['env', 'NACRE_ROUNDS=120', 'cargo', 'test', '--locked', '-p', 'nacre-supervisor', 'watch_tests'],
     ],
   },
+  { name: 'hostile', ring: 'full', tests: node('behaviour', { within: hostile }) },
+  { name: 'hostile-rust', ring: 'full', tests: { runner: runOnCargo, within: hostile } },
   { name: 'engines', ring: 'full', run: [script('test-engines.mjs')] },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
   {
