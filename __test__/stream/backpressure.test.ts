@@ -15,7 +15,7 @@ function blocked(words: string): Promise<number> {
   const isBlocked = ({ pid, state }: proc.ProcessEntry) => state === 'S' && proc.commandLine(pid) === words
   return until(
     async () => {
-      const found = proc.listProcesses().find(isBlocked)
+      const found = proc.descendants(process.pid).find(isBlocked)
       // Asleep, and still so a moment later: not between two pieces.
       if (found === undefined) return undefined
       const before = proc.statusNumber('voluntary_ctxt_switches', found.pid)
@@ -45,7 +45,7 @@ itInEveryMode(
   'an unread stream blocks its command after a bounded output, and an abort works immediately',
   async ({ sandbox }) => {
     const controller = new AbortController()
-    const words = 'yes held back'
+    const words = `yes held back ${process.pid}`
     const stream = sandbox.execStream(words, { signal: controller.signal })
     const iterator = stream[Symbol.asyncIterator]()
     expect((await iterator.next()).value?.type).toBe('start')
@@ -55,7 +55,7 @@ itInEveryMode(
     expect(proc.runs(words)).toBe(false)
     const events = await all({ [Symbol.asyncIterator]: () => iterator })
     expect(shapeOf(events)).toBe('stdout error')
-    expect(textOf(events).startsWith('held back\nheld back\n')).toBe(true)
+    expect(textOf(events)).toMatch(/^held back (\d+)\nheld back \1\n/)
   },
 )
 
