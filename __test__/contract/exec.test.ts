@@ -7,7 +7,7 @@ import { AbortError, SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
 import { all, endOf, shapeOf, textOf } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { itHolds, processIn, running } from './helper.js'
 
 describe('exec', () => {
@@ -326,10 +326,7 @@ describe('exec', () => {
     try {
       const errors: unknown[] = []
       const run = sandbox.$.with({ check: true, onError: (error) => errors.push(error) })`exit 3`
-      await until(
-        () => errors.length === 1 || undefined,
-        () => 'onError was not called',
-      )
+      await holds(() => errors.length === 1)
       await new Promise(setImmediate)
       expect(await rejectionOf(run)).toBe(errors[0])
     } finally {

@@ -7,7 +7,7 @@ import { describe, expect } from 'vitest'
 import { freePort, serverCommand } from '../helpers/serving.js'
 import { all } from '../helpers/stream.js'
 import { rejectionOf, rejectionsOf, thrownBy } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { type ContractPlace, itHolds } from './helper.js'
 
 /** A stream is opened by a call that returns no promise. */
@@ -194,10 +194,7 @@ describe('processes', () => {
     const writing = (async () => {
       for (; written < 10; written++) await process.write(Buffer.alloc(50_000))
     })()
-    await until(
-      () => written > 0 || undefined,
-      () => 'nothing was taken',
-    )
+    await holds(() => written > 0)
     expect(written).toBeLessThan(10)
     await sandbox.exec('touch go')
     await writing
@@ -427,10 +424,7 @@ describe('processes', () => {
         ended = true
       },
     })
-    await until(
-      () => ended || undefined,
-      () => 'the process has not ended',
-    )
+    await holds(() => ended)
     expect([lines.at(0), lines.at(-1)]).toEqual(['begun', '100000'])
     expect(lines.length).toBeLessThan(10_000)
   })
@@ -606,10 +600,7 @@ describe('services', () => {
     await called('up 1')
     await sandbox.exec('echo 2 > n; touch fail')
     await called('exit 3', 'up 2')
-    await until(
-      async () => (await service.getHealth()).healthy || undefined,
-      () => 'the service is not healthy again',
-    )
+    await holds(async () => (await service.getHealth()).healthy)
     await sandbox.exec('echo 3 > n')
     await service.restart()
     await called('up 3')
@@ -623,10 +614,7 @@ describe('services', () => {
     abort.abort()
     await called('exit SIGTERM')
     expect(calls).toEqual(['exit SIGTERM'])
-    await until(
-      async () => (await service.refresh()).state === 'killed' || undefined,
-      () => 'the service goes on',
-    )
+    await holds(async () => (await service.refresh()).state === 'killed')
     expect(pids.size).toBe(4)
   })
 
@@ -640,9 +628,6 @@ describe('services', () => {
     )
     abort.abort('enough')
     expect(await start).toMatchObject({ code: 'ABORT_ERR', cause: 'enough' })
-    await until(
-      async () => (await sandbox.listProcesses({ state: 'running' })).length === 0 || undefined,
-      () => 'it runs on',
-    )
+    await holds(async () => (await sandbox.listProcesses({ state: 'running' })).length === 0)
   })
 })

@@ -3,7 +3,7 @@ import { itInEveryMode, modes, plain, withSandboxIn } from '../helpers/modes.js'
 import { isAlive, runs, uniqueSleep, untilRuns } from '../helpers/proc.js'
 import { itInSandbox } from '../helpers/sandbox-test.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
-import { blockUntil, until } from '../helpers/until.js'
+import { blockUntil, holds } from '../helpers/until.js'
 
 describe('the end of a process', () => {
   itInEveryMode('is its own if it came before the kill', async ({ sandbox }) => {
@@ -11,10 +11,7 @@ describe('the end of a process', () => {
     const ended = await sandbox.startProcess('read line; exit 3', { input: 'pipe' })
     process.kill(supervisor, 'SIGSTOP')
     void ended.write('line\n')
-    await until(
-      () => !isAlive(ended.pid) || undefined,
-      () => 'it lives',
-    )
+    await holds(() => !isAlive(ended.pid))
     const answer = ended.kill()
     process.kill(supervisor, 'SIGCONT')
     expect(await answer).toBe(false)
@@ -28,10 +25,7 @@ describe('the end of a process', () => {
       const process = await sandbox.startProcess('exit 3')
       blockUntil(() => !isAlive(process.pid))
       // On a busy machine, the engine may not know of the end yet.
-      await until(
-        async () => (await sandbox.forgetEndedProcesses()) > 0 || undefined,
-        () => 'it is not forgotten',
-      )
+      await holds(async () => (await sandbox.forgetEndedProcesses()) > 0)
       expect(await process.kill()).toBe(false)
       expect(process.state).toBe('exited')
     },

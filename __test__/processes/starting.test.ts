@@ -7,7 +7,7 @@ import { entries, ownGroups, runs, uniqueSleep, untilRuns } from '../helpers/pro
 import { itInSandbox } from '../helpers/sandbox-test.js'
 import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 describe('startProcess', () => {
   // The shell's successor is a fork, which is renewed when it has been idle for 0.4 s.
@@ -91,10 +91,7 @@ describe('limits of this side', () => {
     const processes = await Promise.all(starts)
     expect(new Set(processes.map(({ id }) => id)).size).toBe(100)
     expect(await sandbox.killAllProcesses()).toBe(100)
-    await until(
-      () => processes.every(({ state: status }) => status === 'killed') || undefined,
-      () => 'not all are killed',
-    )
+    await holds(() => processes.every(({ state: status }) => status === 'killed'))
   })
 
   itInSandbox(

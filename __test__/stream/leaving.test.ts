@@ -6,7 +6,7 @@ import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { itInSandbox } from '../helpers/sandbox-test.js'
 import { made } from '../helpers/stream.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 /** Runs until it is killed, prints without end, and has a child that prints nothing. */
 const endless = (nap: string) => `x=2; ${nap} & yes`
@@ -54,10 +54,7 @@ describe('leaving', () => {
     const nap = proc.uniqueSleep()
     const stream = sandbox.execStream(`${nap} & echo hi`)
     for await (const { type } of stream) if (type === 'complete') break
-    await until(
-      () => proc.runs(nap) || undefined,
-      () => 'the job was killed, or never began',
-    )
+    await holds(() => proc.runs(nap))
     expect(await stream.result).toMatchObject({ success: true, stdout: 'hi\n' })
   })
 
