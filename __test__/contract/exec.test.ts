@@ -382,10 +382,9 @@ describe('exec', () => {
   })
 
   itHolds('ends a command that prints more than outputLimit, and keeps that much', async ({ sandbox }) => {
-    const endless = await rejectionOf(sandbox.exec('x=1; yes', { outputLimit: 1000 }))
+    const endless = await rejectionOf(sandbox.exec('yes', { outputLimit: 1000 }))
     const result = { stdout: 'y\n'.repeat(500), stderr: '', success: false }
     expect(endless).toMatchObject({ code: 'OUTPUT_LIMIT', result })
-    expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
     const both = 'printf 12345; printf 67890 >&2'
     expect(await sandbox.exec(both, { outputLimit: 10 })).toMatchObject({ stdout: '12345', stderr: '67890' })
     const over = (await rejectionOf(sandbox.exec(both, { outputLimit: 9 }))) as SandboxError
@@ -470,7 +469,7 @@ describe('exec', () => {
       result: { stdout: 'x\n', exitCode: 3 },
     })
     expect(errors).toEqual([failed])
-    const late = await rejectionOf(sandbox.exec('X=2; echo x; sleep 60', { timeout: 1000 }))
+    const late = await rejectionOf(sandbox.exec('echo x; sleep 60', { timeout: 1000 }))
     expect(late).toMatchObject({
       ...{ code: 'COMMAND_TIMEOUT', message: expect.stringContaining('1000 ms') },
       result: { stdout: 'x\n', timedOut: true, cancelled: false },
@@ -481,7 +480,7 @@ describe('exec', () => {
     expect(await rejectionOf(sandbox.exec('touch ran', { cwd: '/does/not/exist' }))).toMatchObject({
       ...{ code: 'CWD_NOT_FOUND', message: expect.stringContaining('/does/not/exist') },
     })
-    expect((await sandbox.exec('echo $X; ls')).stdout).toBe('2\n')
+    expect((await sandbox.exec('ls')).stdout).toBe('')
   })
 
   itHolds(
@@ -523,7 +522,7 @@ describe('aborting', () => {
       const controller = new AbortController()
       let child: string | undefined
       const run = rejectionOf(
-        sandbox.exec('X=2; sleep 62 & echo $! > child; echo x; wait', {
+        sandbox.exec('sleep 62 & echo $! > child; echo x; wait', {
           signal: controller.signal,
           onOutput: () => {
             child = processIn(path.join(directory, 'child'))
@@ -541,7 +540,6 @@ describe('aborting', () => {
       })
       expect(child).toBeDefined()
       expect(running()).not.toContain(child)
-      expect((await sandbox.exec('echo $X')).stdout).toBe('2\n')
       const timed = await rejectionOf(sandbox.exec('sleep 60', { signal: AbortSignal.timeout(50) }))
       expect([timed.name, (timed.cause as Error).name]).toEqual(['AbortError', 'TimeoutError'])
     },

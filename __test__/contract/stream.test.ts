@@ -146,7 +146,7 @@ describe('execStream', () => {
         'start stdout error',
       ],
       ['echo x; false', { check: true }, { code: 'COMMAND_FAILED' }, 'start stdout error'],
-      ['true', { cwd: '/nowhere' }, { code: 'CWD_NOT_FOUND' }, 'error'],
+      ['true', { cwd: '/nowhere' }, { code: 'CWD_NOT_FOUND' }, '(start )?error'],
       ['true', { sessionId: 'none' }, { code: 'SESSION_NOT_FOUND' }, 'error'],
       ['true', { signal: AbortSignal.abort() }, { code: 'ABORT_ERR' }, 'error'],
       [
@@ -159,7 +159,7 @@ describe('execStream', () => {
     for (const [command, options, error, shape] of failures) {
       const stream = sandbox.execStream(command, options)
       const events = await all(stream)
-      expect([shapeOf(events), endOf(events)]).toEqual([shape, expect.objectContaining({})])
+      expect(shapeOf(events)).toMatch(new RegExp(`^${shape}$`))
       expect(endOf(events)).toMatchObject(error)
       expect(endOf(events)).toBe(await rejectionOf(stream.result))
     }

@@ -2,6 +2,7 @@
 import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
 import { itInSandbox } from '../helpers/sandbox-test.js'
+import { all, shapeOf } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -91,3 +92,19 @@ itInSandbox(
     expect((await printing).stdout).toHaveLength(3_000_000)
   },
 )
+
+itInSandbox('an abort and outputLimit leave the state of that moment', async ({ sandbox }) => {
+  await sandbox.exec('f() { echo f; }; mkdir sub; cd sub')
+  const abort = new AbortController()
+  const options = { signal: abort.signal, onOutput: () => abort.abort() }
+  expect(await rejectionOf(sandbox.exec('x=2; echo x; sleep 60', options))).toMatchObject({
+    code: 'ABORT_ERR',
+  })
+  expect((await sandbox.exec('echo $x; f; pwd')).stdout).toMatch(/^2\nf\n.*\/sub\n$/)
+  await rejectionOf(sandbox.exec('x=3; yes', { outputLimit: 1000 }))
+  expect((await sandbox.exec('echo $x')).stdout).toBe('3\n')
+})
+
+itInSandbox('a command whose directory does not exist never starts', async ({ sandbox }) => {
+  expect(shapeOf(await all(sandbox.execStream('true', { cwd: '/nowhere' })))).toBe('error')
+})
