@@ -11,7 +11,7 @@ import { inTime } from '../helpers/in-time.js'
 import { withProxy } from '../helpers/proxied-client.js'
 import { made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 
 const token = 'a-token-for-tests'
 
@@ -176,20 +176,14 @@ describe('an idempotent request', () => {
       const leave = new AbortController()
       proxy.next.push('cut', 'cut', 'cut', 'cut')
       const wait = rejectionOf(process.wait({ signal: leave.signal }))
-      await until(
-        () => proxy.requests.length > 0 || undefined,
-        () => 'no request',
-      )
+      await holds(() => proxy.requests.length > 0)
       leave.abort()
       expect(await wait).toMatchObject({ name: 'AbortError' })
       proxy.next.length = 0
       const other = new SandboxClient({ url: proxy.url })
       proxy.next.push('cut', 'cut', 'cut', 'cut')
       const list = rejectionOf(other.listSessions())
-      await until(
-        () => proxy.requests.length > 1 || undefined,
-        () => 'no second request',
-      )
+      await holds(() => proxy.requests.length > 1)
       await other.destroy()
       expect(await list).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       proxy.next.length = 0
@@ -220,10 +214,7 @@ describe('a request with effects', () => {
           }
           const wanted = fate === 'lose' ? 'exec\nprocess\nstream\n' : ''
           const ran = async () => (await sandbox.exec('sort ran 2>/dev/null')).stdout
-          await until(
-            async () => (await ran()).length >= wanted.length || undefined,
-            () => 'the process has not run',
-          )
+          await holds(async () => (await ran()).length >= wanted.length)
           expect(await ran()).toBe(wanted)
         },
         {},
@@ -328,10 +319,7 @@ describe('an abort', () => {
         proxy.next.push('hang')
         const abort = new AbortController()
         const running = rejectionOf(client.exec('touch ran', { signal: abort.signal }))
-        await until(
-          () => proxy.requests.some(({ line }) => line === 'POST /v1/exec/stream') || undefined,
-          () => 'the command is not sent',
-        )
+        await holds(() => proxy.requests.some(({ line }) => line === 'POST /v1/exec/stream'))
         abort.abort('enough')
         expect(await running).toMatchObject({ name: 'AbortError', cause: 'enough' })
         expect((await client.exec('ls')).stdout).toBe('')

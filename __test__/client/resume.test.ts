@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest'
 import { withServer } from '../helpers/http.js'
 import { cuttingProxy } from '../helpers/tcp-proxy.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 const token = 'a-token-of-the-tests'
 
@@ -49,10 +49,7 @@ describe('a client that resumes calls', () => {
     withServer(async ({ url, directory, post }) => {
       const client = new SandboxClient({ url, resume: true })
       const running = rejectionOf(client.exec('touch begun; sleep 60; touch end'))
-      await until(
-        () => existsSync(path.join(directory, 'begun')) || undefined,
-        () => 'the command has not begun',
-      )
+      await holds(() => existsSync(path.join(directory, 'begun')))
       await client.destroy()
       expect(await running).toMatchObject({ code: 'SANDBOX_DESTROYED' })
       // The session is free again.

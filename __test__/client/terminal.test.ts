@@ -5,7 +5,7 @@ import { WebSocket } from 'ws'
 import { withServer } from '../helpers/http.js'
 import { pty, refuseOnce } from '../helpers/terminal.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 interface Place {
   client: SandboxClient
@@ -98,10 +98,7 @@ describe.each(classes)('typing over the WebSocket of %s', (_name, socketClass) =
       expect(await rejectionOf(process.write('x'))).toMatchObject({ code: 'INPUT_CLOSED' })
       const idle = await client.startProcess('cat', { processId: 'idle', pty })
       await idle.write('x')
-      await until(
-        () => requests().includes('GET /v1/processes/idle/terminal 101') || undefined,
-        () => 'the WebSocket stays open',
-      )
+      await holds(() => requests().includes('GET /v1/processes/idle/terminal 101'))
       await idle.write('y\n')
       await idle.waitForLog('xy')
     }))

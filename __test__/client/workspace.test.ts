@@ -10,7 +10,7 @@ import { withServer } from '../helpers/http.js'
 import { type ProxiedPlace, withProxy } from '../helpers/proxied-client.js'
 import { active } from '../helpers/terminal.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 
 /** A client of a server with a workspace. */
 function withWorkspace(
@@ -179,10 +179,7 @@ describe('undo', () => {
         await client.exec('echo 2 > a; x=2')
         const running = rejectionOf(client.exec('echo 3 > a; touch ../begun; sleep 1000'))
         const waiting = rejectionOf(client.exec('true'))
-        await until(
-          () => existsSync(path.join(directory, '../begun')) || undefined,
-          () => 'no output of the command',
-        )
+        await holds(() => existsSync(path.join(directory, '../begun')))
         expect(await client.undo()).toEqual({
           command: 'echo 3 > a; touch ../begun; sleep 1000',
           endedProcesses: [],
@@ -215,10 +212,7 @@ describe('a raw request', () => {
         )
       const running = numbered()
       // Requests on several connections arrive in any order.
-      await until(
-        () => existsSync(path.join(directory, '../begun')) || undefined,
-        () => 'the command has not begun',
-      )
+      await holds(() => existsSync(path.join(directory, '../begun')))
       const waiting = post('/v1/exec', { command: 'true' })
       const other = post('/api/execute', { command: 'true' })
       await busy(url, 3)

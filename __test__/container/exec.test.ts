@@ -2,83 +2,34 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { withSession } from '../helpers/drop-in.js'
-import { rejectionOf } from '../helpers/thrown.js'
+import { itInSession, newSession } from '../helpers/drop-in.js'
+import { withSandbox } from '../helpers/invariants.js'
+import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
 
 describe('exec', () => {
-  it('keeps the state of the shell', () =>
-    withSession(async ({ session, directory }) => {
-      await session.exec('mkdir sub && cd sub && export KEY=1 && word=two && f() { echo "$KEY $word $1"; }')
-      expect((await session.exec('f 3; pwd')).stdout).toBe(`1 two 3\n${directory}/sub`)
-    }))
+  itInSession('gives a result as containers know it', async ({ session }) => {
+    const before = Date.now()
+    const command = 'echo out; echo err >&2; (exit 5)'
+    const result = await session.exec(command)
+    expect(result).toMatchObject({ stdout: 'out', stderr: 'err', exitCode: 5, command })
+    expect(Object.keys(result).sort().join()).toBe('command,duration,exitCode,stderr,stdout,timestamp')
+    expect(result.duration).toBeGreaterThan(0)
+    expect(Math.abs(Date.parse(result.timestamp) - before)).toBeLessThan(60_000)
+    expect(new Date(result.timestamp).toISOString()).toBe(result.timestamp)
+  })
 
-  it('gives a result as containers know it', () =>
-    withSession(async ({ session }) => {
-      const before = Date.now()
-      const result = await session.exec('echo out; echo err >&2; (exit 5)')
-      expect(result).toMatchObject({
-        stdout: 'out',
-        stderr: 'err',
-        exitCode: 5,
-        command: 'echo out; echo err >&2; (exit 5)',
-      })
-      expect(Object.keys(result).sort()).toEqual([
-        'command',
-        'duration',
-        'exitCode',
-        'stderr',
-        'stdout',
-        'timestamp',
-      ])
-      expect(result.duration).toBeGreaterThan(0)
-      expect(Math.abs(Date.parse(result.timestamp) - before)).toBeLessThan(60_000)
-      expect(new Date(result.timestamp).toISOString()).toBe(result.timestamp)
-    }))
-
-  it('strips exactly one newline', () =>
-    withSession(async ({ session }) => {
-      const printed = async (text: string) =>
-        (await session.exec(`printf '${text}'; printf '${text}' >&2`)).stdout
-      expect(await printed('')).toBe('')
-      expect(await printed('a')).toBe('a')
-      expect(await printed('a\\n')).toBe('a')
-      expect(await printed('a\\n\\n\\n')).toBe('a\n\n')
-      expect(await printed('\\n')).toBe('')
-      expect(await printed('a\\r\\n')).toBe('a\r')
-      const { stderr } = await session.exec('printf "b\\n\\n" >&2')
-      expect(stderr).toBe('b\n')
-    }))
-
-  it('runs one command after the other, in the order of the calls', () =>
-    withSession(async ({ session }) => {
-      const results = await Promise.all(
-        [1, 2, 3, 4].map((n) => session.exec(`n="$n"${n}; sleep 0.0$((5 - ${n})); echo $n`)),
-      )
-      expect(results.map(({ stdout }) => stdout)).toEqual(['1', '12', '123', '1234'])
-    }))
-
-  it('is at end of file immediately', () =>
-    withSession(async ({ session }) => {
-      expect((await session.exec('cat; read -r x; echo "$? [$x]"; wc -c')).stdout).toBe('1 []\n0')
-    }))
-
-  it('takes heredocs', () =>
-    withSession(async ({ session }) => {
-      const text = 'a "quoted" $word `tick` \\ back\n\ttab'
-      expect((await session.exec(`cat <<'END'\n${text}\nEND`)).stdout).toBe(text)
-      expect((await session.exec('v=1; cat <<END\n$v $(echo 2)\nEND\ncat <<< "here $v"')).stdout).toBe(
-        '1 2\nhere 1',
-      )
-    }))
-
-  it('keeps NUL bytes, and lines without end', () =>
-    withSession(async ({ session }) => {
-      expect((await session.exec("printf 'a\\0b'")).stdout).toBe('a\0b')
-      expect((await session.exec("printf '\\377é'")).stdout).toBe('\ufffdé')
-      const { stdout } = await session.exec('head -c 3000000 /dev/zero | tr "\\0" x')
-      expect(stdout.length).toBe(3_000_000)
-      expect(/^x+$/.test(stdout)).toBe(true)
-    }))
+  itInSession('strips exactly one newline', async ({ session }) => {
+    const printed = async (text: string) =>
+      (await session.exec(`printf '${text}'; printf '${text}' >&2`)).stdout
+    expect(await printed('')).toBe('')
+    expect(await printed('a')).toBe('a')
+    expect(await printed('a\\n')).toBe('a')
+    expect(await printed('a\\n\\n\\n')).toBe('a\n\n')
+    expect(await printed('\\n')).toBe('')
+    expect(await printed('a\\r\\n')).toBe('a\r')
+    const { stderr } = await session.exec('printf "b\\n\\n" >&2')
+    expect(stderr).toBe('b\n')
+  })
 })
 
 describe('the environment of one command', () => {
@@ -94,67 +45,60 @@ describe('the environment of one command', () => {
     CONTROL: '\x01\x1b[31m\x7f\t\r',
   }
 
-  it('is exactly what was given, and the one before is restored exactly', () =>
-    withSession(async ({ session }) => {
-      const names = Object.keys(hostile)
-      const show = `for name in ${names.join(' ')}; do printf '%s=%s\\0' "$name" "\${!name-unset}"; done`
-      const expected = (values: Record<string, string>) =>
-        names.map((name) => `${name}=${values[name] ?? 'unset'}\0`).join('')
-      expect((await session.exec(show, { env: hostile })).stdout).toBe(expected(hostile))
-      expect((await session.exec(show)).stdout).toBe(expected({}))
+  itInSession('is exactly what was given, and the one before is restored exactly', async ({ session }) => {
+    const names = Object.keys(hostile)
+    const show = `for name in ${names.join(' ')}; do printf '%s=%s\\0' "$name" "\${!name-unset}"; done`
+    const expected = (values: Record<string, string>) =>
+      names.map((name) => `${name}=${values[name] ?? 'unset'}\0`).join('')
+    expect((await session.exec(show, { env: hostile })).stdout).toBe(expected(hostile))
+    expect((await session.exec(show)).stdout).toBe(expected({}))
 
-      // The values before are hostile too, some exported, some not, some arrays.
-      const { QUOTES, LINES, CONTROL } = hostile
-      await session.exec('export QUOTES=$A LINES=$B; CONTROL=$C; declare -r FIXED=1; list=("a b" c)', {
-        env: { A: QUOTES, B: LINES, C: CONTROL },
-      })
-      await session.exec('QUOTES=changed; LINES=changed; unset CONTROL', {
-        env: { QUOTES: 'x', LINES: 'y', CONTROL: 'z' },
-      })
-      expect((await session.exec(show)).stdout).toBe(expected({ QUOTES, LINES, CONTROL }))
-      expect(
-        (await session.exec('export -p | grep -c -e QUOTES= -e LINES= -e CONTROL=; echo ${#list[@]}')).stdout,
-      ).toBe('2\n2')
-    }))
+    // The values before are hostile too, some exported, some not, some arrays.
+    const { QUOTES, LINES, CONTROL } = hostile
+    await session.exec('export QUOTES=$A LINES=$B; CONTROL=$C; declare -r FIXED=1; list=("a b" c)', {
+      env: { A: QUOTES, B: LINES, C: CONTROL },
+    })
+    await session.exec('QUOTES=changed; LINES=changed; unset CONTROL', {
+      env: { QUOTES: 'x', LINES: 'y', CONTROL: 'z' },
+    })
+    expect((await session.exec(show)).stdout).toBe(expected({ QUOTES, LINES, CONTROL }))
+    expect(
+      (await session.exec('export -p | grep -c -e QUOTES= -e LINES= -e CONTROL=; echo ${#list[@]}')).stdout,
+    ).toBe('2\n2')
+  })
 
-  it('skips what is not given', () =>
-    withSession(async ({ session }) => {
-      await session.exec('export KEEP=1')
-      const { stdout } = await session.exec('echo $KEEP $GIVEN', {
-        env: { KEEP: undefined, ALSO: null, GIVEN: '2' },
-      })
-      expect(stdout).toBe('1 2')
-    }))
+  itInSession('skips what is not given', async ({ session }) => {
+    await session.exec('export KEEP=1')
+    const { stdout } = await session.exec('echo $KEEP $GIVEN', {
+      env: { KEEP: undefined, ALSO: null, GIVEN: '2' },
+    })
+    expect(stdout).toBe('1 2')
+  })
 
-  it('refuses what is no name, before anything runs', () =>
-    withSession(async ({ session }) => {
-      for (const name of ['1A', 'A-B', '', 'A=B', 'A B', 'é', '$(id)']) {
-        const { message } = await rejectionOf(session.exec('touch ran', { env: { [name]: 'x' } }))
+  itInSession('refuses what is no name, before anything runs', async ({ session }) => {
+    for (const name of ['1A', 'A-B', '', 'A=B', 'A B', 'é', '$(id)']) {
+      const env = { [name]: 'x' }
+      const calls = [session.exec('touch ran', { env }), session.execStream('touch ran', { env }).next()]
+      for (const { message } of await rejectionsOf(calls))
         expect(message).toBe(`Invalid environment variable name: ${name}`)
-      }
-      expect((await session.exec('ls')).stdout).toBe('')
-    }))
+    }
+    expect((await session.exec('ls')).stdout).toBe('')
+  })
 })
 
 describe('the directory of one command', () => {
-  it('is left again', () =>
-    withSession(async ({ session, directory }) => {
-      expect((await session.exec('pwd', { cwd: '/usr' })).stdout).toBe('/usr')
-      expect((await session.exec('pwd')).stdout).toBe(directory)
-    }))
+  itInSession('is a failed command when it is not there', async ({ session, directory }) => {
+    const missing = path.join(directory, "no 'such' dir")
+    const result = await session.exec('touch ran', { cwd: missing })
+    expect(result).toMatchObject({ stdout: '', exitCode: 1, command: 'touch ran' })
+    expect(result.stderr).toContain(`Failed to change directory to '${missing}'`)
+    expect(result.duration).toBeGreaterThan(0)
+    expect((await session.exec('ls; pwd')).stdout).toBe(directory)
+  })
 
-  it('is a failed command when it is not there', () =>
-    withSession(async ({ session, directory }) => {
-      const missing = path.join(directory, "no 'such' dir")
-      const result = await session.exec('touch ran', { cwd: missing })
-      expect(result).toMatchObject({ stdout: '', exitCode: 1, command: 'touch ran' })
-      expect(result.stderr).toContain(`Failed to change directory to '${missing}'`)
-      expect(result.duration).toBeGreaterThan(0)
-      expect((await session.exec('ls; pwd')).stdout).toBe(directory)
-    }))
-
-  it('can be deleted or become a link while the session is in it', () =>
-    withSession(async ({ session, directory }) => {
+  itInSession(
+    'can be deleted or become a link while the session is in it',
+    async ({ session, directory }) => {
       const [here, there] = [path.join(directory, 'here'), path.join(directory, 'there')]
       mkdirSync(here)
       mkdirSync(there)
@@ -166,35 +110,26 @@ describe('the directory of one command', () => {
       rmSync(`${here}-moved`, { recursive: true })
       expect((await session.exec('echo on', { cwd: '/' })).stdout).toBe('on')
       expect((await session.exec('cd / && echo on')).stdout).toBe('on')
-    }))
+    },
+  )
 })
 
 describe('a timeout', () => {
-  it('kills the command, names the timeout, and the next command runs immediately', () =>
-    withSession(
-      async ({ session }) => {
-        await session.exec('x=kept')
-        const error = await rejectionOf(
-          session.exec('echo $BASHPID; sleep 600 & sleep 600', { timeoutMs: 150 }),
-        )
-        expect(error.message).toBe('Command timeout after 150ms')
-        expect(error).toMatchObject({ code: 'COMMAND_TIMEOUT' })
-        expect((await session.exec('echo $x')).stdout).toBe('kept')
-        expect(session.isReady()).toBe(true)
-      },
-      { commandTimeoutMs: 60_000 },
-    ))
-
-  it('is that of the session where the command has none', () =>
-    withSession(
-      async ({ session }) => {
-        const { message } = await rejectionOf(session.exec('sleep 600'))
-        expect(message).toBe('Command timeout after 120ms')
-        expect((await session.exec('sleep 0.2; echo long', { timeoutMs: 60_000 })).stdout).toBe('long')
-        expect((await session.exec('sleep 0.2; echo long', { timeoutMs: 0 })).stdout).toBe('long')
-      },
-      { commandTimeoutMs: 120 },
-    ))
+  itInSession(
+    'is that of the session where the command has none, and is named',
+    async ({ session }) => {
+      await session.exec('x=kept')
+      const run = session.exec('echo $BASHPID; sleep 600 & sleep 600', { timeoutMs: 150 })
+      expect(await rejectionOf(run)).toMatchObject({
+        ...{ code: 'COMMAND_TIMEOUT', message: 'Command timeout after 150ms' },
+      })
+      expect((await rejectionOf(session.exec('sleep 600'))).message).toBe('Command timeout after 120ms')
+      for (const timeoutMs of [60_000, 0])
+        expect((await session.exec('sleep 0.2; echo long $x', { timeoutMs })).stdout).toBe('long kept')
+      expect(session.isReady()).toBe(true)
+    },
+    { commandTimeoutMs: 120 },
+  )
 })
 
 describe('what used to hang a session', () => {
@@ -219,13 +154,15 @@ describe('what used to hang a session', () => {
     ['IFS', 'IFS=abcdefgh/'],
     ['a trap for debugging', "trap 'echo debug >/dev/null' DEBUG"],
   ]
-  for (const [name, command] of cases) {
-    it(`does not any more: ${name}`, () =>
-      withSession(async ({ session }) => {
-        const result = await session.exec(command)
-        expect(typeof result.exitCode).toBe('number')
-        expect((await session.exec('builtin printf "%s\\n" next')).stdout).toBe('next')
-        expect(session.isReady()).toBe(true)
-      }))
-  }
+  it('does not any more', () =>
+    withSandbox(async (workplace) => {
+      for (const [name, command] of cases) {
+        const session = newSession(workplace)
+        await session.initialize()
+        expect(typeof (await session.exec(command)).exitCode, name).toBe('number')
+        expect((await session.exec('builtin printf "%s\\n" next')).stdout, name).toBe('next')
+        expect(session.isReady(), name).toBe(true)
+        await session.destroy()
+      }
+    }))
 })

@@ -1,9 +1,10 @@
 /** killCommand and destroy: nothing runs in the background after they resolve. */
 import { existsSync } from 'node:fs'
 import path from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { SessionGone, textIn } from '../helpers/container.js'
-import { withSession } from '../helpers/drop-in.js'
+import type { ExecEvent } from 'nacre/container'
+import { describe, expect } from 'vitest'
+import { type Session, SessionGone, textIn } from '../helpers/container.js'
+import { itInSession } from '../helpers/drop-in.js'
 import * as proc from '../helpers/proc.js'
 import { all, made } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -19,129 +20,107 @@ function sleepers(tag: string): string[] {
     .filter((line) => / sleep 60\d /.test(line))
 }
 
-describe('killCommand', () => {
-  it('ends the whole tree before it resolves', () =>
-    withSession(async ({ session, tag, directory }) => {
-      const stream = session.execStream(tree, { commandId: 'tree' })
-      await stream.next()
-      await made(directory, 'up')
-      await until(
-        () => sleepers(tag).length === 4 || undefined,
-        () => sleepers(tag).join('\n'),
-      )
-      expect(session.getRunningCommandIds()).toEqual(['tree'])
-      expect(await session.killCommand('tree')).toBe(true)
-      expect(sleepers(tag)).toEqual([])
-      expect(session.getRunningCommandIds()).toEqual([])
-      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 143 })
-      expect(await session.killCommand('tree')).toBe(false)
-    }))
+/** The stream of the command `a`, which has set this trap and runs until it is killed. */
+async function trapping(session: Session, trap: string): Promise<AsyncGenerator<ExecEvent>> {
+  const command = `trap '${trap}' TERM; echo set; while :; do sleep 0.01; done`
+  const stream = session.execStream(command, { commandId: 'a' })
+  await stream.next()
+  await stream.next()
+  return stream
+}
 
-  it('lets a command end by itself within 5 s', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream(
-        'trap "echo cleaned; exit 9" TERM; echo set; while :; do sleep 0.01; done',
-        {
-          commandId: 'a',
-        },
-      )
-      await stream.next()
-      await stream.next()
+describe('killCommand', () => {
+  itInSession('ends the whole tree before it resolves', async ({ session, tag, directory }) => {
+    const stream = session.execStream(tree, { commandId: 'tree' })
+    await stream.next()
+    await made(directory, 'up')
+    await until(
+      () => sleepers(tag).length === 4 || undefined,
+      () => sleepers(tag).join('\n'),
+    )
+    expect(session.getRunningCommandIds()).toEqual(['tree'])
+    expect(await session.killCommand('tree')).toBe(true)
+    expect(sleepers(tag)).toEqual([])
+    expect(session.getRunningCommandIds()).toEqual([])
+    expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 143 })
+    expect(await session.killCommand('tree')).toBe(false)
+  })
+
+  itInSession('lets a command end by itself within 5 s, which is no success', async ({ session }) => {
+    for (const [trap, text, exitCode] of [
+      ['echo cleaned; exit 9', 'cleaned\n', 9],
+      ['exit 0', '', 143],
+    ] as const) {
+      const stream = await trapping(session, trap)
       expect(await session.killCommand('a')).toBe(true)
       const events = await all(stream)
-      expect(textIn(events)).toBe('cleaned\n')
-      expect(events.at(-1)).toMatchObject({ type: 'complete', exitCode: 9 })
-    }))
+      expect(textIn(events)).toBe(text)
+      expect(events.at(-1)).toMatchObject({ type: 'complete', exitCode, result: { success: false } })
+    }
+  })
 
-  it('makes no success of a command that ends with 0 when it is asked to', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream('trap "exit 0" TERM; echo set; while :; do sleep 0.01; done', {
-        commandId: 'a',
-      })
-      await stream.next()
-      await stream.next()
-      expect(await session.killCommand('a')).toBe(true)
-      expect((await all(stream)).at(-1)).toMatchObject({ exitCode: 143, result: { success: false } })
-    }))
+  itInSession('kills a command that does not want to end after 5 s', async ({ session }) => {
+    const stream = await trapping(session, '')
+    const begun = performance.now()
+    expect(await session.killCommand('a')).toBe(true)
+    expect(performance.now() - begun).toBeGreaterThan(4900)
+    expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 137 })
+  })
 
-  it('kills a command that does not want to end after 5 s', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream("trap '' TERM; echo set; while :; do sleep 0.05; done", {
-        commandId: 'a',
-      })
-      await stream.next()
-      await stream.next()
-      const begun = performance.now()
-      expect(await session.killCommand('a')).toBe(true)
-      expect(performance.now() - begun).toBeGreaterThan(4900)
-      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 137 })
-    }))
+  itInSession('does not wait when it is not to', async ({ session }) => {
+    const stream = await trapping(session, 'sleep 0.3; exit 1')
+    expect(await session.killCommand('a', false)).toBe(true)
+    expect(session.getRunningCommandIds()).toEqual(['a'])
+    expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 1 })
+    expect(session.getRunningCommandIds()).toEqual([])
+  })
 
-  it('does not wait when it is not to', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream(
-        "trap 'sleep 0.3; exit 1' TERM; echo set; while :; do sleep 0.01; done",
-        {
-          commandId: 'a',
-        },
-      )
-      await stream.next()
-      await stream.next()
-      expect(await session.killCommand('a', false)).toBe(true)
-      expect(session.getRunningCommandIds()).toEqual(['a'])
-      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 1 })
-      expect(session.getRunningCommandIds()).toEqual([])
-    }))
+  itInSession('is false for what is unknown, has ended or runs in the foreground', async ({ session }) => {
+    expect(await session.killCommand('nobody')).toBe(false)
+    expect(await session.killCommand('nobody', false)).toBe(false)
+    await all(session.execStream('true', { commandId: 'over' }))
+    expect(await session.killCommand('over')).toBe(false)
+    expect(await session.killCommand('')).toBe(false)
+  })
 
-  it('is false for what is unknown, has ended or runs in the foreground', () =>
-    withSession(async ({ session }) => {
-      expect(await session.killCommand('nobody')).toBe(false)
-      expect(await session.killCommand('nobody', false)).toBe(false)
-      await all(session.execStream('true', { commandId: 'over' }))
-      expect(await session.killCommand('over')).toBe(false)
-      expect(await session.killCommand('')).toBe(false)
-    }))
-
-  it('knows a command before it has a process', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream('sleep 600', { commandId: 'early' })
-      const first = stream.next()
-      expect(session.getRunningCommandIds()).toEqual(['early'])
-      expect(await session.killCommand('early')).toBe(true)
-      expect(await first).toMatchObject({ value: { type: 'start' } })
-      expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 143 })
-    }))
+  itInSession('knows a command before it has a process', async ({ session }) => {
+    const stream = session.execStream('sleep 600', { commandId: 'early' })
+    const first = stream.next()
+    expect(session.getRunningCommandIds()).toEqual(['early'])
+    expect(await session.killCommand('early')).toBe(true)
+    expect(await first).toMatchObject({ value: { type: 'start' } })
+    expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: 143 })
+  })
 })
 
 describe('ids of commands', () => {
-  it('can be anything and lead nowhere', () =>
-    withSession(async ({ session }) => {
-      for (const commandId of ['../../x', 'a/b', '/etc/passwd', 'é \n\0', 'x'.repeat(5000), '__proto__']) {
-        const stream = session.execStream('sleep 600', { commandId })
-        await stream.next()
-        expect(session.getRunningCommandIds()).toEqual([commandId])
-        expect(await session.killCommand(commandId)).toBe(true)
-        expect((await all(stream)).at(-1)).toMatchObject({ exitCode: 143 })
-      }
-      expect((await session.exec('ls -a | wc -l')).stdout.trim()).toBe('2')
-    }))
+  itInSession('can be anything and lead nowhere', async ({ session }) => {
+    for (const commandId of ['../../x', 'a/b', '/etc/passwd', 'é \n\0', 'x'.repeat(5000), '__proto__']) {
+      const stream = session.execStream('sleep 600', { commandId })
+      await stream.next()
+      expect(session.getRunningCommandIds()).toEqual([commandId])
+      expect(await session.killCommand(commandId)).toBe(true)
+      expect((await all(stream)).at(-1)).toMatchObject({ exitCode: 143 })
+    }
+    expect((await session.exec('ls -a | wc -l')).stdout.trim()).toBe('2')
+  })
 
-  it('are not taken from a command that runs', () =>
-    withSession(async ({ session }) => {
-      const first = session.execStream('sleep 600', { commandId: 'a' })
-      await first.next()
-      const { message } = await rejectionOf(session.execStream('touch ran', { commandId: 'a' }).next())
-      expect(message).toBe("commandId 'a' belongs to a running command")
-      expect(await session.killCommand('a')).toBe(true)
-      const again = await all(session.execStream('echo again', { commandId: 'a' }))
-      expect(textIn(again)).toBe('again\n')
-      await all(first)
-    }))
+  itInSession('are not taken from a command that runs', async ({ session }) => {
+    const first = session.execStream('sleep 600', { commandId: 'a' })
+    await first.next()
+    const { message } = await rejectionOf(session.execStream('touch ran', { commandId: 'a' }).next())
+    expect(message).toBe("commandId 'a' belongs to a running command")
+    expect(await session.killCommand('a')).toBe(true)
+    const again = await all(session.execStream('echo again', { commandId: 'a' }))
+    expect(textIn(again)).toBe('again\n')
+    await all(first)
+  })
 })
 
 describe('destroy', () => {
-  it('ends open streams in an error, whatever their commands make of the signal', () =>
-    withSession(async ({ session, tag }) => {
+  itInSession(
+    'ends open streams in an error, whatever their commands make of the signal',
+    async ({ session, tag }) => {
       const commands = [
         tree,
         "trap 'exit 0' TERM; echo set; while :; do sleep 0.01; done",
@@ -155,17 +134,18 @@ describe('destroy', () => {
       expect(sleepers(tag)).toEqual([])
       expect(session.getRunningCommandIds()).toEqual([])
       expect(await session.killCommand('any')).toBe(false)
-    }))
+    },
+  )
 
-  it('takes along what a finished command has left', () =>
-    withSession(async ({ session, tag }) => {
-      await session.exec('sleep 601 & disown; setsid nohup sleep 602 >/dev/null 2>&1 &')
-      await session.destroy()
-      expect(sleepers(tag)).toEqual([])
-    }))
+  itInSession('takes along what a finished command has left', async ({ session, tag }) => {
+    await session.exec('sleep 601 & disown; setsid nohup sleep 602 >/dev/null 2>&1 &')
+    await session.destroy()
+    expect(sleepers(tag)).toEqual([])
+  })
 
-  it('is the reason that open calls report, also if their events arrive when nothing is left', () =>
-    withSession(async ({ session, tag }) => {
+  itInSession(
+    'is the reason that open calls report, also if their events arrive when nothing is left',
+    async ({ session, tag }) => {
       const streams = ['echo set; sleep 600', 'yes', 'true'].map((command) => session.execStream(command))
       for (const stream of streams) await stream.next()
       const reading = Promise.all(streams.map((stream) => all(stream)))
@@ -178,30 +158,35 @@ describe('destroy', () => {
       for (const error of await queued) expect(error).toBeInstanceOf(SessionGone)
       expect(new Set(await killing)).toEqual(new Set([false]))
       await destroying
-    }, {}))
+    },
+    {},
+  )
 
-  it('is the reason that open calls report, also if the shell has just exited', () =>
-    withSession(async ({ session, directory }) => {
+  itInSession(
+    'is the reason that open calls report, also if the shell has just exited',
+    async ({ session, directory }) => {
       const calls = Promise.all(
         ['touch on; exit 3', 'true'].map((command) => rejectionOf(session.exec(command))),
       )
       blockUntil(() => existsSync(path.join(directory, 'on')))
       await session.destroy()
       for (const error of await calls) expect(error).toBeInstanceOf(SessionGone)
-    }, {}))
+    },
+    {},
+  )
 
-  it('leaves no command in the list of running ones', () =>
-    withSession(async ({ session }) => {
-      const streams = Array.from({ length: 20 }, () => session.execStream('sleep 600'))
-      await Promise.all(streams.map((stream) => stream.next()))
-      expect(session.getRunningCommandIds()).toHaveLength(20)
-      await session.destroy()
-      expect(session.getRunningCommandIds()).toEqual([])
-      await Promise.all(streams.map((stream) => stream.return()))
-    }))
+  itInSession('leaves no command in the list of running ones', async ({ session }) => {
+    const streams = Array.from({ length: 20 }, () => session.execStream('sleep 600'))
+    await Promise.all(streams.map((stream) => stream.next()))
+    expect(session.getRunningCommandIds()).toHaveLength(20)
+    await session.destroy()
+    expect(session.getRunningCommandIds()).toEqual([])
+    await Promise.all(streams.map((stream) => stream.return()))
+  })
 
-  it('lets calls that kill a command meanwhile resolve once it has ended', () =>
-    withSession(async ({ session, tag }) => {
+  itInSession(
+    'lets calls that kill a command meanwhile resolve once it has ended',
+    async ({ session, tag }) => {
       const command = "trap '' TERM; echo set; sleep 601"
       const [killed, left] = [
         session.execStream(command, { commandId: 'killed' }),
@@ -217,5 +202,6 @@ describe('destroy', () => {
       expect(await session.killCommand('killed')).toBe(false)
       await destroying
       await killed.return()
-    }))
+    },
+  )
 })

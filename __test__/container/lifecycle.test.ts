@@ -1,4 +1,5 @@
 /** From new to destroyed: what a session answers in each state, and where it starts. */
+
 import { mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { inspect } from 'node:util'
@@ -11,8 +12,9 @@ import {
 } from 'nacre/container'
 import { describe, expect, it } from 'vitest'
 import { SessionGone, ShellEnded } from '../helpers/container.js'
-import { newSession, withSession } from '../helpers/drop-in.js'
+import { itInSession, newSession } from '../helpers/drop-in.js'
 import { withSandbox } from '../helpers/invariants.js'
+import { itInSandbox } from '../helpers/sandbox-test.js'
 import { all, made } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
@@ -20,78 +22,74 @@ import { until } from '../helpers/until.js'
 const NOT_READY = /is not ready or shell has died/
 
 describe('a new session', () => {
-  it('does nothing and refuses commands before it is initialized', () =>
-    withSandbox(async (workplace) => {
-      const session = newSession(workplace)
-      expect([session.isReady(), session.wasDestroyed(), session.getShellExitCode(), session.pty]).toEqual([
-        false,
-        false,
-        null,
-        null,
-      ])
-      await expect(session.exec('true')).rejects.toThrow(NOT_READY)
-      await expect(all(session.execStream('true'))).rejects.toThrow(NOT_READY)
-      expect(session.getRunningCommandIds()).toEqual([])
-      await session.destroy()
-      await expect(session.initialize()).rejects.toBeInstanceOf(SessionGone)
-    }))
+  itInSandbox('does nothing and refuses commands before it is initialized', async (workplace) => {
+    const session = newSession(workplace)
+    expect([session.isReady(), session.wasDestroyed(), session.getShellExitCode(), session.pty]).toEqual([
+      false,
+      false,
+      null,
+      null,
+    ])
+    await expect(session.exec('true')).rejects.toThrow(NOT_READY)
+    await expect(all(session.execStream('true'))).rejects.toThrow(NOT_READY)
+    expect(session.getRunningCommandIds()).toEqual([])
+    await session.destroy()
+    await expect(session.initialize()).rejects.toBeInstanceOf(SessionGone)
+  })
 
-  it('starts in its home, with a warning, when its directory is not there', () =>
-    withSandbox(async (workplace) => {
-      const { directory } = workplace
-      const home = path.join(directory, 'home')
-      mkdirSync(home)
-      const warnings: string[] = []
-      const note = () => {}
-      const logger = {
-        debug: note,
-        info: note,
-        warn: (text: string) => void warnings.push(text),
-        error: note,
-      }
-      const session = newSession(workplace, { cwd: path.join(directory, 'no'), env: { HOME: home }, logger })
-      await session.initialize()
-      expect(session.isReady()).toBe(true)
-      expect((await session.exec('pwd')).stdout).toBe(home)
-      expect(warnings.join()).toContain('its directory does not exist')
-      await session.destroy()
-    }))
+  itInSandbox('starts in its home, with a warning, when its directory is not there', async (workplace) => {
+    const { directory } = workplace
+    const home = path.join(directory, 'home')
+    mkdirSync(home)
+    const warnings: string[] = []
+    const note = () => {}
+    const logger = {
+      debug: note,
+      info: note,
+      warn: (text: string) => void warnings.push(text),
+      error: note,
+    }
+    const session = newSession(workplace, { cwd: path.join(directory, 'no'), env: { HOME: home }, logger })
+    await session.initialize()
+    expect(session.isReady()).toBe(true)
+    expect((await session.exec('pwd')).stdout).toBe(home)
+    expect(warnings.join()).toContain('its directory does not exist')
+    await session.destroy()
+  })
 
-  it('starts in /root or / when there is no home either', () =>
-    withSandbox(async (workplace) => {
-      const session = newSession(workplace, { cwd: '/no/such', env: { HOME: '/no/such/home' } })
-      await session.initialize()
-      expect(['/root', '/']).toContain((await session.exec('pwd')).stdout)
-      await session.destroy()
-    }))
+  itInSandbox('starts in /root or / when there is no home either', async (workplace) => {
+    const session = newSession(workplace, { cwd: '/no/such', env: { HOME: '/no/such/home' } })
+    await session.initialize()
+    expect(['/root', '/']).toContain((await session.exec('pwd')).stdout)
+    await session.destroy()
+  })
 
-  it('has LANG and LC_ALL, unless they are set', () =>
-    withSandbox(async (workplace) => {
-      const before = { LANG: process.env.LANG, LC_ALL: process.env.LC_ALL }
-      delete process.env.LANG
-      delete process.env.LC_ALL
-      const plain = newSession(workplace)
-      const own = newSession(workplace, { env: { LANG: 'C', LC_ALL: 'POSIX' } })
-      await Promise.all([plain.initialize(), own.initialize()])
-      for (const [name, value] of Object.entries(before)) if (value !== undefined) process.env[name] = value
-      expect((await plain.exec('echo $LANG $LC_ALL')).stdout).toBe('C.UTF-8 C.UTF-8')
-      expect((await own.exec('echo $LANG $LC_ALL')).stdout).toBe('C POSIX')
-      await Promise.all([plain.destroy(), own.destroy()])
-    }))
+  itInSandbox('has LANG and LC_ALL, unless they are set', async (workplace) => {
+    const before = { LANG: process.env.LANG, LC_ALL: process.env.LC_ALL }
+    delete process.env.LANG
+    delete process.env.LC_ALL
+    const plain = newSession(workplace)
+    const own = newSession(workplace, { env: { LANG: 'C', LC_ALL: 'POSIX' } })
+    await Promise.all([plain.initialize(), own.initialize()])
+    for (const [name, value] of Object.entries(before)) if (value !== undefined) process.env[name] = value
+    expect((await plain.exec('echo $LANG $LC_ALL')).stdout).toBe('C.UTF-8 C.UTF-8')
+    expect((await own.exec('echo $LANG $LC_ALL')).stdout).toBe('C POSIX')
+    await Promise.all([plain.destroy(), own.destroy()])
+  })
 })
 
 describe('a session shows', () => {
-  it('its id and nothing else', () =>
-    withSession(async ({ session }) => {
-      session.pty = { secret: 1 }
-      expect(JSON.stringify(session)).toBe('{"id":"drop-in"}')
-      expect(inspect(session, { depth: 9 })).toBe("Session { id: 'drop-in' }")
-    }))
+  itInSession('its id and nothing else', async ({ session }) => {
+    session.pty = { secret: 1 }
+    expect(JSON.stringify(session)).toBe('{"id":"drop-in"}')
+    expect(inspect(session, { depth: 9 })).toBe("Session { id: 'drop-in' }")
+  })
 })
 
 describe('a logger', () => {
-  it('receives how commands end, at the level of their origin, and nothing of their text', () =>
-    withSandbox(async (workplace) => {
+  itInSandbox(
+    'receives how commands end, at the level of their origin, and nothing of their text',
+    async (workplace) => {
       const lines: string[] = []
       const note = (level: string) => (message: string) => void lines.push(`${level} ${message}`)
       const logger = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') }
@@ -111,25 +109,26 @@ describe('a logger', () => {
       ])
       expect(lines.join()).not.toContain('secret')
       await session.destroy()
-    }))
+    },
+  )
 
-  it('that throws makes no failure of a command', () =>
-    withSandbox(async (workplace) => {
-      const fail = () => {
-        throw new Error('the logger')
-      }
-      const logger = { debug: fail, info: fail, warn: fail, error: fail }
-      const session = newSession(workplace, { logger, cwd: '/no/such' })
-      await session.initialize()
-      expect((await session.exec('echo on')).stdout).toBe('on')
-      expect((await all(session.execStream('true'))).at(-1)).toMatchObject({ type: 'complete', exitCode: 0 })
-      await session.destroy()
-    }))
+  itInSandbox('that throws makes no failure of a command', async (workplace) => {
+    const fail = () => {
+      throw new Error('the logger')
+    }
+    const logger = { debug: fail, info: fail, warn: fail, error: fail }
+    const session = newSession(workplace, { logger, cwd: '/no/such' })
+    await session.initialize()
+    expect((await session.exec('echo on')).stdout).toBe('on')
+    expect((await all(session.execStream('true'))).at(-1)).toMatchObject({ type: 'complete', exitCode: 0 })
+    await session.destroy()
+  })
 })
 
 describe('the end of the shell', () => {
-  it('rejects the command that exits with the error of the container, and the session is over', () =>
-    withSession(async ({ session }) => {
+  itInSession(
+    'rejects the command that exits with the error of the container, and the session is over',
+    async ({ session }) => {
       const waiting = session.exec('sleep 0.1; exit 3')
       const behind = rejectionOf(session.exec('echo never'))
       const error = await rejectionOf(waiting)
@@ -142,35 +141,28 @@ describe('the end of the shell', () => {
         3,
       ])
       await expect(session.exec('true')).rejects.toThrow(NOT_READY)
+    },
+  )
+
+  it('has its code', () =>
+    withSandbox(async (workplace) => {
+      for (const [command, code] of [
+        ['set -e; false', 1],
+        ['exec true', 0],
+        ['kill -9 $$', 137],
+        ['f() { exit 7; }; f', 7],
+      ] as const) {
+        const session = newSession(workplace)
+        await session.initialize()
+        expect(await rejectionOf(session.exec(command)), command).toMatchObject({ exitCode: code })
+        expect(session.getShellExitCode()).toBe(code)
+        await session.destroy()
+      }
     }))
 
-  for (const [command, code] of [
-    ['set -e; false', 1],
-    ['exec true', 0],
-    ['kill -9 $$', 137],
-    ['f() { exit 7; }; f', 7],
-  ] as const) {
-    it(`has its code: ${command}`, () =>
-      withSession(async ({ session }) => {
-        expect(await rejectionOf(session.exec(command))).toMatchObject({ exitCode: code })
-        expect(session.getShellExitCode()).toBe(code)
-      }))
-  }
-
-  it('does not end the session with surviveExit', () =>
-    withSession(
-      async ({ session }) => {
-        await session.exec('x=kept')
-        expect((await session.exec('exit 3')).exitCode).toBe(3)
-        expect((await session.exec('kill -9 $$')).exitCode).toBe(137)
-        expect((await session.exec('echo $x')).stdout).toBe('kept')
-        expect(session.isReady()).toBe(true)
-      },
-      { surviveExit: true },
-    ))
-
-  it('is not an unhandled rejection when nothing runs, and is reported by the next command', () =>
-    withSession(async ({ session }) => {
+  itInSession(
+    'is not an unhandled rejection when nothing runs, and is reported by the next command',
+    async ({ session }) => {
       const unhandled: unknown[] = []
       const note = (reason: unknown) => void unhandled.push(reason)
       process.on('unhandledRejection', note)
@@ -191,12 +183,14 @@ describe('the end of the shell', () => {
       await new Promise(setImmediate)
       process.off('unhandledRejection', note)
       expect(unhandled).toEqual([])
-    }))
+    },
+  )
 })
 
 describe('destroy', () => {
-  it('can be called again and ends what runs, with the error of the container', () =>
-    withSession(async ({ session, directory }) => {
+  itInSession(
+    'can be called again and ends what runs, with the error of the container',
+    async ({ session, directory }) => {
       const running = rejectionOf(session.exec('touch begun; sleep 600 & setsid sleep 600 & sleep 600'))
       await made(directory, 'begun')
       const first = session.destroy()
@@ -206,16 +200,16 @@ describe('destroy', () => {
       expect([session.isReady(), session.wasDestroyed()]).toEqual([false, true])
       await expect(session.exec('true')).rejects.toThrow(NOT_READY)
       await expect(all(session.execStream('true'))).rejects.toThrow(NOT_READY)
-    }))
+    },
+  )
 
-  it('works while the session is being initialized', () =>
-    withSandbox(async (workplace) => {
-      const session = newSession(workplace, { cwd: '/no/such' })
-      const starting = rejectionOf(session.initialize())
-      await session.destroy()
-      expect(await starting).toBeInstanceOf(SessionGone)
-      expect(session.isReady()).toBe(false)
-    }))
+  itInSandbox('works while the session is being initialized', async (workplace) => {
+    const session = newSession(workplace, { cwd: '/no/such' })
+    const starting = rejectionOf(session.initialize())
+    await session.destroy()
+    expect(await starting).toBeInstanceOf(SessionGone)
+    expect(session.isReady()).toBe(false)
+  })
 })
 
 describe('the classes', () => {
@@ -259,17 +253,16 @@ describe('bad options', () => {
     })
   }
 
-  it('of commands are rejections that name them', () =>
-    withSession(async ({ session }) => {
-      const refused = async (options: unknown) =>
-        (await rejectionOf(session.exec('touch ran', options as never))).message
-      expect(await refused({ timeoutMs: -1 })).toMatch(/timeoutMs must be/)
-      expect(await refused({ origin: 'me' })).toMatch(/origin must be 'user' or 'internal'/)
-      expect(await refused({ signal: 'x' })).toMatch(/exec has no option "signal"/)
-      expect(await refused({ env: { A: 5 } })).toMatch(/env\.A must be a string/)
-      expect((await rejectionOf(session.exec(' '))).message).toMatch(/must not be blank/)
-      const stream = session.execStream('true', { commandId: '' })
-      expect((await rejectionOf(stream.next())).message).toMatch(/commandId must be a non-empty string/)
-      expect((await session.exec('ls')).stdout).toBe('')
-    }))
+  itInSession('of commands are rejections that name them', async ({ session }) => {
+    const refused = async (options: unknown) =>
+      (await rejectionOf(session.exec('touch ran', options as never))).message
+    expect(await refused({ timeoutMs: -1 })).toMatch(/timeoutMs must be/)
+    expect(await refused({ origin: 'me' })).toMatch(/origin must be 'user' or 'internal'/)
+    expect(await refused({ signal: 'x' })).toMatch(/exec has no option "signal"/)
+    expect(await refused({ env: { A: 5 } })).toMatch(/env\.A must be a string/)
+    expect((await rejectionOf(session.exec(' '))).message).toMatch(/must not be blank/)
+    const stream = session.execStream('true', { commandId: '' })
+    expect((await rejectionOf(stream.next())).message).toMatch(/commandId must be a non-empty string/)
+    expect((await session.exec('ls')).stdout).toBe('')
+  })
 })

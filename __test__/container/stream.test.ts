@@ -5,7 +5,7 @@ import path from 'node:path'
 import type { ExecEvent } from 'nacre/container'
 import { describe, expect, it } from 'vitest'
 import { textIn } from '../helpers/container.js'
-import { withSession } from '../helpers/drop-in.js'
+import { itInSession } from '../helpers/drop-in.js'
 import { expectGone, startHost } from '../helpers/host.js'
 import { withSmallDisk } from '../helpers/namespaces.js'
 import { all, made } from '../helpers/stream.js'
@@ -18,129 +18,88 @@ function last(events: ExecEvent[]): ExecEvent | undefined {
 }
 
 describe('execStream', () => {
-  it('gives start, output and end as containers know them', () =>
-    withSession(async ({ session }) => {
-      const command = 'echo out; echo err >&2; exit 3'
-      const events = await all(session.execStream(command))
-      expect(events[0]).toEqual({
-        type: 'start',
-        command,
-        pid: expect.any(Number),
-        timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
-      })
-      expect([textIn(events), textIn(events, 'stderr')]).toEqual(['out\n', 'err\n'])
-      expect(last(events)).toEqual({
-        type: 'complete',
-        timestamp: expect.any(String),
+  itInSession('gives start, output and end as containers know them', async ({ session }) => {
+    const command = 'echo out; echo err >&2; exit 3'
+    const events = await all(session.execStream(command))
+    expect(events[0]).toEqual({
+      type: 'start',
+      command,
+      pid: expect.any(Number),
+      timestamp: expect.stringMatching(/^\d{4}-.*Z$/),
+    })
+    expect([textIn(events), textIn(events, 'stderr')]).toEqual(['out\n', 'err\n'])
+    expect(last(events)).toEqual({
+      type: 'complete',
+      timestamp: expect.any(String),
+      exitCode: 3,
+      result: {
+        stdout: '',
+        stderr: '',
         exitCode: 3,
-        result: {
-          stdout: '',
-          stderr: '',
-          exitCode: 3,
-          success: false,
-          command,
-          duration: expect.any(Number),
-          timestamp: expect.any(String),
-        },
-      })
-      for (const { timestamp } of events) expect(new Date(timestamp).toISOString()).toBe(timestamp)
-      const end = last(await all(session.execStream('true')))
-      expect(end?.type === 'complete' && end.result.success && end.result.duration > 0).toBe(true)
-    }))
-
-  it('throws for a command that is not valid, and keeps its commandId free', () =>
-    withSession(async ({ session }) => {
-      for (const command of [undefined as never, '', 'a\0b']) {
-        const stream = session.execStream(command, { commandId: 'one' })
-        expect(await rejectionOf(stream.next())).toMatchObject({
-          name: 'OptionError',
-          code: 'INVALID_COMMAND',
-        })
-      }
-      expect(last(await all(session.execStream('true', { commandId: 'one' })))).toMatchObject({ exitCode: 0 })
-    }))
-
-  it('sees the state of the session and does not write back', () =>
-    withSession(async ({ session, directory }) => {
-      await session.exec('mkdir sub; cd sub; export KEY=1; word=two; f() { echo "$KEY $word $(pwd)"; }')
-      const events = await all(session.execStream('f; KEY=changed; word=changed; cd /; unset -f f'))
-      expect(textIn(events)).toBe(`1 two ${directory}/sub\n`)
-      expect((await session.exec('f')).stdout).toBe(`1 two ${directory}/sub`)
-    }))
-
-  it('holds exec not up, and exec does not hold it up', () =>
-    withSession(async ({ session, directory }) => {
-      const waiting = session.execStream('until [ -e go ]; do sleep 0.01; done; echo went')
-      await waiting.next()
-      expect((await session.exec('echo meanwhile')).stdout).toBe('meanwhile')
-      const foreground = session.exec('touch running; until [ -e go ]; do sleep 0.01; done')
-      await made(directory, 'running')
-      expect(textIn(await all(session.execStream('echo beside')))).toBe('beside\n')
-      await all(session.execStream('touch go'))
-      await foreground
-      expect(textIn(await all(waiting))).toBe('went\n')
-    }))
-
-  it('has an environment, a directory and an input of its own', () =>
-    withSession(async ({ session }) => {
-      const env = { VALUE: `'"$(id)\n`, SKIPPED: undefined }
-      const events = await all(
-        session.execStream('printf %s "$VALUE"; pwd; cat; wc -c', { env, cwd: '/usr' }),
-      )
-      expect(textIn(events)).toBe(`'"$(id)\n/usr\n0\n`)
-      const bad = session.execStream('touch ran', { env: { 'A-B': '' } })
-      expect((await rejectionOf(bad.next())).message).toBe('Invalid environment variable name: A-B')
-    }))
-
-  it('is a failed command when its directory is not there', () =>
-    withSession(async ({ session, directory }) => {
-      const missing = path.join(directory, 'no')
-      const events = await all(session.execStream('touch ran', { cwd: missing, commandId: 'a' }))
-      expect(events.map(({ type }) => type)).toEqual(['start', 'stderr', 'complete'])
-      expect(textIn(events, 'stderr')).toContain(`Failed to change directory to '${missing}'`)
-      expect(last(events)).toMatchObject({ exitCode: 1 })
-      expect(session.getRunningCommandIds()).toEqual([])
-      expect((await session.exec('ls')).stdout).toBe('')
-    }))
-
-  it('ends in an error when its time is over, and only then', () =>
-    withSession(
-      async ({ session }) => {
-        const events = await all(session.execStream('echo begun; sleep 600', { timeoutMs: 1000 }))
-        expect(textIn(events)).toBe('begun\n')
-        expect(last(events)).toMatchObject({ type: 'error', error: 'Command timeout after 1000ms' })
-        // The time of the session is for exec: what runs in the background is often a server.
-        expect(last(await all(session.execStream('sleep 0.3')))).toMatchObject({ exitCode: 0 })
+        success: false,
+        command,
+        duration: expect.any(Number),
+        timestamp: expect.any(String),
       },
-      { commandTimeoutMs: 100 },
-    ))
-})
+    })
+    for (const { timestamp } of events) expect(new Date(timestamp).toISOString()).toBe(timestamp)
+    const end = last(await all(session.execStream('true')))
+    expect(end?.type === 'complete' && end.result.success && end.result.duration > 0).toBe(true)
+  })
 
-describe('a command in the background ends, however it ends:', () => {
-  const cases: Array<[string, number]> = [
-    ['exit 3', 3],
-    ['set -e; false; echo never', 1],
-    ['exec true', 0],
-    ['exec /no/such', 127],
-    ['kill -9 $BASHPID', 137],
-    ["sh -c 'kill -TERM $$'", 143],
-    ['echo "never closed', 2],
-    ['}; }; echo injected', 2],
-    ['sleep 600 & exit 0', 0],
-  ]
-  for (const [command, exitCode] of cases) {
-    it(command, () =>
-      withSession(async ({ session }) => {
-        const events = await all(session.execStream(command))
-        expect(last(events)).toMatchObject({ type: 'complete', exitCode })
-        expect(textIn(events)).toBe('')
-        expect((await session.exec('echo on')).stdout).toBe('on')
-      }),
-    )
-  }
+  itInSession('throws for a command that is not valid, and keeps its commandId free', async ({ session }) => {
+    for (const command of [undefined as never, '', 'a\0b']) {
+      const stream = session.execStream(command, { commandId: 'one' })
+      expect(await rejectionOf(stream.next())).toMatchObject({
+        name: 'OptionError',
+        code: 'INVALID_COMMAND',
+      })
+    }
+    expect(last(await all(session.execStream('true', { commandId: 'one' })))).toMatchObject({ exitCode: 0 })
+  })
 
-  it('also when the shell of the session has ended meanwhile', () =>
-    withSession(async ({ session, directory }) => {
+  itInSession('sees the state of the session and does not write back', async ({ session, directory }) => {
+    await session.exec('mkdir sub; cd sub; export KEY=1; word=two; f() { echo "$KEY $word $(pwd)"; }')
+    const events = await all(session.execStream('f; KEY=changed; word=changed; cd /; unset -f f'))
+    expect(textIn(events)).toBe(`1 two ${directory}/sub\n`)
+    expect((await session.exec('f')).stdout).toBe(`1 two ${directory}/sub`)
+  })
+
+  itInSession('holds exec not up, and exec does not hold it up', async ({ session, directory }) => {
+    const waiting = session.execStream('until [ -e go ]; do sleep 0.01; done; echo went')
+    await waiting.next()
+    expect((await session.exec('echo meanwhile')).stdout).toBe('meanwhile')
+    const foreground = session.exec('touch running; until [ -e go ]; do sleep 0.01; done')
+    await made(directory, 'running')
+    expect(textIn(await all(session.execStream('echo beside')))).toBe('beside\n')
+    await all(session.execStream('touch go'))
+    await foreground
+    expect(textIn(await all(waiting))).toBe('went\n')
+  })
+
+  itInSession('is a failed command when its directory is not there', async ({ session, directory }) => {
+    const missing = path.join(directory, 'no')
+    const events = await all(session.execStream('touch ran', { cwd: missing, commandId: 'a' }))
+    expect(events.map(({ type }) => type)).toEqual(['start', 'stderr', 'complete'])
+    expect(textIn(events, 'stderr')).toContain(`Failed to change directory to '${missing}'`)
+    expect(last(events)).toMatchObject({ exitCode: 1 })
+    expect(session.getRunningCommandIds()).toEqual([])
+    expect((await session.exec('ls')).stdout).toBe('')
+  })
+
+  itInSession(
+    'has no time limit of the session: what runs in the background is often a server',
+    async ({ session }) => {
+      expect(last(await all(session.execStream('sleep 0.3')))).toMatchObject({ exitCode: 0 })
+      const late = last(await all(session.execStream('sleep 600', { timeoutMs: 150 })))
+      expect(late).toMatchObject({ type: 'error', error: 'Command timeout after 150ms' })
+    },
+    { commandTimeoutMs: 100 },
+  )
+
+  itInSession(
+    'ends also when the shell of the session has ended meanwhile',
+    async ({ session, directory }) => {
       const stream = session.execStream('until [ -e go ]; do sleep 0.01; done; echo lived; exit 4')
       await stream.next()
       await rejectionOf(session.exec('exit 1'))
@@ -149,39 +108,29 @@ describe('a command in the background ends, however it ends:', () => {
       const events = await all(stream)
       expect(textIn(events)).toBe('lived\n')
       expect(last(events)).toMatchObject({ type: 'complete', exitCode: 4 })
-    }))
+    },
+  )
 })
 
 describe('the output of a stream', () => {
-  it('is never lost: 200 short commands', () =>
-    withSession(async ({ session }) => {
-      for (let round = 0; round < 10; round++) {
-        const numbers = Array.from({ length: 20 }, (_, index) => round * 20 + index)
-        const streams = numbers.map((n) => all(session.execStream(`echo ${n}; echo e${n} >&2`)))
-        for (const [index, events] of (await Promise.all(streams)).entries()) {
-          expect([textIn(events), textIn(events, 'stderr'), last(events)?.type]).toEqual([
-            `${numbers[index]}\n`,
-            `e${numbers[index]}\n`,
-            'complete',
-          ])
-        }
+  itInSession('is never lost: 200 short commands', async ({ session }) => {
+    for (let round = 0; round < 10; round++) {
+      const numbers = Array.from({ length: 20 }, (_, index) => round * 20 + index)
+      const streams = numbers.map((n) => all(session.execStream(`echo ${n}; echo e${n} >&2`)))
+      for (const [index, events] of (await Promise.all(streams)).entries()) {
+        expect([textIn(events), textIn(events, 'stderr'), last(events)?.type]).toEqual([
+          `${numbers[index]}\n`,
+          `e${numbers[index]}\n`,
+          'complete',
+        ])
       }
-      expect(session.getRunningCommandIds()).toEqual([])
-    }))
+    }
+    expect(session.getRunningCommandIds()).toEqual([])
+  })
 
-  it('is whole, with NUL, invalid and split characters and long lines', () =>
-    withSession(async ({ session }) => {
-      const odd = await all(
-        session.execStream("printf 'a\\0b\\377'; printf '\\303'; sleep 0.05; printf '\\251'"),
-      )
-      expect(textIn(odd)).toBe('a\0b\ufffdé')
-      const line = textIn(await all(session.execStream(`head -c ${3 * MB} /dev/zero | tr '\\0' x`)))
-      expect(line.length).toBe(3 * MB)
-      expect(/^x+$/.test(line)).toBe(true)
-    }))
-
-  it('waits for a slow reader on disk, and the command does not wait', () =>
-    withSession(async ({ session, directory }) => {
+  itInSession(
+    'waits for a slow reader on disk, and the command does not wait',
+    async ({ session, directory }) => {
       await all(session.execStream('true'))
       const stream = session.execStream(`seq ${4 * MB}; touch done`)
       await stream.next()
@@ -201,20 +150,20 @@ describe('the output of a stream', () => {
       }
       expect(expected).toBe(4 * MB + 1)
       expect(length).toBeGreaterThan(30 * MB)
-    }))
+    },
+  )
 })
 
 describe('what a command leaves behind', () => {
-  it('lives on and can print until the session ends', () =>
-    withSession(async ({ session, directory }) => {
-      const command =
-        '(until [ -e go ]; do sleep 0.01; done; seq 100000 && echo whole >part && mv part after) & echo begun'
-      const events = await all(session.execStream(command))
-      expect(textIn(events)).toBe('begun\n')
-      await session.exec('touch go')
-      await made(directory, 'after')
-      expect((await session.exec('cat after')).stdout).toBe('whole')
-    }))
+  itInSession('lives on and can print until the session ends', async ({ session, directory }) => {
+    const command =
+      '(until [ -e go ]; do sleep 0.01; done; seq 100000 && echo whole >part && mv part after) & echo begun'
+    const events = await all(session.execStream(command))
+    expect(textIn(events)).toBe('begun\n')
+    await session.exec('touch go')
+    await made(directory, 'after')
+    expect((await session.exec('cat after')).stdout).toBe('whole')
+  })
 })
 
 describe('a stream whose reader is too far behind', () => {
@@ -248,38 +197,26 @@ describe('a stream whose reader is too far behind', () => {
 })
 
 describe('leaving a stream', () => {
-  it('ends the command with all that it started', () =>
-    withSession(async ({ session }) => {
-      for await (const event of session.execStream('setsid sleep 600 & echo $!; wait', { commandId: 'a' })) {
-        if (event.type === 'stdout') break
-      }
-      expect(session.getRunningCommandIds()).toEqual([])
-      expect((await session.exec('echo on')).stdout).toBe('on')
-    }))
+  itInSession('does not wait behind a silent command', async ({ session }) => {
+    const stream = session.execStream('sleep 600')
+    await stream.next()
+    const waiting = stream.next()
+    expect(await stream.return(undefined)).toEqual({ done: true, value: undefined })
+    expect(await waiting).toMatchObject({ done: false })
+    expect(await stream.next()).toEqual({ done: true, value: undefined })
+  })
 
-  it('does not wait behind a silent command', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream('sleep 600')
-      await stream.next()
-      const waiting = stream.next()
-      expect(await stream.return(undefined)).toEqual({ done: true, value: undefined })
-      expect(await waiting).toMatchObject({ done: false })
-      expect(await stream.next()).toEqual({ done: true, value: undefined })
-    }))
+  itInSession('before the beginning starts nothing', async ({ session }) => {
+    const stream = session.execStream('touch ran')
+    await stream.return(undefined)
+    expect(await all(stream)).toEqual([])
+    expect((await session.exec('ls')).stdout).toBe('')
+  })
 
-  it('before the beginning starts nothing', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream('touch ran')
-      await stream.return(undefined)
-      expect(await all(stream)).toEqual([])
-      expect((await session.exec('ls')).stdout).toBe('')
-    }))
-
-  it('with an exception gets that back', () =>
-    withSession(async ({ session }) => {
-      const stream = session.execStream('sleep 600')
-      await stream.next()
-      expect(await rejectionOf(stream.throw(new Error('mine')))).toMatchObject({ message: 'mine' })
-      expect(session.getRunningCommandIds()).toEqual([])
-    }))
+  itInSession('with an exception gets that back', async ({ session }) => {
+    const stream = session.execStream('sleep 600')
+    await stream.next()
+    expect(await rejectionOf(stream.throw(new Error('mine')))).toMatchObject({ message: 'mine' })
+    expect(session.getRunningCommandIds()).toEqual([])
+  })
 })

@@ -60,21 +60,21 @@ describe('the state of the shell', () => {
     expect(stdout).toMatch(new RegExp(`^1 two 3\n${directory}/sub\na b \\w*u\\w*$`))
   })
 
-  for (const [end, code] of [
-    ['exit 3', 3],
-    ['die() { exit 7; }; die', 7],
-    ['set -e; false', 1],
-    ['kill -9 $$', 137],
-    ['exec true', 0],
-  ] as const) {
-    itHoldsEverywhere(`stays over \`${end}\``, async ({ commands }) => {
-      await commands.exec(set)
-      const before = await commands.exec(see)
-      expect((await commands.exec(end)).exitCode).toBe(code)
+  itHoldsEverywhere('stays over every end of the shell', async ({ commands }) => {
+    await commands.exec(set)
+    const before = await commands.exec(see)
+    for (const [end, code] of [
+      ['exit 3', 3],
+      ['die() { exit 7; }; die', 7],
+      ['set -e; false', 1],
+      ['kill -9 $$', 137],
+      ['exec true', 0],
+    ] as const) {
+      expect((await commands.exec(end)).exitCode, end).toBe(code)
       await commands.exec('set +e')
-      expect((await commands.exec(see)).stdout).toBe(before.stdout)
-    })
-  }
+      expect((await commands.exec(see)).stdout, end).toBe(before.stdout)
+    }
+  })
 
   itHoldsEverywhere('is not changed by cwd and env of one command', async ({ commands, directory }) => {
     await commands.exec('export A=before')
@@ -117,10 +117,10 @@ describe('a timeout', () => {
 describe('a stream', () => {
   itHoldsEverywhere('reports its start, its output and its end', async ({ commands }) => {
     const events = await all(
-      commands.execStream("echo out; echo err >&2; printf '\\303'; printf '\\251'; exit 3"),
+      commands.execStream("echo out; echo err >&2; printf 'a\\0b\\377\\303'; printf '\\251'; exit 3"),
     )
     expect(events[0]).toEqual({ type: 'start', pid: expect.any(Number) })
-    expect([textOf(events), textOf(events, 'stderr')]).toEqual(['out\né', 'err\n'])
+    expect([textOf(events), textOf(events, 'stderr')]).toEqual(['out\na\0b\ufffdé', 'err\n'])
     expect(events.at(-1)).toEqual({ type: 'complete', exitCode: 3 })
     expect((await commands.exec('echo on')).stdout).toBe('on')
   })
@@ -134,19 +134,23 @@ describe('a stream', () => {
     expect((await commands.exec('pwd')).stdout).toBe(`${directory}/sub`)
   })
 
-  for (const [command, exitCode] of [
-    ['exec /no/such', 127],
-    ["sh -c 'kill -TERM $$'", 143],
-    ['kill -9 $BASHPID', 137],
-    ['echo "never closed', 2],
-    ['sleep 61 & exit 0', 0],
-  ] as const) {
-    itHoldsEverywhere(`has the code of \`${command}\``, async ({ commands }) => {
+  itHoldsEverywhere('has the code of every end', async ({ commands }) => {
+    for (const [command, exitCode] of [
+      ['set -e; false; echo never', 1],
+      ['exec true', 0],
+      ['exec /no/such', 127],
+      ["sh -c 'kill -TERM $$'", 143],
+      ['kill -9 $BASHPID', 137],
+      ['echo "never closed', 2],
+      ['}; }; echo injected', 2],
+      ['sleep 61 & exit 0', 0],
+    ] as const) {
       const events = await all(commands.execStream(command))
-      expect(events.at(-1)).toEqual({ type: 'complete', exitCode })
-      expect((await commands.exec('echo on')).stdout).toBe('on')
-    })
-  }
+      expect(events.at(-1), command).toEqual({ type: 'complete', exitCode })
+      expect([command, textOf(events)]).toEqual([command, ''])
+      expect((await commands.exec('set +e; echo on')).stdout).toBe('on')
+    }
+  })
 
   itHoldsEverywhere('loses nothing of 4 MB', async ({ commands }) => {
     const events = await all(commands.execStream('seq 600000'))

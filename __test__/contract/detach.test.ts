@@ -5,7 +5,7 @@ import { setTimeout as pause } from 'node:timers/promises'
 import { describe, expect } from 'vitest'
 import { all, printed, textOf } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
 
 describe('ExecStream.detach', () => {
@@ -276,10 +276,7 @@ describe('exec with detachAfter', () => {
   itHolds('takes input and ends also while nothing reads its stream', async ({ sandbox }) => {
     const command = 'for i in $(seq 40); do echo $i; sleep 0.01; done; cat > /dev/null; exit 5'
     const stream = sandbox.execStream(command, { detachAfter: 2 * LONG_ENOUGH, input: 'pipe' })
-    await until(
-      async () => (await sandbox.listProcesses()).length || undefined,
-      () => 'the command does not become a process',
-    )
+    await holds(async () => (await sandbox.listProcesses()).length)
     expect(await stream.waitFor({ timeout: 30 })).toEqual({ by: 'timeout' })
     await stream.write('more')
     await stream.closeInput()
@@ -294,10 +291,7 @@ describe('exec with detachAfter', () => {
       detachAfter: 300,
       maxBuffer: 1000,
     })
-    await until(
-      async () => (await sandbox.forgetEndedProcesses()) || undefined,
-      () => 'the process does not end',
-    )
+    await holds(async () => await sandbox.forgetEndedProcesses())
     expect((await all(stream)).at(-1)).toMatchObject({ type: 'complete', exitCode: null })
     expect((await stream.result).process).toBeDefined()
   })

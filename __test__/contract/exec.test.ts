@@ -1,10 +1,13 @@
 /** exec is the same here and over HTTP. */
+import { getEventListeners } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import path from 'node:path'
+import { Readable } from 'node:stream'
 import { AbortError, SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
-import { all } from '../helpers/stream.js'
+import { all, endOf, shapeOf, textOf } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { itHolds, processIn, running } from './helper.js'
 
 describe('exec', () => {
@@ -29,7 +32,10 @@ describe('exec', () => {
     expect(result.all).toMatch(/^(out\nerr|err\nout)\n$/)
     expect(result.duration).toBeGreaterThan(0)
     expect(Math.abs(Date.now() - result.startedAt.getTime())).toBeLessThan(60_000)
-    expect((await sandbox.exec(['echo', '$X', "it's"])).stdout).toBe("$X it's\n")
+    expect(await sandbox.exec(['echo', '$X', "it's"])).toMatchObject({
+      ...{ stdout: "$X it's\n", command: "echo '$X' 'it'\\''s'" },
+    })
+    expect((await sandbox.exec('true', { check: true })).success).toBe(true)
     expect((await sandbox.exec('echo $X', { stripFinalNewline: true })).all).toBe('5')
     expect((await sandbox.exec('kill -9 $$')).sessionRestarted).toBe(true)
   })
@@ -44,6 +50,7 @@ describe('exec', () => {
 
   itHolds('shows the line of the call in the stack of an error', async ({ sandbox }) => {
     const session = await sandbox.createSession()
+    const ended = await sandbox.startProcess('exit 1')
     const calls: Array<[code: string, call: () => PromiseLike<unknown>]> = [
       ['COMMAND_FAILED', () => sandbox.exec('exit 1', { check: true })],
       ['COMMAND_FAILED', () => session.exec('exit 1', { check: true })],
@@ -55,6 +62,9 @@ describe('exec', () => {
       ['PROCESS_EXITED_BEFORE_READY', () => sandbox.startService('exit 1', { healthCheck: { log: 'x' } })],
       ['SESSION_NOT_FOUND', () => sandbox.setEnvVars({ A: '1' }, { sessionId: 'none' })],
       ['JOB_NOT_FOUND', () => sandbox.jobs.wait('none')],
+      ['CWD_NOT_FOUND', () => sandbox.startProcess('true', { cwd: '/missing' })],
+      ['FILE_NOT_FOUND', () => sandbox.files.read('missing')],
+      ['PROCESS_EXITED_BEFORE_READY', () => ended.waitForLog('never')],
     ]
     for (const [code, call] of calls) {
       const error = await rejectionOf(call())
@@ -129,6 +139,7 @@ describe('exec', () => {
       expect(live.stdout).toBe(plain.stdout)
       expect(live.truncated).toEqual(plain.truncated)
       expect(plain.stdout.length).toBeLessThan(1100)
+      expect((await sandbox.execStream('seq 100000').result).stdout).toBe(plain.stdout)
       const own = await sandbox.exec('seq 100000', { maxBuffer: 5000, onStdout: () => {} })
       expect(own.stdout.length).toBeGreaterThan(4000)
     },
@@ -136,9 +147,13 @@ describe('exec', () => {
   )
 
   itHolds('keeps megabytes by default, with callbacks too', async ({ sandbox }) => {
-    const options = { encoding: 'buffer', onStdout: () => {} } as const
+    let seen = 0
+    const onStdout = ({ length }: { length: number }) => {
+      seen += length
+    }
+    const options = { encoding: 'buffer', onStdout } as const
     const { stdout, truncated } = await sandbox.exec('head -c 10000000 /dev/zero', options)
-    expect([stdout.length, truncated]).toEqual([10_000_000, null])
+    expect([stdout.length, seen, truncated]).toEqual([10_000_000, 10_000_000, null])
   })
 
   itHolds('refuses lines of bytes', async ({ sandbox }) => {
@@ -162,19 +177,70 @@ describe('exec', () => {
   })
 
   itHolds('takes input of every kind, of any size', async ({ sandbox }) => {
-    const large = 'x'.repeat(3_000_000)
-    expect((await sandbox.exec('wc -c', { input: large })).stdout.trim()).toBe('3000000')
-    async function* lines() {
+    async function* items() {
       yield 'a\n'
       yield new Uint8Array([98, 10])
+      yield ''
     }
-    expect((await sandbox.exec('cat', { input: lines() })).stdout).toBe('a\nb\n')
+    for (const input of [items(), Readable.from(['a\n', 'b\n']), new Blob(['a\nb\n']).stream(), 'a\nb\n'])
+      expect((await sandbox.exec('cat', { input })).stdout).toBe('a\nb\n')
+    const large = 'x'.repeat(3_000_000)
+    expect((await sandbox.exec('wc -c', { input: large })).stdout.trim()).toBe('3000000')
+    async function* numbered() {
+      for (let block = 0; block < 64; block++) yield Buffer.alloc(65_536, block)
+    }
+    const { stdout } = await sandbox.exec('cat', { input: numbered(), encoding: 'buffer' })
+    expect([stdout.length, stdout.every((byte, index) => byte === index >> 16)]).toEqual([2 ** 22, true])
     expect((await sandbox.exec('cat; echo end')).stdout).toBe('end\n')
+  })
+
+  itHolds('kills what reads from a source that fails', async ({ sandbox }) => {
+    const error = new Error('no more')
     async function* broken() {
       yield 'a\n'
-      throw new Error('no more')
+      throw error
     }
-    expect((await rejectionOf(sandbox.exec('cat; sleep 60', { input: broken() }))).message).toBe('no more')
+    const command = 'cat; sleep 60'
+    expect(await rejectionOf(sandbox.exec(command, { input: broken() }))).toBe(error)
+    const events = await all(sandbox.execStream(command, { input: broken() }))
+    expect(endOf(events)).toBe(error)
+    const errors: unknown[] = []
+    const onError = (reported: unknown) => errors.push(reported)
+    const process = await sandbox.startProcess(command, { input: broken(), onError })
+    expect(await process.wait()).toMatchObject({ reason: 'killed' })
+    expect(errors).toEqual([error])
+    const locked = new Blob(['x']).stream()
+    locked.getReader()
+    expect(await rejectionOf(sandbox.exec('touch ran', { input: locked }))).toBeInstanceOf(TypeError)
+    const items = Readable.from([5])
+    expect(await rejectionOf(sandbox.exec(command, { input: items }))).toMatchObject({
+      ...{ code: 'INVALID_OPTION', message: expect.stringContaining('input must give') },
+    })
+    expect((await sandbox.exec('ls')).stdout).toBe('')
+  })
+
+  itHolds('closes the source of input at the end, and does not wait for it', async ({ sandbox }) => {
+    let closed = 0
+    async function* endless() {
+      try {
+        for (;;) yield 'y\n'
+      } finally {
+        closed++
+      }
+    }
+    expect((await sandbox.exec('head -n 1', { input: endless() })).stdout).toBe('y\n')
+    const process = await sandbox.startProcess('head -n 1', { input: endless() })
+    expect(await process.wait()).toMatchObject({ exitCode: 0 })
+    expect((await process.getLogs()).stdout).toBe('y\n')
+    await until(
+      () => closed === 2 || undefined,
+      () => `${closed} sources were closed`,
+    )
+    async function* stuck() {
+      yield 'x\n'
+      await new Promise(() => {})
+    }
+    expect((await sandbox.exec('read x; echo $x', { input: stuck() })).stdout).toBe('x\n')
   })
 
   itHolds('calls back for each stream, and line by line', async ({ sandbox }) => {
@@ -188,14 +254,23 @@ describe('exec', () => {
     const linesOf = (stream: string) => calls.lines.filter((line) => line.startsWith(stream))
     expect(linesOf('stdout')).toEqual(['stdout ä', 'stdout bc', 'stdout ', 'stdout d'])
     expect(linesOf('stderr')).toEqual(['stderr e'])
-    const thrown = await rejectionOf(
-      sandbox.exec('echo a; sleep 60', {
-        onLine() {
-          throw new Error('enough')
-        },
-      }),
-    )
-    expect(thrown.message).toBe('enough')
+  })
+
+  itHolds('rejects with what a callback throws, and kills the command', async ({ sandbox }) => {
+    for (const name of ['onStart', 'onOutput', 'onLine', 'onComplete']) {
+      const error = new Error(`thrown in ${name}`)
+      const callback = () => {
+        throw error
+      }
+      const reports: unknown[] = []
+      const options = { [name]: callback, onError: (reported: unknown) => reports.push(reported) }
+      const command = name === 'onComplete' ? 'true' : 'echo x; sleep 60'
+      expect(await rejectionOf(sandbox.exec(command, options))).toBe(error)
+      if (name !== 'onOutput') continue
+      const events = await all(sandbox.execStream('while :; do echo y; done', options))
+      expect(shapeOf(events)).toBe('start error')
+      expect([endOf(events), ...reports]).toEqual([error, error, error])
+    }
   })
 
   itHolds('runs tagged templates, in which values are words and never parsed', async ({ sandbox }) => {
@@ -251,10 +326,7 @@ describe('exec', () => {
     try {
       const errors: unknown[] = []
       const run = sandbox.$.with({ check: true, onError: (error) => errors.push(error) })`exit 3`
-      await until(
-        () => errors.length === 1 || undefined,
-        () => 'onError was not called',
-      )
+      await holds(() => errors.length === 1)
       await new Promise(setImmediate)
       expect(await rejectionOf(run)).toBe(errors[0])
     } finally {
@@ -279,15 +351,47 @@ describe('exec', () => {
   })
 
   itHolds('cuts the middle out of output that is too long', async ({ sandbox }) => {
+    const whole = Array.from({ length: 10_000 }, (_, index) => `${index + 1}\n`).join('')
+    for (const maxBuffer of [0, 1, 10, 1000]) {
+      const { stdout, stderr, truncated } = await sandbox.exec('seq 10000; echo e >&2', { maxBuffer })
+      const missing = truncated?.stdout ?? 0
+      const marker = `[${missing.toLocaleString('en-US')} bytes omitted]\n`
+      const [head = '', tail = ''] = maxBuffer === 0 ? [] : stdout.split(marker)
+      expect(stdout).toBe(maxBuffer === 0 ? '' : head + marker + tail)
+      expect([whole.startsWith(head), whole.endsWith(tail)]).toEqual([true, true])
+      expect(head === '' || head.endsWith('\n')).toBe(true)
+      expect(missing).toBe(whole.length - head.length - tail.length)
+      expect(head.length + tail.length).toBeGreaterThan(maxBuffer - 12)
+      expect([maxBuffer > 1, truncated?.stderr]).toEqual(stderr === 'e\n' ? [true, 0] : [false, 2])
+    }
     const { stdout, truncated } = await sandbox.exec('seq 100000', { maxBuffer: 100 })
-    expect(stdout).toMatch(/^1\n(.*\n)*\[588,798 bytes omitted\]\n(.*\n)*100000\n$/)
     expect(truncated).toEqual({ stdout: 588_798, stderr: 0 })
     // With a callback the output is on its way as bytes.
     const live = await sandbox.exec('seq 100000', { maxBuffer: 100, onOutput() {} })
     expect([live.stdout, live.truncated]).toEqual([stdout, truncated])
-    const bytes = await sandbox.exec('seq 100000', { maxBuffer: 100, encoding: 'buffer' })
-    expect([bytes.stdout.length, bytes.truncated]).toEqual([100, { stdout: 588_795, stderr: 0 }])
-    expect(bytes.truncatedAt).toEqual({ stdout: 50, stderr: 0 })
+    const bytes = await sandbox.exec('printf 0123456789', { maxBuffer: 5, encoding: 'buffer' })
+    expect([Buffer.from(bytes.stdout).toString(), bytes.truncated]).toEqual([
+      '01789',
+      { stdout: 5, stderr: 0 },
+    ])
+    expect(bytes.truncatedAt).toEqual({ stdout: 2, stderr: 0 })
+    const letters = await sandbox.exec("printf 'äöüäöü'", { maxBuffer: 6 })
+    expect([letters.stdout, letters.all]).toEqual(Array(2).fill('ä\n[8 bytes omitted]\nü'))
+    const exact = await sandbox.exec('printf 12345', { maxBuffer: 5 })
+    expect([exact.stdout, exact.truncated]).toEqual(['12345', null])
+  })
+
+  itHolds('ends a command that prints more than outputLimit, and keeps that much', async ({ sandbox }) => {
+    const endless = await rejectionOf(sandbox.exec('yes', { outputLimit: 1000 }))
+    const result = { stdout: 'y\n'.repeat(500), stderr: '', success: false }
+    expect(endless).toMatchObject({ code: 'OUTPUT_LIMIT', result })
+    const both = 'printf 12345; printf 67890 >&2'
+    expect(await sandbox.exec(both, { outputLimit: 10 })).toMatchObject({ stdout: '12345', stderr: '67890' })
+    const over = (await rejectionOf(sandbox.exec(both, { outputLimit: 9 }))) as SandboxError
+    expect([over.code, over.result?.all.length]).toEqual(['OUTPUT_LIMIT', 9])
+    const events = await all(sandbox.execStream('yes', { outputLimit: 100_000 }))
+    expect(textOf(events)).toHaveLength(100_000)
+    expect(endOf(events)).toMatchObject({ code: 'OUTPUT_LIMIT' })
   })
 
   itHolds('says where output is missing, and marks it in `all`, with callbacks too', async ({ sandbox }) => {
@@ -318,22 +422,39 @@ describe('exec', () => {
 
   itHolds('calls back while it runs', async ({ sandbox }) => {
     const calls: unknown[] = []
-    const { stdout } = await sandbox.exec('echo ä; echo b >&2', {
-      onStart: ({ command, pid, sessionId }) => calls.push([command, pid > 0, sessionId]),
+    const { stdout } = await sandbox.exec('echo $$; echo b >&2', {
+      onStart: ({ command, pid, sessionId }) => calls.push([command, `${pid}\n`, sessionId]),
       onOutput: (stream, data) => calls.push([stream, data]),
       onComplete: ({ exitCode }) => calls.push(exitCode),
+      onError: () => calls.push('error'),
     })
-    expect(stdout).toBe('ä\n')
-    expect(calls[0]).toEqual(['echo ä; echo b >&2', true, 'default'])
-    expect(calls).toContainEqual(['stdout', 'ä\n'])
+    expect(calls[0]).toEqual(['echo $$; echo b >&2', stdout, 'default'])
+    expect(calls).toContainEqual(['stdout', stdout])
     expect(calls).toContainEqual(['stderr', 'b\n'])
-    expect(calls.at(-1)).toBe(0)
-    const thrown = sandbox.exec('echo x; sleep 60', {
-      onOutput: () => {
-        throw new Error('mine')
-      },
-    })
-    expect((await rejectionOf(thrown)).message).toBe('mine')
+    expect([calls.length, calls.at(-1)]).toEqual([4, 0])
+  })
+
+  itHolds('joins both streams in `all` as they came', async ({ sandbox, directory }) => {
+    for (const odd of ['', '\\xff']) {
+      // Each piece is printed when the callback has received the one before: only then is their order sure.
+      const prints = ['echo 1', 'echo 2 >&2', `printf 'ü${odd}\\n'`, 'echo 4 >&2']
+      const gate = (index: number) => path.join(directory, `gate${odd.length}-${index}`)
+      const command = prints.map((print, at) => `${print}; until [ -e ${gate(at)} ]; do sleep 0.01; done`)
+      const run = async <E extends 'utf8' | 'buffer'>(encoding: E) => {
+        let pieces = 0
+        const onOutput = () => writeFileSync(gate(pieces++), '')
+        const result = await sandbox.exec(command.join('; '), { encoding, onOutput, stripFinalNewline: true })
+        await sandbox.exec('rm gate*')
+        return result
+      }
+      const text = odd === '' ? 'ü' : 'ü\ufffd'
+      const { stdout, stderr, all } = await run('utf8')
+      expect([stdout, stderr, all]).toEqual([`1\n${text}`, '2\n4', `1\n2\n${text}\n4`])
+      expect(Buffer.from((await run('buffer')).all).toString()).toBe(all)
+    }
+    // Without a callback, nothing says when a line has arrived: the command waits for far longer than that takes.
+    const { all } = await sandbox.exec('echo 1; sleep 0.3; echo 2 >&2; sleep 0.3; echo ü')
+    expect(all).toBe('1\n2\nü\n')
   })
 
   itHolds('rejects with the same errors', async ({ sandbox }) => {
@@ -349,14 +470,31 @@ describe('exec', () => {
     })
     expect(errors).toEqual([failed])
     const late = await rejectionOf(sandbox.exec('echo x; sleep 60', { timeout: 1000 }))
-    expect(late).toMatchObject({ code: 'COMMAND_TIMEOUT', result: { stdout: 'x\n', timedOut: true } })
+    expect(late).toMatchObject({
+      ...{ code: 'COMMAND_TIMEOUT', message: expect.stringContaining('1000 ms') },
+      result: { stdout: 'x\n', timedOut: true, cancelled: false },
+    })
     expect(await rejectionOf(sandbox.exec('true', { sessionId: 'none' }))).toMatchObject({
       code: 'SESSION_NOT_FOUND',
     })
-    expect(await rejectionOf(sandbox.exec('true', { cwd: '/does/not/exist' }))).toMatchObject({
-      code: 'CWD_NOT_FOUND',
+    expect(await rejectionOf(sandbox.exec('touch ran', { cwd: '/does/not/exist' }))).toMatchObject({
+      ...{ code: 'CWD_NOT_FOUND', message: expect.stringContaining('/does/not/exist') },
     })
+    expect((await sandbox.exec('ls')).stdout).toBe('')
   })
+
+  itHolds(
+    'has the timeout of the sandbox, from the start of the command on, and none with 0',
+    async ({ sandbox }) => {
+      expect(await rejectionOf(sandbox.exec('sleep 60'))).toMatchObject({ code: 'COMMAND_TIMEOUT' })
+      const [long, queued] = await Promise.all([
+        sandbox.exec('sleep 1.2; echo x', { timeout: 0 }),
+        sandbox.exec('echo y', { timeout: 1000 }),
+      ])
+      expect([long.stdout, queued.stdout]).toEqual(['x\n', 'y\n'])
+    },
+    { options: { timeout: 300 } },
+  )
 
   itHolds('refuses bad options by name, before anything runs', async ({ sandbox }) => {
     const cases: Array<[unknown, object | undefined, string, string]> = [
@@ -402,6 +540,8 @@ describe('aborting', () => {
       })
       expect(child).toBeDefined()
       expect(running()).not.toContain(child)
+      const timed = await rejectionOf(sandbox.exec('sleep 60', { signal: AbortSignal.timeout(50) }))
+      expect([timed.name, (timed.cause as Error).name]).toEqual(['AbortError', 'TimeoutError'])
     },
   )
 
@@ -425,10 +565,13 @@ describe('aborting', () => {
     const second = rejectionOf(sandbox.exec('touch ran', { signal: controller.signal }))
     controller.abort()
     expect(await second).toMatchObject({ name: 'AbortError' })
+    expect('result' in (await second)).toBe(false)
     await first
     expect((await sandbox.exec('ls')).stdout).toBe('')
     const late = new AbortController()
     expect((await sandbox.exec('echo x', { signal: late.signal })).stdout).toBe('x\n')
+    expect(getEventListeners(late.signal, 'abort')).toEqual([])
     late.abort()
+    expect((await sandbox.exec('echo y')).stdout).toBe('y\n')
   })
 })

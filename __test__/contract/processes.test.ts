@@ -2,11 +2,12 @@
 import { getEventListeners } from 'node:events'
 import { existsSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
+import type { LogEvent } from 'nacre'
 import { describe, expect } from 'vitest'
 import { freePort, serverCommand } from '../helpers/serving.js'
 import { all } from '../helpers/stream.js'
-import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { rejectionOf, rejectionsOf, thrownBy } from '../helpers/thrown.js'
+import { holds, until } from '../helpers/until.js'
 import { type ContractPlace, itHolds } from './helper.js'
 
 /** A stream is opened by a call that returns no promise. */
@@ -29,17 +30,62 @@ describe('processes', () => {
 
   itHolds('start from the session, and report their end', async ({ sandbox, directory }) => {
     await sandbox.exec('X=5; cd /tmp')
-    const process = await sandbox.startProcess('echo $X; pwd; exit 3', { processId: 'one', env: { Y: 'y' } })
+    const before = Date.now()
+    const process = await sandbox.startProcess('echo $X; pwd; exit 3', { processId: 'one' })
     expect(process).toMatchObject({ id: 'one', sessionId: 'default', command: 'echo $X; pwd; exit 3' })
+    expect(process.pid).toBeGreaterThan(1)
+    expect(Math.abs(process.startedAt.getTime() - before)).toBeLessThan(5000)
     expect(await process.wait()).toEqual({ exitCode: 3, signal: null, reason: 'exit' })
     expect(process).toMatchObject({ state: 'exited', exitCode: 3, reason: 'exit' })
-    expect(process.endedAt).toBeInstanceOf(Date)
+    expect(process.endedAt?.getTime()).toBeGreaterThanOrEqual(process.startedAt.getTime())
     expect(await process.getLogs()).toEqual({ stdout: '5\n/tmp\n', stderr: '' })
     expect(await process.wait({ timeout: 5000 })).toMatchObject({ exitCode: 3 })
-    expect((await sandbox.startProcess('pwd', { cwd: directory })).id).toMatch(/^proc-/)
-    expect(await rejectionOf(sandbox.startProcess('true', { processId: 'one' }))).toMatchObject({
-      code: 'PROCESS_ALREADY_EXISTS',
+    for (const [command, end] of [
+      ['exit 0', { exitCode: 0, signal: null, reason: 'exit' }],
+      ['kill -SEGV $BASHPID', { exitCode: null, signal: 'SIGSEGV', reason: 'signal' }],
+    ] as const) {
+      const ended = await sandbox.startProcess(command)
+      expect(await ended.wait()).toEqual(end)
+      expect(ended.toJSON()).toMatchObject({ state: 'exited', ...end })
+    }
+    await sandbox.exec('export A=a B=b')
+    const options = { cwd: directory, env: { A: 'new', B: undefined } }
+    const own = await sandbox.startProcess('echo $PWD $A ${B-unset}; cd /; A=z', options)
+    await own.wait()
+    expect((await own.getLogs()).stdout).toBe(`${directory} new unset\n`)
+    expect((await sandbox.exec('echo $PWD $A $B')).stdout).toBe('/tmp a b\n')
+    const unknown = await sandbox.startProcess(['no-such-program', 'a b'])
+    expect([unknown.id, unknown.command]).toEqual([
+      expect.stringMatching(/^proc-[0-9a-f]{10}$/),
+      "no-such-program 'a b'",
+    ])
+    expect(await unknown.wait()).toMatchObject({ exitCode: 127 })
+    expect((await unknown.getLogs()).stderr).toContain('no-such-program')
+  })
+
+  itHolds('report the error of a start that fails, and run nothing', async ({ sandbox }) => {
+    const errors: unknown[] = []
+    const onError = (error: unknown) => errors.push(error)
+    await (await sandbox.startProcess('true', { processId: 'one' })).wait()
+    const refused: Array<[object, object]> = [
+      [{ processId: 'one' }, { name: 'SandboxError', code: 'PROCESS_ALREADY_EXISTS' }],
+      [{ cwd: 'missing' }, { code: 'CWD_NOT_FOUND' }],
+      [{ sessionId: 'none' }, { code: 'SESSION_NOT_FOUND' }],
+      [{ signal: AbortSignal.abort('no') }, { name: 'AbortError', cause: 'no' }],
+    ]
+    for (const [options, expected] of refused) {
+      const error = await rejectionOf(sandbox.startProcess('touch ran', { ...options, onError }))
+      expect(error).toMatchObject(expected)
+      expect(errors.at(-1)).toBe(error)
+    }
+    expect(await rejectionOf(sandbox.startProcess('touch ran', { timeout: -1, onError }))).toMatchObject({
+      code: 'INVALID_OPTION',
     })
+    const healthCheck = { log: 'x' }
+    const failed = await rejectionOf(sandbox.startService('exit 1', { healthCheck, onError }))
+    expect(errors.slice(refused.length)).toEqual([failed])
+    expect(await sandbox.listProcesses()).toHaveLength(1)
+    expect((await sandbox.exec('ls')).stdout).toBe('')
   })
 
   itHolds('have null for unknown properties', async ({ sandbox }) => {
@@ -61,13 +107,21 @@ describe('processes', () => {
   })
 
   itHolds('are listed, found, killed and forgotten', async ({ sandbox }) => {
+    expect([await sandbox.killAllProcesses(), await sandbox.forgetEndedProcesses()]).toEqual([0, 0])
+    expect([await sandbox.listProcesses(), await sandbox.getProcess('x')]).toEqual([[], null])
     const one = await sandbox.startProcess('sleep 60', { processId: 'one' })
     await sandbox.startProcess("trap '' TERM; echo on; sleep 60 & wait; wait", {
       processId: 'two',
       forceKillAfterDelay: 50,
     })
     expect((await sandbox.listProcesses({ state: 'running' })).map(({ id }) => id)).toEqual(['one', 'two'])
-    expect(await sandbox.listProcesses({ sessionId: 'other' })).toEqual([])
+    const session = await sandbox.createSession({ id: 'other' })
+    await (await session.startProcess('false', { processId: 'three' })).wait()
+    const ids = async (filter?: object) => (await sandbox.listProcesses(filter)).map(({ id }) => id)
+    expect(await ids()).toEqual(['one', 'two', 'three'])
+    expect(await ids({ state: ['running', 'exited'] })).toEqual(['one', 'two', 'three'])
+    expect(await ids({ sessionId: 'other', state: 'exited' })).toEqual(['three'])
+    expect(await ids({ sessionId: 'other', state: 'running' })).toEqual([])
     expect((await sandbox.getProcess('one'))?.pid).toBe(one.pid)
     expect(await sandbox.getProcess('none')).toBeNull()
     expect(await sandbox.killProcess('one', 'SIGINT')).toBe(true)
@@ -77,7 +131,17 @@ describe('processes', () => {
     await (await sandbox.getProcess('two'))?.waitForLog('on')
     expect(await sandbox.killAllProcesses()).toBe(1)
     expect(await sandbox.getProcess('two')).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
-    expect(await sandbox.forgetEndedProcesses()).toBe(2)
+    const stubborn = await sandbox.startProcess("trap '' TERM; echo on; while :; do sleep 0.01; done")
+    await stubborn.waitForLog('on')
+    const answers = [stubborn.kill(undefined, { forceKillAfterDelay: 20 }), sandbox.killProcess(stubborn.id)]
+    expect(await Promise.all(answers)).toContain(true)
+    expect(stubborn).toMatchObject({ signal: 'SIGKILL', reason: 'killed' })
+    {
+      await using used = await sandbox.startProcess('sleep 60', { processId: 'used' })
+      expect(used.state).toBe('running')
+    }
+    expect((await sandbox.getProcess('used'))?.state).toBe('killed')
+    expect(await sandbox.forgetEndedProcesses()).toBe(5)
     for (const error of await rejectionsOf([sandbox.killProcess('one'), sandbox.getProcessLogs('one')]))
       expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
     expect(await rejectionOf(sandbox.killProcess('../x'))).toMatchObject({ code: 'INVALID_ID' })
@@ -114,35 +178,79 @@ describe('processes', () => {
     const fed = await sandbox.startProcess('cat', { input: new Blob(['x'.repeat(100_000)]).stream() })
     await fed.wait()
     expect((await fed.getLogs()).stdout).toHaveLength(100_000)
-    const none = await sandbox.startProcess('cat')
-    expect(await rejectionOf(none.write('x'))).toMatchObject({ code: 'INVALID_OPTION' })
+    const none = await sandbox.startProcess('cat; echo end; sleep 60')
+    await none.waitForLog('end')
+    const message = expect.stringContaining("needs a process that was started with input: 'pipe'")
+    for (const error of await rejectionsOf([none.write('x'), none.closeInput()]))
+      expect(error).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION', message })
+    const open = await sandbox.startProcess('cat', { input: 'pipe' })
+    expect(await rejectionOf(open.write(5 as never))).toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  itHolds('hold back a writer that is faster than they are', async ({ sandbox }) => {
+    const command = 'while [ ! -e go ]; do sleep 0.01; done; wc -c'
+    const process = await sandbox.startProcess(command, { input: 'pipe' })
+    let written = 0
+    const writing = (async () => {
+      for (; written < 10; written++) await process.write(Buffer.alloc(50_000))
+    })()
+    await holds(() => written > 0)
+    expect(written).toBeLessThan(10)
+    await sandbox.exec('touch go')
+    await writing
+    await process.closeInput()
+    await process.wait()
+    expect((await process.getLogs()).stdout.trim()).toBe('500000')
   })
 
   itHolds('have logs that can be followed from anywhere', async ({ sandbox }) => {
-    const process = await sandbox.startProcess(
-      'for i in 1 2 3; do echo "line $i ä"; sleep 0.02; done; exit 3',
-    )
-    const events = await all(process.output())
-    const text = (list: typeof events) => list.map((event) => ('data' in event ? event.data : '')).join('')
-    expect(text(events)).toBe('line 1 ä\nline 2 ä\nline 3 ä\n')
-    expect(events.at(-1)).toMatchObject({ type: 'exit', exitCode: 3, signal: null, reason: 'exit' })
-    const cursor = events[0] && 'cursor' in events[0] ? events[0].cursor : 0
-    expect(text(await all(sandbox.streamProcessLogs(process.id, { cursor: cursor })))).toBe(
-      text(events.slice(1)),
-    )
-    expect(text(await all(process.output({ follow: false })))).toBe(text(events))
+    const process = await sandbox.startProcess('echo begun; cat; echo last >&2; exit 3', { input: 'pipe' })
+    await process.waitForLog('begun')
+    expect((await all(process.output({ follow: false }))).map(({ type }) => type)).toEqual(['stdout'])
+    expect(await all(process.output({ follow: false, cursor: 6 }))).toEqual([])
+    const events = process.output()
+    expect(await events.next()).toMatchObject({ value: { type: 'stdout', data: 'begun\n', cursor: 6 } })
+    const [next, after] = [events.next(), events.next()]
+    await process.write('lä\n')
+    expect(await next).toMatchObject({ value: { type: 'stdout', data: 'lä\n', cursor: 10 } })
+    await process.closeInput()
+    const rest = [(await after).value, ...(await all(events))]
+    expect(rest).toMatchObject([
+      { type: 'stderr', data: 'last\n', cursor: 15 },
+      { type: 'exit', exitCode: 3, signal: null, reason: 'exit' },
+    ])
+    for (const event of rest) expect(Math.abs(Date.now() - Number(event?.time))).toBeLessThan(60_000)
+    expect(await events.next()).toEqual({ done: true, value: undefined })
+    const text = (list: LogEvent[]) => list.map((event) => ('data' in event ? event.data : '')).join('')
+    expect(text(await all(sandbox.streamProcessLogs(process.id, { cursor: 6 })))).toBe('lä\nlast\n')
+    const ended = await all(process.output({ follow: false }))
+    expect([text(ended), ended.at(-1)?.type]).toEqual(['begun\nlä\nlast\n', 'exit'])
     const unknown = sandbox.streamProcessLogs('none')
     expect(await rejectionOf(unknown.next())).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
-    const quiet = await sandbox.startProcess('sleep 60')
+    expect(await unknown.next()).toEqual({ done: true, value: undefined })
+    expect(thrownBy(() => sandbox.streamProcessLogs('a/b'))).toMatchObject({ code: 'INVALID_ID' })
+    expect(thrownBy(() => process.output({ cursor: -1 }))).toMatchObject({ code: 'INVALID_OPTION' })
+  })
+
+  itHolds('go on when a reader of their log leaves or is aborted', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('echo one; sleep 60')
     const controller = new AbortController()
-    const waiting = rejectionOf(quiet.output({ signal: controller.signal }).next())
+    const { signal } = controller
+    const [waits, between] = [process.output({ signal }), process.output({ signal })]
+    await Promise.all([waits.next(), between.next()])
+    const waiting = rejectionOf(waits.next())
     controller.abort('enough')
-    expect(await waiting).toMatchObject({ name: 'AbortError', cause: 'enough' })
-    const left = quiet.output()
+    const message = 'reading the log was aborted'
+    expect(await waiting).toMatchObject({ name: 'AbortError', code: 'ABORT_ERR', cause: 'enough', message })
+    expect(await waits.next()).toEqual({ done: true, value: undefined })
+    for (const events of [between, process.output({ signal })])
+      expect(await rejectionOf(events.next())).toMatchObject({ code: 'ABORT_ERR' })
+    const left = process.output({ cursor: 4 })
     const next = left.next()
-    await left.return?.()
+    expect(await left.return?.()).toEqual({ done: true, value: undefined })
     expect(await next).toEqual({ done: true, value: undefined })
-    expect((await quiet.refresh()).state).toBe('running')
+    expect(await left.next()).toEqual({ done: true, value: undefined })
+    expect((await process.refresh()).state).toBe('running')
   })
 
   itHolds('are waited for', async ({ sandbox }) => {
@@ -150,13 +258,22 @@ describe('processes', () => {
     const { line, match } = await process.waitForLog(/port (\d+)/)
     expect([line, match?.[1]]).toEqual(['port 8080', '8080'])
     expect(await rejectionOf(process.wait({ timeout: 50 }))).toMatchObject({
-      code: 'PROCESS_READY_TIMEOUT',
-      logTail: 'port 8080\n',
+      ...{ code: 'PROCESS_READY_TIMEOUT', logTail: 'port 8080\n' },
+      message: expect.stringContaining('50 ms passed before it ended'),
     })
     const controller = new AbortController()
-    const waiting = rejectionOf(process.waitForPort(1, { signal: controller.signal }))
+    const { signal } = controller
+    const waits = [
+      process.wait({ signal }),
+      process.waitForLog('x', { signal }),
+      process.waitForPort(1, { signal }),
+    ]
+    const aborted = rejectionsOf(waits)
     controller.abort('enough')
-    expect(await waiting).toMatchObject({ name: 'AbortError', cause: 'enough' })
+    for (const error of await aborted)
+      expect(error).toMatchObject({ name: 'AbortError', cause: 'enough', message: 'the wait was aborted' })
+    expect(await rejectionOf(process.wait({ signal }))).toMatchObject({ code: 'ABORT_ERR' })
+    expect((await process.refresh()).state).toBe('running')
     const early = rejectionOf(process.waitForLog('never'))
     await process.closeInput()
     expect(await early).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'port 8080\n' })
@@ -180,8 +297,11 @@ describe('processes', () => {
       () => JSON.stringify(calls),
     )
     expect(calls).toEqual([true, ['stdout', 'x\n'], [null, 'SIGTERM']])
-    const error = await rejectionOf(sandbox.startProcess('true', { signal: AbortSignal.abort('no') }))
-    expect(error).toMatchObject({ name: 'AbortError', cause: 'no' })
+    const early = new AbortController()
+    const start = rejectionOf(sandbox.startProcess('sleep 60', { signal: early.signal }))
+    early.abort()
+    expect(await start).toMatchObject({ code: 'ABORT_ERR' })
+    expect(await sandbox.listProcesses({ state: 'running' })).toEqual([])
   })
 
   itHolds('keep the exact order of both streams with mergeOutput', async ({ sandbox }) => {
@@ -277,13 +397,15 @@ describe('processes', () => {
       },
       onStdout: () => calls.push('out'),
       onError: (error) => calls.push((error as Error).message),
-      onExit: (exitCode) => calls.push(exitCode),
+      onExit(exitCode) {
+        throw new Error(`thrown in onExit ${exitCode}`)
+      },
     })
     await until(
-      () => calls.includes(3) || undefined,
+      () => calls.includes('thrown in onExit 3') || undefined,
       () => JSON.stringify(calls),
     )
-    expect(calls).toEqual(['out', 'a', 'enough', 3])
+    expect(calls).toEqual(['out', 'a', 'enough', 'thrown in onExit 3'])
   })
 
   itHolds('join no lines over output that the log has dropped', async ({ sandbox, directory }) => {
@@ -302,24 +424,34 @@ describe('processes', () => {
         ended = true
       },
     })
-    await until(
-      () => ended || undefined,
-      () => 'the process has not ended',
-    )
+    await holds(() => ended)
     expect([lines.at(0), lines.at(-1)]).toEqual(['begun', '100000'])
     expect(lines.length).toBeLessThan(10_000)
   })
 
-  itHolds('are killed by an abort within onStart, which is the rejection', async ({ sandbox }) => {
-    const controller = new AbortController()
-    const start = sandbox.startProcess('sleep 60', {
-      processId: 'one',
-      signal: controller.signal,
-      onStart: () => controller.abort('enough'),
-    })
-    expect(await rejectionOf(start)).toMatchObject({ name: 'AbortError', cause: 'enough' })
-    expect(await sandbox.getProcess('one')).toMatchObject({ state: 'killed' })
-  })
+  itHolds(
+    'are killed by an abort or an error within onStart, which is the rejection',
+    async ({ sandbox }) => {
+      const controller = new AbortController()
+      const start = sandbox.startProcess('sleep 60', {
+        processId: 'one',
+        signal: controller.signal,
+        onStart: () => controller.abort('enough'),
+      })
+      expect(await rejectionOf(start)).toMatchObject({ name: 'AbortError', cause: 'enough' })
+      const error = new Error('thrown in onStart')
+      const errors: unknown[] = []
+      const throwing = sandbox.startProcess('sleep 60', {
+        onStart() {
+          throw error
+        },
+        onError: (reported) => errors.push(reported),
+      })
+      expect(await rejectionOf(throwing)).toBe(error)
+      expect(errors).toEqual([error])
+      expect((await sandbox.listProcesses()).map(({ state }) => state)).toEqual(['killed', 'killed'])
+    },
+  )
 
   itHolds('leave no listener on a signal, also when a log is never read', async ({ sandbox }) => {
     const { signal } = new AbortController()
@@ -374,12 +506,24 @@ describe('processes', () => {
       pty: { cols: 80, rows: 24 },
     })
     await process.waitForLog('24 80')
-    expect(await process.stats()).toMatchObject({ pids: expect.any(Number), memory: expect.any(Number) })
     expect(await process.resize(100, 30)).toBe(true)
     await process.write('\n')
     await process.wait()
     expect((await process.getLogs()).stdout).toContain('30 100')
-    expect(await rejectionOf(process.stats())).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
+    const busy = await sandbox.startProcess('sleep 60 & while :; do :; done')
+    const stats = await until(
+      async () => {
+        const now = await busy.stats()
+        return now.cpuTime > 0 && now.pids >= 2 ? now : undefined
+      },
+      () => 'no processor time was used',
+    )
+    expect(stats.memory).toBeGreaterThan(100_000)
+    expect(stats.memoryPeak).toBeGreaterThanOrEqual(stats.memory)
+    expect([stats.ioRead, stats.ioWrite].every((bytes) => bytes >= 0)).toBe(true)
+    await busy.kill()
+    for (const ended of [process, busy])
+      expect(await rejectionOf(ended.stats())).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
   })
 })
 
@@ -395,23 +539,36 @@ describe('a bad call', () => {
 })
 
 describe('services', () => {
-  itHolds('start, tell their health and start anew', async ({ sandbox }) => {
+  itHolds('start, tell their health and start anew', async ({ sandbox, directory }) => {
     const port = await freePort()
-    const service = await sandbox.startService(serverCommand({ port }), {
+    const status = `existsSync('${directory}/sick') ? 500 : 200`
+    const service = await sandbox.startService(serverCommand({ port, status }), {
       processId: 'web',
       healthCheck: { port, path: '/', interval: 20 },
     })
     expect(await service.getHealth()).toMatchObject({ healthy: true, state: 'running', restarts: 0 })
+    await sandbox.exec('touch sick')
+    expect(await service.getHealth()).toMatchObject({ healthy: false, state: 'running', restarts: 0 })
+    await sandbox.exec('rm sick')
+    expect((await service.getHealth()).healthy).toBe(true)
     const { pid } = service
     await service.restart()
     expect(service.pid).not.toBe(pid)
     expect(service.restarts + (await service.getHealth()).restarts).toBeGreaterThan(0)
     await service.kill()
     expect((await service.refresh()).state).toBe('killed')
+    expect(await service.getHealth()).toMatchObject({ healthy: false, state: 'killed' })
     const failing = sandbox.startService('echo no; exit 3', { healthCheck: { log: /ready/ } })
     expect(await rejectionOf(failing)).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'no\n' })
     const ready = await sandbox.startService('echo ready now; sleep 60', { healthCheck: { log: /rea.y/ } })
     expect((await ready.getHealth()).healthy).toBe(true)
+    const byCommand = await sandbox.startService('sleep 0.1; touch "$NAME"; sleep 60', {
+      ...{ cwd: '.', env: { NAME: 'up' } },
+      healthCheck: { command: 'test -e "$NAME"', interval: 10 },
+    })
+    expect((await byCommand.getHealth()).healthy).toBe(true)
+    await sandbox.exec('rm up')
+    expect((await byCommand.getHealth()).healthy).toBe(false)
     expect(await rejectionOf(sandbox.startService('true', {} as never))).toMatchObject({
       code: 'INVALID_OPTION',
     })
@@ -443,10 +600,7 @@ describe('services', () => {
     await called('up 1')
     await sandbox.exec('echo 2 > n; touch fail')
     await called('exit 3', 'up 2')
-    await until(
-      async () => (await service.getHealth()).healthy || undefined,
-      () => 'the service is not healthy again',
-    )
+    await holds(async () => (await service.getHealth()).healthy)
     await sandbox.exec('echo 3 > n')
     await service.restart()
     await called('up 3')
@@ -460,10 +614,7 @@ describe('services', () => {
     abort.abort()
     await called('exit SIGTERM')
     expect(calls).toEqual(['exit SIGTERM'])
-    await until(
-      async () => (await service.refresh()).state === 'killed' || undefined,
-      () => 'the service goes on',
-    )
+    await holds(async () => (await service.refresh()).state === 'killed')
     expect(pids.size).toBe(4)
   })
 
@@ -475,11 +626,8 @@ describe('services', () => {
       async () => (await sandbox.getProcess('web')) ?? undefined,
       () => 'it does not start',
     )
-    abort.abort()
-    expect(await start).toMatchObject({ code: 'ABORT_ERR' })
-    await until(
-      async () => (await sandbox.listProcesses({ state: 'running' })).length === 0 || undefined,
-      () => 'it runs on',
-    )
+    abort.abort('enough')
+    expect(await start).toMatchObject({ code: 'ABORT_ERR', cause: 'enough' })
+    await holds(async () => (await sandbox.listProcesses({ state: 'running' })).length === 0)
   })
 })

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 import { outerAddress } from '../helpers/serving.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { type AnySandbox, itHolds, withClient } from './helper.js'
 
 const outer = outerAddress()
@@ -98,10 +98,7 @@ describe('a host that no list has', () => {
       })().catch(() => {})
       expect(await sandbox.exec(get())).toMatchObject({ stdout: '403 ', denials: [{ target }] })
       expect(await sandbox.questions()).toEqual([])
-      await until(
-        () => events.length === 2 || undefined,
-        () => 'there are no events',
-      )
+      await holds(() => events.length === 2)
       const common = { sessionId: 'default', target, id: expect.stringMatching(/^\d+$/) }
       expect(events).toEqual([
         {
@@ -171,10 +168,7 @@ describe('a host that no list has', () => {
       const { id } = await asked(sandbox)
       await sandbox.deleteSession('ends')
       expect(await running).toMatchObject({ code: 'SESSION_DESTROYED' })
-      await until(
-        async () => (await sandbox.questions()).length === 0 || undefined,
-        () => 'the question is open',
-      )
+      await holds(async () => (await sandbox.questions()).length === 0)
       expect(await sandbox.answer(id, 'session')).toBe(false)
     },
     asking(),
@@ -207,10 +201,7 @@ describe('a host that no list has', () => {
       const all = [...many, ...many].map((host) => get().replace(target, host))
       const process = await sandbox.startProcess(`${all.join(' & ')} & wait`)
       const targets = async () => (await sandbox.questions()).map((question) => question.target)
-      await until(
-        async () => (await targets()).length === 16 || undefined,
-        () => 'there are no 16 questions',
-      )
+      await holds(async () => (await targets()).length === 16)
       expect(await sandbox.exec(get())).toMatchObject({ stdout: '403 ', denials: [{ target }] })
       expect(new Set(await targets())).toEqual(new Set(many))
       for (const { id } of await sandbox.questions()) await sandbox.answer(id, 'deny')

@@ -1,4 +1,6 @@
 /** Sessions and variables are the same here and over HTTP. */
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
 import { describe, expect } from 'vitest'
 import { made } from '../helpers/stream.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
@@ -6,25 +8,31 @@ import { itHolds } from './helper.js'
 
 describe('sessions', () => {
   itHolds('are isolated, listed and deleted', async ({ sandbox, directory }) => {
-    const one = await sandbox.createSession({ id: 'one', env: { A: 'x' }, cwd: '/tmp' })
-    await one.exec('B=y')
-    expect((await one.exec('echo $A$B; pwd')).stdout).toBe('xy\n/tmp\n')
-    expect((await sandbox.exec('echo [$A$B]; pwd')).stdout).toBe(`[]\n${directory}\n`)
+    mkdirSync(path.join(directory, 'sub'))
+    const one = await sandbox.createSession({ id: 'one', env: { A: 'x', HOME: undefined }, cwd: 'sub' })
+    await one.exec('export B=y; f() { echo f; }')
+    expect((await one.exec('echo $A$B ${HOME-unset}; pwd; f')).stdout).toBe(`xy unset\n${directory}/sub\nf\n`)
+    const other = await sandbox.exec('echo "[$A$B] ${HOME+set}"; pwd; f')
+    expect([other.stdout, other.exitCode]).toEqual([`[] set\n${directory}\n`, 127])
     expect((await sandbox.exec('echo $B', { sessionId: 'one' })).stdout).toBe('y\n')
     expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'one'])
     expect((await sandbox.getSession('one'))?.id).toBe('one')
     expect(await sandbox.getSession('none')).toBeNull()
-    expect(await rejectionOf(sandbox.createSession({ id: 'one' }))).toMatchObject({
-      code: 'SESSION_ALREADY_EXISTS',
-    })
+    const both = await Promise.allSettled(['two', 'two', 'one'].map((id) => sandbox.createSession({ id })))
+    expect(both.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected'])
+    for (const result of both)
+      if (result.status === 'rejected')
+        expect(result.reason).toMatchObject({ code: 'SESSION_ALREADY_EXISTS' })
     expect(await rejectionOf(sandbox.createSession({ id: 'a/b' }))).toMatchObject({ code: 'INVALID_ID' })
-    expect(await rejectionOf(sandbox.createSession({ cwd: '/does/not/exist' }))).toMatchObject({
-      code: 'CWD_NOT_FOUND',
-    })
+    const nowhere = sandbox.createSession({ id: 'three', cwd: '/does/not/exist' })
+    expect(await rejectionOf(nowhere)).toMatchObject({ code: 'CWD_NOT_FOUND' })
+    expect(await sandbox.getSession('three')).toBeNull()
     await sandbox.deleteSession('one')
+    expect(await sandbox.getSession('one')).toBeNull()
     expect(await rejectionOf(one.exec('true'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
     expect(await rejectionOf(sandbox.deleteSession('one'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
     const two = await sandbox.createSession()
+    expect(two.id).toMatch(/^[0-9a-f-]{36}$/)
     await two.delete()
     expect(await rejectionOf(two.delete())).toMatchObject({ code: 'SESSION_NOT_FOUND' })
     await two[Symbol.asyncDispose]()
@@ -105,6 +113,9 @@ describe('sessions', () => {
 
   itHolds('run in parallel, each in the order of its calls', async ({ sandbox }) => {
     const sessions = await Promise.all([1, 2, 3].map((index) => sandbox.createSession({ id: `s${index}` })))
+    // None ends before all have begun.
+    const meet = (index: number) => `: >${index}; until [ -e 0 -a -e 1 -a -e 2 ]; do sleep 0.01; done`
+    await Promise.all(sessions.map((session, index) => session.exec(meet(index))))
     const runs = sessions.flatMap((session) =>
       Array.from({ length: 5 }, (_, index) => session.exec(`printf ${index} >> log-${session.id}`)),
     )
@@ -161,9 +172,10 @@ describe('sessions', () => {
 
   itHolds('have variables, streams and processes of their own', async ({ sandbox }) => {
     await using session = await sandbox.createSession()
-    await session.setEnvVars({ A: 'a b', HOME: undefined })
-    expect((await session.exec('echo "$A"; [ -v HOME ] || echo unset')).stdout).toBe('a b\nunset\n')
-    expect((await session.execStream('echo $A').result).stdout).toBe('a b\n')
+    const awkward = '\n\'"$(touch ran)`touch ran`\\ \u{1f41a}\t!'
+    await session.setEnvVars({ A: awkward, B: '', HOME: undefined })
+    expect((await session.exec('printenv A B HOME; ls')).stdout).toBe(`${awkward}\n\n`)
+    expect((await session.execStream('echo "$A"').result).stdout).toBe(`${awkward}\n`)
     const process = await session.startProcess('echo $A')
     expect([process.sessionId, (await process.wait()).exitCode]).toEqual([session.id, 0])
     await sandbox.setEnvVars({ C: '$x "' }, { sessionId: session.id })

@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest'
 import { printed } from '../helpers/stream.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
 
 const NOTHING = {
@@ -68,10 +68,7 @@ describe('stats', () => {
     const terminals = async () =>
       Promise.all([sandbox, one, two].map(async (place) => (await place.stats()).terminals))
     await Promise.all([one, two].map((session) => session.startProcess('exec sleep 600', { pty: true })))
-    await until(
-      async () => String(await terminals()) === '2,1,1' || undefined,
-      () => 'the terminals are not counted',
-    )
+    await holds(async () => String(await terminals()) === '2,1,1')
     const run = two.execStream('echo on; sleep 600')
     const events = run[Symbol.asyncIterator]()
     await printed(events)

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 import { all } from '../helpers/stream.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds } from '../helpers/until.js'
 import { itHolds } from './helper.js'
 
 describe('the log of a stream', () => {
@@ -15,10 +15,7 @@ describe('the log of a stream', () => {
         { logLimit: 1_000_000 },
       )
       const events = stream[Symbol.asyncIterator]()
-      await until(
-        async () => (await stream.getLogLines()).total === 2 || undefined,
-        () => 'the log does not have the output',
-      )
+      await holds(async () => (await stream.getLogLines()).total === 2)
       expect(await stream.getLogs()).toEqual({ stdout: 'out\n', stderr: 'err\n' })
       await Promise.all([
         sandbox.files.write(`${directory}/go`, ''),
@@ -40,10 +37,7 @@ describe('the log of a stream', () => {
       `seq 1000; until [ -e ${directory}/go ]; do sleep 0.01; done; echo end`,
       { logLimit: 1_000_000, maxBuffer: 10, outputLimit: 100_000 },
     )
-    await until(
-      async () => (await stream.getLogLines()).total === 1000 || undefined,
-      () => 'the log does not have the output',
-    )
+    await holds(async () => (await stream.getLogLines()).total === 1000)
     const process = await stream.detach()
     await sandbox.exec(`touch ${directory}/go`)
     await process.wait()

@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest'
 import type { ExecStream, Process, WaitForOptions } from '../../index.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { type AnySandbox, itHolds } from './helper.js'
 
 type Waiter = Pick<Process & ExecStream, 'kill' | 'waitFor'>
@@ -120,10 +120,7 @@ describe('a stream that nothing reads', () => {
     const exit = { by: 'exit', exit: { exitCode: 3, signal: null, reason: 'exit' } }
     for (const logLimit of [undefined, 10_000]) {
       const stream = sandbox.execStream(command, { logLimit })
-      await until(
-        async () => (await sandbox.files.exists(`${directory}/done`)) || undefined,
-        () => 'the command does not end',
-      )
+      await holds(async () => await sandbox.files.exists(`${directory}/done`))
       expect(await stream.waitFor({ timeout: LONG })).toEqual(exit)
       expect(await rejectionOf(stream.waitForInput({ timeout: LONG }))).toMatchObject({
         code: 'PROCESS_EXITED_BEFORE_READY',

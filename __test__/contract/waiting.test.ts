@@ -2,7 +2,7 @@
 import { describe, expect } from 'vitest'
 import type { Process, ProcessOptions, ProcessWaiting } from '../../index.js'
 import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
+import { holds, until } from '../helpers/until.js'
 import { itHolds } from './helper.js'
 
 const TERMINAL: ProcessOptions = { pty: true }
@@ -61,10 +61,7 @@ describe('a process', () => {
     const running = await sandbox.startProcess('sleep 0.1; read -r a; sleep 600', TERMINAL)
     expect(await running.waitForInput({ timeout: 30_000 })).toMatchObject({ state: 'reading', how: 'line' })
     await running.write('line\n')
-    await until(
-      async () => (await running.waiting()) === null || undefined,
-      () => 'it does not go on',
-    )
+    await holds(async () => (await running.waiting()) === null)
     expect(running.state).toBe('running')
     expect(await rejectionOf(running.waitForInput({ timeout: 1 }))).toMatchObject({
       code: 'PROCESS_READY_TIMEOUT',

@@ -18,8 +18,7 @@ import path from 'node:path'
 import { expect } from 'vitest'
 import { itHolds } from '../contract/helper.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { until } from '../helpers/until.js'
-import { holds } from './holds.js'
+import { holds, until } from '../helpers/until.js'
 
 /** A path with this byte is not UTF-8. */
 const odd = (directory: string, name: string) => Buffer.from(`${directory}/${name}\xff`, 'latin1')

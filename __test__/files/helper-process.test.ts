@@ -7,7 +7,7 @@ import { withSandbox } from '../helpers/invariants.js'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { holds } from './holds.js'
+import { holds } from '../helpers/until.js'
 
 /** The helper is the only child of a supervisor that has its command line. */
 function helpers(tag: string): number[] {

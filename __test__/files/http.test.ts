@@ -6,7 +6,7 @@ import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, it } from 'vitest'
 import { withServer } from '../helpers/http.js'
-import { holds } from './holds.js'
+import { holds } from '../helpers/until.js'
 
 const CONTENT = '/v1/sessions/default/files/content'
 

@@ -5,7 +5,7 @@ import type { FileEvent } from 'nacre'
 import { expect } from 'vitest'
 import { type AnySandbox, itHolds } from '../contract/helper.js'
 import { rejectionOf } from '../helpers/thrown.js'
-import { holds } from './holds.js'
+import { holds } from '../helpers/until.js'
 
 const bytes = (value: number) => Uint8Array.of(value)
 

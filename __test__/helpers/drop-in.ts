@@ -1,5 +1,6 @@
 /** A drop-in session for a test: created, destroyed, and checked to have left nothing behind. */
 import type { SessionOptions } from 'nacre/container'
+import { it } from 'vitest'
 import { Session } from './container.js'
 import { type Expectations, type Workplace, withSandbox } from './invariants.js'
 
@@ -22,6 +23,15 @@ export function withSession(
       await session.destroy()
     }
   }, expectations)
+}
+
+/** Declares a test that gets a session that is ready. */
+export function itInSession(
+  name: string,
+  test: (place: DropIn) => Promise<void>,
+  options?: Partial<SessionOptions>,
+): void {
+  it(name, () => withSession(test, options))
 }
 
 /** A session before `initialize`; everything it starts carries the tag of the test. */

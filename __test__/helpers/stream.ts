@@ -24,6 +24,12 @@ export function shapeOf(events: ExecEvent<Encoding>[]): string {
     .join(' ')
 }
 
+/** The error of the last event. */
+export function endOf(events: ExecEvent<Encoding>[]): unknown {
+  const last = events.at(-1)
+  return last?.type === 'error' ? last.error : undefined
+}
+
 /** Waits until a command has created a file. */
 export async function made(directory: string, name: string): Promise<void> {
   await until(

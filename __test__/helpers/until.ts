@@ -16,6 +16,14 @@ export async function until<T>(
   }
 }
 
+/** Waits until a condition holds; a failure shows its source. */
+export async function holds(condition: () => unknown): Promise<void> {
+  await until(
+    async () => (await condition()) || undefined,
+    () => `this does not hold: ${condition}`,
+  )
+}
+
 /**
  * Blocks the event loop until the condition holds, and a moment longer, in which the engine prepares its events. So a test
  * can act before JavaScript receives them.

@@ -1,9 +1,10 @@
 /** Processes with a terminal: one stream, the session's state, job control, sizes, and an end like any other's. */
+
 import type { Process, Sandbox } from 'nacre'
-import { describe, expect, it } from 'vitest'
-import { withSandbox } from '../helpers/invariants.js'
+import { describe, expect } from 'vitest'
 import { itInEveryMode } from '../helpers/modes.js'
 import * as proc from '../helpers/proc.js'
+import { itInSandbox } from '../helpers/sandbox-test.js'
 import { rejectionOf } from '../helpers/thrown.js'
 import { until } from '../helpers/until.js'
 
@@ -73,38 +74,26 @@ itInEveryMode('a kill ends everything in the terminal', async ({ sandbox }) => {
 })
 
 describe('terminals', () => {
-  it('give TERM where the session has none', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const process = await sandbox.startProcess('echo $TERM', { pty })
-        expect(await printed(process)).toBe('xterm-256color\n')
-      },
-      { options: { env: { TERM: undefined } } },
-    ))
+  itInSandbox(
+    'give TERM where the session has none',
+    async ({ sandbox }) => {
+      const process = await sandbox.startProcess('echo $TERM', { pty })
+      expect(await printed(process)).toBe('xterm-256color\n')
+    },
+    { options: { env: { TERM: undefined } } },
+  )
 
-  it('take whole input as if it was typed', () =>
-    withSandbox(async ({ sandbox }) => {
-      const process = await sandbox.startProcess('stty -echo; cat', { pty, input: 'one\ntwo\n' })
-      expect(await printed(process)).toContain('one\ntwo\n')
-    }))
+  itInSandbox('take whole input as if it was typed', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('stty -echo; cat', { pty, input: 'one\ntwo\n' })
+    expect(await printed(process)).toContain('one\ntwo\n')
+  })
 
-  it('start while a command runs', () =>
-    withSandbox(async ({ sandbox }) => {
-      await sandbox.exec('x=before')
-      const command = sandbox.exec('x=after; until [ -e go ]; do sleep 0.01; done; echo $x')
-      const process = await sandbox.startProcess('echo $x; touch go', { pty })
-      expect(await printed(process)).toBe('before\n')
-      expect((await command).stdout).toBe('after\n')
-    }))
-
-  it('are refused by name when their size is none', () =>
-    withSandbox(async ({ sandbox }) => {
-      const start = (size: unknown) => () =>
-        sandbox.startProcess('true', { pty: size } as Parameters<Sandbox['startProcess']>[1])
-      for (const size of [{ cols: 80 }, { cols: 0, rows: 1 }, { cols: 80, rows: 70_000 }, 'big', null]) {
-        await expect(start(size)()).rejects.toThrow(/pty/)
-      }
-      const plain = await sandbox.startProcess('sleep 60')
-      expect((await rejectionOf(plain.resize(80, 24))).message).toMatch(/needs a process .* pty/)
-    }))
+  itInSandbox('are refused by name when their size is none', async ({ sandbox }) => {
+    for (const size of [{ cols: 80 }, { cols: 0, rows: 1 }, { cols: 80, rows: 70_000 }, 'big', null]) {
+      const start = sandbox.startProcess('true', { pty: size } as Parameters<Sandbox['startProcess']>[1])
+      expect((await rejectionOf(start)).message).toMatch(/pty/)
+    }
+    const plain = await sandbox.startProcess('sleep 60')
+    expect((await rejectionOf(plain.resize(80, 24))).message).toMatch(/needs a process .* pty/)
+  })
 })

@@ -1,73 +1,53 @@
 import { describe, expect, it } from 'vitest'
 import { startHost } from '../helpers/host.js'
-import { withSandbox } from '../helpers/invariants.js'
-import { all, shapeOf, textOf } from '../helpers/stream.js'
-import { rejectionOf, thrownBy } from '../helpers/thrown.js'
+import { itInSandbox } from '../helpers/sandbox-test.js'
+import { all, textOf } from '../helpers/stream.js'
+import { rejectionOf } from '../helpers/thrown.js'
 
 describe('the result of a stream', () => {
-  it('comes although nothing reads, and what it keeps is head and tail', () =>
-    withSandbox(async ({ sandbox }) => {
-      const result = await sandbox.execStream('seq 3000000').result
-      const whole = 22_888_896
-      const missing = result.truncated?.stdout ?? 0
-      expect(missing).toBeGreaterThanOrEqual(whole - 8 * 1024 * 1024)
-      const marker = `\n[${missing.toLocaleString('en-US')} bytes omitted]\n`
-      expect(result.stdout.length).toBe(whole - missing + marker.length - 1)
-      expect(result.stdout).toContain(marker)
-      expect(result.stdout.startsWith('1\n2\n')).toBe(true)
-      expect(result.stdout.endsWith('\n2999999\n3000000\n')).toBe(true)
-    }))
+  itInSandbox('comes although nothing reads, and what it keeps is head and tail', async ({ sandbox }) => {
+    const result = await sandbox.execStream('seq 3000000').result
+    const whole = 22_888_896
+    const missing = result.truncated?.stdout ?? 0
+    expect(missing).toBeGreaterThanOrEqual(whole - 8 * 1024 * 1024)
+    const marker = `\n[${missing.toLocaleString('en-US')} bytes omitted]\n`
+    expect(result.stdout.length).toBe(whole - missing + marker.length - 1)
+    expect(result.stdout).toContain(marker)
+    expect(result.stdout.startsWith('1\n2\n')).toBe(true)
+    expect(result.stdout.endsWith('\n2999999\n3000000\n')).toBe(true)
+  })
 
-  it('keeps what maxBuffer says, of the call or of the sandbox', () =>
-    withSandbox(
-      async ({ sandbox }) => {
-        const own = await sandbox.execStream('echo 12345', { maxBuffer: 2 }).result
-        expect([own.stdout, own.truncated?.stdout]).toEqual(['1\n[5 bytes omitted]\n', 5])
-        const inherited = await sandbox.execStream('echo 12345').result
-        expect([inherited.stdout, inherited.truncated?.stdout]).toEqual(['12\n[4 bytes omitted]\n', 4])
-      },
-      { options: { maxBuffer: 4 } },
-    ))
+  itInSandbox('can be awaited before the output is read, while the command runs', async ({ sandbox }) => {
+    const stream = sandbox.execStream('echo a; read line; echo b >&2', { input: later('x\n') })
+    const result = stream.result.then(({ stdout, stderr }) => [stdout, stderr])
+    const events = await all(stream)
+    expect([textOf(events), textOf(events, 'stderr'), events.at(-1)?.type]).toEqual([
+      'a\n',
+      'b\n',
+      'complete',
+    ])
+    expect(await result).toEqual(['a\n', 'b\n'])
+  })
 
-  it('can be asked for before the events are read', () =>
-    withSandbox(async ({ sandbox }) => {
-      const stream = sandbox.execStream('seq 100000')
-      const [result, events] = await Promise.all([stream.result, all(stream)])
-      expect(textOf(events)).toBe(result.stdout)
-    }))
+  itInSandbox('was awaited first, so output was dropped, and reading throws', async ({ sandbox }) => {
+    const short = sandbox.execStream('echo a')
+    expect(await short.result).toMatchObject({ stdout: 'a\n' })
+    const stream = sandbox.execStream('head -c 20000000 /dev/zero')
+    const early = sandbox.execStream('head -c 20000000 /dev/zero')
+    const lines = early.lines()
+    await stream.result
+    await early.result
+    const locked = { name: 'OptionError', code: 'STREAM_LOCKED', message: /result.*was awaited/ }
+    for (const reading of [all(short), all(stream), all(lines)]) {
+      const { name, code, message } = (await rejectionOf(reading)) as Error & { code?: string }
+      expect({ name, code }).toEqual({ name: locked.name, code: locked.code })
+      expect(message).toMatch(locked.message)
+    }
+  })
 
-  it('can be awaited before the output is read, while the command runs', () =>
-    withSandbox(async ({ sandbox }) => {
-      const stream = sandbox.execStream('echo a; read line; echo b >&2', { input: later('x\n') })
-      const result = stream.result.then(({ stdout, stderr }) => [stdout, stderr])
-      const events = await all(stream)
-      expect([textOf(events), textOf(events, 'stderr'), events.at(-1)?.type]).toEqual([
-        'a\n',
-        'b\n',
-        'complete',
-      ])
-      expect(await result).toEqual(['a\n', 'b\n'])
-    }))
-
-  it('was awaited first, so output was dropped, and reading throws', () =>
-    withSandbox(async ({ sandbox }) => {
-      const short = sandbox.execStream('echo a')
-      expect(await short.result).toMatchObject({ stdout: 'a\n' })
-      const stream = sandbox.execStream('head -c 20000000 /dev/zero')
-      const early = sandbox.execStream('head -c 20000000 /dev/zero')
-      const lines = early.lines()
-      await stream.result
-      await early.result
-      const locked = { name: 'OptionError', code: 'STREAM_LOCKED', message: /result.*was awaited/ }
-      for (const reading of [all(short), all(stream), all(lines)]) {
-        const { name, code, message } = (await rejectionOf(reading)) as Error & { code?: string }
-        expect({ name, code }).toEqual({ name: locked.name, code: locked.code })
-        expect(message).toMatch(locked.message)
-      }
-    }))
-
-  it('was awaited after the end of the command, so reading throws, however much was printed', () =>
-    withSandbox(async ({ sandbox }) => {
+  itInSandbox(
+    'was awaited after the end of the command, so reading throws, however much was printed',
+    async ({ sandbox }) => {
       const ended = async (command: string) => {
         let completed = () => {}
         const end = new Promise<void>((resolve) => {
@@ -94,7 +74,8 @@ describe('the result of a stream', () => {
         const [, later] = await Promise.all([reversed.result, all(reversed)])
         expect(textOf(later)).toBe(stdout)
       }
-    }))
+    },
+  )
 
   it('that rejects is no unhandled rejection, read or not', async () => {
     const host = startHost(`
@@ -114,31 +95,6 @@ describe('the result of a stream', () => {
     expect(await host.ended()).toBe(0)
     expect(host.output().split('\n')).toEqual(['start', 'error', 'start', 'error', 'end', ''])
   })
-})
-
-describe('a second reader', () => {
-  it('is refused, whatever it is', () =>
-    withSandbox(async ({ sandbox }) => {
-      const stream = sandbox.execStream('echo x')
-      const events = stream[Symbol.asyncIterator]()
-      for (const attempt of [
-        () => stream[Symbol.asyncIterator](),
-        () => stream.lines(),
-        () => stream.toReadableStream(),
-      ]) {
-        expect(thrownBy(attempt)).toMatchObject({
-          name: 'OptionError',
-          code: 'STREAM_LOCKED',
-          message: expect.stringContaining('iterated'),
-        })
-      }
-      expect(shapeOf(await all({ [Symbol.asyncIterator]: () => events }))).toBe('start stdout complete')
-      expect(
-        await rejectionOf(all({ [Symbol.asyncIterator]: () => stream[Symbol.asyncIterator]() })),
-      ).toMatchObject({
-        code: 'STREAM_LOCKED',
-      })
-    }))
 })
 
 async function* later(text: string): AsyncGenerator<string> {
