@@ -48,6 +48,7 @@ export const steps = [
         'doc',
         '--no-deps',
         '--workspace',
+        '--document-private-items',
         '--locked',
         '--config',
         'build.rustdocflags=["-Dwarnings"]',

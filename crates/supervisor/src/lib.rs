@@ -19,6 +19,8 @@
 //! there, as JSON. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
 //! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`].
 
+#![allow(rustdoc::private_intra_doc_links, reason = "nothing but its own program uses this crate")]
+
 mod account;
 mod arguments;
 mod enclosure;
