@@ -3,17 +3,19 @@
  *
  *   node scripts/boundary.mjs [--check]      --check: fails when the file is not as it would be written
  *
- * napi-derive describes each exported item in a line of JSON when it compiles the crate.
+ * napi-derive describes each exported item in a line of JSON when cargo compiles the crate, and scripts/build.mjs copies
+ * the lines. With --check they must be there; otherwise the addon is built if its sources are newer.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { BOUNDARY, buildNative } from './build.mjs'
 import { main, Problem } from './packages/problem.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 const file = path.join(root, 'lib/boundary/index.ts')
-const folder = path.join(path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target'), 'boundary')
+const isCheck = process.argv.includes('--check')
 
 const HEAD = `/**
  * The types of the private boundary to the Rust addon: what \`nacre.node\` exports. scripts/boundary.mjs writes this file.
@@ -26,17 +28,35 @@ const HEAD = `/**
 /** The constructor of a class, with its comment. */
 const CONSTRUCTOR = /^\/\*\*.*\*\/\n ?constructor(\(.*\))\n/m
 
-/** The items of the crate. cargo compiles it only if it has changed since: then the lines of the last time are still there. */
-function exported() {
-  mkdirSync(folder, { recursive: true })
-  const env = { ...process.env, NAPI_TYPE_DEF_TMP_FOLDER: folder }
-  execFileSync('cargo', ['check', '--quiet', '--locked', '--package', 'nacre'], {
-    cwd: root,
-    env,
-    stdio: ['ignore', 'inherit', 'inherit'],
-  })
-  const lines = readFileSync(path.join(folder, 'nacre'), 'utf8').trim().split('\n')
-  return lines.map((line) => JSON.parse(line))
+/** The items that the addon exports. A build writes them. */
+async function exported() {
+  if (!isCurrent(newest())) {
+    if (isCheck) throw new Problem('src/ is newer than the build of the addon: run `npm run build`.')
+    await buildNative('debug')
+  }
+  // An editor that expands macros appends lines to those of the compiler.
+  const lines = new Set(readFileSync(newest().file, 'utf8').trim().split('\n'))
+  return Array.from(lines, (line) => JSON.parse(line))
+}
+
+/** The lines of the last build, if there is one. */
+function newest() {
+  return ['debug', 'release']
+    .map((build) => withTime(path.join(root, 'native', build, BOUNDARY)))
+    .filter(({ time }) => time !== undefined)
+    .sort((one, other) => other.time - one.time)[0]
+}
+
+function isCurrent(lines) {
+  const names = readdirSync(path.join(root, 'src'), { recursive: true })
+  const sources = names.filter((name) => name.endsWith('.rs'))
+  return (
+    lines !== undefined && sources.every((name) => withTime(path.join(root, 'src', name)).time <= lines.time)
+  )
+}
+
+function withTime(file) {
+  return { file, time: statSync(file, { throwIfNoEntry: false })?.mtimeMs }
 }
 
 /** One interface for each type, sorted by name. */
@@ -66,7 +86,7 @@ function typescript(items) {
   return `${HEAD}\n\n${texts.join('\n\n')}\n`.replaceAll('<string | undefined | null>', '<string | null>')
 }
 
-await main(() => {
+await main(async () => {
   const format = [
     path.join(root, 'node_modules/@biomejs/biome/bin/biome'),
     'format',
@@ -74,10 +94,10 @@ await main(() => {
   ]
   const text = execFileSync(process.execPath, format, {
     cwd: root,
-    input: typescript(exported()),
+    input: typescript(await exported()),
     encoding: 'utf8',
   })
-  if (!process.argv.includes('--check')) writeFileSync(file, text)
+  if (!isCheck) writeFileSync(file, text)
   else if (text !== readFileSync(file, 'utf8'))
     throw new Problem('lib/boundary/index.ts is not as src/ says: run `npm run types`.')
 })

@@ -11,10 +11,16 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
 import path from 'node:path'
+import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
+
+/** The file in `native/<build>` with what the addon exports, for scripts/boundary.mjs. */
+export const BOUNDARY = 'boundary.jsonl'
+
+const STATIC = ['-C', 'target-feature=+crt-static']
 
 /** Runs a program in the repository and shows its output; rejects if it fails. */
 export async function run(program, args, env = {}) {
@@ -23,12 +29,16 @@ export async function run(program, args, env = {}) {
   if (code !== 0) throw new Error(`${program} ${args.join(' ')} failed; the reason is above.`)
 }
 
-/** The target triple of this machine, like x86_64-unknown-linux-gnu. */
-function hostTriple() {
-  const about = execFileSync('rustc', ['-vV'], { cwd: root, encoding: 'utf8' })
-  const triple = /^host: (.+)$/m.exec(about)?.[1]
-  if (triple === undefined) throw new Error(`rustc -vV names no host:\n${about}`)
-  return triple
+/** Runs cargo. Returns what cargo reports: the artifacts, and the results of build scripts. */
+async function cargo(command, ...args) {
+  const words = [command, '--locked', '--message-format=json-render-diagnostics', ...args]
+  const child = spawn('cargo', words, { cwd: root, stdio: ['ignore', 'pipe', 'inherit'] })
+  const closed = once(child, 'close')
+  const messages = []
+  for await (const line of createInterface({ input: child.stdout })) messages.push(JSON.parse(line))
+  const [code] = await closed
+  if (code !== 0) throw new Error(`cargo ${words.join(' ')} failed; the reason is above.`)
+  return messages
 }
 
 /** Compiles what has changed of each `lib/` to the `dist/` next to it. */
@@ -67,18 +77,26 @@ function completeBun() {
   }
 }
 
-/** Compiles the crates and copies the two artifacts. `build` is 'debug' or 'release'. */
+/**
+ * Compiles the crates, and copies the two artifacts and the lines that describe the boundary. `build` is 'debug' or 'release'.
+ *
+ * The supervisor shares all libraries with the addon and the Rust tests. Only its program is compiled with other flags.
+ */
 export async function buildNative(build) {
   const profile = build === 'release' ? ['--release'] : []
-  const triple = hostTriple()
-  const flags = `CARGO_TARGET_${triple.toUpperCase().replaceAll('-', '_')}_RUSTFLAGS`
-  await run('cargo', ['build', '--locked', '--package', 'nacre', ...profile])
-  await run('cargo', ['build', '--locked', '--package', 'nacre-supervisor', '--target', triple, ...profile], {
-    [flags]: '-C target-feature=+crt-static',
-  })
-  const target = path.resolve(root, process.env.CARGO_TARGET_DIR ?? 'target')
-  put(path.join(target, build, 'libnacre.so'), build, 'nacre.node')
-  put(path.join(target, triple, build, 'nacre-supervisor'), build, 'nacre-supervisor')
+  // The features are for tests.
+  const features = build === 'release' ? ['--no-default-features'] : []
+  const supervisor = '--package=nacre-supervisor'
+  const libraries = await cargo('build', '--package=nacre', supervisor, '--lib', ...profile, ...features)
+  const { filenames, package_id: id } = libraries.find(({ target }) => target?.kind.includes('cdylib'))
+  const { out_dir: generated } = libraries.find(
+    ({ reason, package_id: owner }) => reason === 'build-script-executed' && owner === id,
+  )
+  put(filenames[0], build, 'nacre.node')
+  put(path.join(generated, 'boundary/nacre'), build, BOUNDARY)
+  const program = await cargo('rustc', supervisor, '--bin=nacre-supervisor', ...profile, '--', ...STATIC)
+  // At once: the tests of the supervisor put theirs in the same place.
+  put(program.find(({ executable }) => executable).executable, build, 'nacre-supervisor')
 }
 
 function put(artifact, build, name) {

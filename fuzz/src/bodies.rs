@@ -1,4 +1,4 @@
-//! What the fuzz targets check. `crates/core/tests/fuzz_bodies.rs` runs the same on the corpora and on random bytes.
+//! What the fuzz targets check. `crates/core/tests/integration/fuzz_bodies.rs` runs the same on the corpora and on random bytes.
 
 use nacre_core::exec::OutputStream::{Stderr, Stdout};
 use nacre_core::fuzzing::{bounded_log, restore_text};

@@ -57,6 +57,7 @@ async function cargo(name, crate, part, flags, profile = {}) {
     '--quiet',
     '--release',
     '--locked',
+    '--no-default-features',
     '--package',
     crate,
     '--target',

@@ -90,7 +90,7 @@ function decodeEntities(text) {
 export async function runOnCargo({ within = [], files = ['--workspace'] }, command) {
   const result = { passed: 0, failures: [] }
   for (const target of files) {
-    const kinds = target === '--workspace' ? ['--lib', '--bins', '--tests'] : []
+    const kinds = target === '--workspace' ? ['--tests'] : []
     const args = ['test', '--locked', '--no-fail-fast', ...target.split(' '), ...kinds]
     const end = await command([...within, 'cargo', ...args])
     const { passed, failures } = complete(readCargo(end.lines), end)
@@ -100,14 +100,28 @@ export async function runOnCargo({ within = [], files = ['--workspace'] }, comma
   return result
 }
 
-/** The targets that failed are at the end of cargo's output, each as the arguments that run it alone. */
+/**
+ * The targets that failed are at the end of cargo's output, each as the arguments that run it alone. A target has many
+ * tests, so only those that failed run again, if it ran to its end.
+ */
 function readCargo(lines) {
   const text = lines.join('\n')
   const counts = Array.from(text.matchAll(/^test result: .* (\d+) passed;/gm), ([, count]) => Number(count))
-  const tests = Array.from(text.matchAll(/^test (.*) \.\.\. FAILED$/gm), ([, name]) => name)
   const targets = Array.from(text.matchAll(/^ {4}`(-p .*)`$/gm), ([, target]) => target)
-  const failures = targets.map((file) => ({ file, test: tests.join(', '), message: panics(text) }))
+  // Each target ends with such a line, and they run in the order of that list.
+  const runs = text.split(/^test result: .*$/m)
+  const failed = runs.map(failedTests).filter((names) => names.length > 0)
+  const failures = targets.map((target, index) => {
+    const names = failed.length === targets.length ? failed[index] : []
+    const file = names.length > 0 ? `${target} -- --exact ${names.join(' ')}` : target
+    return { file, test: (names.length > 0 ? names : failed.flat()).join(', '), message: panics(text) }
+  })
   return { passed: counts.reduce((sum, count) => sum + count, 0), failures }
+}
+
+function failedTests(text) {
+  // A test that ran in a process of its own is reported by that one too.
+  return [...new Set(Array.from(text.matchAll(/^test (.*) \.\.\. FAILED$/gm), ([, name]) => name))]
 }
 
 function panics(text) {

@@ -63,11 +63,16 @@ export const steps = [
         'doc',
         '--no-deps',
         '--workspace',
+        '--document-private-items',
         '--locked',
         '--config',
         'build.rustdocflags=["-Dwarnings"]',
       ],
-      ['cargo', 'check', '--manifest-path', 'fuzz/Cargo.toml', '--locked'],
+      // Only checked, so libFuzzer itself, in C++, is not compiled. Clippy has checked most of the dependencies.
+      [
+        ...['env', 'CUSTOM_LIBFUZZER_PATH=/dev/null', 'CARGO_TARGET_DIR=target'],
+        ...['cargo', 'check', '--manifest-path', 'fuzz/Cargo.toml', '--locked'],
+      ],
     ],
   },
   {

@@ -1,4 +1,5 @@
-//! Private functions for the fuzz targets in `fuzz/`.
+//! Private functions for the fuzz targets in `fuzz/`. Not a feature, so that the tests and the build share this crate; the
+//! linker leaves them out of the addon.
 
 pub use crate::process_log::bounded_log;
 use crate::shell::plain_state::{Report, Scope, Snapshot};

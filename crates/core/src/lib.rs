@@ -17,7 +17,6 @@ pub mod error;
 pub mod exec;
 pub mod feed;
 pub mod files;
-#[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod isolation;
 pub mod jobs;

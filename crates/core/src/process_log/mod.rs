@@ -227,7 +227,6 @@ impl ProcessLog {
 }
 
 /// A log with small blocks, only in memory: its directory cannot be created.
-#[cfg(feature = "fuzzing")]
 pub fn bounded_log(limit: u64, block_size: usize, memory_blocks: usize) -> ProcessLog {
     ProcessLog::with_shape(
         &Arc::new(StateDirectory::new("/dev/null/none".into())),

@@ -1,4 +1,4 @@
-//! What a session lends to its callers: everything needed to send one command. See [`super::mailbox`].
+//! What a session lends to its callers: everything needed to send one command. See [`mod@super::mailbox`].
 
 use super::Message;
 use super::mailbox::Letter;

@@ -1,8 +1,6 @@
 //! A standby replaces a dead shell, with the state from the moment when it was forked.
 
-mod host;
-
-use host::Session;
+use crate::host::{self, Session};
 
 #[test]
 fn a_promoted_standby_is_the_shell() {

@@ -1,16 +1,14 @@
 //! A pause of a sandbox, and the commit and discard that need one: with real shells, programs and workspaces.
 
-mod place;
-
+use crate::place::{
+    KILL, Kind, Place, is_pending, is_running, never_given_up, pid_of, request, run, spawn_session, start, until, wait,
+};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 use nacre_core::error::Code;
 use nacre_core::exec::{By, KillPolicy};
 use nacre_core::process::Process;
 use nacre_core::sandbox::NewSession;
-use place::{
-    KILL, Kind, Place, is_pending, is_running, never_given_up, pid_of, request, run, spawn_session, start, until, wait,
-};
 use std::fs;
 use std::future::pending;
 use std::sync::Arc;

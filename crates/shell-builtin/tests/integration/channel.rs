@@ -1,8 +1,6 @@
 //! The channel survives what scripts do to descriptors and limits.
 
-mod host;
-
-use host::{Session, process};
+use crate::host::{self, Session, process};
 use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
 use nacre_protocol::socket;
 use std::os::fd::AsFd;

@@ -1,6 +1,6 @@
 //! Runs the bodies of the fuzz targets on their corpora and on random bytes, without a fuzzer.
 
-#[path = "../../../fuzz/src/bodies.rs"]
+#[path = "../../../../fuzz/src/bodies.rs"]
 mod bodies;
 
 use proptest::collection::vec;

@@ -1,8 +1,6 @@
 //! Memory and descriptors stay flat over many commands.
 
-mod host;
-
-use host::Session;
+use crate::host::Session;
 
 fn growth_kib(setup: &str, command: &str, rounds: usize) -> i64 {
     let mut session = Session::start();

@@ -1,8 +1,6 @@
 //! A command that would end an ordinary shell ends only itself: its state persists, but none of its frames.
 
-mod host;
-
-use host::{Ran, Session};
+use crate::host::{self, Ran, Session};
 use nacre_protocol::shell::DoneFlags;
 
 const LIBRARY: &str = "lf(){ local q=1; false; echo no; }\nlx(){ exit 6; }\nlf2(){ lf; } 9>nine\n";

@@ -1,7 +1,5 @@
 //! A sandbox with a copy-on-write workspace, real shells and programs, for the tests of pauses and of what they are for.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 use nacre_core::error::Error;

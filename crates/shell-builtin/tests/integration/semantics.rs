@@ -1,8 +1,6 @@
 //! Commands see what a plain bash would show, and nothing of the engine.
 
-mod host;
-
-use host::Session;
+use crate::host::Session;
 use nacre_protocol::shell::{DoneFlags, RequestFlags};
 
 /// Runs commands in one session and returns all results.

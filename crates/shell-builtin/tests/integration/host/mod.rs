@@ -2,8 +2,6 @@
 //!
 //! `BASH_UNDER_TEST` selects the bash. Every wait is bounded by [`LIMIT`].
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 pub mod process;
 
 use nacre_protocol::shell::{Done, DoneFlags, Refusal, Reply, Request, RequestFlags, RequestKind};
@@ -317,15 +315,6 @@ impl Running {
             if stream.as_ref().is_some_and(|fd| !read_available(fd, bytes)) {
                 *stream = None;
             }
-        }
-    }
-
-    pub fn wait_for_output(&mut self, text: &str) {
-        let begun = Instant::now();
-        while !String::from_utf8_lossy(&self.bytes[0]).contains(text) {
-            assert!(begun.elapsed() < LIMIT, "no {text:?}");
-            std::thread::sleep(Duration::from_millis(1));
-            self.read();
         }
     }
 }

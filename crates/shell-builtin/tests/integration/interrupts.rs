@@ -1,8 +1,6 @@
 //! The interrupt ends a command whatever it does, and keeps the changes it has made.
 
-mod host;
-
-use host::{Ran, Session};
+use crate::host::{self, Ran, Session};
 use nacre_protocol::shell::{DoneFlags, Request};
 use std::time::Duration;
 

@@ -1,8 +1,6 @@
 //! A command's own directory, environment and limits leave no trace, however the command ends.
 
-mod host;
-
-use host::{Session, process};
+use crate::host::{Session, process};
 use nacre_protocol::shell::{DoneFlags, Refusal, Request};
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,6 @@
 //! A checkpoint restores a shell's whole state in another shell, item by item, and evaluates nothing.
 
-mod host;
-
-use host::{Session, process};
+use crate::host::{Session, process};
 use nacre_protocol::shell::{Lost, Reply, Request, RequestFlags, RequestKind, is_whole, not_restored};
 use std::fs::{self, File};
 use std::io::{Read, Seek};

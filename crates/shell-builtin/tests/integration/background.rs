@@ -1,10 +1,8 @@
 //! Background processes are separate shells, forked from a standby.
 
-mod host;
-
-use host::{Session, process};
+use crate::host::process::{Streams, read_until};
+use crate::host::{self, Session, process};
 use nacre_protocol::shell::{Refusal, Reply, Request, RequestFlags};
-use process::{Streams, read_until};
 
 fn session() -> Session {
     let mut session = Session::start();

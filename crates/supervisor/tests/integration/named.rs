@@ -1,6 +1,5 @@
 //! Named workspaces, workspaces in memory, and forks, with real keepers: what is left after each kind of end.
 
-#[path = "named/forks.rs"]
 mod forks;
 
 use nacre_core::error::{Code, Error};
@@ -27,16 +26,22 @@ fn in_tiers(name: &str, test: impl FnOnce()) {
     if std::env::var_os(TIER).is_some() {
         return test();
     }
+    let name = full_name(name);
     let is_root = nix::unistd::geteuid().is_root();
     let user = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
     for (tier, words) in [("own", &[][..]), ("user", &user)].into_iter().filter(|(tier, _)| is_root || *tier == "own") {
         let own = std::env::current_exe().unwrap();
         let mut alone = Command::new("timeout");
-        alone.arg(LIMIT).args(words).arg(own).args(["--exact", name]).env(TIER, tier);
+        alone.arg(LIMIT).args(words).arg(own).args(["--exact", &name]).env(TIER, tier);
         let output = alone.output().unwrap();
         let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && text.contains("1 passed"), "as {tier}: {text}");
     }
+}
+
+/// The name of a test of this module, as the test program knows it.
+fn full_name(name: &str) -> String {
+    format!("named::{name}")
 }
 
 fn supervisor() -> PathBuf {
@@ -389,7 +394,7 @@ fn a_named_workspace_survives_its_host_and_keeper() {
         let place = Place::new();
         for kills_keeper in [true, false] {
             let mut host = Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", NAME, "--nocapture"])
+                .args(["--exact", &full_name(NAME), "--nocapture"])
                 .env(HOST, place.root())
                 .stdin(Stdio::piped())
                 .stdout(Stdio::null())
@@ -799,7 +804,7 @@ fn a_workspace_of_root_is_not_for_other_users() {
         let output = Command::new("unshare")
             .args(["--user", "--map-user=1000", "--map-group=1000"])
             .arg(std::env::current_exe().unwrap())
-            .args(["--exact", NAME])
+            .args(["--exact", &full_name(NAME)])
             .env(HOST, place.root())
             .output()
             .unwrap();

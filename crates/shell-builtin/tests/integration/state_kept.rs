@@ -1,8 +1,6 @@
 //! STATE_KEPT is set only for commands that are known to change nothing.
 
-mod host;
-
-use host::Session;
+use crate::host::Session;
 use nacre_protocol::shell::{DoneFlags, RequestFlags};
 
 fn keeps(session: &mut Session, text: &str) -> bool {

@@ -1,8 +1,6 @@
 //! Jobs within a command behave as with `bash -c` of the same version: listed, waited for and reported alike.
 
-mod host;
-
-use host::Session;
+use crate::host::{self, Session};
 use std::process::Command;
 
 /// The output of `bash -c`.

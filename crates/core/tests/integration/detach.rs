@@ -1,12 +1,10 @@
 //! Commands that become processes while they run: with real shells and programs.
 
-mod place;
-
+use crate::place::{KILL, Kind, Place, is_pending, is_running, pid_of, request, run, until, wait};
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::{By, Chunk, ExecRequest, InputWriter, Outcome, OutputStream};
 use nacre_core::process::{DetachedProcess, Exit, Process, Reason};
 use nacre_protocol::confinement::Filesystem;
-use place::{KILL, Kind, Place, is_pending, is_running, pid_of, request, run, until, wait};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

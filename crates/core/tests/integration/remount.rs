@@ -1,7 +1,6 @@
 //! Changing sessions over to another mount of their workspace, with real shells, programs and mounts.
 
-mod place;
-
+use crate::place::{KILL, Kind, Place, is_pending, is_running, request, run, spawn_session, start, until, wait};
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
@@ -11,7 +10,6 @@ use nacre_core::files::{Change, Seen, Watcher};
 use nacre_core::sandbox::{NewSession, Pause, WhenBusy};
 use nacre_core::session::{Handle, Isolate, Isolated};
 use nacre_protocol::confinement::{Confinement, Filesystem, Landlock, Mount, Namespaces, Workspace};
-use place::{KILL, Kind, Place, is_pending, is_running, request, run, spawn_session, start, until, wait};
 use rustix::fs::inotify;
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsmount, fsopen};
 use std::fs;

@@ -1,0 +1,95 @@
+//! The supervisor: one small process per session, between the host program and the session's shell.
+//!
+//! The host (Node or Bun) cannot do this work itself. A child subreaper inside the host would collect zombies that
+//! nothing reaps, a SIGCHLD handler would conflict with the runtime's own, and nothing inside a process survives its
+//! SIGKILL. So this process is the session's subreaper and init. Every orphan of the session becomes its child. It
+//! reaps all of them, kills trees on request, and ends everything when the host dies for whatever reason.
+//!
+//! It has one thread, allocates little, and is never on the path of an ordinary command: the host and the shell
+//! communicate over their own socket.
+//!
+//! **It owns** the processes of one session: their roles, groups, limits and confinement, and their orderly end.
+//!
+//! **It must never know** what a command means, what it prints, or what the caller is waiting for: the host decides, and
+//! the supervisor obeys orders and reports.
+//!
+//! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
+//! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
+//! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
+//! there, as JSON. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
+//! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`].
+
+#![allow(rustdoc::private_intra_doc_links, reason = "nothing but its own program uses this crate")]
+
+mod account;
+mod arguments;
+mod enclosure;
+mod ending;
+mod enter;
+mod event_loop;
+mod files;
+mod groups;
+mod helpers;
+mod init;
+mod job;
+mod ordered_kill;
+mod own_limits;
+mod process_setup;
+mod process_table;
+mod processes;
+mod reap;
+mod set_up;
+mod spawn;
+mod standing;
+mod workspace;
+
+/// Runs the supervisor, in the role that the arguments name.
+pub fn main() {
+    let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
+    if words == ["--job"] {
+        job::run();
+    }
+    if words == ["--offer"] {
+        println!("{}", serde_json::to_string(&nacre_isolation::offer::probe()).unwrap_or_default());
+        return;
+    }
+    match &words[..] {
+        [mode, words @ ..] if mode == "--enter" => enter::run(words),
+        [mode, state, directory] if mode == "--set-up" => set_up::run(state, directory),
+        _ => {}
+    }
+    if let [mode, value] = &words[..] {
+        if mode == "--init" {
+            init::run(value);
+        }
+        if mode == "--workspace-offer" {
+            let offer = nacre_workspace::probe::probe(value.as_ref());
+            println!("{}", serde_json::to_string(&offer).unwrap_or_default());
+            return;
+        }
+        if mode == "--workspace"
+            && let Some(host) = value.to_str().and_then(|text| text.parse().ok())
+        {
+            workspace::run(host);
+        }
+    }
+    let arguments = match arguments::parse(words.into_iter()) {
+        Ok(arguments) => arguments,
+        Err(problem) => {
+            eprintln!("nacre-supervisor: {problem}. This program is started by nacre, not by hand.");
+            std::process::exit(2);
+        }
+    };
+    match process_setup::prepare(arguments.host) {
+        Ok(setting) => event_loop::run(setting, &arguments),
+        Err(error) => {
+            eprintln!("nacre-supervisor: cannot set itself up: {error}");
+            std::process::exit(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod own_process;
