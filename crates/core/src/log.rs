@@ -8,20 +8,14 @@
 //! for spans and fields are rejected: the engine has no spans, and the library for them would make the addon a quarter
 //! larger.
 
-mod filter;
-mod timestamp;
-
-use filter::Filter;
 use std::collections::HashMap;
 use std::fmt::{self, Write as _};
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
-use std::time::SystemTime;
-use timestamp::timestamp;
-use tracing_core::field::{Field, Visit};
-use tracing_core::span::{Attributes, Id, Record};
-use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
 
 /// The level of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,70 +87,58 @@ impl Log {
             return;
         }
         INSTALLED.call_once(|| {
-            let filter = Filter::parse(wanted.as_deref().unwrap_or("warn")).unwrap_or_else(|error| {
+            let filter = parse_filter(wanted.as_deref().unwrap_or("warn")).unwrap_or_else(|error| {
                 eprintln!("nacre: NACRE_LOG is not a valid filter and 'warn' is used instead: {error}");
-                Filter::of_level(LevelFilter::WARN)
+                Targets::new().with_default(tracing::Level::WARN)
             });
-            let diagnostics = Diagnostics { filter, is_printed: wanted.is_some() };
+            let print = wanted.map(|_| tracing_subscriber::fmt::layer().with_writer(std::io::stderr));
+            let registry = tracing_subscriber::registry().with(filter).with(Forward).with(print);
             // Fails only if the process already has a subscriber, which then receives the events.
-            let _ = tracing::subscriber::set_global_default(diagnostics);
+            let _ = tracing::subscriber::set_global_default(registry);
         });
     }
 }
 
-/// Forwards events to the logger that their field `log` names, and prints them.
-struct Diagnostics {
-    filter: Filter,
-    is_printed: bool,
+/// Parses a comma-separated list of levels and targets. Skips blanks and empty items.
+fn parse_filter(text: &str) -> Result<Targets, String> {
+    let directives: Vec<&str> = text.split(',').map(str::trim).filter(|directive| !directive.is_empty()).collect();
+    if directives.is_empty() {
+        return Err("it has no level and no target".to_string());
+    }
+    for directive in &directives {
+        if directive.contains(['[', ']', '{', '}']) {
+            return Err(format!("'{directive}' is for spans or fields, and only levels and targets are supported"));
+        }
+        if let Err(error) = directive.parse::<Targets>() {
+            return Err(format!("'{directive}': {error}"));
+        }
+    }
+    directives.join(",").parse::<Targets>().map_err(|error| error.to_string())
 }
 
-impl Subscriber for Diagnostics {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && self.filter.allows(metadata.target(), metadata.level())
-    }
+/// Forwards events to the logger that their field `log` names.
+struct Forward;
 
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(self.filter.max_level())
-    }
-
-    fn event(&self, event: &Event<'_>) {
+impl<S: Subscriber> Layer<S> for Forward {
+    fn on_event(&self, event: &Event<'_>, _context: Context<'_, S>) {
         let mut line = Line::default();
         event.record(&mut line);
-        let metadata = event.metadata();
-        let id = line.log.unwrap_or(0);
-        let write = loggers().as_ref().and_then(|loggers| loggers.get(&id).cloned());
+        let write = loggers().as_ref().and_then(|loggers| loggers.get(&line.log).cloned());
         if let Some(write) = write {
-            let level = match *metadata.level() {
+            let level = match *event.metadata().level() {
                 tracing::Level::ERROR => Level::Error,
                 tracing::Level::WARN => Level::Warn,
                 tracing::Level::INFO => Level::Info,
                 _ => Level::Debug,
             };
-            write(level, format!("{}{}", line.message, line.fields));
-        }
-        if self.is_printed {
-            let log = line.log.map(|id| format!(" log={id}")).unwrap_or_default();
-            let (time, level, target) = (timestamp(SystemTime::now()), metadata.level(), metadata.target());
-            let text = format!("{time} {level:>5} {target}: {}{log}{}\n", line.message, line.fields);
-            // In one call, so that lines of several threads do not mix. There is no other place for an error.
-            let _ = std::io::stderr().write_all(text.as_bytes());
+            write(level, line.message + &line.fields);
         }
     }
-
-    // No span is enabled.
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
 }
 
 #[derive(Default)]
 struct Line {
-    /// The logger that the event is for.
-    log: Option<u64>,
+    log: u64,
     message: String,
     fields: String,
 }
@@ -164,7 +146,7 @@ struct Line {
 impl Visit for Line {
     fn record_u64(&mut self, field: &Field, value: u64) {
         if field.name() == "log" {
-            self.log = Some(value);
+            self.log = value;
         } else {
             self.record_debug(field, &value);
         }
@@ -184,12 +166,40 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_filter_has_levels_and_targets() {
+        let enabled = |text: &str| {
+            let filter = parse_filter(text).unwrap();
+            [("nacre_core", tracing::Level::INFO), ("nacre_core::session", tracing::Level::TRACE)]
+                .map(|(target, level)| filter.would_enable(target, &level))
+        };
+        assert_eq!(enabled("debug"), [true, false]);
+        assert_eq!(enabled("nacre_core=debug,warn"), [true, false]);
+        assert_eq!(enabled("nacre_core::session=trace"), [false, true]);
+        assert_eq!(enabled("warn, nacre_core::session=trace,"), [false, true]);
+        assert_eq!(enabled("nacre_core"), [true, true]);
+        assert_eq!(enabled("TRACE,nacre_core::session=off"), [true, false]);
+        assert_eq!(enabled("off"), [false, false]);
+    }
+
+    #[test]
+    fn a_filter_of_spans_or_fields_is_refused() {
+        for text in ["[span]", "[span{field=v}]=debug", "warn,nacre_core[{session}]=debug", "[{session=\"a\"}]"] {
+            let error = parse_filter(text).unwrap_err();
+            assert!(error.ends_with("and only levels and targets are supported"), "{error}");
+        }
+        assert!(parse_filter(" , ").is_err());
+        for text in ["nacre_core=loud", "nacre_core=debug=trace"] {
+            assert!(parse_filter(text).unwrap_err().starts_with(&format!("'{text}': ")));
+        }
+    }
+
+    #[test]
     fn an_event_reaches_the_logger_that_it_names_and_no_other() {
         let (sender, lines) = std::sync::mpsc::channel();
         let log = Log::new(move |level, line| drop(sender.send((level, line))));
         let other = Log::new(|_, line| panic!("not meant for this one: {line}"));
         assert_ne!(log.id(), other.id());
-        let subscriber = Diagnostics { filter: Filter::of_level(LevelFilter::WARN), is_printed: false };
+        let subscriber = tracing_subscriber::registry().with(Forward);
         tracing::subscriber::with_default(subscriber, || {
             tracing::warn!(log = log.id(), session = %"s1", "the shell died");
             tracing::warn!(log = 0, "of no sandbox");
