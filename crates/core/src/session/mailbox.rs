@@ -10,7 +10,7 @@
 //! - A command is sent and queued in one step. When the session takes the loan back, it also receives the command that
 //!   was sent with it, and handles it before any later event, such as the shell's reply.
 //!
-//! `tests/integration/mailbox_model.rs` explores the schedules of callers and a session.
+//! `fuzz/tests/mailbox_model.rs` explores the schedules of callers and a session.
 
 use super::sync::{Mutex, MutexGuard};
 use std::collections::VecDeque;

@@ -4,7 +4,7 @@
 //! in the order of the real one. With one call of each caller, all schedules are explored; with two, all schedules that
 //! interrupt a running thread at most two or three times.
 
-#[path = "../../src/session/mailbox.rs"]
+#[path = "../../crates/core/src/session/mailbox.rs"]
 mod mailbox;
 
 /// The lock of the mailbox.
