@@ -14,7 +14,7 @@ import { SandboxClient } from 'nacre/client'
 import { Session as ContainerSession } from 'nacre/container'
 import { connectProgram, openSandbox } from 'nacre/engine'
 import { instrument } from 'nacre/otel'
-import { type Cases, casesWith, not } from '../helpers/kinds.js'
+import { Cases, casesWith } from '../helpers/kinds.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: values that the types refuse
 type Any = any
@@ -209,13 +209,7 @@ export function ownWays(sandbox: Sandbox, client: SandboxClient, stateDir: strin
   }
 }
 
-export interface Argument {
-  name: string
-  cases: Cases
-  calls: Array<(value: Any) => unknown>
-}
-
-const states = 'starting, running, exited, killed, crashed'
+export type Argument = [name: string, cases: Cases, ...calls: Array<(value: Any) => unknown>]
 
 /** Arguments beside options, and filters without a table. */
 export function sharedArguments({ sandbox, session, process, stream }: Place): Argument[] {
@@ -227,125 +221,85 @@ export function sharedArguments({ sandbox, session, process, stream }: Place): A
   const cursor = casesWith('0 to Number.MAX_SAFE_INTEGER bytes')
   const port = casesWith('1 to 65535')
   const from = casesWith('stdout or stderr or all')
-  const noPath = not(/^ must be a string or a Uint8Array, not /, [7, null, {}, [], true])
-  const pattern = [
-    ...not(/^ must be a RegExp or a non-empty string, not /, ['', 5, null, undefined, ['x']]),
-    ...not(/^ must not contain a newline: lines are tested one by one$/, ['a\nb']),
-  ]
-  const state = not(new RegExp(`^ must be one of ${states}, or a list of them, not `), [
-    'ended',
-    5,
-    ['running', 5],
-  ])
+  const noPath = new Cases().refuses(' must be a string or a Uint8Array, not ', 7, null, {}, [], true)
+  const pattern = new Cases()
+    .refuses(' must be a RegExp or a non-empty string, not ', '', 5, null, ['x'])
+    .refuses(' must not contain a newline: lines are tested one by one', 'a\nb')
+  const state = new Cases()
+    .refuses(
+      /^ must be one of starting, running, exited, killed, crashed, or a list of them, not "ended"$/,
+      'ended',
+    )
+    .refuses(/, or a list of them, not 5$/, 5, ['running', 5])
   return [
-    {
-      name: 'id',
-      cases: id,
-      calls: [
-        (v) => sandbox.getSession(v),
-        (v) => sandbox.deleteSession(v),
-        (v) => sandbox.getProcess(v),
-        (v) => sandbox.killProcess(v),
-        (v) => sandbox.getProcessLogs(v),
-        (v) => sandbox.streamProcessLogs(v),
-        (v) => session.killCommand(v),
-        (v) => sandbox.answer(v, 'once'),
-        (v) => sandbox.workspace.delete(v),
-      ],
-    },
-    { name: 'jobId', cases: id, calls: [(v) => jobs.attach(v)] },
-    {
-      name: 'job.jobId',
-      cases: id,
-      calls: (['status', 'read', 'follow', 'wait', 'cancel', 'remove'] as const).map(
-        (call) => (v) => jobs[call]({ jobId: v } as never),
+    [
+      'id',
+      id,
+      (v) => sandbox.getSession(v),
+      (v) => sandbox.deleteSession(v),
+      (v) => sandbox.getProcess(v),
+      (v) => sandbox.killProcess(v),
+      (v) => sandbox.getProcessLogs(v),
+      (v) => sandbox.streamProcessLogs(v),
+      (v) => session.killCommand(v),
+      (v) => sandbox.answer(v, 'once'),
+      (v) => sandbox.workspace.delete(v),
+    ],
+    ['jobId', id, (v) => jobs.attach(v)],
+    [
+      'job.jobId',
+      id,
+      ...(['status', 'read', 'follow', 'wait', 'cancel', 'remove'] as const).map(
+        (call) => (v: Any) => jobs[call]({ jobId: v } as never),
       ),
-    },
-    {
-      name: 'command',
-      cases: command,
-      calls: [
-        (v) => sandbox.exec(v),
-        (v) => sandbox.execStream(v),
-        (v) => sandbox.startProcess(v),
-        (v) => sandbox.startService(v, { healthCheck: { port: 1 } }),
-        (v) => sandbox.startService('true', { healthCheck: { command: v } }),
-        (v) => session.exec(v),
-        (v) => session.execStream(v),
-        (v) => session.startProcess(v),
-        (v) => session.startService(v, { healthCheck: { port: 1 } }),
-      ],
-    },
-    {
-      name: 'signal',
-      cases: signal,
-      calls: [
-        (v) => process.kill(v),
-        (v) => stream.kill(v),
-        (v) => sandbox.killProcess('x', v),
-        (v) => session.killCommand('x', v),
-      ],
-    },
-    { name: 'vars', cases: variables, calls: [(v) => sandbox.setEnvVars(v), (v) => session.setEnvVars(v)] },
-    { name: 'cursor', cases: cursor, calls: [(v) => jobs.read('x', v), (v) => jobs.follow('x', v)] },
-    {
-      name: 'port',
-      cases: port,
-      calls: [(v) => process.waitForPort(v), (v) => session.connect(v), (v) => session.listen(v)],
-    },
-    { name: 'count', cases: casesWith('1 to 256'), calls: [(v) => sandbox.fork(v)] },
-    { name: 'answer', cases: casesWith('once or session or deny'), calls: [(v) => sandbox.answer('1', v)] },
-    {
-      name: 'data',
-      cases: casesWith('text or bytes'),
-      calls: [(v) => process.write(v), (v) => stream.write(v)],
-    },
-    {
-      name: 'data',
-      cases: casesWith("text, bytes, an iterable of them, or 'pipe'"),
-      calls: [(v) => files.write('made', v)],
-    },
-    {
-      name: 'path',
-      cases: { right: [], wrong: noPath },
-      calls: [
-        (v) => files.read(v),
-        (v) => files.readStream(v),
-        (v) => files.write(v, 'x'),
-        (v) => files.list(v),
-        (v) => files.stat(v),
-        (v) => files.exists(v),
-        (v) => files.mkdir(v),
-        (v) => files.remove(v),
-        (v) => files.watch(v),
-      ],
-    },
-    {
-      name: 'from',
-      cases: from,
-      calls: [(v) => stream.lines({ from: v }), (v) => stream.toReadableStream({ from: v })],
-    },
-    {
-      name: 'from',
-      cases: { right: [], wrong: noPath },
-      calls: [(v) => files.rename(v, 'b'), (v) => files.copy(v, 'b')],
-    },
-    {
-      name: 'to',
-      cases: { right: [], wrong: noPath },
-      calls: [(v) => files.rename('a', v), (v) => files.copy('a', v)],
-    },
-    { name: 'pattern', cases: { right: [], wrong: pattern }, calls: [(v) => process.waitForLog(v)] },
-    {
-      name: 'healthCheck.log',
-      cases: { right: [], wrong: pattern.filter(({ value }) => value !== undefined) },
-      calls: [(v) => sandbox.startService('true', { healthCheck: { log: v } })],
-    },
-    {
-      name: 'state',
-      cases: { right: [], wrong: state },
-      calls: [(v) => sandbox.listProcesses({ state: v })],
-    },
-    { name: 'sessionId', cases: id, calls: [(v) => sandbox.listProcesses({ sessionId: v })] },
+    ],
+    [
+      'command',
+      command,
+      (v) => sandbox.exec(v),
+      (v) => sandbox.execStream(v),
+      (v) => sandbox.startProcess(v),
+      (v) => sandbox.startService(v, { healthCheck: { port: 1 } }),
+      (v) => sandbox.startService('true', { healthCheck: { command: v } }),
+      (v) => session.exec(v),
+      (v) => session.execStream(v),
+      (v) => session.startProcess(v),
+      (v) => session.startService(v, { healthCheck: { port: 1 } }),
+    ],
+    [
+      'signal',
+      signal,
+      (v) => process.kill(v),
+      (v) => stream.kill(v),
+      (v) => sandbox.killProcess('x', v),
+      (v) => session.killCommand('x', v),
+    ],
+    ['vars', variables, (v) => sandbox.setEnvVars(v), (v) => session.setEnvVars(v)],
+    ['cursor', cursor, (v) => jobs.read('x', v), (v) => jobs.follow('x', v)],
+    ['port', port, (v) => process.waitForPort(v), (v) => session.connect(v), (v) => session.listen(v)],
+    ['count', casesWith('1 to 256'), (v) => sandbox.fork(v)],
+    ['answer', casesWith('once or session or deny'), (v) => sandbox.answer('1', v)],
+    ['data', casesWith('text or bytes'), (v) => process.write(v), (v) => stream.write(v)],
+    ['data', casesWith("text, bytes, an iterable of them, or 'pipe'"), (v) => files.write('made', v)],
+    [
+      'path',
+      noPath,
+      (v) => files.read(v),
+      (v) => files.readStream(v),
+      (v) => files.write(v, 'x'),
+      (v) => files.list(v),
+      (v) => files.stat(v),
+      (v) => files.exists(v),
+      (v) => files.mkdir(v),
+      (v) => files.remove(v),
+      (v) => files.watch(v),
+    ],
+    ['from', from, (v) => stream.lines({ from: v }), (v) => stream.toReadableStream({ from: v })],
+    ['from', noPath, (v) => files.rename(v, 'b'), (v) => files.copy(v, 'b')],
+    ['to', noPath, (v) => files.rename('a', v), (v) => files.copy('a', v)],
+    ['pattern', pattern, (v) => process.waitForLog(v)],
+    ['healthCheck.log', pattern, (v) => sandbox.startService('true', { healthCheck: { log: v } })],
+    ['state', state, (v) => sandbox.listProcesses({ state: v })],
+    ['sessionId', id, (v) => sandbox.listProcesses({ sessionId: v })],
   ]
 }
