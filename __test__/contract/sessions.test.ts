@@ -17,7 +17,6 @@ describe('sessions', () => {
     expect(await rejectionOf(sandbox.createSession({ id: 'one' }))).toMatchObject({
       code: 'SESSION_ALREADY_EXISTS',
     })
-    expect(await rejectionOf(sandbox.createSession({ id: 'a/b' }))).toMatchObject({ code: 'INVALID_ID' })
     expect(await rejectionOf(sandbox.createSession({ cwd: '/does/not/exist' }))).toMatchObject({
       code: 'CWD_NOT_FOUND',
     })
@@ -89,7 +88,6 @@ describe('sessions', () => {
       Array.from({ length: 100 }, (_, count) => `: ${count}`),
     )
     expect(await (await sandbox.getSession('default'))?.history()).toEqual([])
-    expect(await rejectionOf(session.history({ limit: 101 }))).toMatchObject({ code: 'INVALID_OPTION' })
     await sandbox.deleteSession('one')
     expect(await rejectionOf(session.history())).toMatchObject({ code: 'SESSION_NOT_FOUND' })
     expect(await (await sandbox.createSession({ id: 'one' })).history()).toEqual([])
