@@ -13,10 +13,7 @@ const TOKEN = 'a-token-for-the-tests'
 
 /** What is refused before anything runs. Types are ignored, as in JavaScript. */
 const calls: Array<[mistake: string, call: (sandbox: Sandbox) => unknown, message: RegExp]> = [
-  ['timeoutMs', (s) => s.exec('true', { timeoutMs: 5 } as object), /"timeoutMs"; did you mean "timeout"\?/],
-  ['envs', (s) => s.exec('true', { envs: {} } as object), /"envs"; did you mean "env"\?/],
   ['reject', (s) => s.exec('true', { reject: true } as object), /"reject"; did you mean "check"\?/],
-  ['stdin', (s) => s.exec('true', { stdin: '' } as object), /"stdin"; did you mean "input"\?/],
   ['no command', (s) => s.exec(undefined as never), /command must be shell text or a list of arguments/],
   [
     'a health check as a port',
@@ -44,7 +41,6 @@ describe('a call is refused with the cause and the remedy:', () => {
 const bodies: Array<[path: string, body: object, message: RegExp]> = [
   ['/v1/exec', {}, /command: is missing; it must be shell text or a list/],
   ['/v1/exec', { cmd: 'true' }, /did you mean "command"\?/],
-  ['/v1/exec', { command: 'true', timeoutMs: 5 }, /did you mean "timeout"\?/],
   ['/v1/exec', { command: 'true', env: { A: 1 } }, /env\.A: must be a string, or null/],
   ['/v1/exec', { command: 'true', input: 5 }, /input: must be text or bytes/],
   [
