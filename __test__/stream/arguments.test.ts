@@ -1,8 +1,15 @@
 /** What a stream refuses: a TypeError, thrown immediately. Its options are in options/refusals.test.ts. */
+import { OptionError } from 'nacre'
 import { expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 import { all } from '../helpers/stream.js'
-import { refusalOf } from '../helpers/thrown.js'
+import { thrownBy } from '../helpers/thrown.js'
+
+function refusalOf(call: () => unknown): Error {
+  const error = thrownBy(call)
+  expect(error).toBeInstanceOf(OptionError)
+  return error as Error
+}
 
 it('execStream of a session has its session', () =>
   withSandbox(async ({ sandbox }) => {
