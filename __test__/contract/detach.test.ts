@@ -317,9 +317,5 @@ describe('exec with detachAfter', () => {
       code: 'INVALID_OPTION',
       message: expect.stringContaining("execStream with input: 'pipe'"),
     })
-    for (const detachAfter of [0, -1, Number.NaN, 2 ** 31])
-      expect(await rejectionOf(sandbox.exec('true', { detachAfter }))).toMatchObject({
-        code: 'INVALID_OPTION',
-      })
   })
 })

@@ -1,7 +1,7 @@
 /** Lines of a log are the same here and over HTTP. */
 import { describe, expect } from 'vitest'
-import type { LogLine, LogLines, LogLinesOptions, Process } from '../../index.js'
-import { rejectionOf, rejectionsOf } from '../helpers/thrown.js'
+import type { LogLine, LogLines, LogLinesOptions } from '../../index.js'
+import { rejectionOf } from '../helpers/thrown.js'
 import { itHolds } from './helper.js'
 
 const numbers = ({ lines }: LogLines) => lines.map(({ number }) => number)
@@ -116,27 +116,11 @@ describe('getLogLines', () => {
     expect(numbers(last)).toEqual([197, 198])
   })
 
-  itHolds('refuses bad options by their names', async ({ sandbox }) => {
+  itHolds('refuses expressions that the engine cannot run', async ({ sandbox }) => {
     const process = await sandbox.startProcess('true')
-    const calls = (options: unknown) => (process as Process).getLogLines(options as never)
-    const bad = [
-      { fromLine: 0 },
-      { fromLine: 1.5 },
-      { lines: 0 },
-      { lines: 10_001 },
-      { context: 101 },
-      { grep: '' },
-      { grep: 'x'.repeat(1001) },
-      { grep: /x/ },
-      { grep: '(' },
-      { grep: '(?=x)' },
-      { bogus: 1 },
-    ]
-    const errors = await rejectionsOf(bad.map(calls))
-    for (const [index, error] of errors.entries()) {
-      const [name = ''] = Object.keys(bad[index] ?? {})
-      expect(error).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
-      expect((error as Error).message).toContain(name)
-    }
+    for (const grep of ['(', '(?=x)'])
+      expect(await rejectionOf(process.getLogLines({ grep }))).toMatchObject({
+        ...{ name: 'OptionError', code: 'INVALID_OPTION', message: expect.stringContaining('grep') },
+      })
   })
 })

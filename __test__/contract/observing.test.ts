@@ -108,7 +108,6 @@ describe('killedBy', () => {
     expect(await rejectionOf(ended.result)).toMatchObject({
       ...{ code: 'SESSION_DESTROYED', result: { killedBy: { by: 'session', reason: null } } },
     })
-    expect(await rejectionOf(own.kill('SIGINT', { reason: '' }))).toMatchObject({ code: 'INVALID_OPTION' })
   })
 
   itHolds('says what has killed a process, and why', async ({ sandbox }) => {
@@ -157,7 +156,6 @@ describe('killedBy', () => {
     expect(await session.running()).toEqual([])
     for (const id of [runs?.id ?? '', '4294967297', 'none', '01'])
       expect(await session.killCommand(id)).toBe(false)
-    expect(await rejectionOf(session.killCommand('a/b'))).toMatchObject({ code: 'INVALID_ID' })
     await session.delete()
     expect(await rejectionOf(session.killCommand('1'))).toMatchObject({ code: 'SESSION_NOT_FOUND' })
   })

@@ -144,7 +144,6 @@ describe('processes', () => {
     expect(await sandbox.forgetEndedProcesses()).toBe(5)
     for (const error of await rejectionsOf([sandbox.killProcess('one'), sandbox.getProcessLogs('one')]))
       expect(error).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
-    expect(await rejectionOf(sandbox.killProcess('../x'))).toMatchObject({ code: 'INVALID_ID' })
   })
 
   itHolds('do nothing to another process with their id, once they are forgotten', async ({ sandbox }) => {
@@ -277,7 +276,6 @@ describe('processes', () => {
     const early = rejectionOf(process.waitForLog('never'))
     await process.closeInput()
     expect(await early).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'port 8080\n' })
-    expect(await rejectionOf(process.waitForLog('a\nb'))).toMatchObject({ code: 'INVALID_OPTION' })
   })
 
   itHolds('call back, and obey a signal', async ({ sandbox }) => {
@@ -524,17 +522,6 @@ describe('processes', () => {
     await busy.kill()
     for (const ended of [process, busy])
       expect(await rejectionOf(ended.stats())).toMatchObject({ code: 'PROCESS_NOT_FOUND' })
-  })
-})
-
-describe('a bad call', () => {
-  itHolds('is reported before the process is looked up', async ({ sandbox }) => {
-    expect(await sandbox.listProcesses({ state: [] })).toEqual([])
-    const calls = [
-      sandbox.killProcess('none', 'FOO' as never),
-      sandbox.killProcess('none', 'SIGTERM', { bogus: 1 } as never),
-    ]
-    for (const error of await rejectionsOf(calls)) expect(error).toMatchObject({ code: 'INVALID_OPTION' })
   })
 })
 

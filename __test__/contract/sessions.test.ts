@@ -23,7 +23,6 @@ describe('sessions', () => {
     for (const result of both)
       if (result.status === 'rejected')
         expect(result.reason).toMatchObject({ code: 'SESSION_ALREADY_EXISTS' })
-    expect(await rejectionOf(sandbox.createSession({ id: 'a/b' }))).toMatchObject({ code: 'INVALID_ID' })
     const nowhere = sandbox.createSession({ id: 'three', cwd: '/does/not/exist' })
     expect(await rejectionOf(nowhere)).toMatchObject({ code: 'CWD_NOT_FOUND' })
     expect(await sandbox.getSession('three')).toBeNull()
@@ -97,7 +96,6 @@ describe('sessions', () => {
       Array.from({ length: 100 }, (_, count) => `: ${count}`),
     )
     expect(await (await sandbox.getSession('default'))?.history()).toEqual([])
-    expect(await rejectionOf(session.history({ limit: 101 }))).toMatchObject({ code: 'INVALID_OPTION' })
     await sandbox.deleteSession('one')
     expect(await rejectionOf(session.history())).toMatchObject({ code: 'SESSION_NOT_FOUND' })
     expect(await (await sandbox.createSession({ id: 'one' })).history()).toEqual([])

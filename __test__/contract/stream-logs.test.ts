@@ -70,7 +70,6 @@ describe('the log of a stream', () => {
     const errors = await rejectionsOf([
       stream.getLogs(),
       stream.getLogLines(),
-      logged.getLogLines({ fromLine: 0 }),
       logged.getLogLines({ grep: '(' }),
       sandbox.exec('true', { logLimit: 100 }),
     ])

@@ -100,15 +100,6 @@ describe('setup', () => {
       // Both may have tried to make the container, but one of them has.
       expect(readFileSync(path.join(project, 'runs'), 'utf8')).toBe('run\nrun\n')
     }))
-
-  it.each(['', '  ', 'a\0b', 'x'.repeat(70_000), '€'.repeat(30_000)])(
-    'refuses a command that is none',
-    (setup) =>
-      withStandIn(['docker'], async ({ open, calls }) => {
-        expect(await rejectionOf(open({ setup }))).toMatchObject({ code: 'INVALID_OPTION' })
-        expect(calls()).toEqual([])
-      }),
-  )
 })
 
 describe('fresh', () => {

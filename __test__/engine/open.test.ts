@@ -35,20 +35,6 @@ describe('on this machine', () => {
     }))
 })
 
-it.each<[EngineOptions, string]>([
-  [{ where: 'there' as 'here' }, "where must be 'auto', 'here' or 'container'"],
-  [{ image: '--privileged' }, 'image must be the name of an image'],
-  [{ network: '-x' }, 'network must be the name of a network'],
-  [{ memory: 'much' }, "memory must be an amount of memory like '4g'"],
-  [{ cpus: 0 }, 'cpus must be a number of processors'],
-  [{ mounts: [{} as { source: string }] }, 'mounts[0].source is required'],
-  [{ grace: -1 }, 'grace must be a number of milliseconds'],
-])('refuses %j', async (options, message) => {
-  const error = await rejectionOf(openSandbox(options))
-  expect(error).toMatchObject({ name: 'OptionError' })
-  expect((error as Error).message).toContain(message)
-})
-
 describe('the engine', () => {
   it('is the first that answers', () =>
     withStandIn(['docker', 'podman'], async ({ open, answers }) => {

@@ -122,26 +122,12 @@ itHolds('errors have a code and the path', async ({ sandbox, directory }) => {
     })
 })
 
-itHolds('a value of the wrong type is refused before anything is done', async ({ sandbox, directory }) => {
-  // biome-ignore lint/suspicious/noExplicitAny: values that the types refuse
-  const files = sandbox.files as any
-  const before = readdirSync(directory)
+itHolds('options that exclude each other are refused', async ({ sandbox }) => {
   for (const call of [
-    () => files.read(7),
-    () => files.read('a', { maxBytes: -1 }),
-    () => files.read('a', { encoding: 'latin1' }),
-    () => files.write('a', 7),
-    () => files.write('a', 'x', { mode: 0o10000 }),
-    () => files.write('a', 'x', { other: 1 }),
-    () => files.list('.', { maxDepth: 0 }),
-    () => files.list('.', { maxDepth: 2 }),
-    () => files.rename('a'),
-    () => files.copy('a', 'b', { recursive: 1 }),
-    async () => files.readStream('a', { start: 2, end: 1 }),
-    async () => files.watch('.', { recursive: 'yes' }),
+    () => sandbox.files.list('.', { maxDepth: 2 }),
+    async () => sandbox.files.readStream('a', { start: 2, end: 1 }),
   ])
     expect(await rejectionOf(call())).toMatchObject({ name: 'OptionError', code: 'INVALID_OPTION' })
-  expect(readdirSync(directory)).toEqual(before)
 })
 
 itHolds('maxBytes bounds a read', async ({ sandbox }) => {

@@ -21,19 +21,6 @@ describe('ids', () => {
       }
     }))
 
-  it('that could be a path, or are too long, are refused by name', () =>
-    withJobs(async ({ jobs, root }) => {
-      for (const jobId of ['', '.', '..', '../x', 'a/b', 'a\0', 'ä', '~a', 'x'.repeat(129), 7, null]) {
-        const error = await rejectionOf(jobs.start({ command: 'true', jobId } as JobStartOptions))
-        expect(error).toMatchObject({ code: 'INVALID_ID' })
-        expect(error.message).toMatch(/^jobId must be 1 to 128/)
-        expect(await rejectionOf(jobs.status(jobId as string))).toBeInstanceOf(TypeError)
-        expect(await rejectionOf(jobs.read({ jobId } as never))).toBeInstanceOf(TypeError)
-        expect(await rejectionOf(jobs.attach(jobId as string))).toBeInstanceOf(TypeError)
-      }
-      expect(existsSync(root)).toBe(false)
-    }))
-
   it('that exist already are refused, and the job there is left alone', () =>
     withJobs(async ({ jobs }) => {
       const job = await jobs.start({ command: 'echo first', jobId: 'same' })
@@ -57,23 +44,8 @@ describe('ids', () => {
     }))
 })
 
-const bad: Array<[string, unknown, string, RegExp]> = [
-  ['a blank command', { command: ' ' }, 'INVALID_COMMAND', /command must not be blank/],
+const bad: Array<[string, object, string, RegExp]> = [
   ['no command', {}, 'INVALID_COMMAND', /command must be given/],
-  ['no object', 'echo', 'INVALID_OPTION', /jobs.start must be an object/],
-  ['an unknown option', { command: 'true', timeoutMs: 1 }, 'INVALID_OPTION', /has no option "timeoutMs"/],
-  ['a bad env name', { command: 'true', env: { 'a-b': '1' } }, 'INVALID_ENV_NAME', /"a-b"/],
-  ['a NUL in env', { command: 'true', env: { A: '\0' } }, 'INVALID_OPTION', /env\.A/],
-  ['a timeout of 0', { command: 'true', timeoutSeconds: 0 }, 'INVALID_OPTION', /timeoutSeconds/],
-  [
-    'a timeout that is NaN',
-    { command: 'true', timeoutSeconds: Number.NaN },
-    'INVALID_OPTION',
-    /timeoutSeconds/,
-  ],
-  ['a name with a newline', { command: 'true', processName: 'a\nb' }, 'INVALID_OPTION', /processName/],
-  ['input that is no text', { command: 'true', stdin: 7 }, 'INVALID_OPTION', /stdin/],
-  ['a limit that is none', { command: 'true', limits: { memory: -1 } }, 'INVALID_OPTION', /limits\.memory/],
   ['a directory that is not there', { command: 'true', cwd: '/nowhere' }, 'CWD_NOT_FOUND', /\/nowhere/],
   ['a directory that is a file', { command: 'true', cwd: '/etc/passwd' }, 'CWD_NOT_FOUND', /\/etc\/passwd/],
   ['too many descriptors', { command: 'true', limits: { openFiles: 4e9 } }, 'LIMIT_UNSUPPORTED', /openFiles/],
@@ -84,8 +56,7 @@ describe('start refuses', () => {
     it(name, () =>
       withJobs(async ({ jobs, root }) => {
         const jobId = `refused-${process.pid}`
-        const given = typeof options === 'object' ? { ...options, jobId } : options
-        const error = await rejectionOf(jobs.start(given as JobStartOptions))
+        const error = await rejectionOf(jobs.start({ ...options, jobId } as JobStartOptions))
         expect(error).toMatchObject({ code })
         expect(error.message).toMatch(message)
         expect(existsSync(root) ? readdirSync(root) : []).toEqual([])

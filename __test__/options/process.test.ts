@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest'
 import { planProcess } from '../../lib/backends/native/plan/process.js'
 import { planSandbox } from '../../lib/backends/native/plan/sandbox.js'
 import { readProcess } from '../../lib/requests/process.js'
-import { refusalOf } from '../helpers/thrown.js'
 
 const { defaults } = planSandbox({ timeout: 5000, killSignal: 'SIGINT', forceKillAfterDelay: 7 })
 const request = (options?: object) => planProcess(readProcess('sleep 1', options), defaults).request
@@ -57,43 +56,5 @@ describe('the plan of a process', () => {
       pty: { cols: 80, rows: 24 },
     })
     expect(request({ limits: { memory: undefined } }).limits).toBe(undefined)
-  })
-
-  const bad: Array<[object, string, string]> = [
-    [{ processId: '../x' }, 'INVALID_ID', 'processId'],
-    [{ processId: '' }, 'INVALID_ID', 'processId'],
-    [{ processId: 'x'.repeat(129) }, 'INVALID_ID', 'processId'],
-    [{ sessionId: 'a/b' }, 'INVALID_ID', 'sessionId'],
-    [{ timeout: -1 }, 'INVALID_OPTION', 'timeout'],
-    [{ timeout: 2 ** 31 }, 'INVALID_OPTION', '2147483647'],
-    [{ killSignal: 0 }, 'INVALID_OPTION', '1 to 64'],
-    [{ input: 5 }, 'INVALID_OPTION', 'input'],
-    [{ logLimit: 0.5 }, 'INVALID_OPTION', 'logLimit'],
-    [{ autoCleanup: 1 }, 'INVALID_OPTION', 'autoCleanup'],
-    [{ onExit: 'x' }, 'INVALID_OPTION', 'onExit'],
-    [{ limits: 5 }, 'INVALID_OPTION', 'limits must be an object'],
-    [{ limits: { memory: 0 } }, 'INVALID_OPTION', 'limits.memory must be a whole number from 1'],
-    [{ limits: { cpus: 0 } }, 'INVALID_OPTION', 'limits.cpus'],
-    [{ limits: { cpus: Infinity } }, 'INVALID_OPTION', 'limits.cpus'],
-    [{ limits: { pids: 2 ** 32 } }, 'INVALID_OPTION', 'limits.pids'],
-    [{ limits: { files: 1 } }, 'INVALID_OPTION', 'limits has no option "files"'],
-    [{ pty: { cols: 80 } }, 'INVALID_OPTION', 'pty must have both'],
-    [{ pty: { cols: 0, rows: 1 } }, 'INVALID_OPTION', 'pty.cols'],
-    [{ env: { 'A=B': 'x' } }, 'INVALID_ENV_NAME', '"A=B"'],
-    [{ encoding: 'utf8' }, 'INVALID_OPTION', 'startProcess has no option "encoding"'],
-  ]
-  for (const [options, code, mentions] of bad) {
-    it(`refuses ${JSON.stringify(options).slice(0, 60)}`, () => {
-      const error = refusalOf(() => request(options))
-      expect(error.code).toBe(code)
-      expect(error.message).toContain(mentions)
-    })
-  }
-
-  it('refuses a sessionId where the session is given, and bad commands', () => {
-    expect(refusalOf(() => readProcess('x', { sessionId: 'a' }, 's')).message).toContain(
-      'session.startProcess has no option "sessionId"',
-    )
-    expect(refusalOf(() => readProcess(' ', undefined)).code).toBe('INVALID_COMMAND')
   })
 })

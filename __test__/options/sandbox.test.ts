@@ -24,16 +24,13 @@ describe('planSandbox', () => {
   })
 
   it('makes paths absolute', () => {
-    const { config } = planSandbox({ cwd: 'a/../b', stateDir: new URL('file:///x/y') })
+    const { config } = planSandbox({ cwd: 'a/../b', stateDir: new URL('file:///x%20y/z') })
     expect(config.cwd).toBe(path.join(process.cwd(), 'b'))
-    expect(config.stateDir).toBe('/x/y')
+    expect(config.stateDir).toBe('/x y/z')
   })
 
-  it('takes console as a logger and refuses less', () => {
+  it('takes console as a logger', () => {
     expect(planSandbox({ logger: console }).config.log).toBe(true)
-    for (const logger of [null, {}, () => {}, { debug() {}, info() {}, warn() {} }]) {
-      expect(refusalOf(() => planSandbox({ logger })).message).toMatch(/^logger must have the methods/)
-    }
   })
 })
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { signalName } from '../../lib/base/signals.js'
 import { abortSignal, killSignal } from '../../lib/schema/signals.js'
-import { refusalOf } from '../helpers/thrown.js'
 
 describe('processSignal', () => {
   it('takes names and numbers', () => {
@@ -10,30 +9,6 @@ describe('processSignal', () => {
     expect(killSignal.read(1, 'killSignal')).toBe(1)
     expect(killSignal.read(64, 'killSignal')).toBe(64)
   })
-
-  for (const bad of [
-    'SIGFOO',
-    'TERM',
-    'sigterm',
-    '',
-    '15',
-    'toString',
-    0,
-    -1,
-    65,
-    99,
-    1.5,
-    Number.NaN,
-    null,
-    {},
-    [],
-  ]) {
-    it(`refuses ${typeof bad} ${String(bad)}`, () => {
-      const error = refusalOf(() => killSignal.read(bad, 'killSignal'))
-      expect(error.code).toBe('INVALID_OPTION')
-      expect(error.message).toMatch(/^killSignal must be .* 1 to 64, not /)
-    })
-  }
 })
 
 describe('signalName', () => {
@@ -59,12 +34,4 @@ describe('abortSignal', () => {
     const lookalike = { aborted: false, addEventListener() {}, removeEventListener() {} }
     expect(abortSignal.read(lookalike, 'signal') as unknown).toBe(lookalike)
   })
-
-  for (const bad of [null, 'SIGTERM', 15, {}, new AbortController(), new EventTarget()]) {
-    it(`refuses ${typeof bad} ${String(bad)}`, () => {
-      expect(refusalOf(() => abortSignal.read(bad, 'signal')).message).toMatch(
-        /^signal must be an AbortSignal, not /,
-      )
-    })
-  }
 })

@@ -95,15 +95,10 @@ describe('session.connect', () => {
       ;(await session.connect(port)).destroy()
     }))
 
-  it('rejects bad ports, and streams end with the sandbox', () =>
+  it('rejects closed ports, and streams end with the sandbox', () =>
     withSandbox(
       async ({ sandbox }) => {
         const session = await sandbox.createSession()
-        for (const port of [0, 65_536, 1.5, '80', undefined])
-          expect(await rejectionOf(session.connect(port as number))).toMatchObject({
-            code: 'INVALID_OPTION',
-            message: expect.stringContaining('port must be a whole number from 1 to 65535'),
-          })
         expect(
           await rejectionOf((await sandbox.getSession('default'))?.connect(1) as Promise<unknown>),
         ).toMatchObject({ code: 'PORT_CLOSED' })

@@ -242,13 +242,10 @@ it('options that cannot be are refused before anything runs', () =>
       ).message
     expect(messageOf({ storage: 'memory', id: 'a' })).toMatch(/^workspace\.id needs storage: 'disk'/)
     expect(messageOf({ storage: 'memory', directory: '/x' })).toMatch(/^workspace\.directory needs/)
-    expect(messageOf({ storage: 'tape' })).toMatch(/^workspace\.storage must be disk|'disk'/)
-    expect(messageOf({ id: '../x' })).toMatch(/^workspace\.id must/)
     expect(messageOf({ directory: path.join(cwd, 'layers') })).toMatch(
       /must not contain workspace\.directory/,
     )
     expect(messageOf({ directory: path.dirname(cwd) })).toMatch(/must not be inside the directory of layers/)
-    expect(messageOf({ maxBytes: 0 })).toMatch(/^workspace\.maxBytes must/)
     await within({ cwd, stateDir, workspace: { mode: 'copy-on-write', maxBytes: 1 } }, async (sandbox) => {
       expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'LIMIT_UNSUPPORTED' })
     })

@@ -307,16 +307,9 @@ describe('the server', () => {
 
   it('checks its options and its directory', () =>
     withDaytona(async ({ root, server }) => {
-      for (const [options, message] of [
-        [{ root }, 'in use by another server'],
-        [{ port: 65_536 }, 'port must be'],
-        [{ isolation: 'read-only' }, 'isolation must be'],
-        [{ maxSandboxes: 0 }, 'maxSandboxes must be'],
-      ] as const) {
-        const error = await rejectionOf(serveDaytona(options as never))
-        expect(error).toBeInstanceOf(OptionError)
-        expect(error.message).toContain(message)
-      }
+      const taken = await rejectionOf(serveDaytona({ root }))
+      expect(taken).toBeInstanceOf(OptionError)
+      expect(taken.message).toContain('in use by another server')
       const other = path.join(path.dirname(root), 'e2b')
       mkdirSync(other, { mode: 0o700 })
       writeFileSync(path.join(other, 'id'), `e2b_${'0'.repeat(40)}\n`)

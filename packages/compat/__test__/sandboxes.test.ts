@@ -271,10 +271,6 @@ describe('the server', () => {
       for (const [options, message] of [
         [{ root }, 'in use by another server'],
         [{ root: '/dev/null/nonexistent' }, 'root /dev/null/nonexistent cannot be created: ENOTDIR'],
-        [{ port: 65_536 }, 'port must be'],
-        [{ isolation: 'read-only' }, 'isolation must be'],
-        [{ maxSandboxes: 0 }, 'maxSandboxes must be'],
-        [{ host: 'x' }, 'host'],
       ] as const) {
         const error = await rejectionOf(serveE2b(options as never))
         expect(error).toBeInstanceOf(OptionError)
