@@ -221,9 +221,9 @@ describe('NACRE_NATIVE_PATH', () => {
 
   it('is not passed over when it is wrong', () => {
     putPackage(fitting, { links: true })
-    expect(firstExec({ env: { NACRE_NATIVE_PATH: '/nowhere' } })).toMatchObject({
+    expect(firstExec({ env: { NACRE_NATIVE_PATH: '/proc/nowhere' } })).toMatchObject({
       code: 'ADDON_MISSING',
-      message: '/nowhere has no nacre.node: install nacre again',
+      message: '/proc/nowhere has no nacre.node: install nacre again',
     })
   })
 })
@@ -301,5 +301,5 @@ describe('a failure', () => {
 it('reads the target of the real addon', () => {
   expect(examine(realAddon)).toEqual({ arch: process.arch, libc: 'glibc' })
   expect(examine(__filename)).toEqual({ arch: undefined, libc: undefined })
-  expect(examine('/does/not/exist')).toEqual({ arch: undefined, libc: undefined })
+  expect(examine('/proc/does/not/exist')).toEqual({ arch: undefined, libc: undefined })
 })

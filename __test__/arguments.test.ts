@@ -73,7 +73,7 @@ describe('the methods for processes', () => {
 
 describe('new Sandbox', () => {
   it('does no I/O, not even for a directory that does not exist', () => {
-    expect(new Sandbox({ cwd: '/no/such/directory' })).toBeInstanceOf(Sandbox)
+    expect(new Sandbox({ cwd: '/proc/no/such/directory' })).toBeInstanceOf(Sandbox)
   })
 })
 

@@ -84,7 +84,7 @@ describe('the span of a command', () => {
       await sandbox.exec('kill -9 $BASHPID')
       await rejectionOf(sandbox.exec('sleep 60', { timeout: 20 }))
       await rejectionOf(sandbox.exec('secret=1; exit 4', { check: true }))
-      await rejectionOf(sandbox.exec('true', { cwd: '/nonexistent' }))
+      await rejectionOf(sandbox.exec('true', { cwd: '/proc/nonexistent' }))
       await rejectionOf(sandbox.exec('true', { signal: AbortSignal.abort() }))
       await sandbox.execStream('exit 5').result
       const seen = (await spans(6)).map(({ attributes, status }) => {
@@ -192,7 +192,7 @@ describe('the span of a process', () => {
 
   it('ends when the process cannot start', () =>
     withSpans(async ({ sandbox, spans }) => {
-      await rejectionOf(sandbox.startProcess('true', { cwd: '/nonexistent' }))
+      await rejectionOf(sandbox.startProcess('true', { cwd: '/proc/nonexistent' }))
       const [span] = await spans(1)
       expect(span?.attributes['error.type']).toBe('CWD_NOT_FOUND')
     }))

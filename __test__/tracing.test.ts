@@ -139,7 +139,7 @@ describe('verbose', () => {
           () => lines.length === 8 || undefined,
           () => lines.join(''),
         )
-        await rejectionOf(sandbox.startProcess('true', { cwd: '/nowhere', verbose: true }))
+        await rejectionOf(sandbox.startProcess('true', { cwd: '/proc/nowhere', verbose: true }))
       } finally {
         stderr.write = write
       }
@@ -154,7 +154,7 @@ describe('verbose', () => {
         '\\$ exit 5',
         '✘ p: exit code 5, done in \\d+ ms',
         '\\$ true',
-        '✘ .*/nowhere.* \\(done in \\d+ ms\\)',
+        '✘ .*/proc/nowhere.* \\(done in \\d+ ms\\)',
       ]
       expect(lines).toHaveLength(expected.length)
       for (const [at, line] of lines.entries())

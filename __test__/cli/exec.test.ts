@@ -119,7 +119,7 @@ it('as JSON it is the whole result', () =>
       `[${long.truncated.stdout.toLocaleString('en-US')} bytes omitted]`,
     ])
     expect(long.stdout.indexOf('[')).toBe(long.truncatedAt.stdout)
-    const failed = await nacre('exec', '--json', '--cwd', '/nowhere', 'true')
+    const failed = await nacre('exec', '--json', '--cwd', '/proc/nowhere', 'true')
     expect(failed.code).toBe(1)
     expect(JSON.parse(failed.stderr).error).toMatchObject({ code: 'CWD_NOT_FOUND' })
   }))

@@ -135,7 +135,7 @@ describe('nacre serve', () => {
     const { port } = taken.address() as AddressInfo
     const cases: Array<[string[], number, string]> = [
       [['serve', '--host', '0.0.0.0'], 2, 'token'],
-      [['serve', '--token-file', '/does/not/exist'], 2, 'ENOENT'],
+      [['serve', '--token-file', '/proc/does/not/exist'], 2, 'ENOENT'],
       [['serve', '--port', 'x'], 2, 'whole number'],
       [['serve', '--undo-steps', '5'], 2, '--undo-steps needs --copy-on-write'],
       [['serve', '--copy-on-write', '--undo-steps', '101'], 2, 'undoSteps'],
@@ -162,8 +162,8 @@ describe('nacre serve', () => {
   it('does not start when no command could run', async () => {
     const redis = ['--redis', 'redis://127.0.0.1:1']
     const cases: Array<[Record<string, string>, string[], string]> = [
-      [{ PATH: '/does/not/exist' }, ['serve', '--port', '0'], 'install bash'],
-      [{ NACRE_NATIVE_PATH: '/does/not/exist' }, ['serve', '--port', '0'], '/does/not/exist'],
+      [{ PATH: '/proc/does/not/exist' }, ['serve', '--port', '0'], 'install bash'],
+      [{ NACRE_NATIVE_PATH: '/proc/does/not/exist' }, ['serve', '--port', '0'], '/proc/does/not/exist'],
       [{ NACRE_ISOLATION: 'none' }, ['serve', '--port', '0', '--isolation', 'workspace'], 'isolation'],
       [{ NACRE_ISOLATION: 'none' }, ['worker', '--isolation', 'workspace', ...redis], 'isolation'],
     ]

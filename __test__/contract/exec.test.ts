@@ -477,8 +477,8 @@ describe('exec', () => {
     expect(await rejectionOf(sandbox.exec('true', { sessionId: 'none' }))).toMatchObject({
       code: 'SESSION_NOT_FOUND',
     })
-    expect(await rejectionOf(sandbox.exec('touch ran', { cwd: '/does/not/exist' }))).toMatchObject({
-      ...{ code: 'CWD_NOT_FOUND', message: expect.stringContaining('/does/not/exist') },
+    expect(await rejectionOf(sandbox.exec('touch ran', { cwd: '/proc/does/not/exist' }))).toMatchObject({
+      ...{ code: 'CWD_NOT_FOUND', message: expect.stringContaining('/proc/does/not/exist') },
     })
     expect((await sandbox.exec('ls')).stdout).toBe('')
   })

@@ -174,7 +174,7 @@ describe('jobs', () => {
   })
 
   itHolds('are refused by name when something is wrong with them', async (jobs) => {
-    expect(await rejectionOf(jobs.start({ command: 'true', cwd: '/does/not/exist' }))).toMatchObject({
+    expect(await rejectionOf(jobs.start({ command: 'true', cwd: '/proc/does/not/exist' }))).toMatchObject({
       code: 'CWD_NOT_FOUND',
     })
     expect(await rejectionOf(jobs.read('none'))).toMatchObject({ code: 'JOB_NOT_FOUND' })

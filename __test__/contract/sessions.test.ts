@@ -23,7 +23,7 @@ describe('sessions', () => {
     for (const result of both)
       if (result.status === 'rejected')
         expect(result.reason).toMatchObject({ code: 'SESSION_ALREADY_EXISTS' })
-    const nowhere = sandbox.createSession({ id: 'three', cwd: '/does/not/exist' })
+    const nowhere = sandbox.createSession({ id: 'three', cwd: '/proc/does/not/exist' })
     expect(await rejectionOf(nowhere)).toMatchObject({ code: 'CWD_NOT_FOUND' })
     expect(await sandbox.getSession('three')).toBeNull()
     await sandbox.deleteSession('one')

@@ -146,7 +146,7 @@ describe('execStream', () => {
         'start stdout error',
       ],
       ['echo x; false', { check: true }, { code: 'COMMAND_FAILED' }, 'start stdout error'],
-      ['true', { cwd: '/nowhere' }, { code: 'CWD_NOT_FOUND' }, '(start )?error'],
+      ['true', { cwd: '/proc/nowhere' }, { code: 'CWD_NOT_FOUND' }, '(start )?error'],
       ['true', { sessionId: 'none' }, { code: 'SESSION_NOT_FOUND' }, 'error'],
       ['true', { signal: AbortSignal.abort() }, { code: 'ABORT_ERR' }, 'error'],
       [

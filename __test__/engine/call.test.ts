@@ -35,7 +35,7 @@ describe('a call', () => {
   })
 
   it('of a program that is missing says so', async () => {
-    const answer = await call('/does/not/exist', [], { env: {}, timeout: LONG })
+    const answer = await call('/proc/does/not/exist', [], { env: {}, timeout: LONG })
     expect(answer).toMatchObject({ isOk: false, isLate: false })
     expect(answer.stderr).toContain('ENOENT')
   })

@@ -7,10 +7,10 @@ import { rejectionOf } from '../helpers/thrown.js'
 const cases: Array<[string, string[], object, string, string[]]> = [
   [
     'that does not exist',
-    ['/does/not/exist', 'x'],
+    ['/proc/does/not/exist', 'x'],
     {},
     'SPAWN_FAILED',
-    ['/does/not/exist x cannot be started (ENOENT)', 'PATH'],
+    ['/proc/does/not/exist x cannot be started (ENOENT)', 'PATH'],
   ],
   [
     'whose variables are too large',
@@ -65,7 +65,7 @@ const cases: Array<[string, string[], object, string, string[]]> = [
   [
     'whose server can run no command',
     [...server],
-    { env: { PATH: '/does/not/exist' } },
+    { env: { PATH: '/proc/does/not/exist' } },
     'CONNECTION_FAILED',
     ['ended with exit code 1', 'install bash'],
   ],

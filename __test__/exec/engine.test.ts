@@ -42,7 +42,7 @@ itInSandbox('takes the next item of its input when the command took the one befo
 })
 
 it('rejects at the first call when the directory of the sandbox does not exist', async () => {
-  const sandbox = new Sandbox({ cwd: '/no/such/directory' })
+  const sandbox = new Sandbox({ cwd: '/proc/no/such/directory' })
   expect(await rejectionOf(sandbox.exec('true'))).toMatchObject({ code: 'CWD_NOT_FOUND' })
   await sandbox.destroy()
 })
@@ -106,5 +106,5 @@ itInSandbox('an abort and outputLimit leave the state of that moment', async ({ 
 })
 
 itInSandbox('a command whose directory does not exist never starts', async ({ sandbox }) => {
-  expect(shapeOf(await all(sandbox.execStream('true', { cwd: '/nowhere' })))).toBe('error')
+  expect(shapeOf(await all(sandbox.execStream('true', { cwd: '/proc/nowhere' })))).toBe('error')
 })

@@ -133,7 +133,7 @@ const faults: Record<string, (place: Workplace) => Promise<void>> = {
   'a process that cannot start is refused with the reason': async ({ sandbox }) => {
     await sandbox.exec('readonly fixed=1')
     const start = (options: object) => rejectionOf(sandbox.startProcess('true', options))
-    expect(await start({ cwd: '/nowhere' })).toMatchObject({ code: 'CWD_NOT_FOUND' })
+    expect(await start({ cwd: '/proc/nowhere' })).toMatchObject({ code: 'CWD_NOT_FOUND' })
     expect(await start({ env: { fixed: '2' } })).toMatchObject({ code: 'INVALID_ENV_NAME' })
     expect(sandbox.listProcesses).toBeTypeOf('function')
   },

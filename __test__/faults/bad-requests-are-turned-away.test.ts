@@ -261,7 +261,7 @@ describe('serve', () => {
         await expect(serve(sandbox, { host, port: 0 })).rejects.toThrow(/token/)
       const cases: Array<[object, string]> = [
         [{ token: 'short' }, 'token'],
-        [{ tokenFile: '/does/not/exist' }, 'tokenFile'],
+        [{ tokenFile: '/proc/does/not/exist' }, 'tokenFile'],
         [{ token, tokenFile: '/x' }, 'tokenFile'],
         [{ port: 70_000 }, 'port'],
         [{ allowedOrigins: '*' }, 'allowedOrigins'],

@@ -123,7 +123,7 @@ it.each(plain)("a directory that is gone stays the session's, $name", (mode) =>
     mkdirSync(path.join(directory, 'gone'))
     await sandbox.exec('cd gone')
     rmdirSync(path.join(directory, 'gone'))
-    const first = await sandbox.exec('pwd -P; echo "$PWD"', { env: { TMPDIR: '/nonexistent' } })
+    const first = await sandbox.exec('pwd -P; echo "$PWD"', { env: { TMPDIR: '/proc/nonexistent' } })
     expect(first.stdout).not.toContain(`${directory}\n`)
     expect(first.cwd).toBe(path.join(directory, 'gone'))
     mkdirSync(path.join(directory, 'gone'))

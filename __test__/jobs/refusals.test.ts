@@ -46,7 +46,7 @@ describe('ids', () => {
 
 const bad: Array<[string, object, string, RegExp]> = [
   ['no command', {}, 'INVALID_COMMAND', /command must be given/],
-  ['a directory that is not there', { command: 'true', cwd: '/nowhere' }, 'CWD_NOT_FOUND', /\/nowhere/],
+  ['a directory that is not there', { command: 'true', cwd: '/proc/nowhere' }, 'CWD_NOT_FOUND', /\/nowhere/],
   ['a directory that is a file', { command: 'true', cwd: '/etc/passwd' }, 'CWD_NOT_FOUND', /\/etc\/passwd/],
   ['too many descriptors', { command: 'true', limits: { openFiles: 4e9 } }, 'LIMIT_UNSUPPORTED', /openFiles/],
 ]

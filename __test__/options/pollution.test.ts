@@ -79,7 +79,7 @@ const program = `
     await http('POST', '/v1/processes/' + process1.id + '/wait', {})
     say('/v1/processes', await http('GET', '/v1/processes/' + process1.id + '/logs'))
     // The fallback to the home directory.
-    const there = await http('POST', '/api/session/create', { id: 'lost', cwd: '/nonexistent' })
+    const there = await http('POST', '/api/session/create', { id: 'lost', cwd: '/proc/nonexistent' })
     say('/api/session/create', JSON.parse(there).success + ' ' + (await sandbox.exec(${JSON.stringify(COMMAND)}, { sessionId: 'lost', cwd: '/tmp' })).stdout)
     const running = await sandbox.startProcess('sleep 60')
     say('/metrics', /^nacre_processes 1$/m.test(await http('GET', '/metrics')) ? ${JSON.stringify('out:\\n/tmp\\n')} : 'no process')

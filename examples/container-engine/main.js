@@ -6,7 +6,7 @@ import { Session as NacreSession } from './session-nacre.js'
 /** Each list runs in its own session. The answer to its last command is shown. */
 const CASES = {
   'state stays': ['cd /usr && export NAME=you', 'echo "$NAME in $PWD"'],
-  'a failed command': ['ls /nowhere 2>/dev/null'],
+  'a failed command': ['ls nowhere 2>/dev/null'],
   'exit ends the session': ['exit 7'],
   'a command after a timeout': ['sleep 10', 'echo free again'],
   'an unclosed quote': ['echo "never closed'],

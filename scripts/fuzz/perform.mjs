@@ -85,7 +85,7 @@ const performers = {
 
   async refused(subject, { why }) {
     const [command, options, code] = {
-      cwd: ['x=never', { cwd: '/nonexistent' }, 'CWD_NOT_FOUND'],
+      cwd: ['x=never', { cwd: '/proc/nonexistent' }, 'CWD_NOT_FOUND'],
       name: ['x=never', { env: { '1x': '' } }, 'INVALID_ENV_NAME'],
       readonly: ['x=never', { env: { x: 'scoped', UID: '1' } }, 'INVALID_ENV_NAME'],
       blank: [' ', {}, 'INVALID_COMMAND'],

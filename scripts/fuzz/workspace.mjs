@@ -318,7 +318,7 @@ class Subject {
     if (patch.length > 0) {
       const options = { cwd: copy, input: patch, stdio: ['pipe', 'ignore', 'pipe'] }
       // Not those of a repository above.
-      const env = { ...process.env, GIT_DIR: '/nonexistent' }
+      const env = { ...process.env, GIT_DIR: '/proc/nonexistent' }
       try {
         execFileSync('git', ['apply', '--whitespace=nowarn', '-'], { ...options, env })
       } catch (error) {

@@ -105,6 +105,8 @@ export const steps = [
       script('states.mjs', '--states', '60'),
       script('job-storm.mjs', '--seconds', '60'),
       ['env', 'NACRE_ROUNDS=120', 'cargo', 'test', '--locked', '-p', 'nacre-supervisor', 'watch_tests'],
+      ['env', 'NACRE_TEST_SEEDS=40', 'cargo', 'test', '--locked', '-p', 'nacre-workspace'],
+      ['env', 'NACRE_TEST_REST=yes', 'cargo', 'test', '--locked', '-p', 'nacre-supervisor', 'generations'],
     ],
   },
   { name: 'hostile', ring: 'full', tests: node('behaviour', { within: hostile }) },

@@ -189,13 +189,13 @@ mod tests {
     #[test]
     fn a_missing_bash_is_reported_with_the_fix() {
         assert!(
-            find_bash(None, Some(OsStr::new("/nowhere:relative")))
+            find_bash(None, Some(OsStr::new("/proc/nowhere:relative")))
                 .unwrap_err()
                 .to_string()
                 .contains("install bash 4.4")
         );
-        let named = find_bash(Some(Path::new("/nowhere/bash")), None).unwrap_err();
-        assert!(named.to_string().contains("/nowhere/bash"));
+        let named = find_bash(Some(Path::new("/proc/nowhere/bash")), None).unwrap_err();
+        assert!(named.to_string().contains("/proc/nowhere/bash"));
         assert!(find_bash(None, Some(OsStr::new("/usr/bin:/bin"))).is_ok());
         assert!(find_bash(None, None).is_ok());
     }

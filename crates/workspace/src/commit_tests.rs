@@ -1704,7 +1704,7 @@ fn without_times(snapshot: &Snapshot) -> Snapshot {
 fn random_changes_commits_and_discards_agree_with_a_model() {
     in_namespaces("random_changes_commits_and_discards_agree_with_a_model", |workspace| {
         let mounter = workspace.mounter;
-        let seeds: u64 = std::env::var("NACRE_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(40);
+        let seeds: u64 = std::env::var("NACRE_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
         let first: u64 = std::env::var("NACRE_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
         for seed in first..first + seeds {
             let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -639,7 +639,9 @@ impl Random {
     fn make(&mut self, path: &Path, depth: u64) {
         match self.below(6) {
             // They lead nowhere: git follows some links that the patch removes, and refuses what it finds there.
-            0 => symlink(self.pick(&["nowhere", "../nowhere", "/nowhere", "two\nlines\n", "\u{fc}"]), path).unwrap(),
+            0 => {
+                symlink(self.pick(&["nowhere", "../nowhere", "/proc/nowhere", "two\nlines\n", "\u{fc}"]), path).unwrap()
+            }
             1 | 2 if depth > 0 => {
                 fs::create_dir(path).unwrap();
                 self.fill(path, depth - 1);

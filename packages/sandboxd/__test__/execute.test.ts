@@ -139,7 +139,7 @@ describe('Execute', () => {
         [{ command, cwd: 'up' }, 'PERMISSION_DENIED'],
         [{ command: ['no-such-program'] }, 'NOT_FOUND'],
         [{ command: ['./none'] }, 'NOT_FOUND'],
-        [{ command: ['ls'], env_vars: { PATH: '/nowhere' } }, 'NOT_FOUND'],
+        [{ command: ['ls'], env_vars: { PATH: '/proc/nowhere' } }, 'NOT_FOUND'],
         [{ command: ['./text'] }, 'PERMISSION_DENIED'],
         [{ command: [place.root] }, 'PERMISSION_DENIED'],
       ]

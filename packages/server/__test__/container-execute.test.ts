@@ -27,8 +27,8 @@ describe('POST /api/execute', () => {
       expect((await post('/api/execute', { command: 'pwd' })).body.stdout).toBe('/tmp\n')
       expect((await post('/api/execute', { command: 'exit 4' })).body.exitCode).toBe(4)
       expect((await post('/api/execute', { command: 'kill -9 $$' })).body.exitCode).toBe(137)
-      const lost = await post('/api/execute', { command: 'true', cwd: '/does/not/exist' })
-      expect(lost.body).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("'/does/not/exist'") })
+      const lost = await post('/api/execute', { command: 'true', cwd: '/proc/does/not/exist' })
+      expect(lost.body).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("'/proc/does/not/exist'") })
     }))
 
   it('starts a process when it is to run in the background', () =>
@@ -110,7 +110,7 @@ describe('POST /api/execute/stream', () => {
         type: 'error',
         code: 'COMMAND_TIMEOUT',
       })
-      expect(await last({ command: 'true', cwd: '/does/not/exist' })).toMatchObject({
+      expect(await last({ command: 'true', cwd: '/proc/does/not/exist' })).toMatchObject({
         type: 'complete',
         exitCode: 1,
       })

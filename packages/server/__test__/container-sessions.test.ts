@@ -49,7 +49,7 @@ describe('sessions of the container', () => {
 
   it('begin at home when their directory is missing, and have a timeout of their own', () =>
     withServer(async ({ post }) => {
-      await post('/api/session/create', { id: 'one', cwd: '/does/not/exist', commandTimeoutMs: 100 })
+      await post('/api/session/create', { id: 'one', cwd: '/proc/does/not/exist', commandTimeoutMs: 100 })
       const home = { command: 'pwd; echo ~', sessionId: 'one', timeoutMs: 20_000 }
       expect((await post('/api/execute', home)).body.stdout).toMatch(/^(.*)\n\1\n$/)
       const late = await post('/api/execute', { command: 'sleep 60', sessionId: 'one' })

@@ -38,7 +38,7 @@ fn they_end_as_bash_c_does() {
         "set -e; false; echo no",
         ": ${x:?}; echo no",
         "echo $((1/0)); echo no",
-        "exec /nonexistent",
+        "exec /proc/nonexistent",
         "if then",
         "exec ls -d /",
         "trap 'echo bye' EXIT; g(){ local q=1; exit 3; }; g",
@@ -121,7 +121,7 @@ fn they_keep_their_scope() {
     assert_eq!(process::read_to_end(&out), "/usr/lib\n7 unset\n77\n");
     assert_eq!(process.wait(), 5);
     let (refused, _out) =
-        session.background(Request { cwd: b"/nonexistent", ..Request::run(3, b"") }, RequestFlags::empty());
+        session.background(Request { cwd: b"/proc/nonexistent", ..Request::run(3, b"") }, RequestFlags::empty());
     assert!(matches!(refused.receive(), Some(Reply::Refused { id: 3, reason: Refusal::Cwd, errno: libc::ENOENT, .. })));
     assert_eq!(refused.wait(), 126);
 }

@@ -129,10 +129,10 @@ fn expansion_errors_have_the_status_of_bash() {
 #[test]
 fn a_failing_exec_leaves_the_shell() {
     check(vec![
-        case("", "exec /nonexistent", 127),
-        case("", "f(){ local q=3; exec /nonexistent; }; f 1 8>/dev/null", 127),
+        case("", "exec /proc/nonexistent", 127),
+        case("", "f(){ local q=3; exec /proc/nonexistent; }; f 1 8>/dev/null", 127),
         case("", "exec /tmp", 126),
-        case(BYE, "f(){ local q=3; eval 'exec /nonexistent'; }; f 1", 127),
+        case(BYE, "f(){ local q=3; eval 'exec /proc/nonexistent'; }; f 1", 127),
     ]);
 }
 
@@ -143,9 +143,9 @@ fn a_failing_exec_keeps_all_traps() {
     session.run("trap '' USR2 QUIT; trap : CHLD; trap 'echo no' HUP; trap - HUP; trap 'echo err' ERR; trap '' RETURN");
     let before = session.output("trap -p");
     for command in [
-        "exec /nonexistent",
-        "f(){ trap 'echo err' ERR; exec /nonexistent; }; f",
-        "trap 'echo two' USR1; (trap - INT); exec /nonexistent",
+        "exec /proc/nonexistent",
+        "f(){ trap 'echo err' ERR; exec /proc/nonexistent; }; f",
+        "trap 'echo two' USR1; (trap - INT); exec /proc/nonexistent",
     ] {
         let ran = session.run(command);
         assert_eq!((ran.code, ran.out.as_str()), (127, ""), "{command}: {}", ran.err);
@@ -156,7 +156,7 @@ fn a_failing_exec_keeps_all_traps() {
     assert_eq!((ran.code, ran.out.as_str()), (3, "two\ni n t\nterm\nbye\n"));
     assert_eq!(session.run("kill -HUP $$; echo no").code, 129);
     session.run("trap - EXIT USR1 INT TERM USR2 QUIT CHLD ERR RETURN");
-    assert_eq!(session.run("exec /nonexistent").code, 127);
+    assert_eq!(session.run("exec /proc/nonexistent").code, 127);
     assert_eq!(session.output("trap -p"), "");
 }
 

@@ -94,7 +94,7 @@ fn what_comes_last_does_not_replace_the_shell() {
         "set +e; : $((1/0))\neval /bin/true",
         "mapfile -C '/bin/true' -c 1 a < <(echo; echo)",
         "echo $(/bin/true) <(/bin/true) >/dev/null; (eval /bin/true)",
-        "exec /nonexistent",
+        "exec /proc/nonexistent",
         "eval /bin/true",
     ];
     for text in texts {

@@ -12,7 +12,7 @@ fn a_directory_lasts_for_one_command() {
     assert_eq!((ran.out.as_str(), ran.cwd.as_str()), ("/usr\n/usr /tmp\n", "/tmp"));
     session.run("cd /usr; unset OLDPWD");
     assert_eq!(session.run_in("lib/..//bin", "", "pwd; exit 3").out, "/usr/bin\n");
-    assert_eq!(session.run_in("/etc", "", "cd /; f(){ local q; exec /nonexistent; }; f").code, 127);
+    assert_eq!(session.run_in("/etc", "", "cd /; f(){ local q; exec /proc/nonexistent; }; f").code, 127);
     assert_eq!(session.output("pwd; echo ${OLDPWD-unset}; /bin/pwd"), "/usr\nunset\n/usr\n");
 }
 
@@ -41,7 +41,7 @@ fn the_session_returns_to_a_directory_without_a_name() {
 #[test]
 fn a_missing_directory_refuses_the_command() {
     let mut session = Session::start();
-    let ran = session.run_in("/nonexistent", "A=1\0", "echo ran >ran");
+    let ran = session.run_in("/proc/nonexistent", "A=1\0", "echo ran >ran");
     assert_eq!(ran.refused, Some((Refusal::Cwd, String::new())));
     assert_eq!(session.output("ls; echo ${A-unset}"), "unset\n");
 }
@@ -70,7 +70,10 @@ fn what_bash_derives_from_variables_returns_too() {
     session.run("SECONDS=100; hash -p /bin/ls found");
     assert_eq!(session.run_in("", "IFS=:\0", "x=a:b; echo $x").out, "a b\n");
     assert_eq!(session.output("x='a:b c'; printf '[%s]' $x"), "[a:b][c]");
-    assert_eq!(session.run_in("", "PATH=/nowhere\0", "type -t ls; hash -t found; echo $PATH").out, "/nowhere\n");
+    assert_eq!(
+        session.run_in("", "PATH=/proc/nowhere\0", "type -t ls; hash -t found; echo $PATH").out,
+        "/proc/nowhere\n"
+    );
     assert_eq!(session.output("hash -t found; ls -d /"), "/bin/ls\n/\n");
     assert!(session.run_in("", "POSIXLY_CORRECT=1\0", "shopt -o posix").out.ends_with("on\n"));
     assert!(session.output("shopt -o posix").ends_with("off\n"));

@@ -140,7 +140,7 @@ fn texts_of_several_lines_and_sizes() {
 #[test]
 fn posix_mode_ends_the_command_at_errors_of_special_builtins() {
     assert_eq!(last_output(&["set -o posix", "v=2; readonly ro=1; ro=3 export q", "echo $v"]), "2\n");
-    for error in ["eval 'if then'", ". /nonexistent"] {
+    for error in ["eval 'if then'", ". /proc/nonexistent"] {
         let seen = outputs(&[&format!("set -o posix; v=2; {error}; echo no"), "echo $v"]);
         assert_eq!([&seen[0].1, &seen[1].1], ["", "2\n"], "{error}");
     }
