@@ -28,7 +28,10 @@ describe('POST /api/execute', () => {
       expect((await post('/api/execute', { command: 'exit 4' })).body.exitCode).toBe(4)
       expect((await post('/api/execute', { command: 'kill -9 $$' })).body.exitCode).toBe(137)
       const lost = await post('/api/execute', { command: 'true', cwd: '/proc/does/not/exist' })
-      expect(lost.body).toMatchObject({ exitCode: 1, stderr: expect.stringContaining("'/proc/does/not/exist'") })
+      expect(lost.body).toMatchObject({
+        exitCode: 1,
+        stderr: expect.stringContaining("'/proc/does/not/exist'"),
+      })
     }))
 
   it('starts a process when it is to run in the background', () =>

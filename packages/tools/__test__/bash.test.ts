@@ -160,7 +160,9 @@ describe('bash', () => {
     expect(await error('bash', { command: 'true', session: 'x' })).toBe(
       '[error] SESSION_NOT_FOUND: There is no session "x". None is open.',
     )
-    expect(await error('bash', { command: 'true', cwd: '/proc/nowhere' })).toContain('[error] CWD_NOT_FOUND: ')
+    expect(await error('bash', { command: 'true', cwd: '/proc/nowhere' })).toContain(
+      '[error] CWD_NOT_FOUND: ',
+    )
     expect(await error('bash', { command: 'a\0b' })).toContain('[error] ')
     expect(await error('wait', { id: 'r99' })).toContain('[error] RUN_NOT_FOUND: There is no run "r99".')
     expect(await error('walk', {})).toContain('There is no tool "walk". Tools: bash, wait, ')

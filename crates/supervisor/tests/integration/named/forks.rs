@@ -323,9 +323,8 @@ fn they_merge_their_own_layers() {
     });
 }
 
-/// More than the kernel can mount above one another.
+/// More than the kernel can mount above one another, in the ring full: they take 20 seconds.
 fn generations() -> usize {
-    // The mount of a fork has a limit of layers, but 220 of them take 20 seconds.
     if std::env::var_os("NACRE_TEST_REST").is_some() { 220 } else { 30 }
 }
 
