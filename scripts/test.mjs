@@ -10,7 +10,7 @@
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -28,6 +28,9 @@ const LIMIT_MS = 20 * 60_000
 /** Lines of a command's output that are kept. */
 const KEPT_LINES = 5000
 
+/** Free space of a file system in memory, above which it is used. */
+const MIN_MEMORY_BYTES = 4e9
+
 /** More failed files than this have one cause, and are not run again. */
 const MOST_REPEATED = 10
 
@@ -40,6 +43,7 @@ const chosen = choose(positionals.length === 0 ? ['gate'] : positionals)
 
 // What a killed test leaves is removed at the end.
 const temporary = makePublic(mkdtempSync(path.join(os.tmpdir(), 'nt-')))
+const memory = hasMemory() ? makePublic(mkdtempSync('/dev/shm/nt-')) : temporary
 // Interactive shells of tests write their history.
 process.env.HISTFILE = path.join(temporary, 'history')
 // A build that is made once needs no files for the next one: they would take more disk than everything else.
@@ -48,14 +52,26 @@ const running = new Set()
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => {
     for (const child of running) kill(child)
-    rmSync(temporary, { recursive: true, force: true })
+    removeTemporary()
     process.exit(1)
   })
 }
 
 const results = await runAll()
-rmSync(temporary, { recursive: true, force: true })
+removeTemporary()
 process.exitCode = report(results, values.strict) ? 0 : 1
+
+function removeTemporary() {
+  for (const directory of [temporary, memory]) rmSync(directory, { recursive: true, force: true })
+}
+
+/** Whether there is room for temporary files in memory, and programs among them may be executed. */
+function hasMemory() {
+  const mount = readFileSync('/proc/mounts', 'utf8').match(/^\S+ \/dev\/shm tmpfs (\S+)/m)
+  if (!mount || /(^|,)(ro|noexec)(,|$)/.test(mount[1])) return false
+  const { bavail, bsize } = statfsSync('/dev/shm')
+  return bavail * bsize > MIN_MEMORY_BYTES
+}
 
 /** Other users, as which some tests run programs, may traverse the directory. */
 function makePublic(directory) {
@@ -95,7 +111,7 @@ async function runAll() {
 async function perform(step) {
   const begun = performance.now()
   // Steps that run at once do not meet in the default directory of durable jobs.
-  const TMPDIR = makePublic(mkdtempSync(path.join(temporary, `${step.name}-`)))
+  const TMPDIR = makePublic(mkdtempSync(path.join(step.inMemory ? memory : temporary, `${step.name}-`)))
   const command = (argv, env) => runCommand(step.name, argv, { TMPDIR, ...env })
   const result = { step, name: step.name, passed: 0, failures: [], flaky: [] }
   try {

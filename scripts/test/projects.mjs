@@ -6,7 +6,8 @@
  * @property {string} name
  * @property {string[]} include globs
  * @property {string[]} [exclude] globs
- * @property {number} workers the number of files that Node runs at once. Bun runs one at a time.
+ * @property {number} workers the number of files that Node runs at once: more than processors where tests wait for programs.
+ *   Bun runs one at a time.
  * @property {Record<string, string>} [env]
  */
 
@@ -38,6 +39,13 @@ const browser = [
 /** Fleets, queues, sandboxd and compat: servers, pods and workers in separate processes. Queues need Redis. */
 const machines = ['packages/{compat,fleet,queue,sandboxd}/__test__/!(*.slow|*.measured).test.ts']
 
+/** What is around nacre: companion packages, and containers with the stand-ins of their engines. They start many programs. */
+const companions = [
+  'packages/*/__test__/**/*.test.ts',
+  '__test__/engine/*.test.ts',
+  '__test__/cli/container.test.ts',
+]
+
 /** They run the projects of examples/. */
 const examples = ['__test__/examples/*.test.ts']
 
@@ -54,8 +62,14 @@ const engines = ['__test__/engines/**/*.test.ts']
 export const projects = [
   {
     name: 'behaviour',
-    include: ['__test__/**/*.test.ts', 'packages/*/__test__/**/*.test.ts'],
-    exclude: [slow, measured, machines, examples, packages, browser, site, image, engines].flat(),
+    include: ['__test__/**/*.test.ts'],
+    exclude: [slow, measured, companions, examples, packages, browser, site, image, engines].flat(),
+    workers: 4,
+  },
+  {
+    name: 'companions',
+    include: companions,
+    exclude: [slow, measured, machines, browser].flat(),
     workers: 2,
   },
   { name: 'measured', include: measured, workers: 1 },

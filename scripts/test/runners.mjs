@@ -15,15 +15,16 @@ export const TEST_TIMEOUT_MS = 60_000
 const NODES = { 20: '20.19.0', 22: '22.23.3', 24: '24.21.0' }
 
 /**
- * Runs a project on Node.js, or only some of its files.
+ * Runs projects on Node.js, or only some of their files.
  *
- * @param {{ project: string, node?: keyof typeof NODES, within?: string[], files?: string[] }} tests `within` has the words of
- *   a command that runs them
+ * @param {{ project: string | string[], node?: keyof typeof NODES, within?: string[], files?: string[] }} tests `within` has
+ *   the words of a command that runs them
  */
 export async function runOnNode({ project, node, within = [], files = [] }, command, scratch) {
   const report = path.join(scratch, 'vitest.json')
   const reporters = ['--reporter=default', '--reporter=scripts/test/reporter.mjs']
-  const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, '--project', project, ...files]
+  const chosen = [project].flat().flatMap((name) => ['--project', name])
+  const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...chosen, ...files]
   const program = node === undefined ? process.execPath : installNode(NODES[node])
   // Tests also start programs by the name `node`.
   const PATH = `${path.dirname(program)}:${process.env.PATH}`

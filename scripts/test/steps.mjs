@@ -9,6 +9,8 @@
  * @property {string[][]} [run] commands, one after another
  * @property {object} [tests] test files to run after the commands, by a runner of runners.mjs
  * @property {string[]} [debian] Debian packages, each with a program of that name, or as `package:program`
+ * @property {boolean} [inMemory] its temporary files are in memory, if possible: ext4 needs seconds to make a file after many
+ *   have been removed
  * @property {boolean} [alone] nothing else runs meanwhile
  */
 import { runOnBun, runOnCargo, runOnNode } from './runners.mjs'
@@ -19,6 +21,7 @@ const differsOnBun = /^__test__\/((contract|client)\/|addon\.test)/
 const node = (project, rest) => ({ runner: runOnNode, project, ...rest })
 const bun = (project, rest) => ({ runner: runOnBun, project, ...rest })
 const script = (file, ...args) => [process.execPath, `scripts/${file}`, ...args]
+const everything = ['behaviour', 'companions']
 /** On a machine that has been used badly. */
 const hostile = script('test/hostile.mjs')
 const npm = (name) => ['npm', 'run', '--silent', name]
@@ -36,9 +39,10 @@ export const RINGS = ['gate', 'check', 'full']
 /** @type {Step[]} */
 export const steps = [
   { name: 'build', ring: 'gate', run: [script('setup.mjs', '--debug')], alone: true },
-  { name: 'rust', ring: 'gate', tests: { runner: runOnCargo } },
+  { name: 'rust', ring: 'gate', tests: { runner: runOnCargo }, inMemory: true },
   { name: 'node', ring: 'gate', tests: node('behaviour') },
   { name: 'bun', ring: 'gate', tests: bun('behaviour', { only: (file) => differsOnBun.test(file) }) },
+  { name: 'companions', ring: 'check', tests: node('companions') },
   {
     name: 'lints',
     ring: 'check',
@@ -84,6 +88,7 @@ export const steps = [
     tests: bun('behaviour', { only: (file) => !differsOnBun.test(file) }),
     debian: ['busybox'],
   },
+  { name: 'companions-bun', ring: 'full', tests: bun('companions'), debian: ['busybox'] },
   { name: 'slow', ring: 'full', tests: node('slow'), debian: forSlow },
   { name: 'slow-bun', ring: 'full', tests: bun('slow'), debian: forSlow },
   { name: 'machines', ring: 'full', tests: node('machines'), debian: ['redis-server'] },
@@ -93,9 +98,9 @@ export const steps = [
   { name: 'next', ring: 'full', tests: node('next') },
   { name: 'modes', ring: 'full', tests: node('modes') },
   { name: 'browser', ring: 'full', tests: node('browser'), debian: ['chromium'] },
-  { name: 'node-20', ring: 'full', tests: node('behaviour', { node: 20 }) },
-  { name: 'node-22', ring: 'full', tests: node('behaviour', { node: 22 }) },
-  { name: 'node-24', ring: 'full', tests: node('behaviour', { node: 24 }) },
+  { name: 'node-20', ring: 'full', tests: node(everything, { node: 20 }) },
+  { name: 'node-22', ring: 'full', tests: node(everything, { node: 22 }) },
+  { name: 'node-24', ring: 'full', tests: node(everything, { node: 24 }) },
   {
     name: 'random',
     ring: 'full',
@@ -109,7 +114,7 @@ export const steps = [
       ['env', 'NACRE_TEST_REST=yes', 'cargo', 'test', '--locked', '-p', 'nacre-supervisor', 'generations'],
     ],
   },
-  { name: 'hostile', ring: 'full', tests: node('behaviour', { within: hostile }) },
+  { name: 'hostile', ring: 'full', tests: node(everything, { within: hostile }) },
   { name: 'hostile-rust', ring: 'full', tests: { runner: runOnCargo, within: hostile } },
   { name: 'engines', ring: 'full', run: [script('test-engines.mjs')] },
   { name: 'limits', ring: 'full', run: [script('test-limits.mjs', '--debug')] },
