@@ -5,7 +5,8 @@ import { promisify } from 'node:util'
 const ROUNDS = 40
 
 export async function times(story, sandbox) {
-  story.title(`The time of one \`true\`, median of ${ROUNDS}`)
+  const build = process.env.NACRE_NATIVE === 'debug' ? ', with a debug build of nacre' : ''
+  story.title(`The time of one \`true\`, median of ${ROUNDS}${build}`)
   const runs = {
     'sandbox.exec': () => sandbox.exec('true'),
     'child_process.exec': () => promisify(exec)('true'),
