@@ -2,6 +2,7 @@ import { StringDecoder } from 'node:string_decoder'
 import { describe, expect, it } from 'vitest'
 import { decodeText } from '../lib/base/text.js'
 import { characterBoundary, PieceDecoder } from '../lib/base/utf8.js'
+import { nameOf, withoutFinalSlashes } from '../lib/schema/paths.js'
 import { withRandom } from './helpers/random.js'
 
 const SLICE = 256 * 1024
@@ -79,4 +80,14 @@ describe('PieceDecoder', () => {
         expect(decoder.position).toBe(bytes.length)
       }
     }))
+})
+
+describe('a path that a program has chosen', () => {
+  it('has a name, which is found without trying each part of it', () => {
+    expect(['/', '//', '/a', 'a//', '/b/a/', 'a'].map(nameOf)).toEqual(['/', '/', 'a', 'a', 'a', 'a'])
+    // An expression that tries each character as the first one would take hours.
+    const long = 'a'.repeat(1_000_000)
+    expect(nameOf(`${long}/${long}/b`)).toBe('b')
+    expect(withoutFinalSlashes(`${'/'.repeat(1_000_000)}a/`)).toHaveLength(1_000_001)
+  })
 })

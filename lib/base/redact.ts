@@ -78,7 +78,7 @@ export class Redactor {
    */
   uncertainEnd(text: string): number {
     const end = text.slice(-LONGEST_KEY)
-    const word = /[\w.-]*$/.exec(end)?.[0].length ?? 0
+    const word = end.length - wordStart(end)
     const key = end.lastIndexOf('-----BEGIN ')
     const isOpen = key >= 0 && !end.includes('-----END ', key)
     const part = this.#longestPart((value, length) => end.endsWith(value.slice(0, length)))
@@ -104,6 +104,13 @@ export class Redactor {
     }
     return longest
   }
+}
+
+/** Where the word at the end of a text begins. An expression like `/[\w.-]*$/` would begin again at each character. */
+function wordStart(text: string): number {
+  let start = text.length
+  while (start > 0 && /[\w.-]/.test(text[start - 1] as string)) start--
+  return start
 }
 
 /** Each key ends within 8,192 characters. The ends are looked for once, so that many beginnings take no more time. */

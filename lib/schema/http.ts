@@ -4,6 +4,7 @@ import { mapped, oneOf, orUrl, pattern, text } from './constructors.js'
 import { VARIABLE_NAME } from './env.js'
 import type { Kind } from './kind.js'
 import { count } from './numbers.js'
+import { withoutFinalSlashes } from './paths.js'
 import { quote, readEntries } from './read.js'
 
 const urlText = text(isServerUrl, 'must be an http: or https: URL without user, query and fragment', {
@@ -20,7 +21,7 @@ function isServerUrl(text: string): boolean {
 /** The URL of a server, without a slash at its end. */
 export const serverUrl = mapped(
   orUrl(urlText, (url) => url.href),
-  (url) => url.replace(/\/+$/, ''),
+  withoutFinalSlashes,
 )
 
 /** A token that is valid in a header. */

@@ -39,7 +39,7 @@ function fromUrl(url: URL, name: string): string {
 /** An absolute path of printable characters on another machine, without a slash at its end. */
 export const remoteDirectory = mapped(
   pattern(/^\/[^\p{Cc}]*$/u, 'must be an absolute path without control characters'),
-  (path) => path.replace(/(?<=.)\/+$/, ''),
+  (path) => withoutFinalSlashes(path) || '/',
 )
 
 /** A path of a file in a sandbox: as bytes, and as text for messages. */
@@ -83,7 +83,15 @@ function invalid(path: string, what: string): SandboxError {
   return new SandboxError('INVALID_PATH', `the path ${JSON.stringify(path)} ${what}`, { path })
 }
 
-/** The last part of a path. */
+/** The last part of a path. Programs in a sandbox choose paths, so this takes no longer than one look at each character. */
 export function nameOf(path: string): string {
-  return /([^/]+)\/*$/.exec(path)?.[1] ?? '/'
+  const trimmed = withoutFinalSlashes(path)
+  return trimmed.slice(trimmed.lastIndexOf('/') + 1) || '/'
+}
+
+/** A text without the slashes at its end. An expression like `/\/+$/` would try each slash as the first of them. */
+export function withoutFinalSlashes(text: string): string {
+  let end = text.length
+  while (end > 0 && text[end - 1] === '/') end--
+  return text.slice(0, end)
 }
