@@ -9,10 +9,16 @@ import { itHolds } from './helper.js'
 describe('sessions', () => {
   itHolds('are isolated, listed and deleted', async ({ sandbox, directory }) => {
     mkdirSync(path.join(directory, 'sub'))
-    const one = await sandbox.createSession({ id: 'one', env: { A: 'x', HOME: undefined }, cwd: 'sub' })
+    const one = await sandbox.createSession({
+      id: 'one',
+      env: { A: 'x', NACRE_TEST_TAG: undefined },
+      cwd: 'sub',
+    })
     await one.exec('export B=y; f() { echo f; }')
-    expect((await one.exec('echo $A$B ${HOME-unset}; pwd; f')).stdout).toBe(`xy unset\n${directory}/sub\nf\n`)
-    const other = await sandbox.exec('echo "[$A$B] ${HOME+set}"; pwd; f')
+    expect((await one.exec('echo $A$B ${NACRE_TEST_TAG-unset}; pwd; f')).stdout).toBe(
+      `xy unset\n${directory}/sub\nf\n`,
+    )
+    const other = await sandbox.exec('echo "[$A$B] ${NACRE_TEST_TAG+set}"; pwd; f')
     expect([other.stdout, other.exitCode]).toEqual([`[] set\n${directory}\n`, 127])
     expect((await sandbox.exec('echo $B', { sessionId: 'one' })).stdout).toBe('y\n')
     expect((await sandbox.listSessions()).map(({ id }) => id)).toEqual(['default', 'one'])
@@ -171,8 +177,8 @@ describe('sessions', () => {
   itHolds('have variables, streams and processes of their own', async ({ sandbox }) => {
     await using session = await sandbox.createSession()
     const awkward = '\n\'"$(touch ran)`touch ran`\\ \u{1f41a}\t!'
-    await session.setEnvVars({ A: awkward, B: '', HOME: undefined })
-    expect((await session.exec('printenv A B HOME; ls')).stdout).toBe(`${awkward}\n\n`)
+    await session.setEnvVars({ A: awkward, B: '', NACRE_TEST_TAG: undefined })
+    expect((await session.exec('printenv A B NACRE_TEST_TAG; ls')).stdout).toBe(`${awkward}\n\n`)
     expect((await session.execStream('echo "$A"').result).stdout).toBe(`${awkward}\n`)
     const process = await session.startProcess('echo $A')
     expect([process.sessionId, (await process.wait()).exitCode]).toEqual([session.id, 0])

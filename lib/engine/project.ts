@@ -70,7 +70,8 @@ function homes(): string[] {
   } catch {
     // The user database does not know this user.
   }
-  return found.map(realpathOr)
+  // An empty HOME names no directory.
+  return found.filter((home) => path.isAbsolute(home)).map(realpathOr)
 }
 
 function identityOf(file: string): string | undefined {

@@ -32,6 +32,8 @@ cp "$root/nonexistent/file" "$root/nonexistent/program"; chmod +x "$root/nonexis
 cd "$root"
 pivot_root . .
 umount -l .
+# Below the temporary directory, too, which / would otherwise contain once more.
+umount -l "$root"
 cd "$OLDPWD"
 
 # What programs that were killed have left.
@@ -47,7 +49,8 @@ for name in nacre-supervisor nacre-files nacre bash; do
 done
 
 unset HOME
-list() { find / -mindepth 1 -maxdepth 1; find /srv /var/tmp -mindepth 1; }
+# pyenv makes a directory in the home of programs of Python, which is / without HOME.
+list() { find / -mindepth 1 -maxdepth 1 -not -name .pyenv; find /srv /var/tmp -mindepth 1; }
 before=$(list | sort)
 code=0
 "$@" || code=$?
