@@ -209,6 +209,7 @@ impl Session {
 
     /// Makes the standby, which the supervisor has been ordered to promote, the shell.
     pub(super) fn use_standby(&mut self) {
+        self.supervision.forget_foreground_group();
         let Some((channel, pid)) = self.standbys.take() else {
             // In plain mode, the host has the state.
             let is_plain = self.plain.is_engine();
