@@ -2397,7 +2397,7 @@ export interface ExecResult<E extends Encoding = 'utf8', L extends boolean = fal
 }
 /** An item of a session's state that was lost: a variable, a function, the directory, ... */
 export interface LostState {
-  /** What it is, such as `variable`, `function`, `completion`, `limit` or `directory`. */
+  /** What it is, such as `variable`, `function`, `completion`, `limit` or `directory`; `state` if it is all of it. */
   kind: string
   name: string
   /** Why it could not be restored, in English. */

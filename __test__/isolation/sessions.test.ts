@@ -80,12 +80,12 @@ describe('isolation', () => {
         refused(all)
         expect(all, command).toContain('kept kept')
       }
-      // Other sandboxes of this process may still have theirs.
+      // Other sandboxes of this process may still have theirs, which started before.
       const supervisor = proc
-        .descendants(process.pid)
-        .find(({ pid }) =>
-          proc.commandLine(pid).includes(`nacre-supervisor --host ${process.pid} --cwd ${directory} `),
-        )
+        .listProcesses()
+        .filter(({ pid, parent }) => parent === process.pid && proc.commandLine(pid) === 'nacre-supervisor')
+        .sort((a, b) => Number(a.started) - Number(b.started) || a.pid - b.pid)
+        .at(-1)
       await sandbox.exec('state=saved')
       // It runs behind a standby with that state.
       await sandbox.exec('true')

@@ -77,12 +77,9 @@ const COMMANDS = {
 /** $PPID of a promoted standby is still the supervisor; anything else is left alone. */
 const KILL_SUPERVISOR =
   'read -r _ _ _ p _ < /proc/$BASHPID/stat; if [ "$p" = "$PPID" ] && [ "$p" -gt 1 ] && grep -q nacre /proc/$p/comm; then kill -9 $p; fi'
-/**
- * A copy of the shell below the same parent. It can also be a process that has just been forked. `cmp -s` still complains about
- * a process that ends while it reads.
- */
+/** It can also be a process that has just been forked. */
 const KILL_STANDBY =
-  'for p in $(cat /proc/$PPID/task/$PPID/children 2>/dev/null); do [ $p != $BASHPID ] && cmp -s /proc/$p/cmdline /proc/$BASHPID/cmdline 2>/dev/null && kill -9 $p 2>/dev/null; done; sleep 0.03'
+  'for p in $(cat /proc/$PPID/task/$PPID/children 2>/dev/null); do grep -q nacre-standby /proc/$p/comm 2>/dev/null && kill -9 $p 2>/dev/null; done; sleep 0.03'
 
 const PROCESSES = {
   prints: { weight: 4, text: ({ id }) => `echo ${id}; exit 5`, out: ({ id }) => `${id}\n`, code: 5 },

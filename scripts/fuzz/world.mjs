@@ -19,15 +19,14 @@ export function descendants(root, all = processes()) {
   return children.flatMap((child) => [child, ...descendants(child.pid, all)])
 }
 
-/** The supervisor and standby of a shell. The standby is a copy of the shell below the same parent. */
+/** The supervisor and standby of a shell. */
 export function family(shell) {
   const all = processes()
   const supervisor = all.find(({ pid }) => pid === shell)?.parent
   if (supervisor === undefined || all.find(({ pid }) => pid === supervisor)?.parent !== process.pid) return {}
-  const line = read(`/proc/${shell}/cmdline`)
   const standby = all.find(
     ({ pid, parent, state }) =>
-      parent === supervisor && pid !== shell && state !== 'Z' && read(`/proc/${pid}/cmdline`) === line,
+      parent === supervisor && state !== 'Z' && read(`/proc/${pid}/comm`) === 'nacre-standby\n',
   )?.pid
   return { supervisor, standby }
 }

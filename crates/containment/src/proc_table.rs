@@ -206,8 +206,15 @@ pub fn is_fork_of(stat: &Stat, original: &Stat) -> io::Result<bool> {
     if stat.name != original.name {
         return Ok(false);
     }
-    let line = read_of(original.identity.pid, "cmdline")?;
-    Ok(!line.is_empty() && read_of(stat.identity.pid, "cmdline")? == line)
+    has_command_line(stat.identity.pid, &read_of(original.identity.pid, "cmdline")?)
+}
+
+/// True for a process with this command line, whose words end with NUL. False if that cannot be seen.
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+pub fn has_command_line(pid: Pid, line: &[u8]) -> io::Result<bool> {
+    Ok(!line.is_empty() && read_of(pid, "cmdline")? == line)
 }
 
 /// True if a process has begun its program with this variable, `NAME=value`. False if that cannot be seen.

@@ -11,7 +11,6 @@ use nacre_protocol::confinement::{Network, Rules};
 use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 use std::path::Path;
-use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 /// The rules of a session: what its programs may read, write, reach and see.
@@ -44,7 +43,8 @@ pub struct Tiers {
 pub fn offer(supervisor: &Path, switch: Option<&str>) -> Result<Offer, Error> {
     static OFFER: OnceLock<Result<Offer, String>> = OnceLock::new();
     let offer = OFFER.get_or_init(|| {
-        let output = Command::new(supervisor).arg("--offer").env_clear().output().map_err(|error| error.to_string())?;
+        let output =
+            crate::supervisor::program(supervisor).arg("--offer").output().map_err(|error| error.to_string())?;
         let mut offer: Offer = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
         limit(&mut offer, switch);
         Ok(offer)

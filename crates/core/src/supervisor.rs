@@ -5,10 +5,11 @@ use crate::session::Config;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
-use nacre_protocol::supervisor::{Order, Report};
-use std::ffi::OsString;
+use nacre_protocol::supervisor::{Order, PROGRAM_NAME, Report, Setup};
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -57,28 +58,17 @@ impl Supervisor {
     /// working directory, the session, signals and groups.
     pub fn start(config: &Config, group: Option<&Group>) -> io::Result<Self> {
         let (link, theirs) = Link::pair()?;
-        let mut command = Command::new(&config.supervisor);
-        let mut option = |name: &str, value: OsString| {
-            command.arg(name).arg(value);
+        let setup = Setup {
+            host: std::process::id().cast_signed(),
+            cwd: config.cwd.clone().into(),
+            shell: config.shell.clone().into(),
+            group: group.map(|group| group.path().into()),
+            user: config.user.as_ref().map(|user| user.run_as.clone()),
+            limits: config.limits,
         };
-        option("--host", std::process::id().to_string().into());
-        option("--cwd", config.cwd.clone().into());
-        option("--shell", config.shell.clone().into());
-        if let Some(group) = group {
-            option("--group", group.path().into());
-        }
-        if let Some(user) = &config.user {
-            option("--user", user.run_as.to_string().into());
-        }
-        if let Some(count) = config.limits.open_files {
-            option("--open-files", count.to_string().into());
-        }
-        if let Some(count) = config.limits.processes {
-            option("--processes", count.to_string().into());
-        }
-        command
-            .env_clear()
-            .envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
+        link.post(Message::of(&setup, Vec::new())?);
+        let mut command = program(&config.supervisor);
+        command.envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
         command.stdin(theirs).stdout(Stdio::null());
         let stderr = crate::sys::memory_file()?;
         command.stderr(stderr.try_clone()?);
@@ -126,6 +116,14 @@ impl Supervisor {
         tracing::trace!(?report, supervisor = %self.pid(), "report");
         Some((report, descriptors))
     }
+}
+
+/// A command that runs the supervisor's program in one of its roles, without this process's environment. Its arguments
+/// must have nothing of the caller's, see [`PROGRAM_NAME`].
+pub fn program(path: &Path) -> Command {
+    let mut command = Command::new(path);
+    command.arg0(PROGRAM_NAME).env_clear();
+    command
 }
 
 /// A variable that is withheld from the shell's start and set when the shell is ready. A non-interactive bash reads the

@@ -15,7 +15,7 @@ use std::io::{self, Read, Seek};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -661,8 +661,8 @@ fn ask_once(supervisor: &Path, request: &Request, id: Option<&str>) -> Result<(R
 
 fn start_keeper(supervisor: &Path) -> Result<(Child, OwnedFd), Error> {
     let (ours, theirs) = socket::pair().map_err(|error| failed(&format!("cannot open a socket: {error}")))?;
-    let mut command = Command::new(supervisor);
-    command.arg("--workspace").arg(std::process::id().to_string()).env_clear();
+    let mut command = crate::supervisor::program(supervisor);
+    command.arg("--workspace").arg(std::process::id().to_string());
     let started = command.stdin(theirs).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let process = started
         .map_err(|error| Error::new(Code::SpawnFailed, format!("cannot run {}: {error}", supervisor.display())))?;
@@ -688,7 +688,7 @@ pub fn offer(supervisor: &Path, state_dir: &Path) -> Offer {
 fn ask_for_offer(supervisor: &Path, state_dir: &Path) -> Result<Offer, String> {
     // The first call that needs the directory creates it, on the file system of its parent.
     let directory = state_dir.ancestors().find(|directory| directory.is_dir()).unwrap_or(state_dir);
-    let output = Command::new(supervisor).arg("--workspace-offer").arg(directory).env_clear().output();
+    let output = crate::supervisor::program(supervisor).arg("--workspace-offer").arg(directory).output();
     let output = output.map_err(|error| format!("cannot run {}: {error}", supervisor.display()))?;
     serde_json::from_slice(&output.stdout).map_err(|error| format!("{} has failed: {error}", supervisor.display()))
 }

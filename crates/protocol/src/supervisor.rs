@@ -2,13 +2,51 @@
 //!
 //! They are rare: an ordinary command needs none. Descriptors travel with their order.
 
+use crate::standing::{ResourceLimits, RunAs};
 use nacre_containment::limits::{EnableError, Limits};
 use nacre_containment::pid::{Identity, Pid};
 use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
 use std::io;
 
 /// Maximum processes that a kill of the foreground command spares.
 pub const MAX_SPARED: usize = 4096;
+
+/// The name of every process that the supervisor's program becomes, instead of its path.
+///
+/// `pkill -f my-project` kills what has this text in its arguments, and the program is often below the project's
+/// directory. So no argument of such a process has a path, a user or anything else of the caller's.
+pub const PROGRAM_NAME: &str = "nacre-supervisor";
+
+/// What a session's supervisor needs from its start: the first message on its socket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setup {
+    /// The process whose death ends everything. It may be PID 1 of its namespace: it is watched, never signalled.
+    pub host: i32,
+    /// The directory where the shell starts.
+    pub cwd: OsString,
+    /// Absolute path of bash.
+    pub shell: OsString,
+    /// The directory of the session's control group, which the supervisor creates.
+    pub group: Option<OsString>,
+    /// The user that everything runs as.
+    pub user: Option<RunAs>,
+    /// Resource limits of everything that is started.
+    pub limits: ResourceLimits,
+}
+
+/// The foreground group at the moment of a report, and the shell in it.
+///
+/// The race: the shell dies, and the host orders its standby to be promoted. Reports that the supervisor sent before it
+/// read the order name the group of the dead shell, and arrive after it. The host takes a group only from a report that
+/// names its present shell.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForegroundGroup {
+    /// The shell, unless it is dead.
+    pub shell: Option<Pid>,
+    /// The directory of the group, if groups are used.
+    pub directory: Option<String>,
+}
 
 /// The role of a started program in the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -247,15 +285,13 @@ pub enum Report {
     },
     /// Answer to [`Order::Promote`].
     Promoted {
-        /// The new shell; `None` if the standby is dead too.
-        shell: Option<Pid>,
-        /// The directory of the foreground group, if groups are used.
-        group: Option<String>,
+        /// That of the new shell; without a shell if the standby is dead too.
+        foreground: ForegroundGroup,
     },
     /// Answer to [`Order::Rotate`].
     Rotated {
-        /// The directory of the foreground group, if groups are used.
-        group: Option<String>,
+        /// The new foreground group.
+        foreground: ForegroundGroup,
     },
     /// Answer to [`Order::Adopt`]: from now on the end of the process is reported.
     Adopted {
@@ -276,10 +312,8 @@ pub enum Report {
         identity: Option<Identity>,
         /// The directory of its control group, if groups are used.
         group: Option<String>,
-        /// The new shell; `None` if there is no standby.
-        shell: Option<Pid>,
-        /// The directory of the foreground group, if groups are used.
-        foreground: Option<String>,
+        /// That of the new shell; without a shell if there is no standby.
+        foreground: ForegroundGroup,
     },
     /// A background process has ended and was reaped. Descendants may survive.
     ProcessEnded {
@@ -309,8 +343,8 @@ pub enum Report {
         id: u64,
         /// Whether SIGKILL was needed.
         escalated: bool,
-        /// The directory of the foreground group, if groups are used. SIGKILL moves the shell to a new group.
-        group: Option<String>,
+        /// The foreground group. SIGKILL moves the shell to a new one.
+        foreground: ForegroundGroup,
     },
     /// Answer to [`Order::Freeze`]: no program of the session runs, until [`Order::Thaw`].
     Frozen {
@@ -320,15 +354,15 @@ pub enum Report {
         programs: Vec<Program>,
         /// How many there are.
         count: u64,
-        /// The directory of the foreground group, if groups are used: the shell has left what is frozen.
-        group: Option<String>,
+        /// The foreground group: the shell has left what is frozen.
+        foreground: ForegroundGroup,
     },
     /// Answer to [`Order::Freeze`]: some programs cannot be frozen, so none is.
     NotFrozen {
         /// The id from the order.
         id: u64,
-        /// The directory of the foreground group, if groups are used.
-        group: Option<String>,
+        /// The foreground group.
+        foreground: ForegroundGroup,
         /// Some of the programs, at most [`MAX_PROGRAMS`].
         programs: Vec<Program>,
         /// How many there are; 0 if they cannot be looked up.

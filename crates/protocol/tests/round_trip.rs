@@ -3,7 +3,9 @@
 use nacre_containment::limits::{EnableError, Limits};
 use nacre_containment::pid::{Identity, Pid};
 use nacre_protocol::message::{self, MAX_MESSAGE_BYTES};
-use nacre_protocol::supervisor::{Asked, LimitProblem, MAX_SPARED, Order, Program, Report, Role, StartStep};
+use nacre_protocol::supervisor::{
+    Asked, ForegroundGroup, LimitProblem, MAX_SPARED, Order, Program, Report, Role, StartStep,
+};
 use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
@@ -15,6 +17,10 @@ fn text() -> impl Strategy<Value = String> {
 
 fn group() -> impl Strategy<Value = Option<String>> {
     of(text())
+}
+
+fn foreground() -> impl Strategy<Value = ForegroundGroup> {
+    (of(pid()), group()).prop_map(|(shell, directory)| ForegroundGroup { shell, directory })
 }
 
 fn pid() -> impl Strategy<Value = Pid> {
@@ -111,13 +117,12 @@ fn report() -> impl Strategy<Value = Report> {
             .prop_map(|(key, step, errno, detail)| Report::StartFailed { key, step, errno, detail }),
         (pid(), status()).prop_map(|(pid, [code, signal])| Report::ShellEnded { pid, code, signal }),
         pid().prop_map(|pid| Report::StandbyEnded { pid }),
-        (of(pid()), group()).prop_map(|(shell, group)| Report::Promoted { shell, group }),
-        group().prop_map(|group| Report::Rotated { group }),
+        foreground().prop_map(|foreground| Report::Promoted { foreground }),
+        foreground().prop_map(|foreground| Report::Rotated { foreground }),
         (any::<u64>(), of(identity()), group(), of(problem()))
             .prop_map(|(key, identity, group, problem)| Report::Adopted { key, identity, group, problem }),
-        (any::<u64>(), of(identity()), group(), of(pid()), group()).prop_map(
-            |(key, identity, group, shell, foreground)| Report::Detached { key, identity, group, shell, foreground }
-        ),
+        (any::<u64>(), of(identity()), group(), foreground())
+            .prop_map(|(key, identity, group, foreground)| Report::Detached { key, identity, group, foreground }),
         (any::<u64>(), status(), any::<bool>(), asked).prop_map(|(key, [code, signal], out_of_memory, asked)| {
             Report::ProcessEnded { key, code, signal, out_of_memory, asked }
         }),
@@ -126,14 +131,14 @@ fn report() -> impl Strategy<Value = Report> {
             found,
             escalated
         }),
-        (any::<u64>(), group(), vec(program(), 0..4), any::<u64>())
-            .prop_map(|(id, group, programs, count)| Report::Frozen { id, programs, count, group }),
-        (any::<u64>(), group(), vec(program(), 0..4), any::<u64>())
-            .prop_map(|(id, group, programs, count)| Report::NotFrozen { id, group, programs, count }),
-        (any::<u64>(), any::<bool>(), group()).prop_map(|(id, escalated, group)| Report::Killed {
+        (any::<u64>(), foreground(), vec(program(), 0..4), any::<u64>())
+            .prop_map(|(id, foreground, programs, count)| Report::Frozen { id, programs, count, foreground }),
+        (any::<u64>(), foreground(), vec(program(), 0..4), any::<u64>())
+            .prop_map(|(id, foreground, programs, count)| Report::NotFrozen { id, foreground, programs, count }),
+        (any::<u64>(), any::<bool>(), foreground()).prop_map(|(id, escalated, foreground)| Report::Killed {
             id,
             escalated,
-            group
+            foreground
         }),
     ]
 }

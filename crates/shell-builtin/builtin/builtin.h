@@ -247,6 +247,13 @@ int state_is_kept(const struct outcome *outcome);
 /* To be called if a trap ran between commands. */
 void note_idle_trap(void);
 
+/* ---- name.c ---- */
+
+void take_standby_name(void);
+
+/* Has no effect if the process does not have that name. */
+void give_up_standby_name(void);
+
 /* ---- fork.c, warm.c, checkpoint.c ---- */
 
 void fork_request(struct message *message);

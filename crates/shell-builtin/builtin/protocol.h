@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 
+/* The name of a standby, in 15 characters at most. */
+#define STANDBY_NAME "nacre-standby"
+
 enum request_kind { RUN = 1, FORK = 2, PROMOTE = 3, LISTENER = 4, RESTORE = 5, REENTER = 6 };
 
 enum request_flag {

@@ -1,6 +1,5 @@
 //! The supervisor's event loop: orders from the host, ended children, the lifelines, the kills' timers.
 
-use crate::arguments::Arguments;
 use crate::enclosure::{Enclosed, Key};
 use crate::ending;
 use crate::ordered_kill::{OrderedKill, Target};
@@ -8,7 +7,7 @@ use crate::process_setup::Setting;
 use crate::process_table::{ProcessTable, Program};
 use crate::reap::reap_unless_ordered;
 use nacre_protocol::message;
-use nacre_protocol::supervisor::{Order, Report, Role};
+use nacre_protocol::supervisor::{Order, Report, Role, Setup};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -19,8 +18,8 @@ use std::time::Duration;
 const MAX_ORDERS: u32 = 64;
 
 /// Runs until the host shuts the session down or dies. Never returns.
-pub fn run(setting: Setting, arguments: &Arguments) -> ! {
-    let mut table = ProcessTable::new(arguments);
+pub fn run(setting: Setting, setup: &Setup) -> ! {
+    let mut table = ProcessTable::new(setup);
     let mut kills: Vec<OrderedKill> = Vec::new();
     let mut is_reaped = true;
     loop {
@@ -45,7 +44,7 @@ pub fn run(setting: Setting, arguments: &Arguments) -> ! {
                     ending::end(&mut table, &setting, Duration::from_millis(grace_ms));
                 }
                 Ok(Some((order, descriptors))) => {
-                    execute(order, descriptors, &mut table, &mut kills, &setting, arguments);
+                    execute(order, descriptors, &mut table, &mut kills, &setting, setup);
                 }
                 // End of file, or a host with another protocol: there is nothing left to serve.
                 Ok(None) | Err(_) => ending::end(&mut table, &setting, Duration::ZERO),
@@ -82,7 +81,7 @@ fn step_kills(kills: &mut Vec<OrderedKill>, ended: &[bool], table: &mut ProcessT
             return true;
         }
         setting.report(&if kill.is_foreground() {
-            Report::Killed { id, escalated, group: table.group_directory() }
+            Report::Killed { id, escalated, foreground: table.foreground_group() }
         } else {
             Report::ProcessKilled { id, found: outcome.found, escalated }
         });
@@ -97,7 +96,7 @@ fn execute(
     table: &mut ProcessTable,
     kills: &mut Vec<OrderedKill>,
     setting: &Setting,
-    arguments: &Arguments,
+    setup: &Setup,
 ) {
     let with_foreground = |kills: &mut Vec<OrderedKill>, act: fn(&mut OrderedKill)| {
         kills.iter_mut().filter(|kill| kill.is_foreground()).for_each(act);
@@ -109,15 +108,15 @@ fn execute(
             let file = descriptors.next();
             let workspace = if has_workspace { descriptors.next() } else { None };
             let key = Key { fork_key, channel_name, denials: descriptors.next().map(Arc::new) };
-            table.confine(Enclosed { file, workspace }, key, arguments, setting);
+            table.confine(Enclosed { file, workspace }, key, setup, setting);
         }
-        Order::Start { role, arguments: words, first_descriptor, anywhere } => {
+        Order::Start { role, arguments, first_descriptor, anywhere } => {
             let key = match role {
                 Role::Shell => None,
                 Role::Process { key, .. } => Some(key),
             };
-            let program = Program { role, arguments: words, descriptors, first_descriptor, anywhere };
-            setting.report(&match table.start(&program, arguments, setting) {
+            let program = Program { role, arguments, descriptors, first_descriptor, anywhere };
+            setting.report(&match table.start(&program, setup, setting) {
                 Ok((identity, group)) => Report::Started { identity, key, group },
                 Err(failure) => {
                     Report::StartFailed { key, step: failure.step, errno: failure.errno, detail: failure.detail }
@@ -126,7 +125,7 @@ fn execute(
         }
         Order::Files => {
             if let Some(socket) = descriptors.into_iter().next() {
-                table.start_helper(socket, arguments, setting);
+                table.start_helper(socket, setup, setting);
             }
         }
         Order::Standby { pid, group } => {
@@ -135,10 +134,10 @@ fn execute(
             }
         }
         Order::Promote => {
-            let shell = table.promote();
+            table.promote();
             // A program may have stopped it, and nothing else would notice that.
             table.signal_shells(libc::SIGCONT);
-            setting.report(&Report::Promoted { shell, group: table.group_directory() });
+            setting.report(&Report::Promoted { foreground: table.foreground_group() });
         }
         Order::Adopt { key, pid, group, mark, limits } => {
             let (identity, group, problem) = table.adopt(key, pid, group.as_ref(), mark, &limits);
@@ -148,8 +147,7 @@ fn execute(
             let (identity, group) = table.detach(key, mark, command, spare);
             // As after a promotion.
             table.signal_shells(libc::SIGCONT);
-            let (shell, foreground) = (table.shell(), table.group_directory());
-            setting.report(&Report::Detached { key, identity, group, shell, foreground });
+            setting.report(&Report::Detached { key, identity, group, foreground: table.foreground_group() });
         }
         Order::KillForeground { id, command, signal, grace_ms, spare } => {
             let grace = Duration::from_millis(grace_ms);
@@ -177,7 +175,7 @@ fn execute(
         Order::Continue => table.signal_shells(libc::SIGCONT),
         Order::Rotate => {
             table.rotate();
-            setting.report(&Report::Rotated { group: table.group_directory() });
+            setting.report(&Report::Rotated { foreground: table.foreground_group() });
         }
         Order::Freeze { id } => {
             table.freeze(id);

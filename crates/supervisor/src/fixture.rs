@@ -1,6 +1,5 @@
 //! Shared by the unit tests: a session with a real shell and real processes, but no host.
 
-use crate::arguments::Arguments;
 use crate::own_limits;
 use crate::own_process::{PATIENCE, group_name, until};
 use crate::process_setup::Setting;
@@ -15,7 +14,7 @@ use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_protocol::message;
 use nacre_protocol::standing::ResourceLimits;
-use nacre_protocol::supervisor::{Order, Report, Role};
+use nacre_protocol::supervisor::{Order, Report, Role, Setup};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
@@ -34,7 +33,7 @@ pub fn process(key: u64) -> Role {
 /// A session without a host: its tables, and the reports that the host would receive.
 pub struct Session {
     pub table: ProcessTable,
-    pub arguments: Arguments,
+    pub setup: Setup,
     pub setting: Setting,
     host: OwnedFd,
 }
@@ -59,11 +58,11 @@ impl Session {
     }
 
     fn new(group: Option<PathBuf>) -> Self {
-        let arguments = Arguments {
+        let setup = Setup {
             host: 1,
             cwd: "/".into(),
             shell: OsString::from("/bin/bash"),
-            group,
+            group: group.map(Into::into),
             user: None,
             limits: ResourceLimits::default(),
         };
@@ -72,7 +71,7 @@ impl Session {
         let children = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK).unwrap();
         let setting =
             Setting { control, host: None, host_pid: 0, children, null: null(), limits: own_limits::Limits::current() };
-        Self { table: ProcessTable::new(&arguments), arguments, setting, host }
+        Self { table: ProcessTable::new(&setup), setup, setting, host }
     }
 
     /// Starts bash with a script, or with its input as the script. Its descriptors 0 and 1 are pipes.
@@ -85,7 +84,7 @@ impl Session {
             first_descriptor: 0,
             anywhere: false,
         };
-        let (identity, group) = self.table.start(&program, &self.arguments, &self.setting)?;
+        let (identity, group) = self.table.start(&program, &self.setup, &self.setting)?;
         Ok(Started { identity, group, input: input.into(), output: output.into() })
     }
 

@@ -13,6 +13,7 @@
 //! **It must never know** what a command means, what it prints, or what the caller is waiting for: the host decides, and
 //! the supervisor obeys orders and reports.
 //!
+//! It has no arguments: its first message has what it needs ([`nacre_protocol::supervisor::Setup`]).
 //! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
 //! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
 //! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
@@ -22,7 +23,6 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "nothing but its own program uses this crate")]
 
 mod account;
-mod arguments;
 mod enclosure;
 mod ending;
 mod enter;
@@ -42,6 +42,10 @@ mod set_up;
 mod spawn;
 mod standing;
 mod workspace;
+
+use nacre_protocol::message;
+use nacre_protocol::supervisor::Setup;
+use std::os::fd::AsFd;
 
 /// Runs the supervisor, in the role that the arguments name.
 pub fn main() {
@@ -73,15 +77,13 @@ pub fn main() {
             workspace::run(host);
         }
     }
-    let arguments = match arguments::parse(words.into_iter()) {
-        Ok(arguments) => arguments,
-        Err(problem) => {
-            eprintln!("nacre-supervisor: {problem}. This program is started by nacre, not by hand.");
-            std::process::exit(2);
-        }
+    let received = message::receive::<Setup>(std::io::stdin().as_fd());
+    let Some((setup, _)) = received.ok().flatten().filter(|_| words.is_empty()) else {
+        eprintln!("nacre-supervisor: this program is started by nacre, not by hand.");
+        std::process::exit(2);
     };
-    match process_setup::prepare(arguments.host) {
-        Ok(setting) => event_loop::run(setting, &arguments),
+    match process_setup::prepare(setup.host) {
+        Ok(setting) => event_loop::run(setting, &setup),
         Err(error) => {
             eprintln!("nacre-supervisor: cannot set itself up: {error}");
             std::process::exit(1);

@@ -4,7 +4,6 @@ mod freeze;
 mod members;
 mod remount;
 
-use crate::arguments::Arguments;
 use crate::enclosure::{Enclosed, Enclosure, Key};
 use crate::groups::Groups;
 use crate::helpers::Helpers;
@@ -19,7 +18,7 @@ use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
 use nacre_containment::tree::{MARK, Tree};
-use nacre_protocol::supervisor::{LimitProblem, Role, StartStep};
+use nacre_protocol::supervisor::{ForegroundGroup, LimitProblem, Role, Setup, StartStep};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -61,6 +60,8 @@ struct Standby {
 pub struct ProcessTable {
     own: Pid,
     shell: Option<Pid>,
+    /// The command line of a shell, as it was started.
+    shell_line: Vec<u8>,
     standby: Option<Standby>,
     /// Replaced standbys, which have got SIGKILL.
     retired: Vec<Pid>,
@@ -77,12 +78,13 @@ pub struct ProcessTable {
 
 impl ProcessTable {
     /// Creates the control groups, if requested. A failure is no error: the subreaper alone is complete, only slower.
-    pub fn new(arguments: &Arguments) -> Self {
-        let groups = arguments.group.as_deref().and_then(Groups::create);
+    pub fn new(setup: &Setup) -> Self {
+        let groups = setup.group.as_ref().and_then(|path| Groups::create(path.as_ref()));
         let own = Pid::new(std::process::id() as i32).expect("a supervisor is never init");
         Self {
             own,
             shell: None,
+            shell_line: Vec::new(),
             standby: None,
             retired: Vec::new(),
             processes: Processes::default(),
@@ -95,8 +97,8 @@ impl ProcessTable {
     }
 
     /// Confines every program from now on; see [`Enclosure::confine`].
-    pub fn confine(&mut self, enclosed: Enclosed, key: Key, arguments: &Arguments, setting: &Setting) {
-        self.enclosure.confine(enclosed, key, self.groups.as_mut(), arguments.user.as_ref(), setting);
+    pub fn confine(&mut self, enclosed: Enclosed, key: Key, setup: &Setup, setting: &Setting) {
+        self.enclosure.confine(enclosed, key, self.groups.as_mut(), setup.user.as_ref(), setting);
     }
 
     /// Starts the broker if it is not running; see [`Enclosure::ensure_broker`].
@@ -105,10 +107,10 @@ impl ProcessTable {
     }
 
     /// Starts a files helper. Under a failed confinement there is none: the socket closes.
-    pub fn start_helper(&mut self, socket: OwnedFd, arguments: &Arguments, setting: &Setting) {
-        self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);
+    pub fn start_helper(&mut self, socket: OwnedFd, setup: &Setup, setting: &Setting) {
+        self.enclosure.restore(self.groups.as_mut(), setup.user.as_ref(), setting);
         if let Ok(confined) = self.enclosure.confined() {
-            self.helpers.start(socket, &Standing { confined, ..arguments.standing() });
+            self.helpers.start(socket, &Standing { confined, ..Standing::of(setup) });
         }
     }
 
@@ -116,10 +118,10 @@ impl ProcessTable {
     pub fn start(
         &mut self,
         program: &Program,
-        arguments: &Arguments,
+        setup: &Setup,
         setting: &Setting,
     ) -> Result<(Identity, Option<String>), Failure> {
-        self.enclosure.restore(self.groups.as_mut(), arguments.user.as_ref(), setting);
+        self.enclosure.restore(self.groups.as_mut(), setup.user.as_ref(), setting);
         let confined = self.enclosure.confined()?;
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
         let marked = |mark: &str| c_string(format!("{MARK}={mark}").as_bytes());
@@ -137,13 +139,13 @@ impl ProcessTable {
         };
         let null = (0..program.first_descriptor).map(|_| setting.null.as_fd());
         let mut plan = Plan {
-            programs: vec![c_string(arguments.shell.as_bytes())],
+            programs: vec![c_string(setup.shell.as_bytes())],
             argv: argv.map(|word| c_string(word.as_bytes())).collect(),
             variable,
-            cwd: &arguments.cwd,
+            cwd: setup.cwd.as_ref(),
             anywhere: program.anywhere,
             group: group.as_ref(),
-            standing: Standing { confined, ..arguments.standing() },
+            standing: Standing { confined, ..Standing::of(setup) },
             descriptors: null.chain(program.descriptors.iter().map(AsFd::as_fd)).collect(),
             tie,
         };
@@ -173,7 +175,10 @@ impl ProcessTable {
         // It is an unreaped child, so it can be read even after it has ended.
         let identity = Stat::read(pid).map_or(Identity { pid, start_ticks: 0 }, |stat| stat.identity);
         match &program.role {
-            Role::Shell => self.shell = Some(pid),
+            Role::Shell => {
+                self.shell = Some(pid);
+                self.shell_line = plan.argv.iter().flat_map(|word| word.as_bytes_with_nul()).copied().collect();
+            }
             Role::Process { key, mark, .. } => {
                 self.processes.add(*key, self.tree(identity, placed.clone(), mark.clone(), Vec::new()), None);
             }
@@ -194,6 +199,11 @@ impl ProcessTable {
     /// The directory of the group where foreground commands run.
     pub fn group_directory(&self) -> Option<String> {
         self.groups.as_ref().map(|groups| groups.foreground().path().display().to_string())
+    }
+
+    /// That group, with the shell in it.
+    pub fn foreground_group(&self) -> ForegroundGroup {
+        ForegroundGroup { shell: self.shell, directory: self.group_directory() }
     }
 
     /// Replaces the standby and kills the previous one, which is a child that has not been reaped.

@@ -55,12 +55,12 @@ fn a_failed_start_names_the_step_and_leaves_no_group() {
         for mut session in Session::kinds() {
             let start =
                 |session: &mut Session| session.try_start(process(1), Some("exit")).err().map(|it| (it.step, it.errno));
-            session.arguments.cwd = "/missing".into();
+            session.setup.cwd = "/missing".into();
             assert_eq!(start(&mut session), Some((StartStep::Cwd, libc::ENOENT)));
-            session.arguments.cwd = "/".into();
-            session.arguments.shell = "/missing".into();
+            session.setup.cwd = "/".into();
+            session.setup.shell = "/missing".into();
             assert_eq!(start(&mut session), Some((StartStep::Exec, libc::ENOENT)));
-            session.arguments.shell = "/bin/bash".into();
+            session.setup.shell = "/bin/bash".into();
             // More than the kernel has pids for, if the group has the controller at all.
             let limits = Limits { pids: Some(u64::MAX), ..Limits::default() };
             let limited = Role::Process { key: 1, mark: String::new(), limits, terminal: false };
@@ -70,10 +70,10 @@ fn a_failed_start_names_the_step_and_leaves_no_group() {
             // prepare the C library's change of user for the threads of a test program; the supervisor has only one
             // thread.
             if session.table.group_directory().is_none() {
-                session.arguments.user = Some(RunAs { uid: 1, gid: 1, groups: vec![u32::MAX] });
+                session.setup.user = Some(RunAs { uid: 1, gid: 1, groups: vec![u32::MAX] });
                 assert_eq!(start(&mut session).map(|(step, _)| step), Some(StartStep::User));
             }
-            session.arguments.user = None;
+            session.setup.user = None;
             assert!(session.table.processes.tree(1).is_none() && session.table.workload().unwrap().is_empty());
             if session.table.group_directory().is_some() {
                 let entries = std::fs::read_dir(session.directory()).unwrap().flatten();

@@ -8,7 +8,7 @@ use nacre_containment::fork;
 use nacre_isolation::confined::Confined;
 use nacre_isolation::privileges;
 use nacre_protocol::standing::{ResourceLimits, RunAs};
-use nacre_protocol::supervisor::StartStep;
+use nacre_protocol::supervisor::{Setup, StartStep};
 use nix::sys::resource::{Resource, setrlimit};
 use std::io;
 
@@ -23,7 +23,12 @@ pub struct Standing<'a> {
     pub confined: Option<&'a Confined>,
 }
 
-impl Standing<'_> {
+impl<'a> Standing<'a> {
+    /// What the session's processes run under, except for a confinement.
+    pub fn of(setup: &'a Setup) -> Self {
+        Self { user: setup.user.as_ref(), limits: setup.limits, confined: None }
+    }
+
     /// Forks a child inside the namespaces and in a control group. Returns like [`fork::fork`].
     ///
     /// # Errors

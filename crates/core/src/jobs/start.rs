@@ -19,8 +19,8 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Seek, Write};
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use tokio::runtime::Handle;
 
 /// The settings that a job inherits from its sandbox.
@@ -126,14 +126,14 @@ fn code_of(kind: Refusal) -> Code {
 /// The standard library spawns with `posix_spawn` here: no option needs a fork of this process, which may hold
 /// gigabytes.
 fn ask(
-    supervisor: &PathBuf,
+    supervisor: &Path,
     env: Vec<(OsString, OsString)>,
     request: File,
     stdin: Option<File>,
 ) -> io::Result<Option<Answer>> {
     let (read, write) = sys::pipe()?;
-    let mut command = Command::new(supervisor);
-    command.arg("--job").env_clear().envs(env).stdin(request).stdout(write);
+    let mut command = crate::supervisor::program(supervisor);
+    command.arg("--job").envs(env).stdin(request).stdout(write);
     command.stderr(stdin.map_or_else(Stdio::null, |file| Stdio::from(OwnedFd::from(file))));
     let mut child = command.spawn()?;
     // Closes this process's last copy of the write end.

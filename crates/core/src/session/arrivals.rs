@@ -8,7 +8,7 @@ use crate::shell::listener::{self, Reconnected};
 use crate::shell::state::{Shell, Ticket};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Done, DoneFlags, Reply};
-use nacre_protocol::supervisor::{Order, Report};
+use nacre_protocol::supervisor::{ForegroundGroup, Order, Report};
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -170,21 +170,25 @@ impl Session {
                     self.lose_standby();
                 }
             }
-            Report::Promoted { shell: Some(_), group } => self.supervision.set_foreground_group(group),
-            Report::Promoted { shell: None, .. } => self.standby_lost(),
-            Report::Detached { key, identity, group, shell, foreground } => {
-                self.supervision.set_foreground_group(foreground);
-                if shell.is_none() && !self.plain.is_engine() {
+            Report::Promoted { foreground: ForegroundGroup { shell: None, .. } } => self.standby_lost(),
+            Report::Promoted { foreground } => {
+                self.use_foreground_group(foreground);
+            }
+            Report::Detached { key, identity, group, foreground } => {
+                let has_shell = foreground.shell.is_some();
+                self.use_foreground_group(foreground);
+                if !has_shell && !self.plain.is_engine() {
                     self.standby_lost();
                 }
                 self.detached(key, identity, group);
             }
-            Report::Rotated { group } => {
-                self.supervision.set_foreground_group(group);
-                self.events.push_back(Event::Isolated);
+            Report::Rotated { foreground } => {
+                if self.use_foreground_group(foreground) {
+                    self.events.push_back(Event::Isolated);
+                }
             }
-            Report::Killed { id, escalated, group } => {
-                self.supervision.set_foreground_group(group);
+            Report::Killed { id, escalated, foreground } => {
+                self.use_foreground_group(foreground);
                 let Some(ticket) = self.foreground.ended_by(id) else { return };
                 if escalated {
                     tracing::warn!(log = self.config.log.id(), session = %self.config.id, "a command needed SIGKILL");

@@ -256,15 +256,15 @@ impl Session {
 
     /// Handles the supervisor's answer.
     pub(super) fn freeze_report(&mut self, report: Report) {
-        let (answered, group, outcome) = match report {
-            Report::Frozen { id, programs, count, group } => (id, group, Ok(self.frozen(programs, count))),
-            Report::NotFrozen { id, group, programs, count } => {
-                let has_groups = group.is_some();
-                (id, group, Err(Busy { programs, count, has_groups }))
+        let (answered, foreground, outcome) = match report {
+            Report::Frozen { id, programs, count, foreground } => (id, foreground, Ok(self.frozen(programs, count))),
+            Report::NotFrozen { id, foreground, programs, count } => {
+                let has_groups = foreground.directory.is_some();
+                (id, foreground, Err(Busy { programs, count, has_groups }))
             }
             _ => return,
         };
-        self.supervision.set_foreground_group(group);
+        self.use_foreground_group(foreground);
         match std::mem::take(&mut self.holds.freeze) {
             Freeze::Ordered(id, reply) if id == answered => {
                 if outcome.is_ok() {

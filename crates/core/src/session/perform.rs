@@ -29,6 +29,7 @@ impl Session {
             }
             Action::Run(ticket) => self.run_command(ticket),
             Action::SetEnv(ticket) => self.send_env(ticket),
+            Action::LoseState => self.recovery.lose_state("no standby had it when the shell died"),
             Action::Promote => self.promote(),
             Action::Detach(ticket) => self.detach_command(ticket),
             Action::Kill { cause, signal } => self.kill(cause, signal),

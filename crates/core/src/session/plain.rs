@@ -128,7 +128,9 @@ impl Session {
             }
             Action::Run(ticket) => self.plain_run(ticket),
             Action::SetEnv(ticket) => self.plain_set_env(ticket),
-            Action::Promote => self.events.push_back(Event::ShellDied { unread: false }),
+            // The host has the state.
+            Action::LoseState => {}
+            Action::Promote => self.events.push_back(Event::Promoted),
             common => self.perform_with_builtin(common),
         }
     }

@@ -209,8 +209,11 @@ impl Session {
 
     /// Makes the standby, which the supervisor has been ordered to promote, the shell.
     pub(super) fn use_standby(&mut self) {
+        self.supervision.forget_foreground_group();
         let Some((channel, pid)) = self.standbys.take() else {
-            return self.events.push_back(Event::ShellDied { unread: false });
+            // In plain mode, the host has the state.
+            let is_plain = self.plain.is_engine();
+            return self.events.push_back(if is_plain { Event::Promoted } else { Event::ShellDied { unread: false } });
         };
         let sent =
             channel.send(&Request { ..Request::new(RequestKind::Promote, self.foreground.status()) }, Vec::new());

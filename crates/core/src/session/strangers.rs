@@ -35,7 +35,13 @@ impl Session {
 
     /// Whether processes of earlier commands are in the foreground group. True if that cannot be looked up: a kill of the
     /// next command would reach them.
+    ///
+    /// The race: a promoted standby can run a command before the report of the promotion arrives. Then its group is still
+    /// unknown, and the supervisor, which knows it, leaves what the command has started there.
     pub(super) fn may_have_strangers(&mut self) -> bool {
+        if self.supervision.is_group_unknown() {
+            return true;
+        }
         let Some(group) = self.supervision.foreground_group() else { return false };
         let members = match group.members_if_any() {
             Ok(members) => members.unwrap_or_default(),

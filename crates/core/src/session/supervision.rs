@@ -9,7 +9,7 @@ use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
-use nacre_protocol::supervisor::{Order, Report};
+use nacre_protocol::supervisor::{ForegroundGroup, Order, Report};
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -29,8 +29,10 @@ pub(super) struct Supervision {
     owes_report: bool,
     /// Whether it expects forks while it kills a command.
     expects_forks: bool,
-    /// Directory of the foreground group.
+    /// Directory of the foreground group, if groups are used.
     foreground_group: Option<PathBuf>,
+    /// No report has named the foreground group of the present shell.
+    is_group_unknown: bool,
     /// The last supervisor and its processes, until they have ended.
     last: Option<Remains>,
     /// How many supervisors the session has had.
@@ -137,7 +139,7 @@ impl Supervision {
         std::mem::replace(&mut self.expects_forks, expected) != expected
     }
 
-    /// The foreground group, if groups are used.
+    /// The foreground group, if groups are used and it is known.
     pub(super) fn foreground_group(&self) -> Option<Group> {
         self.foreground_group.clone().map(Group::at)
     }
@@ -149,6 +151,16 @@ impl Supervision {
 
     pub(super) fn set_foreground_group(&mut self, directory: Option<String>) {
         self.foreground_group = directory.map(PathBuf::from);
+        self.is_group_unknown = false;
+    }
+
+    /// Another process becomes the shell. Only a report that names it shows its group.
+    pub(super) fn forget_foreground_group(&mut self) {
+        (self.foreground_group, self.is_group_unknown) = (None, true);
+    }
+
+    pub(super) fn is_group_unknown(&self) -> bool {
+        self.is_group_unknown
     }
 
     /// Waits for the next report. Cancel-safe.
@@ -161,6 +173,16 @@ impl Supervision {
 }
 
 impl Session {
+    /// Takes the foreground group from a report. Returns false for a report about another shell than the present one: the
+    /// supervisor sent it before it read that another process becomes the shell.
+    pub(super) fn use_foreground_group(&mut self, ForegroundGroup { shell, directory }: ForegroundGroup) -> bool {
+        let is_present = shell == self.shell.pid();
+        if is_present {
+            self.supervision.set_foreground_group(directory);
+        }
+        is_present
+    }
+
     pub(super) fn order(&mut self, order: &Order) {
         self.order_with(order, Vec::new());
     }

@@ -87,6 +87,9 @@ impl Step {
         // A change of variables and a refused command have no result that reports it, so that of the next command does.
         let has_result = run.work == Work::Command && end != End::Refused;
         self.state.restarted |= died;
+        if died {
+            self.lose_state_without_standby();
+        }
         let restarted = has_result && std::mem::take(&mut self.state.restarted);
         self.act(Action::Answer(run.ticket, Answer::Ended { end, kill: run.kill, restarted }));
         if ends_session {

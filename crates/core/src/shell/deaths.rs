@@ -1,7 +1,7 @@
 //! Transitions when the shell, the standby or the supervisor dies, and when the session is closed.
 
 use super::event::{Action, Answer};
-use super::state::{End, Run, Shell};
+use super::state::{End, Run, Shell, Standby};
 use super::step::Step;
 
 impl Step {
@@ -13,6 +13,7 @@ impl Step {
                 let (ticket, work) = (run.ticket, run.work);
                 self.state.queue.push_front((ticket, work));
                 self.state.restarted = true;
+                self.lose_state_without_standby();
                 self.bring_back();
             }
             Shell::Running(run) => {
@@ -22,13 +23,23 @@ impl Step {
                 }
             }
             Shell::Idle if !self.state.survives_exit => self.state.shell = Shell::Terminated(None),
-            Shell::Idle => {
+            Shell::Idle | Shell::Promoting => {
                 self.state.restarted = true;
+                self.lose_state_without_standby();
                 self.bring_back();
             }
             Shell::Starting => self.start_failed(),
-            Shell::SettingUp | Shell::Promoting => self.bring_back(),
+            Shell::SettingUp => self.bring_back(),
             _ => {}
+        }
+    }
+
+    /// Called when the shell or the supervisor has died. Without a standby that has the state after the last finished
+    /// command, that state is lost, and a result reports it.
+    pub(super) fn lose_state_without_standby(&mut self) {
+        let Standby { ready, forking, fresh, .. } = self.state.standby;
+        if !(ready && fresh) || forking {
+            self.act(Action::LoseState);
         }
     }
 
@@ -52,6 +63,9 @@ impl Step {
 
     pub(super) fn supervisor_gone(&mut self, unread: bool, orderly: bool) {
         let mut lost = None;
+        if matches!(self.state.shell, Shell::Idle | Shell::Running(_) | Shell::Promoting) {
+            self.lose_state_without_standby();
+        }
         match self.state.shell {
             Shell::Closing if orderly => return self.closed(),
             // A terminated session has no state to save, but may have background processes.

@@ -147,6 +147,8 @@ pub enum Action {
     Run(Ticket),
     /// Send variables. Answered by [`Event::Done`] or [`Event::Refused`].
     SetEnv(Ticket),
+    /// Note that the state after the last finished command is lost: the next result reports it.
+    LoseState,
     /// Make the standby the shell. Answered by [`Event::Promoted`].
     Promote,
     /// Make the command and its shell a background process, and the standby the shell. Answered by [`Event::Promoted`].

@@ -118,6 +118,29 @@ fn the_standby_takes_over_from_a_dead_shell() {
 }
 
 #[test]
+fn the_state_is_lost_unless_a_standby_has_it() {
+    let kept = Event::Done { ticket: 2, status: 0, exited: false, state_kept: true, forked: false };
+    let (died, gone) = (Event::ShellDied { unread: false }, Event::SupervisorGone { unread: false, orderly: false });
+    for (events, is_lost) in [
+        (vec![Event::StandbyForked], false),
+        (vec![Event::StandbyForked, kept], false),
+        (vec![Event::StandbyForked, DONE], true),
+        (vec![Event::StandbyForked, Event::StandbyDied], true),
+        (vec![Event::ForkFailed], true),
+        (vec![], true),
+        (vec![Event::StandbyForked, died], true),
+    ] {
+        for end in [died, gone] {
+            let (_, actions) = run_all(running(), events.iter().copied().chain([end]));
+            assert_eq!(actions.contains(&Action::LoseState), is_lost, "{events:?}, {end:?}");
+        }
+    }
+    let (state, actions) = run_all(running(), [Event::ShellDied { unread: false }]);
+    assert_eq!(actions, [Action::LoseState, ended(End::Died, None, true), Action::StartShell]);
+    assert!(!state.restarted, "the result has reported it");
+}
+
+#[test]
 fn the_standby_takes_over_from_a_shell_that_leaves_with_its_command() {
     let (state, actions) = run_all(running(), [Event::StandbyForked, Event::Detach(2)]);
     assert_eq!((actions, state.shell, state.restarted), (vec![Action::Detach(2)], Shell::Promoting, false));
@@ -177,7 +200,7 @@ fn what_a_dead_shell_leaves_of_a_killed_command_can_be_killed_at_once() {
 
 #[test]
 fn a_shell_that_does_not_answer_an_interrupt_is_killed_once() {
-    let (state, _) = step(running(), Event::TimeUp(2));
+    let (state, _) = run_all(running(), [Event::StandbyForked, Event::TimeUp(2)]);
     let (state, actions) = step(state, Event::ShellOverdue(2));
     assert_eq!(actions, [Action::KillShell]);
     let (state, actions) = step(state, Event::ShellOverdue(2));
@@ -208,7 +231,8 @@ fn a_shell_that_dies_at_once_again_and_again_is_given_up() {
 
 #[test]
 fn the_state_is_salvaged_from_a_dead_supervisor() {
-    let (state, actions) = step(running(), Event::SupervisorGone { unread: false, orderly: true });
+    let gone = Event::SupervisorGone { unread: false, orderly: true };
+    let (state, actions) = run_all(running(), [Event::StandbyForked, gone]);
     assert_eq!(actions, [Action::Salvage], "its processes are not dead yet");
     let (state, actions) = step(state, Event::Salvaged);
     assert_eq!(state.shell, Shell::Starting);
@@ -311,7 +335,7 @@ fn a_dead_shell_is_replaced_during_a_hold_and_runs_nothing() {
     let held = run_all(running(), [Event::StandbyForked, DONE, Event::Submit(3, Work::Hold)]).0;
     let held = step(held, Event::Submit(4, Work::Command)).0;
     let (state, actions) = step(held.clone(), Event::ShellDied { unread: false });
-    assert_eq!(actions, [Action::Promote]);
+    assert_eq!(actions, [Action::LoseState, Action::Promote]);
     let (state, actions) = step(state, Event::Promoted);
     assert_eq!((state.shell, state.held, actions), (Shell::Idle, Some(3), vec![]));
     assert!(step(state, Event::Released(3)).1.contains(&Action::Isolate));
@@ -443,7 +467,12 @@ impl World {
             Action::Salvage | Action::Sweep => self.answers.push(Event::Salvaged),
             Action::Shutdown => self.answers.push(Event::SupervisorGone { unread: false, orderly: true }),
             Action::Answer(ticket, _) => *self.given.entry(ticket).or_default() += 1,
-            Action::Insist | Action::Settled | Action::TrapRuns | Action::KillShell | Action::Closed => {}
+            Action::Insist
+            | Action::Settled
+            | Action::TrapRuns
+            | Action::LoseState
+            | Action::KillShell
+            | Action::Closed => {}
         }
     }
 

@@ -10,6 +10,11 @@ mod request;
 pub use reply::*;
 pub use request::*;
 
+use std::ffi::CStr;
+
+/// The name of a standby, which it has from birth: a program that kills the shell by its name must not meet both.
+pub const STANDBY_NAME: &CStr = c"nacre-standby";
+
 /// The kind of a checkpoint's last item; `checkpoint.c` describes the format.
 const LAST_ITEM: u32 = 0x454e_444e;
 /// The kinds of the items that a new shell cannot have.

@@ -20,6 +20,35 @@ fn a_promoted_standby_is_the_shell() {
     assert_eq!(session.output("echo $v"), "1\n");
 }
 
+/// The name of a process, and its arguments.
+fn names(pid: i32) -> [String; 2] {
+    let read = |file: &str| std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap();
+    [read("comm").trim().into(), read("cmdline").trim_end_matches('\0').replace('\0', " ")]
+}
+
+#[test]
+fn only_a_standby_has_a_name_of_its_own() {
+    let mut session = Session::start();
+    let shell = names(session.shell.pid);
+    assert!(shell[1].starts_with("bash --norc --noprofile -c "), "{shell:?}");
+    for _ in 0..2 {
+        session.renew_standby();
+        let standby = session.standby.as_ref().unwrap().pid;
+        assert_eq!(names(standby), ["nacre-standby", "nacre-standby"]);
+        assert_eq!(names(session.shell.pid), shell);
+        let own = "cat /proc/$$/comm; tr '\\0' ' ' </proc/$$/cmdline; :";
+        assert_eq!(session.run_background(own), (0, format!("{}\n{} ", shell[0], shell[1])));
+        assert!(session.run("kill -9 $$").promoted);
+        assert_eq!(names(session.shell.pid), shell);
+    }
+    // A command may name its shell, as root.
+    session.run("echo mine 2>/dev/null >/proc/$$/comm");
+    let named = names(session.shell.pid);
+    session.renew_standby();
+    session.run("kill -9 $$");
+    assert_eq!(names(session.shell.pid), named);
+}
+
 #[test]
 fn job_control_goes_on_after_a_promotion() {
     let mut session = Session::start();

@@ -99,7 +99,7 @@ impl ProcessTable {
             (None, _) => None,
             (Some(Wait { id, .. }), Ok(Look { running, programs })) if running.is_empty() => {
                 let (programs, count) = (named(&programs), programs.len() as u64);
-                Some(Report::Frozen { id, programs, count, group: self.group_directory() })
+                Some(Report::Frozen { id, programs, count, foreground: self.foreground_group() })
             }
             (Some(wait), look) => {
                 let limit = if freeze.frozen.is_empty() { ENDING } else { STOPPING };
@@ -118,7 +118,7 @@ impl ProcessTable {
 
     fn not_frozen(&self, id: u64, running: &[Stat]) -> Report {
         let (programs, count) = (named(running), running.len() as u64);
-        Report::NotFrozen { id, group: self.group_directory(), programs, count }
+        Report::NotFrozen { id, foreground: self.foreground_group(), programs, count }
     }
 
     /// Freezes the groups that have programs.

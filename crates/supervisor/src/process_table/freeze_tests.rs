@@ -22,8 +22,8 @@ fn is_stopped(pid: Pid) -> bool {
 }
 
 /// A process that uses the processor all the time, but ends on SIGTERM.
-fn idle(id: u64) -> Report {
-    Report::Frozen { id, programs: Vec::new(), count: 0, group: None }
+fn idle(id: u64, session: &Session) -> Report {
+    Report::Frozen { id, programs: Vec::new(), count: 0, foreground: session.table.foreground_group() }
 }
 
 fn start_busy(session: &mut Session, key: u64) -> Started {
@@ -49,12 +49,12 @@ fn programs_stop_and_go_on_while_the_shell_and_the_standby_run() {
         let busy = start_busy(&mut session, 1);
         shell.write("while :; do :; done & echo $!");
         let job = shell.pid_line();
-        let before = session.table.group_directory();
+        let before = session.table.foreground_group();
         session.table.freeze(5);
-        let Report::Frozen { id: 5, programs, count, group } = answer(&mut session) else { panic!("not frozen") };
+        let Report::Frozen { id: 5, programs, count, foreground } = answer(&mut session) else { panic!("not frozen") };
         assert_eq!(count as usize, programs.len());
         assert!([busy.pid(), job].iter().all(|pid| programs.iter().any(|program| program.pid == *pid)), "{programs:?}");
-        assert!(group.is_some() && group != before, "the shell has left the group of the job");
+        assert!(foreground.directory.is_some() && foreground != before, "the shell has left the group of the job");
         assert!(is_stopped(busy.pid()) && is_stopped(job));
         shell.write("echo lives");
         assert_eq!(shell.line(), "lives");
@@ -104,19 +104,20 @@ fn without_groups_the_programs_are_named_and_nothing_is_stopped() {
         let standby = session.start(process(9), "exec sleep 600");
         assert!(session.table.set_standby(standby.pid(), None));
         session.table.freeze(1);
-        assert_eq!(answer(&mut session), idle(1));
+        assert_eq!(answer(&mut session), idle(1, &session));
         session.table.thaw();
         let job = shell.background();
         session.table.freeze(2);
         let program = Program { pid: job, command: "sleep 600".into() };
-        let busy = Report::NotFrozen { id: 2, group: None, programs: vec![program], count: 1 };
+        let foreground = session.table.foreground_group();
+        let busy = Report::NotFrozen { id: 2, foreground, programs: vec![program], count: 1 };
         assert_eq!(answer(&mut session), busy);
         // A program that has been killed may take a moment to end.
         session.table.freeze(3);
         assert_eq!(session.table.step_freeze(), None);
         let target = Stat::read(job).unwrap().identity;
         signal::send_to(target, libc::SIGKILL).unwrap();
-        assert_eq!(answer(&mut session), idle(3));
+        assert_eq!(answer(&mut session), idle(3, &session));
     });
 }
 

@@ -5,6 +5,7 @@ use crate::groups::Groups;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
+use nacre_protocol::shell::STANDBY_NAME;
 use std::collections::HashSet;
 use std::io;
 
@@ -55,26 +56,27 @@ impl ProcessTable {
         if !self.expects_forks {
             return Ok(listed);
         }
-        let sources = proc_table::read_each(self.shell.into_iter().chain(self.standby()))?;
+        let shell = self.shell.and_then(Stat::read);
         let mut found = Vec::new();
         for stat in listed {
-            if !self.is_fork_of_any(&stat, &sources)? {
+            if !self.may_be_fork(&stat, shell.as_ref())? {
                 found.push(stat);
             }
         }
         Ok(found)
     }
 
-    fn is_fork_of_any(&self, stat: &Stat, sources: &[Stat]) -> io::Result<bool> {
+    /// A standby, or a fork that is to become a process. The latter has the command line of the shell, unless a program has
+    /// replaced that; a fork of the standby has the standby's name at first.
+    fn may_be_fork(&self, stat: &Stat, shell: Option<&Stat>) -> io::Result<bool> {
         if stat.parent != self.own.raw() {
             return Ok(false);
         }
-        for source in sources {
-            if proc_table::is_fork_of(stat, source)? {
-                return Ok(true);
-            }
+        if stat.name.starts_with(STANDBY_NAME.to_bytes_with_nul()) {
+            return Ok(true);
         }
-        Ok(false)
+        let is_fork = shell.map_or(Ok(false), |shell| proc_table::is_fork_of(stat, shell))?;
+        Ok(is_fork || proc_table::has_command_line(stat.identity.pid, &self.shell_line)?)
     }
 
     /// Everything below this process except shell, standby, files helpers, what the confinement needs, and what may be one of
