@@ -54,6 +54,18 @@ describe('jobs', () => {
     })
   })
 
+  itHolds('have ended when process substitutions have printed', async (jobs) => {
+    for (const [jobId, command] of [
+      ['redirection', 'seq 5 > >(sed s/^/x/)'],
+      ['copied', 'exec > >(sed s/^/x/); sleep 60 > log 2>&1 & seq 5'],
+    ] as const) {
+      await jobs.start({ jobId, command })
+      expect(await jobs.wait(jobId)).toMatchObject({ exitCode: 0 })
+      expect((await jobs.read(jobId)).raw, jobId).toBe('x1\nx2\nx3\nx4\nx5\n')
+    }
+    await jobs.cancel('copied')
+  })
+
   itHolds('are listed by state and name', async (jobs) => {
     await jobs.start({ command: 'true', jobId: 'over', processName: 'a' })
     await jobs.start({ command: 'sleep 60', jobId: 'on', processName: 'b' })

@@ -2,7 +2,8 @@
 //!
 //! Both the host and the supervisor use it. A [`pid::Pid`] is a number that may be signalled, and a [`pid::Identity`]
 //! adds the time of its start, so that a reused number is never signalled. [`cgroup`] lets the kernel keep the list of a
-//! tree; [`tree`] and [`proc_table`] find it without. [`waiting`] tells whether programs wait for input. [`job`] has the files of a durable job, which outlives both.
+//! tree; [`tree`] and [`proc_table`] find it without. [`waiting`] tells whether programs wait for input, and [`rest`]
+//! whether they may still print. [`job`] has the files of a durable job, which outlives both.
 //!
 //! **It owns** what the kernel offers for processes: identities, pidfds, signals, control groups, `/proc`, limits.
 //!
@@ -16,6 +17,7 @@ pub mod limits;
 pub mod pid;
 pub mod pidfd;
 pub mod proc_table;
+pub mod rest;
 pub mod signal;
 pub mod tree;
 pub mod waiting;

@@ -4,6 +4,7 @@ use crate::pid::{Identity, Pid};
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
 /// The fields of `/proc/<pid>/stat` that are needed (proc(5)).
@@ -109,6 +110,11 @@ impl Stat {
         ((number >> 8) & 0xfff, (number & 0xff) | ((number >> 12) & 0xf_ff00))
     }
 
+    /// True if it runs, or waits for a processor or a disk.
+    pub fn is_working(&self) -> bool {
+        matches!(self.state, b'R' | b'D')
+    }
+
     /// False for zombies, which have ended and wait to be reaped.
     pub fn is_running(&self) -> bool {
         !matches!(self.state, b'Z' | b'X')
@@ -194,6 +200,15 @@ pub fn descendants(roots: &[Pid], spare: &HashSet<Pid>) -> io::Result<Vec<Stat>>
         }
     }
     Ok(found)
+}
+
+/// True if standard input or output of a process is a pipe other than `is_own` ones, which are given by their inode. Also true
+/// if that cannot be seen.
+pub fn is_piped(pid: Pid, is_own: impl Fn(u64) -> bool) -> bool {
+    [0, 1].iter().any(|number| match fs::metadata(format!("/proc/{pid}/fd/{number}")) {
+        Ok(file) => file.file_type().is_fifo() && !is_own(file.ino()),
+        Err(error) => error.kind() != io::ErrorKind::NotFound && error.raw_os_error() != Some(libc::ESRCH),
+    })
 }
 
 /// True for a fork of a process that has not executed another program: their command lines are the same.

@@ -8,7 +8,7 @@ use nix::unistd::pipe2;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::unix::AsyncFd;
@@ -75,6 +75,11 @@ pub fn replace_contents(fd: &OwnedFd, bytes: &[u8]) -> io::Result<()> {
 /// The length of a file.
 pub fn length(fd: &OwnedFd) -> io::Result<u64> {
     Ok(borrowed(fd).metadata()?.len())
+}
+
+/// The inode of an open file.
+pub fn inode(fd: &OwnedFd) -> io::Result<u64> {
+    Ok(borrowed(fd).metadata()?.ino())
 }
 
 /// The position in an open file. All copies of its descriptor share it.

@@ -389,6 +389,8 @@ WEAK void restore_sigmask(void);     /* since 5.1 */
 
 extern pid_t dollar_dollar_pid, shell_pgrp, original_pgrp, terminal_pgrp;
 
+extern volatile pid_t last_asynchronous_pid; /* `$!`: of `&`, a coprocess or a process substitution */
+int get_job_by_pid(pid_t pid, int block, void *process); /* -1 without a job; without the last argument in 5.0 */
 void notify_and_cleanup(int job); /* -1: all; without the argument before 5.3 */
 void unfreeze_jobs_list(void);
 void list_running_jobs(int format); /* 0: as the builtin `jobs` */

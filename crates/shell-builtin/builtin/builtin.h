@@ -32,10 +32,16 @@ extern pid_t own_pid;
 extern int is_background;
 extern int is_standby;
 
-/* Forks that this process has made since the count was last set to 0. */
+/* Forks that this process has made for the command. */
 extern unsigned fork_count;
 
 void count_forks(void);
+
+/* To be called before a command. */
+void begin_fork_count(void);
+
+/* Returns what is left of the command's forks, as flags for its reply. */
+uint32_t living_forks(void);
 
 /* Makes the calling fork a separate shell: `$$`, PPID, no jobs. */
 void become_shell(void);
@@ -172,6 +178,13 @@ int scope_keeps_state(void);
 
 /* For a background process: its streams are its controlling terminal from now on. */
 void become_terminal_process(void);
+
+/* A background process whose streams are its terminal. */
+extern int leads_terminal;
+
+/* At the end of such a process: waits until its process substitutions have printed. With the leader of the session, everything
+ * in the foreground of its terminal gets SIGHUP. */
+void await_substitutions(void);
 
 /* Makes standard input the controlling terminal of the shell, for one command. If refused, returns 0 and changes nothing. */
 int take_terminal(struct refusal_report *refused);

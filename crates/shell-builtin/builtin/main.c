@@ -93,7 +93,7 @@ static void run(struct message *message) {
     refuse(request.id, &refused);
     return;
   }
-  fork_count = 0;
+  begin_fork_count();
   if (!message->payload || !enter_scope(message, &refused)) {
     give_up_terminal();
     release_payload(message);
@@ -109,11 +109,15 @@ static void run(struct message *message) {
   struct outcome outcome = {0, 0};
   if (request.flags & KEEP_SCOPE) keep_scope();
   if (!(request.flags & KEEP_SCOPE) || *text) outcome = run_command(text, request.text_length, request.flags);
-  if (is_background) _exit(last_command_exit_value);
+  if (is_background) {
+    await_substitutions();
+    _exit(last_command_exit_value);
+  }
   xfree(text);
   give_up_terminal();
   leave_scope();
   close_streams();
+  outcome.flags |= living_forks();
   report(request.id, &outcome);
 }
 

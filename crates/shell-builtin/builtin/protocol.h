@@ -48,7 +48,9 @@ enum done_flag {
   SIGNALED = 2,         /* a terminating signal did */
   INTERRUPTED = 4,      /* the engine's interrupt did */
   FRAMES_DISCARDED = 8, /* bash dropped functions without unwinding them */
-  STATE_KEPT = 16       /* nothing changed but `$?`, `$_`, PIPESTATUS and the hash table of programs */
+  STATE_KEPT = 16,      /* nothing changed but `$?`, `$_`, PIPESTATUS and the hash table of programs */
+  ONLY_JOBS = 32,       /* every fork was for a job (`&`), and they all live */
+  SUBSTITUTED = 64      /* a process substitution of the shell lives */
 };
 
 enum forked_flag { PLACED = 1 }; /* the child was born in the cgroup */

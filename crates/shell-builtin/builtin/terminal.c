@@ -41,7 +41,10 @@ static int has_type(void) {
   return type && *type && strcmp(type, "dumb") != 0;
 }
 
+int leads_terminal;
+
 void become_terminal_process(void) {
+  leads_terminal = 1;
   ioctl(STDIN_FILENO, TIOCSCTTY, 0);
   if (!has_type()) bind_variable("TERM", (char *)default_type, 0);
   SHELL_VAR *variable = find_variable("TERM");
@@ -103,6 +106,50 @@ static pid_t other_member(void) {
   }
   closedir(directory);
   return found;
+}
+
+/* ---- The end of a process with a terminal ---- */
+
+/* Milliseconds for process substitutions to print, without work of any of them, and between two looks. SIGCHLD ends a pause. */
+enum { MOST_ENDING = 2000, QUIET = 100, ENDING_PAUSE = 10 };
+
+static int is_piped(pid_t pid) {
+  char path[64];
+  struct stat file;
+  for (int fd = 0; fd <= 1; fd++) {
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
+    if (stat(path, &file) == 0 && S_ISFIFO(file.st_mode)) return 1;
+  }
+  return 0;
+}
+
+/* Whether a process of the session may be a substitution: as in `containment/src/rest.rs`. */
+static int may_print(int *works) {
+  DIR *directory = opendir("/proc");
+  if (!directory) return 0;
+  int found = 0;
+  struct dirent *entry;
+  while ((entry = readdir(directory))) {
+    pid_t pid = atoi(entry->d_name), parent;
+    if (pid <= 0 || pid == own_pid || getsid(pid) != own_pid) continue;
+    char state = state_of(pid, &parent);
+    int is_working = state == 'R' || state == 'D';
+    *works |= is_working;
+    found |= is_working || (is_alive(state) && is_piped(pid));
+  }
+  closedir(directory);
+  return found;
+}
+
+void await_substitutions(void) {
+  if (!leads_terminal || fork_count == 0) return;
+  close_streams();
+  for (int waited = 0, quiet = 0; waited < MOST_ENDING && quiet < QUIET; waited += ENDING_PAUSE) {
+    int works = 0;
+    if (!may_print(&works)) return;
+    quiet = works ? 0 : quiet + ENDING_PAUSE;
+    poll(NULL, 0, ENDING_PAUSE);
+  }
 }
 
 /* ---- The session of the shell ---- */

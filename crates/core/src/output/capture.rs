@@ -38,6 +38,9 @@ struct Kept {
 /// Bytes to read at once of output that is not read into its buffer.
 const AT_ONCE: usize = 64 * 1024;
 
+/// Reads of a stream before other events are handled.
+const MOST_IN_A_ROW: u32 = 16;
+
 impl Capture {
     /// Keeps `limit` bytes of each stream, and accepts `allowance` bytes of both.
     pub fn new(reader: Reader, limit: usize, allowance: Option<u64>, live: Option<Arc<Semaphore>>) -> Self {
@@ -106,6 +109,35 @@ impl Capture {
         if let Some(live) = &mut self.kept.live {
             live.hurry();
         }
+    }
+
+    /// Reads what is there, as far as the consumer has room. Returns false at the end of both streams.
+    pub fn read_on(&mut self, sink: &mut dyn Sink) -> bool {
+        let Self { reader, kept } = self;
+        for stream in [0, 1] {
+            for _ in 0..MOST_IN_A_ROW {
+                let has_room = kept.live.as_ref().is_none_or(|live| live.has_room(stream));
+                if !has_room || reader.read(stream, |fd| kept.read(stream, fd, usize::MAX, sink)) == 0 {
+                    break;
+                }
+            }
+        }
+        reader.is_open()
+    }
+
+    /// Whether a process may still write.
+    pub fn is_open(&self) -> bool {
+        self.reader.is_open()
+    }
+
+    /// Whether the consumer keeps output from being read.
+    pub fn is_held_up(&self) -> bool {
+        self.kept.live.as_ref().is_some_and(|live| (0..2).any(|stream| !live.has_room(stream)))
+    }
+
+    /// See [`Reader::is_own`].
+    pub fn is_own(&self, inode: u64) -> bool {
+        self.reader.is_own(inode)
     }
 
     /// See [`Reader::drain`]. The rest is sent at once.

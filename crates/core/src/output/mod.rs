@@ -6,3 +6,4 @@ pub mod capture;
 pub mod head_tail;
 mod live;
 pub mod reader;
+pub mod rest;

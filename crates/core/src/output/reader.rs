@@ -103,6 +103,11 @@ impl Reader {
         self.pipes[stream].read(read)
     }
 
+    /// Whether this is one of the pipes, seen from the other end too.
+    pub fn is_own(&self, inode: u64) -> bool {
+        self.pipes.iter().filter_map(Pipe::fd).any(|fd| sys::inode(fd).is_ok_and(|own| own == inode))
+    }
+
     /// Reads only what is there now, so that a process that keeps printing cannot delay the end. `read` gets the stream,
     /// its descriptor, and the number of bytes to read at most.
     pub fn drain(&mut self, mut read: impl FnMut(usize, &OwnedFd, usize) -> io::Result<usize>) {

@@ -2,10 +2,10 @@
 
 use super::Process;
 use crate::output::reader::{Reader, STREAMS};
+use crate::output::rest::{Source, read_rest};
 use crate::process_log::ProcessLog;
 use crate::sys;
 use nacre_protocol::supervisor::Asked;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -32,57 +32,98 @@ impl Status {
 
 /// Maximum bytes per read.
 const READ_BYTES: usize = 64 * 1024;
+/// Most reads of a stream at the end of a process: as much as a large pipe holds.
+const MOST_READS: usize = 17;
 
 /// Copies output, which is watched, until no process can write to the pipes.
 ///
-/// When the process itself ends, the current content of the pipes is read before the end is published, so the log is
-/// complete. Later output of its descendants is logged too.
-pub fn pump(process: Arc<Process>, mut output: Reader, mut ended: oneshot::Receiver<Status>) {
+/// When the process itself ends, the rest of its output is read before the end is published, so the log is complete. Later output
+/// of its descendants is logged too.
+pub fn pump(process: Arc<Process>, output: Reader, mut ended: oneshot::Receiver<Status>) {
     tokio::spawn(async move {
-        let (hold, log) = (process.hold.as_ref(), &process.log);
-        let mut buffer = Vec::with_capacity(READ_BYTES);
-        let mut read = |stream: usize, fd: &OwnedFd, most| {
-            buffer.clear();
-            let count = sys::read_spare(fd, &mut buffer, most)?;
-            log.push(STREAMS[stream], &buffer);
-            Ok(count)
-        };
+        let mut output = Logged::new(&process.log, output);
         loop {
             let next = async {
-                if let Some(hold) = hold {
+                if let Some(hold) = &process.hold {
                     hold.room(output.total()).await;
                 }
-                // On a slow disk the process waits, as if it wrote to the file itself.
-                log.room().await;
-                output.ready(|_| true).await
+                output.step().await;
             };
             tokio::select! {
                 biased;
                 status = &mut ended => {
-                    output.drain(&mut read);
+                    read_rest(process.life().birth.map(|birth| birth.tree), &mut output).await;
                     process.ended(status.ok());
-                    log.end();
+                    process.log.end();
                     break;
                 }
-                stream = next => drop(output.read(stream, |fd| read(stream, fd, READ_BYTES))),
+                () = next => {}
             }
         }
-        log_rest(log, output).await;
+        output.log_rest().await;
     });
 }
 
-/// Logs what descendants of an ended process print. No backpressure of a reader applies: one that waits for the end receives
-/// all output.
-pub async fn log_rest(log: &ProcessLog, mut output: Reader) {
-    let mut buffer = Vec::with_capacity(READ_BYTES);
-    while output.is_open() {
-        log.room().await;
-        let stream = output.ready(|_| true).await;
+/// Output that is logged.
+pub struct Logged<'a> {
+    log: &'a ProcessLog,
+    output: Reader,
+    buffer: Vec<u8>,
+}
+
+impl<'a> Logged<'a> {
+    /// Logs this output, which is watched.
+    pub fn new(log: &'a ProcessLog, output: Reader) -> Self {
+        Self { log, output, buffer: Vec::with_capacity(READ_BYTES) }
+    }
+
+    fn read(&mut self, stream: usize) -> usize {
+        let Self { log, output, buffer } = self;
         output.read(stream, |fd| {
             buffer.clear();
-            let count = sys::read_spare(fd, &mut buffer, READ_BYTES)?;
-            log.push(STREAMS[stream], &buffer);
+            let count = sys::read_spare(fd, buffer, READ_BYTES)?;
+            log.push(STREAMS[stream], buffer);
             Ok(count)
-        });
+        })
+    }
+
+    /// Logs what descendants of an ended process print. No backpressure of a reader applies: one that waits for the end
+    /// receives all output.
+    pub async fn log_rest(mut self) {
+        while self.is_open() {
+            self.step().await;
+        }
+    }
+}
+
+impl Source for Logged<'_> {
+    fn read_on(&mut self) -> bool {
+        for stream in 0..2 {
+            // A process that keeps printing cannot delay the end.
+            let mut left = MOST_READS;
+            while left > 0 && self.read(stream) > 0 {
+                left -= 1;
+            }
+        }
+        self.is_open()
+    }
+
+    fn is_open(&self) -> bool {
+        self.output.is_open()
+    }
+
+    fn is_own(&self, inode: u64) -> bool {
+        self.output.is_own(inode)
+    }
+
+    fn total(&self) -> u64 {
+        self.output.total()
+    }
+
+    async fn step(&mut self) {
+        // On a slow disk the process waits, as if it wrote to the file itself.
+        self.log.room().await;
+        let stream = self.output.ready(|_| true).await;
+        self.read(stream);
     }
 }

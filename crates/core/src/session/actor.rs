@@ -126,14 +126,18 @@ impl Session {
             Happened::Call(None) => self.close(Duration::ZERO, None),
             Happened::Report(report) => self.reported(report),
             Happened::Reconnected(connection) => self.reconnected(connection),
-            Happened::Output => self.expect_output(),
+            Happened::Output => {
+                self.expect_output();
+                self.end_rest_if_read();
+            }
             Happened::TimePassed => self.time_passed(),
         }
     }
 
     /// Passes every pending event to the state machine.
     pub(super) fn step_all(&mut self) {
-        while let Some(mut event) = self.events.pop_front() {
+        while let Some(event) = self.events.pop_front() {
+            let mut event = self.cut_rest(event);
             if let Event::ShellDied { unread } | Event::SupervisorGone { unread, .. } = &mut event {
                 // A command may have been sent after this event was created, but before its turn.
                 *unread |= self.shell.take_lost_request() && self.foreground.is_repeatable();
@@ -273,6 +277,7 @@ impl Session {
                 Timer::Promotion => self.promotion_overdue(),
                 Timer::Hello => self.hello_overdue(),
                 Timer::Files => self.end_idle_files_helper(),
+                Timer::Rest => self.check_rest(),
                 Timer::Output => self.show_output(),
             }
         }

@@ -117,7 +117,8 @@ impl Session {
         if !done.cwd.is_empty() {
             self.cwd = PathBuf::from(OsString::from_vec(done.cwd));
         }
-        self.events.push_back(event);
+        let only_jobs = done.forks == 0 || done.flags.contains(DoneFlags::ONLY_JOBS);
+        self.end_command(event, !only_jobs, done.flags.contains(DoneFlags::SUBSTITUTED));
     }
 
     /// The call whose end has arrived.
@@ -221,7 +222,7 @@ impl Session {
         }
         self.foreground.shell_ended(code, signal);
         let unread = self.takes_unread();
-        self.events.push_back(Event::ShellDied { unread });
+        self.end_command(Event::ShellDied { unread }, !unread, true);
     }
 
     /// True if the dead shell had not read its command, so that the next shell can run it.

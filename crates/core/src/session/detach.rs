@@ -13,7 +13,8 @@ use super::foreground::{Remains, Running};
 use crate::error::{Code, Error};
 use crate::exec::{KillPolicy, KilledBy, Outcome};
 use crate::feed::What;
-use crate::process::pump::{Status, log_rest};
+use crate::output::rest::{Source, read_rest};
+use crate::process::pump::{Logged, Status};
 use crate::process::{Birth, DetachRequest, Process, Reason, Starter, end_after};
 use crate::shell::channel::{Channel, Received};
 use crate::shell::event::Event;
@@ -139,7 +140,9 @@ impl Session {
         let ticket = self.calls.ticket_of(*command);
         let why = match (ticket, self.state.running()) {
             (None, _) => "it has already ended: its result has all of its output",
-            (Some(ticket), Some(run)) if run.ticket == ticket && (run.end.is_some() || run.shell_died) => {
+            (Some(ticket), Some(run))
+                if run.ticket == ticket && (run.end.is_some() || run.shell_died || self.rest.is_some()) =>
+            {
                 "it has just ended: its result has all of its output"
             }
             (Some(ticket), Some(run)) if run.ticket == ticket && run.kill.is_some() => "it is being killed",
@@ -272,9 +275,10 @@ async fn carry_on(
         tokio::select! {
             biased;
             status = &mut ended => break status.ok(),
-            () = command.read_output() => {}
+            () = command.step() => {}
         }
     };
+    read_rest(process.life().birth.map(|birth| birth.tree), &mut command).await;
     let Remains { request, mut outcome, pipes, .. } = command.finish(outcome, true);
     process.ended(status);
     log.end();
@@ -294,6 +298,6 @@ async fn carry_on(
         Ok(outcome)
     });
     if let Err(rest) = pipes {
-        log_rest(log, rest).await;
+        Logged::new(log, rest).log_rest().await;
     }
 }

@@ -9,6 +9,7 @@ use crate::exec::{ExecRequest, Input, KillPolicy, Outcome, Sink};
 use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
+use crate::output::rest::Source;
 use crate::process::Process;
 use crate::process_log::ProcessLog;
 use crate::shell::state::Ticket;
@@ -191,7 +192,7 @@ impl Foreground {
 
     /// Reads what processes of ended commands print later, so that they do not block.
     pub(super) fn drain_leftover(&mut self) {
-        if let Some(leftover) = self.leftover.take() {
+        if let Some(leftover) = self.leftover.take().filter(Reader::is_open) {
             while self.drains.try_join_next().is_some() {}
             self.drains.spawn(leftover.discard());
         }
@@ -205,7 +206,7 @@ impl Foreground {
     /// Waits for output of the running command and reads it. Cancel-safe.
     pub(super) async fn read_output(&mut self) {
         match &mut self.running {
-            Some(command) => command.read_output().await,
+            Some(command) => command.step().await,
             None => std::future::pending().await,
         }
     }
@@ -216,8 +217,8 @@ pub(super) struct Running {
     ticket: Ticket,
     request: Box<ExecRequest>,
     capture: Capture,
-    /// This process's copies of the write ends.
-    writers: [Arc<OwnedFd>; 2],
+    /// This process's copies of the write ends, unless the rest of the output is awaited.
+    writers: Option<[Arc<OwnedFd>; 2]>,
     /// Whether processes of the command may hold the pipes. Known at its end.
     forked: bool,
     begun: Instant,
@@ -270,7 +271,7 @@ impl Running {
             ticket,
             request,
             capture,
-            writers,
+            writers: Some(writers),
             forked: true,
             begun,
             started_at: SystemTime::now(),
@@ -367,14 +368,14 @@ impl Running {
         sink.finished(Ok(outcome));
     }
 
-    /// Waits for output and reads it. Cancel-safe.
-    pub(super) async fn read_output(&mut self) {
-        self.capture.step(&mut self.request.sink).await;
-    }
-
     /// Records its end. `forked`: its processes may hold the pipes.
     pub(super) fn done(&mut self, forked: bool) {
         self.forked = forked;
+    }
+
+    /// Whether its caller keeps output from being read.
+    pub(super) fn is_held_up(&self) -> bool {
+        self.capture.is_held_up()
     }
 
     /// Starts watching the pipes.
@@ -393,7 +394,10 @@ impl Running {
         let sink = &mut self.request.sink;
         self.capture.drain(sink);
         let leftover = self.capture.finish(&mut outcome, sink);
-        let pipes = if self.forked || is_held { Err(leftover) } else { OutputPipes::reclaim(leftover, self.writers) };
+        let pipes = match self.writers {
+            Some(writers) if !self.forked && !is_held => OutputPipes::reclaim(leftover, writers),
+            _ => Err(leftover),
+        };
         outcome.started_at = Some(self.started_at);
         outcome.duration = self.begun.elapsed();
         Remains { request: self.request, outcome, pipes, died: self.died }
@@ -410,5 +414,29 @@ impl Running {
         if let Some(feeder) = self.feeder.take() {
             feeder.abort();
         }
+    }
+}
+
+impl Source for Running {
+    /// Only other processes can write from now on.
+    fn read_on(&mut self) -> bool {
+        self.writers = None;
+        self.capture.read_on(&mut self.request.sink)
+    }
+
+    fn is_open(&self) -> bool {
+        self.capture.is_open()
+    }
+
+    fn is_own(&self, inode: u64) -> bool {
+        self.input == Some(inode) || self.capture.is_own(inode)
+    }
+
+    fn total(&self) -> u64 {
+        self.capture.so_far().0.iter().sum()
+    }
+
+    async fn step(&mut self) {
+        self.capture.step(&mut self.request.sink).await;
     }
 }

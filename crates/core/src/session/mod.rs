@@ -23,6 +23,7 @@ mod plain;
 mod ports;
 mod recovery;
 mod remount;
+mod rest;
 mod run;
 mod running;
 mod salvage;
@@ -69,6 +70,7 @@ use numbers::Numbers;
 use plain::Plain;
 use recovery::Recovery;
 use remount::{Remount, RemountReply};
+use rest::Rest;
 use save::SaveReply;
 use shell_link::ShellLink;
 use spare_pipes::SparePipes;
@@ -449,6 +451,8 @@ struct Session {
     /// The call that waits for the state of the shell.
     saving: Option<SaveReply>,
     remount: Remount,
+    /// The end of the command, while the rest of its output is awaited.
+    rest: Option<Rest>,
     supervision: Supervision,
     shell: ShellLink,
     standbys: Standbys,
@@ -494,6 +498,7 @@ impl Session {
             detaching: None,
             saving: None,
             remount: Remount::default(),
+            rest: None,
             supervision: Supervision::default(),
             shell: ShellLink::default(),
             standbys: Standbys::default(),

@@ -317,7 +317,7 @@ impl Session {
                 self.plain.status = status;
             }
             self.foreground.shell_ended(code, signal);
-            return self.events.push_back(Event::ShellDied { unread: false });
+            return self.end_command(Event::ShellDied { unread: false }, true, true);
         };
         let exited = dump.exited;
         let reason = "the new bash refuses it";
@@ -335,7 +335,8 @@ impl Session {
         }
         self.plain.status = status;
         if let Some(ticket) = self.take_owed() {
-            self.events.push_back(Event::Done { ticket, status, exited, state_kept: false, forked: true });
+            let end = Event::Done { ticket, status, exited, state_kept: false, forked: true };
+            self.end_command(end, true, true);
         }
     }
 

@@ -33,6 +33,8 @@ pub(super) enum Timer {
     Hello,
     /// The time to check whether the files helper is idle.
     Files,
+    /// The time to look whether the output of the command is complete.
+    Rest,
     /// The time to show observers what the running command has printed.
     Output,
 }

@@ -48,6 +48,10 @@ bitflags! {
         const FRAMES_DISCARDED = 8;
         /// Nothing changed except `$?`, `$_`, PIPESTATUS and the hash table of programs.
         const STATE_KEPT = 16;
+        /// Every fork was for a job (`&`), and they all live.
+        const ONLY_JOBS = 32;
+        /// A process substitution of the shell lives.
+        const SUBSTITUTED = 64;
     }
 }
 

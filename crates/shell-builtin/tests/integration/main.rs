@@ -12,3 +12,4 @@ mod promotion;
 mod scope;
 mod semantics;
 mod state_kept;
+mod substitutions;

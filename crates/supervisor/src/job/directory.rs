@@ -151,6 +151,11 @@ impl Directory {
         let _ = self.claimed.open.sync_all();
     }
 
+    /// Bytes of output so far.
+    pub fn printed(&self) -> u64 {
+        self.output.metadata().map_or(0, |info| info.len())
+    }
+
     /// True if the disk has no room for more output. Checked by reserving a block after the end of the file, which
     /// later output then uses.
     pub fn is_full(&self) -> bool {

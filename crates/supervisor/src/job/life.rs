@@ -17,6 +17,7 @@ use nacre_containment::ladder::Ladder;
 use nacre_containment::limits;
 use nacre_containment::pid::Pid;
 use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::rest::{Wait, Writers};
 use nacre_isolation::confined::Confined;
 use nacre_isolation::temporary;
 use nacre_protocol::confinement::Confinement;
@@ -61,6 +62,8 @@ struct Job {
     disk_seen: Instant,
     /// The end of the command, until it is recorded.
     ended: Option<Ended>,
+    /// The wait for the rest of its output.
+    rest: Option<Wait>,
 }
 
 struct Ended {
@@ -156,6 +159,7 @@ fn start(request: &Request, claimed: Claimed, stdin: Option<Fd>, null: Fd) -> Re
                 output_lost: false,
                 disk_seen: started,
                 ended: None,
+                rest: None,
             };
             Ok((job, meta))
         }
@@ -222,7 +226,9 @@ impl Job {
                 self.group.iter().for_each(remove_group);
                 self.confined.iter().for_each(Confined::clear);
             }
-            self.record(childless);
+            if childless || self.killing.is_some() || !self.awaits_rest() {
+                self.record(childless);
+            }
             if childless {
                 self.directory.release();
                 std::process::exit(0);
@@ -286,7 +292,9 @@ impl Job {
         fds.extend(watched.iter().map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
         let until_timeout = self.timeout.map(|at| at.saturating_duration_since(Instant::now()));
         let next_look = ladder.map(Ladder::next_look);
-        let longest = [Some(DISK_LOOK), until_timeout, next_look].into_iter().flatten().min().unwrap_or(DISK_LOOK);
+        let next_rest = self.rest.as_ref().map(|rest| rest.next().saturating_duration_since(Instant::now()));
+        let longest =
+            [Some(DISK_LOOK), until_timeout, next_look, next_rest].into_iter().flatten().min().unwrap_or(DISK_LOOK);
         let _ = poll(&mut fds, PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
         std::iter::from_fn(|| signals.read_signal().ok().flatten()).collect()
     }
@@ -309,7 +317,29 @@ impl Job {
         }
     }
 
-    /// Records how the command ended, as soon as it has ended: its background processes may run forever.
+    /// Whether process substitutions of the command, which has ended, may still print. Their end wakes the wait for it, except
+    /// in a pid namespace, whose init adopts them.
+    fn awaits_rest(&mut self) -> bool {
+        if self.ended.is_none() {
+            return false;
+        }
+        let init = self.confined.as_ref().and_then(Confined::init);
+        let list = || members(self.own, self.group.as_ref());
+        let counts = |stat: &Stat, _: &[Stat]| Some(stat.identity.pid.raw()) != init;
+        let writers = Writers::look(list, counts, |_| false);
+        let printed = self.directory.printed();
+        match (&mut self.rest, writers) {
+            (Some(rest), writers) if Instant::now() >= rest.next() => rest.goes_on(printed, writers),
+            (Some(_), writers) => writers.is_some(),
+            (None, Some(writers)) => {
+                self.rest = Some(Wait::begin(printed, writers));
+                true
+            }
+            (None, None) => false,
+        }
+    }
+
+    /// Records how the command ended, as soon as its output is complete: its background processes may run forever.
     fn record(&mut self, childless: bool) {
         let Some(Ended { exit_code, signal, out_of_memory }) = self.ended.take() else { return };
         let init = self.confined.as_ref().and_then(Confined::init);

@@ -1,0 +1,151 @@
+//! The rest of a program's output: what its process substitutions print after its end.
+//!
+//! `seq 5 > >(sed s/^/x/)` ends with `seq`, while `sed` may not have begun. The rest is read until the end of file. That never
+//! comes while something else holds the pipes, like a server in the background. So the wait is for processes that work or that a
+//! pipe connects with other programs. A server that waits for requests does neither. And the wait has limits.
+
+use crate::pid::Pid;
+use crate::proc_table::{self, Stat};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The rest is complete when nothing was printed for this long, and no process that may print it was at work.
+pub const QUIET: Duration = Duration::from_millis(100);
+
+/// The longest wait for the rest.
+pub const LONGEST: Duration = Duration::from_secs(2);
+
+/// Lists are compared at most this often.
+const MOST_LOOKS: usize = 5;
+
+/// What the processes do that may print the rest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Writers {
+    /// One of them is at work.
+    run: bool,
+    /// Processor time of all of them, in clock ticks.
+    ticks: u64,
+}
+
+impl Writers {
+    /// Looks for them among the processes that `list` returns. `counts` leaves out some, `is_own` are the inodes of the
+    /// command's own pipes. `None` if there are none. What cannot be looked up may print.
+    ///
+    /// A fork is at work until it has made its pipe its standard input or output, which its parent does not wait for. So what
+    /// works counts without a pipe.
+    ///
+    /// A process can end during a look, and leave its work to a child that had not begun when the list was made. So a second
+    /// look must find the same processes before there are none.
+    pub fn look(
+        mut list: impl FnMut() -> io::Result<Vec<Stat>>,
+        counts: impl Fn(&Stat, &[Stat]) -> bool,
+        is_own: impl Fn(u64) -> bool,
+    ) -> Option<Self> {
+        let mut former: Option<Vec<Pid>> = None;
+        for _ in 0..MOST_LOOKS {
+            let Ok(all) = list() else { return Some(Self::default()) };
+            let may_print = |stat: &&Stat| {
+                let is_connected = || proc_table::is_piped(stat.identity.pid, &is_own);
+                stat.is_running() && counts(stat, &all) && (stat.is_working() || is_connected())
+            };
+            let found = all.iter().filter(may_print).fold(None, |sum: Option<Self>, stat| {
+                let Self { run, ticks } = sum.unwrap_or_default();
+                Some(Self { run: run | stat.is_working(), ticks: ticks + stat.cpu_ticks })
+            });
+            let pids = all.iter().map(|stat| stat.identity.pid).collect();
+            if found.is_some() || former.as_ref() == Some(&pids) {
+                return found;
+            }
+            former = Some(pids);
+        }
+        None
+    }
+}
+
+/// A wait for the rest.
+#[derive(Debug)]
+pub struct Wait {
+    next: Instant,
+    end: Instant,
+    /// At the last look: the bytes that were printed, and the processes.
+    total: u64,
+    writers: Writers,
+}
+
+impl Wait {
+    /// Begins when this many bytes have been printed.
+    pub fn begin(total: u64, writers: Writers) -> Self {
+        let now = Instant::now();
+        Self { next: now + QUIET, end: now + LONGEST, total, writers }
+    }
+
+    /// When to look next.
+    pub fn next(&self) -> Instant {
+        self.next.min(self.end)
+    }
+
+    /// Does not count the time since the last look: nothing could be read.
+    pub fn extend(&mut self) {
+        self.next += QUIET;
+        self.end += QUIET;
+    }
+
+    /// Whether to look again, after a look at its time.
+    ///
+    /// Silence alone would not do: on a busy machine a process can wait that long for a processor. That shows in its state.
+    pub fn goes_on(&mut self, total: u64, writers: Option<Writers>) -> bool {
+        let now = Instant::now();
+        let Some(writers) = writers.filter(|_| now < self.end) else { return false };
+        let works = total != self.total || writers.run || writers.ticks != self.writers.ticks;
+        (self.next, self.total, self.writers) = (now + QUIET, total, writers);
+        works
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_as_long_as_something_works_but_not_for_ever() {
+        let asleep = Writers { run: false, ticks: 1 };
+        let mut wait = Wait::begin(0, asleep);
+        assert!(wait.goes_on(5, Some(asleep)), "it has printed");
+        assert!(wait.goes_on(5, Some(Writers { run: true, ticks: 1 })), "it runs");
+        assert!(wait.goes_on(5, Some(Writers { run: false, ticks: 2 })), "it has run");
+        assert!(!wait.goes_on(5, Some(Writers { run: false, ticks: 2 })), "it sleeps");
+        assert!(!wait.goes_on(9, None), "nothing is left");
+        wait.end = wait.next.min(Instant::now());
+        assert!(!wait.goes_on(99, Some(Writers { run: true, ticks: 9 })), "it has taken too long");
+        wait.extend();
+        assert!(wait.goes_on(100, Some(asleep)), "nothing could be read meanwhile");
+    }
+
+    #[test]
+    fn a_process_counts_if_a_pipe_connects_it_with_another_program() {
+        use std::process::{Command, Stdio};
+        let of = |stdin: Stdio| Command::new("sleep").arg("60").stdin(stdin).stdout(Stdio::null()).spawn().unwrap();
+        let children = [of(Stdio::piped()), of(Stdio::null())];
+        let found = children.map(|mut child| {
+            let pid = Pid::new(child.id() as i32).unwrap();
+            while Stat::read(pid).is_some_and(|stat| stat.is_working()) {
+                std::thread::yield_now();
+            }
+            let list = || proc_table::read_each([pid]);
+            let own = child.stdin.as_ref().map_or(0, |pipe| {
+                use std::os::fd::AsFd;
+                use std::os::unix::fs::MetadataExt;
+                std::fs::File::from(pipe.as_fd().try_clone_to_owned().unwrap()).metadata().unwrap().ino()
+            });
+            let looks = [
+                Writers::look(list, |_, _| true, |_| false),
+                Writers::look(list, |_, _| true, |inode| inode == own),
+                Writers::look(list, |_, _| false, |_| false),
+            ];
+            child.kill().unwrap();
+            child.wait().unwrap();
+            looks.map(|look| look.is_some())
+        });
+        assert_eq!(found, [[true, false, false], [false; 3]]);
+    }
+}
