@@ -284,7 +284,7 @@ export interface Workspace {
   /**
    * Applies the changes to the real directory. Waits for the running commands of all sessions, and stops background
    * processes for the moment; new commands wait. Do not await it while reading the stream of a command. Each file is replaced in one step, and the whole is journaled: if this process dies, what
-   * has begun is completed.
+   * has begun is completed. What gets another content gets the present time.
    *
    * Rejects, having applied nothing or taken it back, with WORKSPACE_CONFLICT if other programs have changed the same paths (`paths` of the
    * error names them), FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH, NO_SPACE, PERMISSION_DENIED, and
@@ -293,7 +293,8 @@ export interface Workspace {
   commit(options?: WorkspaceCommitOptions): Promise<Commit>
   /**
    * Takes changes back: the paths are again as in the real directory. The state of the shells stays. Waits and stops
-   * programs like {@link Workspace.commit}.
+   * programs like {@link Workspace.commit}. With `paths`, what gets another content gets the present time; without, all of it
+   * gets its real time.
    *
    * Rejects with FILE_NOT_FOUND if one of `paths` names no change, INVALID_PATH and WORKSPACE_BUSY. After NO_SPACE,
    * PERMISSION_DENIED or ENGINE_ERROR, a part of the changes may be discarded.

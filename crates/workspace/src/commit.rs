@@ -6,6 +6,7 @@
 
 use crate::changes::{Sides, Walks};
 use crate::conflicts;
+use crate::dates::Dates;
 use crate::failure::{Failure, Trouble, at, while_doing};
 use crate::journal::{self, Direction, Journal, Skipped};
 use crate::known::{Content, Known, Staged};
@@ -149,7 +150,7 @@ impl Commit<'_> {
             let staging = Staging::create(self.base, &journal.staging)?;
             journal.made = Some(staging.identity()?);
             journal.write(self.store)?;
-            let plan = self.plan(staging, &changes, &mut reached)?;
+            let mut plan = self.plan(staging, &changes, &mut reached)?;
             if options.sync {
                 syncfs(plan.staging.directory())?;
             }
@@ -165,6 +166,7 @@ impl Commit<'_> {
             // Staging and the disk can take long. What is changed from here on is noticed by the steps.
             let conflicts = if options.force { Vec::new() } else { self.conflicts(&changes)? };
             if conflicts.is_empty() {
+                plan.date(&Walks::new(&self.sides()), &changes)?;
                 (journal.steps, journal.staged) = (plan.steps, plan.staged);
                 journal.sync = options.sync;
                 journal.write(self.store)?;
@@ -313,9 +315,6 @@ impl Commit<'_> {
             plan.put(&walks, change, self.interrupt).map_err(at(&change.path))?;
             reached(Point::Staged)?;
         }
-        for change in changes.iter().rev() {
-            plan.finish_directory(&walks, change).map_err(at(&change.path))?;
-        }
         Ok(plan)
     }
 
@@ -396,13 +395,32 @@ impl Plan {
         Ok(())
     }
 
+    /// Gives everything that is staged a present time, and plans the final metadata of new directories. The time is that of the
+    /// steps, not of the staging: a build may have read the old content meanwhile.
+    fn date(&mut self, walks: &Walks<'_>, changes: &[Change]) -> std::result::Result<(), Trouble> {
+        let staging = self.staging.directory();
+        let dates = Dates::new(staging, self.staged.values().map(Content::modified).collect())?;
+        for (number, step) in self.steps.iter().enumerate() {
+            let Action::Put { .. } = step.action else { continue };
+            let new = new_name(number);
+            let dated = dates.give(Metadata::of(staging, new.as_bytes())?);
+            dated.apply(staging, new.as_bytes(), None).map_err(at(&step.path))?;
+            let found = status(Some(staging), new.as_bytes())?.ok_or(Errno::STALE)?;
+            self.staged.insert(step.path.clone(), Content::of(&found));
+        }
+        for change in changes.iter().rev() {
+            self.finish_directory(walks, change, &dates).map_err(at(&change.path))?;
+        }
+        Ok(dates.pass()?)
+    }
+
     /// Plans the final mode and times of a new directory, once everything in it is in place.
-    fn finish_directory(&mut self, walks: &Walks<'_>, change: &Change) -> Result<()> {
+    fn finish_directory(&mut self, walks: &Walks<'_>, change: &Change, dates: &Dates) -> Result<()> {
         let is_directory = change.now.is_some_and(|now| now.kind == Kind::Directory);
         let Some(staged) = self.staged.get(&change.path).filter(|_| is_directory) else { return Ok(()) };
         let (parent, name) = split(&change.path);
         let merged = walks.merged.directory(parent)?.ok_or(Errno::STALE)?;
-        let now = Metadata::of(&merged, name)?;
+        let now = dates.give(Metadata::of(&merged, name)?);
         let action = Action::Set { inode: staged.inode, now, before: None };
         self.add(&change.path, action);
         Ok(())

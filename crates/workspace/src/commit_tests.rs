@@ -2,7 +2,7 @@ use super::*;
 use crate::discard::discard;
 use crate::opening;
 use crate::store::{Store, Stores};
-use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, write};
+use crate::testing::{self, Mounted, Random, Snapshot, Workspace, differing, open, snapshot, without_times, write};
 use crate::tree::Tree;
 use nacre_protocol::workspace::Storage;
 use rustix::fs::{Mode, OFlags, XattrFlags, mknodat};
@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const ID: &[u8] = b"id";
 
@@ -158,9 +158,9 @@ impl Opened {
         snapshot(&self.mounted.merged)
     }
 
-    /// Both directories are equal, and nothing is left of the commit.
+    /// Both directories are equal but for the times, and nothing is left of the commit.
     fn assert_equal(&mut self) {
-        assert_eq!(differing(&self.merged(), &self.base()), [""; 0]);
+        assert_eq!(differing(&without_times(&self.merged()), &without_times(&self.base())), [""; 0]);
         assert_eq!(self.changes(), [""; 0]);
         self.assert_clean();
     }
@@ -245,9 +245,8 @@ fn every_kind_of_change_is_committed() {
         let outcome = opened.run(Options { paths: None, force: false, sync: true }, never).unwrap();
         assert_eq!(outcome, Outcome::Committed { applied: count, skipped: Skipped::new() });
         opened.assert_equal();
-        assert_eq!(differing(&merged, &opened.base()), [""; 0]);
+        assert_eq!(differing(&without_times(&merged), &without_times(&opened.base())), [""; 0]);
         assert!(differing(&old, &opened.base()).len() as u64 >= count);
-        assert_eq!(fs::metadata(opened.real("new/locked")).unwrap().mtime(), 1_000_000_000);
         assert_eq!(opened.commit(None, false), 0);
         // The new state is the base of the next commit.
         write(opened.at("edited"), "again");
@@ -799,7 +798,7 @@ fn a_directory_in_place_of_one_that_was_deleted_before_is_no_conflict() {
         let merged = opened.merged();
         opened.commit(None, false);
         opened.assert_equal();
-        assert_eq!(differing(&merged, &opened.base()), [""; 0]);
+        assert_eq!(differing(&without_times(&merged), &without_times(&opened.base())), [""; 0]);
     });
 }
 
@@ -864,7 +863,7 @@ fn changes_of_sealed_layers_are_committed() {
         opened.commit(paths(&["renamed", "renamed-twice", "new"]), false);
         opened.commit(None, false);
         opened.assert_equal();
-        assert_eq!(differing(&merged, &opened.base()), [""; 0]);
+        assert_eq!(differing(&without_times(&merged), &without_times(&opened.base())), [""; 0]);
         fs::remove_file(opened.at("new/locked/deep/more")).unwrap();
         fs::remove_file(opened.at("new/locked/deep/file")).unwrap();
         opened.commit(None, false);
@@ -955,9 +954,12 @@ fn a_commit_that_is_killed_is_completed_or_leaves_nothing() {
             });
             opened.workspace.unmount();
             let is_recovered = crate::recovery::recover(&opened.store).unwrap();
-            let expected = if code == 1 { &old } else { &new };
+            let (expected, found) = match code {
+                1 => (old, opened.base()),
+                _ => (without_times(&new), without_times(&opened.base())),
+            };
             assert_eq!((code, is_recovered), (code.min(2), code != 0), "after point {point}");
-            assert_eq!(differing(expected, &opened.base()), [""; 0], "after point {point}");
+            assert_eq!(differing(&expected, &found), [""; 0], "after point {point}");
             opened.assert_clean();
             if code == 0 {
                 assert!(point > 60, "only {point} points");
@@ -967,8 +969,9 @@ fn a_commit_that_is_killed_is_completed_or_leaves_nothing() {
     });
 }
 
-fn modified(path: PathBuf) -> std::time::SystemTime {
-    fs::metadata(path).unwrap().modified().unwrap()
+/// When something was modified, also where it is a link.
+fn modified(path: PathBuf) -> SystemTime {
+    fs::symlink_metadata(path).unwrap().modified().unwrap()
 }
 
 #[test]
@@ -1157,7 +1160,7 @@ fn a_store_of_a_dead_process_is_completed_and_removed() {
         assert_eq!(code, 1);
         opened.workspace.unmount();
         let living = create("living");
-        assert_eq!(differing(&new, &opened.base()), [""; 0]);
+        assert_eq!(differing(&without_times(&new), &without_times(&opened.base())), [""; 0]);
         opened.assert_clean();
         let mut next = create("next");
         let present = |name: &str| stores.join(name).exists();
@@ -1643,10 +1646,107 @@ fn discarded_changes_are_gone() {
         assert_eq!(changed, expected);
         let left = opened.changes().len() as u64;
         assert_eq!(opened.discard(None), Ok(left));
-        assert_eq!(differing(&old, &opened.merged()), [""; 0]);
+        assert_eq!(differing(&without_times(&old), &without_times(&opened.merged())), [""; 0]);
         assert_eq!(differing(&old, &opened.base()), [""; 0]);
         opened.assert_equal();
         assert_eq!(opened.discard(None), Ok(0));
+    });
+}
+
+#[test]
+fn discarded_paths_are_newer_than_what_was_built_before_and_keep_their_order() {
+    in_namespaces("discarded_paths_are_newer_than_what_was_built_before_and_keep_their_order", |workspace| {
+        let at = |name: &str| workspace.path().join(name);
+        for name in ["gone/deep", "kept"] {
+            fs::create_dir_all(at(name)).unwrap();
+        }
+        for (name, seconds) in [("source", 9), ("gone/b", 8), ("gone/deep/a", 7), ("same", 6), ("kept/inner", 5)] {
+            write(at(name), name);
+            let time = UNIX_EPOCH + Duration::from_secs(seconds);
+            fs::File::options().append(true).open(at(name)).unwrap().set_modified(time).unwrap();
+        }
+        symlink("source", at("link")).unwrap();
+        let mut opened = Opened::new(workspace);
+        write(opened.at("source"), "changed");
+        fs::remove_dir_all(opened.at("gone")).unwrap();
+        fs::remove_file(opened.at("kept/inner")).unwrap();
+        fs::remove_file(opened.at("link")).unwrap();
+        symlink("other", opened.at("link")).unwrap();
+        write(opened.at("kept/new"), "");
+        write(opened.at("same"), "other");
+        write(opened.at("built"), "of what there was");
+        write(opened.at("same"), "same");
+        fs::set_permissions(opened.at("same"), PermissionsExt::from_mode(0o600)).unwrap();
+        let (built, same) = (modified(opened.at("built")), modified(opened.at("same")));
+        assert_eq!(opened.discard(paths(&["source", "gone", "kept", "link", "same"])), Ok(9));
+        let end = SystemTime::now();
+        write(opened.at("built again"), "");
+        let again = modified(opened.at("built again"));
+        for name in ["source", "gone", "gone/b", "gone/deep", "gone/deep/a", "kept", "kept/inner", "link"] {
+            let time = modified(opened.at(name));
+            assert!(built < time && time <= end && time <= again, "{name}: {built:?}, {time:?}, {end:?}, {again:?}");
+        }
+        let order = ["kept/inner", "gone/deep/a", "gone/b", "source"].map(|name| modified(opened.at(name)));
+        assert!(order.is_sorted_by(|one, next| one < next), "{order:?}");
+        assert_eq!(modified(opened.at("same")), same, "a file whose content stays keeps its time");
+        assert_eq!(opened.changes(), ["Created built", "Created built again"]);
+    });
+}
+
+#[test]
+fn a_discard_of_everything_gives_back_the_real_times() {
+    in_namespaces("a_discard_of_everything_gives_back_the_real_times", |workspace| {
+        furnish(&workspace);
+        let time = UNIX_EPOCH + Duration::from_secs(9);
+        let names = ["old", "old/deep", "to-file", "stays", "edited", "gone"];
+        for name in &names[..4] {
+            fs::File::open(workspace.path().join(name)).unwrap().set_modified(time).unwrap();
+        }
+        let mut opened = Opened::new(workspace);
+        let times = |opened: &Opened| names.map(|name| modified(opened.at(name)));
+        let (old, before) = (times(&opened), opened.merged());
+        for whole in [None, paths(&["."])] {
+            change_everything(|name| opened.at(OsStr::from_bytes(name)));
+            assert_ne!(opened.discard(whole), Ok(0));
+            assert_eq!(times(&opened), old);
+            assert_eq!(differing(&before, &opened.merged()), [""; 0]);
+        }
+    });
+}
+
+#[test]
+fn what_is_committed_is_newer_than_what_was_built_before_and_keeps_its_order() {
+    in_namespaces("what_is_committed_is_newer_than_what_was_built_before_and_keeps_its_order", |workspace| {
+        fs::create_dir(workspace.path().join("kept")).unwrap();
+        for name in ["a", "kept/old", "mode"] {
+            write(workspace.path().join(name), name);
+        }
+        let mut opened = Opened::new(workspace);
+        fs::create_dir(opened.at("new")).unwrap();
+        let names = ["z", "new/file", "a", "new", "kept/new"];
+        for (seconds, name) in names.iter().enumerate() {
+            if *name != "new" {
+                write(opened.at(name), "other content");
+            }
+            let time = UNIX_EPOCH + Duration::from_secs(9 + seconds as u64);
+            fs::File::open(opened.at(name)).unwrap().set_modified(time).unwrap();
+        }
+        fs::remove_file(opened.at("kept/old")).unwrap();
+        fs::set_permissions(opened.at("mode"), PermissionsExt::from_mode(0o600)).unwrap();
+        let mode = modified(opened.real("mode"));
+        write(opened.real("built"), "of what there was");
+        let built = modified(opened.real("built"));
+        assert_eq!(opened.commit(None, false), 7);
+        let end = SystemTime::now();
+        write(opened.real("built again"), "");
+        let again = modified(opened.real("built again"));
+        for name in names.iter().chain(&["kept"]) {
+            let time = modified(opened.real(name));
+            assert!(built < time && time <= end && time <= again, "{name}: {built:?}, {time:?}, {end:?}, {again:?}");
+        }
+        let order = names.map(|name| modified(opened.real(name)));
+        assert!(order.is_sorted_by(|one, next| one < next), "{order:?}");
+        assert_eq!(modified(opened.real("mode")), mode, "a file whose content stays keeps its time");
     });
 }
 
@@ -1693,11 +1793,6 @@ fn change_something(opened: &Opened, random: &mut Random) {
             }
         }
     };
-}
-
-/// The times of metadata changes do not count.
-fn without_times(snapshot: &Snapshot) -> Snapshot {
-    snapshot.iter().map(|(path, seen)| (path.clone(), testing::Seen { modified: None, ..seen.clone() })).collect()
 }
 
 #[test]

@@ -1,15 +1,18 @@
 //! Discards changes: copies the real version back through the merged view, so that running programs can go on.
 
-use crate::changes::Sides;
+use crate::changes::{Sides, Walks};
+use crate::dates::Dates;
 use crate::failure::{Trouble, at};
 use crate::metadata::Metadata;
 use crate::omitted;
 use crate::staging::{self, Source, Staging};
+use crate::stamp::modified_at;
 use crate::steps::new_name;
 use crate::tree::{has_other_names, split, status};
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind};
 use rustix::fs::{AtFlags, RenameFlags, renameat, renameat_with, unlinkat};
 use rustix::io::{Errno, Result};
+use std::collections::BTreeSet;
 
 fn is_directory(entry: Option<Entry>) -> bool {
     entry.is_some_and(|entry| entry.kind == Kind::Directory)
@@ -25,6 +28,7 @@ pub fn discard(
     paths: Option<Vec<Vec<u8>>>,
     staging: &[u8],
 ) -> std::result::Result<std::result::Result<u64, Vec<u8>>, Trouble> {
+    let is_whole = paths.as_ref().is_none_or(|paths| paths.iter().any(|path| path == b"."));
     let changes = match sides.choose(paths, |change| (change.before, change.now))? {
         Ok(changes) => changes,
         Err(path) => return Ok(Err(path)),
@@ -34,34 +38,107 @@ pub fn discard(
     }
     staging::remove_seen(sides.merged, staging)?;
     let staging = Staging::create(sides.merged, staging)?;
-    let restored = restore(sides, &changes, &staging);
+    let restored =
+        Restoration::new(sides, &staging, &changes, is_whole).and_then(|restoration| restoration.run(&changes));
     let removed = staging.remove();
     restored?;
     removed?;
     Ok(Ok(changes.len() as u64))
 }
 
-fn restore(sides: &Sides<'_>, changes: &[Change], staging: &Staging) -> std::result::Result<(), Trouble> {
-    for change in changes.iter().rev() {
-        remove(sides, change).map_err(at(&change.path))?;
-    }
-    let mut unreadable = None;
-    for (number, change) in changes.iter().enumerate() {
-        match put(sides, change, staging, number) {
-            // The others are restored nevertheless.
-            Err(Errno::ACCESS) => {
-                unreadable.get_or_insert(at(&change.path)(Errno::ACCESS));
+/// How the real version is restored.
+struct Restoration<'a> {
+    sides: &'a Sides<'a>,
+    staging: &'a Staging,
+    /// The times of what gets another content. Without them it gets the real ones: if everything is discarded, all times are
+    /// those of the real directory, where they fit together.
+    dates: Option<Dates>,
+}
+
+impl<'a> Restoration<'a> {
+    fn new(
+        sides: &'a Sides<'a>,
+        staging: &'a Staging,
+        changes: &[Change],
+        is_whole: bool,
+    ) -> std::result::Result<Self, Trouble> {
+        if is_whole {
+            return Ok(Self { sides, staging, dates: None });
+        }
+        let walks = Walks::new(sides);
+        let mut old = Vec::new();
+        for change in changes.iter().filter(|change| change.before.is_some()) {
+            let (parent, name) = split(&change.path);
+            match walks.base.directory(parent).and_then(|directory| status(directory.as_ref(), name)) {
+                Err(Errno::ACCESS) => {}
+                found => old.extend(found.map_err(at(&change.path))?.as_ref().map(modified_at)),
             }
-            put => put.map_err(at(&change.path))?,
+        }
+        Ok(Self { sides, staging, dates: Some(Dates::new(staging.directory(), old)?) })
+    }
+
+    fn run(self, changes: &[Change]) -> std::result::Result<(), Trouble> {
+        for change in changes.iter().rev() {
+            remove(self.sides, change).map_err(at(&change.path))?;
+        }
+        let mut unreadable = None;
+        for (number, change) in changes.iter().enumerate() {
+            match self.put(change, number) {
+                // The others are restored nevertheless.
+                Err(Errno::ACCESS) => {
+                    unreadable.get_or_insert(at(&change.path)(Errno::ACCESS));
+                }
+                put => put.map_err(at(&change.path))?,
+            }
+        }
+        // A directory's times change with its entries.
+        for change in changes.iter().rev().filter(|change| change.difference != Difference::Metadata) {
+            if is_directory(change.before) {
+                copy_metadata(self.sides, &change.path, |real| self.date(real)).map_err(at(&change.path))?;
+            }
+        }
+        match self.dates {
+            Some(dates) => dates.pass()?,
+            None => {
+                let parents: BTreeSet<_> = changes.iter().map(|change| split(&change.path).0).collect();
+                for path in parents.into_iter().filter(|path| !path.is_empty()) {
+                    copy_times(self.sides, path).map_err(at(path))?;
+                }
+            }
+        }
+        unreadable.map_or(Ok(()), Err)
+    }
+
+    fn put(&self, change: &Change, number: usize) -> Result<()> {
+        if change.before.is_none() {
+            return Ok(());
+        }
+        let Self { sides, staging, .. } = self;
+        let (parent, name) = split(&change.path);
+        let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
+        let present = status(Some(&merged), name)?;
+        if change.difference == Difference::Metadata && !present.as_ref().is_some_and(has_other_names) {
+            let has_real_times = self.dates.is_none() && !is_directory(change.before);
+            let timed = |real: Metadata| if has_real_times { real } else { real.without_times() };
+            return copy_metadata(sides, &change.path, timed);
+        }
+        let base = sides.base.directory(parent)?.ok_or(Errno::STALE)?;
+        let (new, metadata) = (new_name(number), self.date(Metadata::of(&base, name)?));
+        let source = Source { directory: &base, name, content: None, interrupt: sides.interrupt };
+        source.copy_with(metadata, staging.directory(), new.as_bytes())?;
+        // Swapping is faster than replacing, for which some file systems write the content to the disk first.
+        match renameat_with(staging.directory(), &new, &merged, name, RenameFlags::EXCHANGE) {
+            Err(Errno::NOENT) => renameat(staging.directory(), &new, &merged, name),
+            swapped => swapped,
         }
     }
-    // A directory's times change with its entries.
-    for change in changes.iter().rev().filter(|change| change.difference != Difference::Metadata) {
-        if is_directory(change.before) {
-            copy_metadata(sides, &change.path, true).map_err(at(&change.path))?;
+
+    fn date(&self, real: Metadata) -> Metadata {
+        match &self.dates {
+            Some(dates) => dates.give(real),
+            None => real,
         }
     }
-    unreadable.map_or(Ok(()), Err)
 }
 
 /// Removes what the real version does not have, or what is in its way.
@@ -84,40 +161,28 @@ fn remove(sides: &Sides<'_>, change: &Change) -> Result<()> {
     }
 }
 
-fn put(sides: &Sides<'_>, change: &Change, staging: &Staging, number: usize) -> Result<()> {
-    if change.before.is_none() {
+/// Gives a directory that both sides have the times of the real one.
+fn copy_times(sides: &Sides<'_>, path: &[u8]) -> Result<()> {
+    let (parent, name) = split(path);
+    let (Some(merged), Some(base)) = (sides.merged.directory(parent)?, sides.base.directory(parent)?) else {
         return Ok(());
-    }
-    let (parent, name) = split(&change.path);
-    let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
-    let present = status(Some(&merged), name)?;
-    if change.difference == Difference::Metadata && !present.as_ref().is_some_and(has_other_names) {
-        return copy_metadata(sides, &change.path, !is_directory(change.before));
-    }
-    let base = sides.base.directory(parent)?.ok_or(Errno::STALE)?;
-    let new = new_name(number);
-    let interrupt = sides.interrupt;
-    Source { directory: &base, name, content: None, interrupt }.copy(staging.directory(), new.as_bytes())?;
-    // Swapping is faster than replacing, for which some file systems write the content to the disk first.
-    match renameat_with(staging.directory(), &new, &merged, name, RenameFlags::EXCHANGE) {
-        Err(Errno::NOENT) => renameat(staging.directory(), &new, &merged, name),
-        swapped => swapped,
+    };
+    match Metadata::of(&base, name) {
+        Err(Errno::NOENT) => Ok(()),
+        real => real?.apply_times(&merged, name),
     }
 }
 
-/// Gives an entry of the workspace the metadata of the real one.
-fn copy_metadata(sides: &Sides<'_>, path: &[u8], times: bool) -> Result<()> {
+/// Gives an entry of the workspace the metadata of the real one, with times as `timed` says.
+fn copy_metadata(sides: &Sides<'_>, path: &[u8], timed: impl FnOnce(Metadata) -> Metadata) -> Result<()> {
     let (parent, name) = split(path);
     let merged = sides.merged.directory(parent)?.ok_or(Errno::STALE)?;
     let base = sides.base.directory(parent)?.ok_or(Errno::STALE)?;
-    let mut metadata = if path == b"." {
+    let metadata = if path == b"." {
         // Only the mode of the workspace itself is compared.
         Metadata::of(&merged, name)?.with_mode(Metadata::of(&base, name)?.mode())
     } else {
         Metadata::of(&base, name)?
     };
-    if !times {
-        metadata = metadata.without_times();
-    }
-    metadata.apply(&merged, name, None).map(|_| ())
+    timed(metadata).apply(&merged, name, None).map(|_| ())
 }

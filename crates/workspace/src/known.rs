@@ -79,6 +79,11 @@ impl Content {
     pub fn of(found: &Stat) -> Self {
         Self { inode: found.st_ino, size: found.st_size, modified: modified_at(found) }
     }
+
+    /// When it was modified.
+    pub fn modified(&self) -> (i64, i64) {
+        self.modified
+    }
 }
 
 impl Owned {

@@ -14,6 +14,7 @@ pub mod changes;
 mod checkpoints;
 mod commit;
 mod conflicts;
+mod dates;
 pub mod diff;
 mod discard;
 mod duplicate;

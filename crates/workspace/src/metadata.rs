@@ -96,6 +96,16 @@ impl Metadata {
         self
     }
 
+    /// When the entry was modified, in seconds and nanoseconds.
+    pub fn modified(&self) -> Option<(i64, i64)> {
+        self.times.map(|times| times.modified)
+    }
+
+    /// The same, modified at another time.
+    pub fn modified_at(self, moment: (i64, i64)) -> Self {
+        Self { times: Some(Times { accessed: moment, modified: moment }), ..self }
+    }
+
     /// The same, but the times stay as they are.
     pub fn without_times(self) -> Self {
         Self { times: None, ..self }

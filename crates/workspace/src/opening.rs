@@ -132,8 +132,11 @@ fn unnamed(directory: &OwnedFd) -> Result<OwnedFd> {
     openat(directory, ".", OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR)
 }
 
-/// Changes a file until its change time moves: files often share one for some milliseconds.
-fn moved(file: &OwnedFd) -> Result<(i64, i64)> {
+/// Changes a file until its change time moves: files often share one for some milliseconds. Returns the new one.
+///
+/// # Errors
+/// Those of the system calls; `ETIME` if it does not move.
+pub fn moved(file: &OwnedFd) -> Result<(i64, i64)> {
     let time = |file: &OwnedFd| fstat(file.as_fd()).map(|found| (found.st_ctime, found.st_ctime_nsec as i64));
     let first = time(file)?;
     for attempt in 0..ATTEMPTS {

@@ -221,6 +221,11 @@ pub fn differing(a: &Snapshot, b: &Snapshot) -> Vec<String> {
     differing.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
 }
 
+/// The same without times: those of what is committed or discarded are new.
+pub fn without_times(snapshot: &Snapshot) -> Snapshot {
+    snapshot.iter().map(|(path, seen)| (path.clone(), Seen { modified: None, ..seen.clone() })).collect()
+}
+
 /// A small generator of random numbers (xorshift).
 pub struct Random(pub u64);
 
