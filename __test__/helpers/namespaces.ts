@@ -25,6 +25,13 @@ export function withHosts(file: string): string[] {
   return ['unshare', '--mount', ...mapped, 'sh', '-c', script, 'sh']
 }
 
+/** The first words of a command that sees each first path at the second one as well, in its own mount namespace. */
+export function withBinds(...binds: [source: string, target: string][]): string[] {
+  const script = binds.map(([source, target]) => `mount --bind '${source}' '${target}' && `).join('')
+  const mapped = process.getuid?.() === 0 ? [] : ['--map-current-user', '--keep-caps']
+  return ['unshare', '--mount', ...mapped, 'sh', '-c', `${script}exec "$@"`, 'sh']
+}
+
 /** Whether withHungDirectory works here: on some machines only root may use FUSE. */
 export const canHang = spawnSync('bash', ['-c', 'exec 9<>/dev/fuse'], { stdio: 'ignore' }).status === 0
 

@@ -15,13 +15,25 @@ export function runInTier(
   isolation: Isolation,
   ...commands: string[]
 ): string {
+  return runInTierOf([], tier, directory, isolation, ...commands)
+}
+
+/** The same, behind the first words of another command: one that makes mounts, for example. */
+export function runInTierOf(
+  words: string[],
+  tier: string,
+  directory: string,
+  isolation: Isolation,
+  ...commands: string[]
+): string {
   const program = `
     const { Sandbox } = await import(${JSON.stringify(pathToFileURL(built).href)})
     const sandbox = new Sandbox({ cwd: 'work', isolation: ${JSON.stringify(isolation)} })
     for (const command of ${JSON.stringify(commands)})
-      await (await sandbox.createSession()).exec(command, { mergeOutput: true }).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
+      await sandbox.createSession().then((session) => session.exec(command, { mergeOutput: true })).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))
     await sandbox.destroy()`
-  return execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+  const [first = '', ...rest] = [...words, process.execPath, '--input-type=module', '-e', program]
+  return execFileSync(first, rest, {
     cwd: directory,
     encoding: 'utf8',
     env: { ...process.env, NACRE_ISOLATION: tier },

@@ -1,5 +1,6 @@
 //! Turns rules and a machine's offer into a confinement, or into the rule that cannot be enforced.
 
+use crate::mount_table::MountTable;
 use crate::offer::Offer;
 use nacre_protocol::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, Sockets};
 use nacre_protocol::confinement::{Filesystem, Network, Rules};
@@ -30,6 +31,8 @@ pub struct Places {
     pub temporary: PathBuf,
     /// Directories of the engine, to be hidden.
     pub private: Vec<PathBuf>,
+    /// The machine's mounts, which give closed paths other names.
+    pub mounts: MountTable,
 }
 
 /// True if a path is one of the trees or lies inside one.
@@ -56,6 +59,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     });
     let has_network = namespaces.is_some_and(|namespaces| namespaces.network);
     let has_processes = namespaces.is_some_and(|namespaces| namespaces.processes);
+    let rules = &closed_everywhere(rules, &places.mounts);
     check_mounts(&rules.filesystem, offer, &places.shell)?;
     let mut filesystem = Some(rules.filesystem.clone());
     if namespaces.is_none() {
@@ -99,7 +103,12 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         let mut named = read.iter().flatten().chain(write).chain([&places.cwd]);
         named.any(|path| path.starts_with(root) && !rules.filesystem.covers(path))
     };
-    let private = places.private.into_iter().filter(|root| !named(root)).collect();
+    let mut private = places.mounts.with_aliases(&places.private);
+    if namespaces.is_none() {
+        // Without a view, the directory for temporary files is the machine's.
+        private.extend(places.temporary.parent().into_iter().flat_map(|shared| places.mounts.aliases(shared)));
+    }
+    private.retain(|root| !named(root));
     let temporary = if namespaces.is_some() { PathBuf::from(PRIVATE_TMP) } else { places.temporary };
     // The creator of a user namespace may read every process that has executed a program inside (ptrace(2)).
     let reads_all = offer.reads_undumpable || namespaces.is_some_and(|namespaces| namespaces.user);
@@ -125,6 +134,15 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         shell: places.shell,
         proxy_port: None,
     })
+}
+
+/// The rules with the other names of what is hidden or protected.
+fn closed_everywhere(rules: &Rules, mounts: &MountTable) -> Rules {
+    let mut rules = rules.clone();
+    for list in [&mut rules.filesystem.hide, &mut rules.filesystem.protect] {
+        *list = mounts.with_aliases(list);
+    }
+    rules
 }
 
 /// Refuses mounts that cannot be made. They are never dropped: programs would use the machine's own directories at the

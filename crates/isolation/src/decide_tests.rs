@@ -18,7 +18,13 @@ fn offer(namespaces: bool, landlock: i32) -> Offer {
 
 fn places() -> Places {
     let private = ["/state", "/w/jobs", "/"].map(PathBuf::from).to_vec();
-    Places { cwd: "/w".into(), shell: "/bin/bash".into(), temporary: "/state/tmp".into(), private }
+    Places {
+        cwd: "/w".into(),
+        shell: "/bin/bash".into(),
+        temporary: "/state/tmp".into(),
+        private,
+        mounts: MountTable::default(),
+    }
 }
 
 fn strict() -> Rules {

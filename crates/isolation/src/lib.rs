@@ -18,6 +18,7 @@ pub mod filter;
 pub mod foreign;
 pub mod init;
 pub mod landlock;
+pub mod mount_table;
 pub mod mounts;
 pub mod namespaces;
 pub mod network;

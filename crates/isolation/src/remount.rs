@@ -4,6 +4,7 @@
 //! copied, not decided again. This happens in a copy of the session's namespace, where no program sees it, and whatever
 //! fails there changes nothing. Only then the old mounts are detached and the new ones attached.
 
+use crate::mount_table::{MountTable, Mounted};
 use crate::mounts::{self, STAGE};
 use crate::namespaces::{Handles, await_message};
 use crate::paths::{Device, Found, open_path};
@@ -11,11 +12,9 @@ use nacre_containment::fork::fork;
 use nacre_protocol::socket;
 use nix::mount::{MntFlags, umount2};
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 /// Why a mount was not replaced.
@@ -72,7 +71,8 @@ fn assemble(handles: &Handles, workspace: &OwnedFd, old: Device) -> io::Result<V
     // Opened before the namespace is entered: that may have another `/proc`, or none.
     let own = File::open("/proc/self")?;
     handles.enter()?;
-    let mounted = kept(&list(&own)?, old);
+    let listed = nix::fcntl::openat(own, "mountinfo", nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
+    let mounted = kept(MountTable::read(listed.into())?.mounts(), old);
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNS)?;
     let stage = Path::new(STAGE);
     mounts::attach(workspace, stage)?;
@@ -119,62 +119,15 @@ fn copy(mount: &Mounted, old: Device) -> io::Result<OwnedFd> {
     Ok(tree)
 }
 
-/// A line of `/proc/self/mountinfo`.
-#[derive(Clone)]
-struct Mounted {
-    id: u64,
-    parent: u64,
-    device: Device,
-    /// The path of its root in its file system.
-    root: PathBuf,
-    /// Where it is mounted.
-    place: PathBuf,
-    is_read_only: bool,
-}
-
-impl Mounted {
-    /// Whether its path leads to it.
-    fn is_visible(&self) -> bool {
-        open_path(&self.place).and_then(|opened| Found::of(&opened)).is_ok_and(|found| found.mount == self.id)
-    }
-}
-
-fn list(own: &File) -> io::Result<Vec<Mounted>> {
-    let mut bytes = Vec::new();
-    let opened = nix::fcntl::openat(own, "mountinfo", nix::fcntl::OFlag::O_RDONLY, nix::sys::stat::Mode::empty())?;
-    File::from(opened).read_to_end(&mut bytes)?;
-    let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| mounted(line).ok_or_else(|| io::ErrorKind::InvalidData.into())).collect()
-}
-
-fn mounted(line: &[u8]) -> Option<Mounted> {
-    let mut words = line.split(|byte| *byte == b' ');
-    let mut number = || str::from_utf8(words.next()?).ok()?.parse().ok();
-    let (id, parent) = (number()?, number()?);
-    let (major, minor) = str::from_utf8(words.next()?).ok()?.split_once(':')?;
-    let device = (major.parse().ok()?, minor.parse().ok()?);
-    let (root, place) = (unescaped(words.next()?), unescaped(words.next()?));
-    let is_read_only = words.next()?.split(|byte| *byte == b',').any(|option| option == b"ro");
-    Some(Mounted { id, parent, device, root, place, is_read_only })
-}
-
-/// Decodes the octal escapes of mountinfo (`\040` for a blank).
-fn unescaped(word: &[u8]) -> PathBuf {
-    let mut plain = Vec::new();
-    let mut rest = word;
-    while let Some((first, after)) = rest.split_first() {
-        let digits = after.get(..3).filter(|_| *first == b'\\').and_then(|digits| str::from_utf8(digits).ok());
-        let code = digits.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        plain.push(code.unwrap_or(*first));
-        rest = if code.is_some() { &after[3..] } else { after };
-    }
-    OsString::from_vec(plain).into()
+/// Whether the path of a mount leads to it.
+fn is_visible(mount: &Mounted) -> bool {
+    open_path(&mount.place).and_then(|opened| Found::of(&opened)).is_ok_and(|found| found.mount == mount.id)
 }
 
 /// The mounts of a file system and those below them, outer ones first. Without what another mount covers: nothing can
 /// reach that.
 fn kept(all: &[Mounted], device: Device) -> Vec<Mounted> {
-    let mut visible: Vec<&Mounted> = all.iter().filter(|mount| mount.is_visible()).collect();
+    let mut visible: Vec<&Mounted> = all.iter().filter(|mount| is_visible(mount)).collect();
     visible.sort_by(|a, b| a.place.cmp(&b.place));
     let mut ids = HashSet::new();
     visible.retain(|mount| (mount.device == device || ids.contains(&mount.parent)) && ids.insert(mount.id));

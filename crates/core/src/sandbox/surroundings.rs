@@ -13,6 +13,7 @@ use crate::user::User;
 use crate::workspace::{self, Workspace};
 use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
+use nacre_isolation::mount_table::MountTable;
 use nacre_isolation::offer::Offer;
 use nacre_protocol::confinement::{Confinement, Namespaces, Network};
 use std::ffi::OsString;
@@ -67,6 +68,7 @@ impl Deciding {
                 return Err(Error::new(Code::WorkspaceUnsupported, message));
             }
             let (place, mount) = workspace.share()?;
+            isolated.confinement.private.extend(mounts()?.aliases(&place.store));
             isolated.confinement.workspace = Some(place);
             isolated.mount = Some(mount);
         }
@@ -112,6 +114,7 @@ impl Deciding {
             shell: self.shell.canonicalize().unwrap_or_else(|_| self.shell.clone()),
             temporary: self.temporary.clone(),
             private: self.private_directories(&cwd),
+            mounts: mounts()?,
         })
     }
 
@@ -125,6 +128,16 @@ impl Deciding {
             .filter(|path| !cwd.starts_with(path))
             .collect()
     }
+}
+
+/// The machine's mounts.
+fn mounts() -> Result<MountTable, Error> {
+    MountTable::of_this_process().map_err(|error| {
+        Error::new(
+            Code::IsolationUnsupported,
+            format!("the list of mounts, /proc/self/mountinfo, cannot be read: {error}"),
+        )
+    })
 }
 
 /// The path with the links of the part that exists.
