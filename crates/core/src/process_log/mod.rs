@@ -9,6 +9,7 @@
 mod assembler;
 mod block;
 mod lines;
+mod matcher;
 #[cfg(test)]
 mod model;
 mod scan;
@@ -21,7 +22,8 @@ mod unnamed;
 
 use crate::error::Error;
 use crate::exec::OutputStream;
-pub use search::{FoundLine, FoundLines, LineQuery};
+pub use matcher::{Match, Pattern};
+pub use search::{FoundLine, FoundLines, From, LineQuery, WantedLine};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{Batch, Next, Reading, SHAPE, Shape, Store};
