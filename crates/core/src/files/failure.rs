@@ -74,7 +74,7 @@ pub fn system_error(path: &[u8], errno: i32) -> Error {
         libc::EISDIR => (IsADirectory, "is a directory".to_string()),
         libc::EACCES | libc::EPERM => (PermissionDenied, format!("cannot be accessed: {reason}")),
         libc::EROFS => (PermissionDenied, "is on a read-only file system".to_string()),
-        libc::EBUSY | libc::ETXTBSY => (PermissionDenied, format!("is in use: {reason}")),
+        libc::EBUSY | libc::ETXTBSY => (PermissionDenied, format!("is in use, or a mount point: {reason}")),
         libc::EFBIG => (FileTooLarge, format!("cannot be so large: {reason}")),
         libc::ENOSPC | libc::EDQUOT => (NoSpace, format!("does not fit: {reason}")),
         libc::ELOOP => (InvalidPath, "leads through too many symbolic links".to_string()),
