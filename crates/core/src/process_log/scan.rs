@@ -3,7 +3,6 @@
 use super::assembler::{Assembler, Line};
 use super::lines::Lines;
 use super::{ProcessLog, store::Store};
-use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,13 +90,15 @@ impl<T: Taker> Scan<T> {
             };
             let has_left = Arc::clone(&caller.0);
             let (is_done, time);
-            (self, is_done, time) = blocking(move || {
-                let _turn = turn;
-                let begun = Instant::now();
-                let is_done = self.step(extent, begun, &has_left);
-                Ok((self, is_done, begun.elapsed()))
-            })
-            .await?;
+            let turns = self.log.turns();
+            (self, is_done, time) = turns
+                .run(move || {
+                    let _turn = turn;
+                    let begun = Instant::now();
+                    let is_done = self.step(extent, begun, &has_left);
+                    Ok((self, is_done, begun.elapsed()))
+                })
+                .await?;
             if is_done {
                 return Ok(self);
             }

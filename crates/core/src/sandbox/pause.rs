@@ -140,7 +140,7 @@ impl Pause {
             if is_granted { &mut held } else { &mut ended }.push(hold);
         }
         self.holds = held;
-        self.files = Some(Arc::clone(&self.sandbox.inner.files).write_owned().await);
+        self.files = Some(self.sandbox.exclude_files().await?);
         self.freeze(ended, false).await
     }
 
