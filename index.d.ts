@@ -1499,9 +1499,9 @@ export interface WaitForLogOptions extends WaitOptions {
 }
 /** The line that ended a wait. */
 export interface LogMatch {
-  /** The line, without its line ending. Of a line above 1 MiB, a part. */
+  /** The line, without its line ending. Of a line above 64 KiB, a part. */
   line: string
-  /** The match of a regular expression. */
+  /** The match of a regular expression, as `exec` of the RegExp gives it. */
   match?: RegExpExecArray
 }
 /** Options of a port check. */
@@ -2021,6 +2021,13 @@ export interface Process extends ProcessInfo {
    * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
    * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
    *
+   * A line that does not match as it is counts as a terminal shows it, too: without escape sequences like colors and
+   * links, and without what `\r` overwrote. `match.input` is that text; `line` stays as it is.
+   *
+   * The search takes a time proportional to the log, whatever the RegExp and the output are. So a RegExp has at most 1000
+   * characters, and one with look-around, a backreference, `\p`, or sets in classes is an {@link OptionError}. It tests
+   * characters, as with the flag `u`. A group in a repetition keeps what it matched last.
+   *
    * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
    */
   waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>
@@ -2143,9 +2150,10 @@ export interface LogLinesOptions<E extends Encoding = 'utf8'> extends LogOptions
    */
   tail?: boolean
   /**
-   * A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust
-   * crate regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is
-   * at most proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.
+   * A regular expression of at most 1000 characters. Only lines that match it are returned, as they are or as a terminal
+   * shows them: without escape sequences, and without what `\r` overwrote. Its syntax is that of the Rust crate
+   * regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is at most
+   * proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.
    */
   grep?: string
   /**

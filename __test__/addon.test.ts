@@ -73,14 +73,19 @@ interface Outcome {
 }
 
 /** What a first command of this nacre gives: the output, or the error. */
-function firstExec({ program = process.execPath, env = {}, wrapper = [] as string[] } = {}): Outcome {
+function firstExec({
+  program = process.execPath,
+  env = {},
+  wrapper = [] as string[],
+  flags = [] as string[],
+} = {}): Outcome {
   const file = path.join(project, 'main.mjs')
   const text = `import { Sandbox } from 'nacre'; new Sandbox().exec('echo ran').then(
     ({ stdout }) => console.log(JSON.stringify({ stdout })),
     ({ name, code, message, cause }) => console.log(JSON.stringify({ name, code, message, cause: cause?.message })))`
   writeFileSync(file, text)
   const { NACRE_NATIVE, ...own } = process.env
-  const [first = program, ...rest] = [...wrapper, program, file]
+  const [first = program, ...rest] = [...wrapper, program, ...flags, file]
   const output = execFileSync(first, rest, { cwd: project, encoding: 'utf8', env: { ...own, ...env } })
   return JSON.parse(output)
 }
@@ -156,6 +161,26 @@ describe('a file of the platform package', () => {
       expect(message).toContain(`nacre's native addon ${file} cannot be loaded (${cause}): install it again`)
       rmSync(path.dirname(file), { recursive: true })
     }
+  })
+
+  it('that Node.js may not load says so, and how to permit it', () => {
+    putPackage(fitting)
+    const noAddons = { NODE_OPTIONS: '--no-addons' }
+    const { code, message } = firstExec({ env: noAddons })
+    expect([code, message]).toEqual([
+      'ADDON_NOT_LOADABLE',
+      'this Node.js loads no addons, which nacre needs: run it without --no-addons, and with --permission also with --allow-addons',
+    ])
+    const { allowedNodeEnvironmentFlags: flags } = process
+    const permission = flags.has('--permission') ? '--permission' : '--experimental-permission'
+    const files = ['main.mjs', 'node_modules/nacre/*'].map(
+      (file) => `--allow-fs-read=${path.join(project, file)}`,
+    )
+    const denied = firstExec({ flags: [permission, ...files] })
+    expect(denied).toMatchObject({ name: 'AddonError', code: 'ADDON_NOT_LOADABLE' })
+    expect(denied.message).toMatch(
+      /^the permissions of this Node\.js deny nacre FileSystemRead of \/.*--allow-addons/,
+    )
   })
 
   it('of another processor is ADDON_WRONG_ARCHITECTURE', () => {

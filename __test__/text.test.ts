@@ -1,5 +1,6 @@
 import { StringDecoder } from 'node:string_decoder'
 import { describe, expect, it } from 'vitest'
+import { cutOf, omissionIn } from '../lib/base/omission.js'
 import { decodeText } from '../lib/base/text.js'
 import { characterBoundary, PieceDecoder } from '../lib/base/utf8.js'
 import { nameOf, withoutFinalSlashes } from '../lib/schema/paths.js'
@@ -46,6 +47,28 @@ describe('characterBoundary', () => {
         expect(cut).toBeGreaterThan(at - 4)
         expect(cut).toBeLessThanOrEqual(at)
         expect(bytes.toString('utf8', 0, cut) + bytes.toString('utf8', cut)).toBe(bytes.toString('utf8'))
+      }
+    }))
+})
+
+describe('omissionIn', () => {
+  it('never splits a character, whatever the size, the place and the text are', () =>
+    withRandom((random) => {
+      const characters = ['a', 'ä', '\u20ac', '\u{1f41a}', '\n']
+      for (let round = 0; round < 20_000; round++) {
+        const text = Array.from({ length: 20 }, () => characters[random.below(5)]).join('')
+        const bytes = Buffer.from(text)
+        const maxBuffer = random.below(bytes.length)
+        const cut = cutOf(maxBuffer)
+        const kept = Buffer.concat([bytes.subarray(0, cut), bytes.subarray(bytes.length - maxBuffer + cut)])
+        const omission = omissionIn(kept, cut, bytes.length - maxBuffer)
+        if (omission === undefined) continue
+        const { start, end, missing } = omission
+        const [head, tail] = [kept.toString('utf8', 0, start), kept.toString('utf8', end)]
+        expect(text.startsWith(head) && text.endsWith(tail), `${maxBuffer} of ${JSON.stringify(text)}`).toBe(
+          true,
+        )
+        expect(missing).toBe(bytes.length - Buffer.byteLength(head + tail))
       }
     }))
 })

@@ -78,7 +78,14 @@ export {
 } from './requests/logs.js'
 export { readProcess } from './requests/process.js'
 export { healthCheck, readService } from './requests/service.js'
-export { linePattern, planWait, planWaitFor, planWaitForLog, planWaitForPort } from './requests/waits.js'
+export {
+  linePattern,
+  MOST_PATTERN_CHARACTERS,
+  planWait,
+  planWaitFor,
+  planWaitForLog,
+  planWaitForPort,
+} from './requests/waits.js'
 export {
   planChanges,
   planCheckpoint,

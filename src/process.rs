@@ -3,7 +3,7 @@
 use crate::types::{
     NativeConditions, NativeDetachedProcess, NativeEvent, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog,
     NativeLogLines, NativeLogPiece, NativePort, NativeProcess, NativeProcessStart, NativePty, NativeRunning,
-    NativeStats, NativeTerminal, NativeWaiting,
+    NativeStats, NativeTerminal, NativeWaiting, NativeWantedLine,
 };
 use crate::variables::zip;
 use nacre_core::exec::{By, Command, Input, InputWriter, KillPolicy, KilledBy, OutputStream};
@@ -12,7 +12,7 @@ use nacre_core::process::terminal::Size;
 use nacre_core::process::{
     Conditions, DetachedProcess, First, How, NewProcess, Process, Reason, SessionStats, Stats, Waiting,
 };
-use nacre_core::process_log::{FoundLine, FoundLines, LineQuery, LogSlice};
+use nacre_core::process_log::{FoundLine, FoundLines, From, LineQuery, LogSlice, Match, Pattern, WantedLine};
 use nacre_core::sandbox::OpenPort;
 use nacre_core::session::RunningCommand;
 use napi::bindgen_prelude::Buffer;
@@ -176,10 +176,19 @@ pub fn conditions(conditions: NativeConditions) -> Conditions {
     let time = |milliseconds: u32| Duration::from_millis(u64::from(milliseconds));
     Conditions {
         input: conditions.input,
-        line: conditions.log.map(|pattern| (pattern, conditions.from_line as i64)),
+        line: conditions.log.map(wanted_line),
         idle: conditions.idle.map(time),
         timeout: (conditions.timeout > 0).then(|| time(conditions.timeout)),
     }
+}
+
+fn wanted_line(line: NativeWantedLine) -> WantedLine {
+    let NativeWantedLine { pattern, is_text, from_line, cursor } = line;
+    let (option, from) = match cursor {
+        Some(cursor) => ("pattern", From::Offset(cursor as u64)),
+        None => ("log", From::Line(from_line.unwrap_or(1.0) as i64)),
+    };
+    WantedLine { pattern: if is_text { Pattern::Text(pattern) } else { Pattern::Expression(pattern) }, option, from }
 }
 
 /// Converts what came first.
@@ -187,11 +196,18 @@ pub fn first(first: First, process: &Process) -> NativeEvent {
     let (name, found, program) = match first {
         First::Exit => ("exit", None, None),
         First::Input(program) => ("input", None, Some(program)),
-        First::Line(line) => ("log", Some(line), None),
+        First::Line(line, place) => ("log", Some((line, place)), None),
         First::Idle => ("idle", None, None),
         First::Timeout => ("timeout", None, None),
     };
-    let lines = |line| log_lines(FoundLines { lines: vec![line], ..FoundLines::default() });
+    let spans = |spans: Vec<Option<(usize, usize)>>| {
+        spans.into_iter().flat_map(|span| span.map_or([-1, -1], |(start, end)| [start as i32, end as i32])).collect()
+    };
+    let lines = |(line, place): (FoundLine, Match)| NativeLogLines {
+        input: place.input,
+        spans: Some(spans(place.spans)),
+        ..log_lines(FoundLines { lines: vec![line], ..FoundLines::default() })
+    };
     NativeEvent {
         first: Some(name.into()),
         process: state(process),
@@ -231,6 +247,8 @@ pub fn log_lines(found: FoundLines) -> NativeLogLines {
         data: lines.iter().flat_map(|line| &line.bytes).copied().collect::<Vec<u8>>().into(),
         total: found.total as f64,
         first: found.first as f64,
+        input: None,
+        spans: None,
         matches: found.matches.map(|count| count as f64),
         next: found.next.map(|number| number as f64),
     }

@@ -110,6 +110,38 @@ describe('a rollback', () => {
     expect(results.map(({ stdout }) => stdout)).toEqual(['one\n', 'two\n', 'three\n'])
   })
 
+  itHolds(
+    'ends a service that waits for its next start, unless it fails',
+    async ({ sandbox }) => {
+      const point = await sandbox.checkpoint()
+      const options = { healthCheck: { log: 'up' }, restart: 'on-failure', restartDelay: 60_000 } as const
+      const service = await sandbox.startService('echo up; read -r code; exit "$code"', {
+        ...options,
+        input: 'pipe',
+        processId: 'web',
+      })
+      const untilState = (state: string) =>
+        until(
+          async () => (await service.refresh()).state === state || undefined,
+          () => service.state,
+        )
+      for (const rollBack of [() => sandbox.rollback(point), () => sandbox.undo()]) {
+        await service.write('7\n')
+        await untilState('starting')
+        await sandbox.exec('echo step')
+        expect(await rejectionOf(sandbox.rollback('9'))).toMatchObject({ code: 'CHECKPOINT_NOT_FOUND' })
+        expect((await service.refresh()).state).toBe('starting')
+        expect((await rollBack()).endedProcesses).toEqual(['web'])
+        await untilState('exited')
+        expect(await service.kill()).toBe(false)
+        await service.restart()
+        expect((await service.refresh()).state).toBe('running')
+      }
+      await service.kill()
+    },
+    { options: { workspace: { mode: 'copy-on-write', undoSteps: 5 } } },
+  )
+
   holds('ends streams, watches, and processes with their output', async ({ sandbox }) => {
     await sandbox.exec('echo kept > a')
     const point = await sandbox.checkpoint()

@@ -86,6 +86,28 @@ describe('getLogLines', () => {
     })
   })
 
+  itHolds('splits no character where bytes are missing', async ({ sandbox }) => {
+    const command = "printf '%05d€🐚\\n%.0s' {1..40}; printf '€🐚%.0s' {1..400}"
+    for (let size = 300; size < 316; size++) {
+      const { stdout } = await sandbox.exec(command, { maxBuffer: size })
+      const process = await sandbox.startProcess(command, { logLimit: size })
+      await process.wait()
+      const events: string[] = []
+      for await (const event of process.output()) if (event.type === 'stdout') events.push(event.data)
+      const { lines } = await process.getLogLines()
+      const texts = [
+        stdout,
+        (await process.getLogs()).stdout,
+        events.join(''),
+        lines.map(({ text }) => text).join(),
+      ]
+      expect(
+        texts.filter((text) => text === '' || text.includes('\ufffd')),
+        String(size),
+      ).toEqual([])
+    }
+  })
+
   itHolds('ends a search with its signal', async ({ sandbox }) => {
     const process = await sandbox.startProcess("head -c 8000000 /dev/zero | tr '\\0' a | fold -w 1000")
     await process.wait()

@@ -278,6 +278,42 @@ describe('processes', () => {
     expect(await early).toMatchObject({ code: 'PROCESS_EXITED_BEFORE_READY', logTail: 'port 8080\n' })
   })
 
+  itHolds('are found by what a terminal shows of a line', async ({ sandbox }) => {
+    const vite = '\\033[32m➜\\033[0m ready in \\033[1m250\\033[22m ms'
+    const link = '\\033]8;;http://localhost:5173/\\033\\\\here\\033]8;;\\033\\\\!'
+    const bar = ' 10%% built\\r100%% built'
+    const process = await sandbox.startProcess(`printf '${vite}\\n${link}\\n${bar}\\n'`)
+    const raw = '\x1b[32m➜\x1b[0m ready in \x1b[1m250\x1b[22m ms'
+    const { line, match } = await process.waitForLog(/ready in (\d+) ms/)
+    expect({ line, all: [...(match ?? [])] }).toEqual({ line: raw, all: ['ready in 250 ms', '250'] })
+    expect([match?.index, match?.input]).toEqual([2, '➜ ready in 250 ms'])
+    expect(await process.waitForLog('ready in 250')).toEqual({ line: raw })
+    expect((await process.waitForLog(/.\[1m(.*?).\[22m/)).match?.[1]).toBe('250')
+    const waited = await process.waitFor({ log: '^here!$' })
+    expect(waited).toMatchObject({
+      by: 'log',
+      line: { number: 2, text: expect.stringContaining('\x1b]8;;') },
+    })
+    await process.wait()
+    const { lines } = await process.getLogLines({ grep: '^(here!|100% built|➜ ready in 250 ms)$' })
+    expect(lines.map(({ text }) => text.length)).toEqual([raw.length, 41, 21])
+    const healthCheck = { log: /^➜ ready in \d+ ms$/ }
+    expect((await sandbox.startService(`printf '${vite}\\n'; sleep 60`, { healthCheck })).state).toBe(
+      'running',
+    )
+  })
+
+  itHolds('refuse a RegExp whose search can take more than linear time', async ({ sandbox }) => {
+    const process = await sandbox.startProcess('echo aa')
+    for (const pattern of [/(a)\1/, /a(?=a)/, /(?<!b)a/]) {
+      const refused = { name: 'OptionError', code: 'INVALID_OPTION' }
+      expect(await rejectionOf(process.waitForLog(pattern))).toMatchObject(refused)
+      expect(
+        await rejectionOf(sandbox.startService('echo aa', { healthCheck: { log: pattern } })),
+      ).toMatchObject(refused)
+    }
+  })
+
   itHolds('call back, and obey a signal', async ({ sandbox }) => {
     const calls: unknown[] = []
     const controller = new AbortController()

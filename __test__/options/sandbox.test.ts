@@ -50,6 +50,20 @@ describe('isolation in the root directory', () => {
     },
   )
 
+  it.each(['./', '..', '../.', 'proc/..', './/'])(
+    'is refused with the path %j, which is the root, too',
+    (file) => {
+      const rules = { filesystem: { write: ['/tmp', file] } }
+      const message = `isolation lets programs write below "${file}" of the sandbox's cwd, which is '/', and so everywhere: set`
+      expect(refusalOf(() => planSandbox({ cwd: '/', isolation: rules })).message).toContain(message)
+      expect(refusalOf(() => session(rules)).message).toContain(message)
+      const above = refusalOf(() =>
+        planSandbox({ cwd: '/tmp', isolation: { filesystem: { write: ['..'] } } }),
+      )
+      expect(above.message).toContain('below ".." of the sandbox')
+    },
+  )
+
   it.each(['read-only', { filesystem: { write: ['/tmp'] } }, { filesystem: { write: ['/'] } }])(
     'is possible with the rules %j, which say what programs may write',
     (rules) => {

@@ -9,18 +9,17 @@ describe('planWait', () => {
 })
 
 describe('planWaitForLog', () => {
-  it('finds text anywhere in a line', () => {
-    const { pattern } = planWaitForLog('ready', undefined)
-    expect(pattern.find('is ready now')).toEqual({ line: 'is ready now' })
-    expect(pattern.find('not yet')).toBe(undefined)
+  it('keeps text as it is', () => {
+    const { pattern } = planWaitForLog('re.dy', undefined)
+    expect(pattern).toMatchObject({ source: 're.dy', wanted: { isText: true, pattern: 're.dy' }, names: [] })
   })
 
-  it('finds expressions anew each time, whatever their flags', () => {
-    const { pattern } = planWaitForLog(/PORT (\d+)/giy, undefined)
-    for (let time = 0; time < 3; time++) {
-      const found = pattern.find('on port 80')
-      expect([found?.line, found?.match?.[1]]).toEqual(['on port 80', '80'])
-    }
+  it('gives the engine every character of an expression as a number, and ignores case itself', () => {
+    const { pattern } = planWaitForLog(/A-(?<n>\d)$/giy, undefined)
+    expect(pattern).toMatchObject({
+      wanted: { isText: false, pattern: '[\\x{41}-\\x{41}\\x{61}-\\x{61}]\\x{2d}([\\x{30}-\\x{39}])$' },
+      names: ['n'],
+    })
   })
 })
 

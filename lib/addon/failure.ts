@@ -96,10 +96,30 @@ export function loadFailure(machine: Machine, file: string, built: Built, error:
     return new AddonError('ADDON_WRONG_LIBC', message, error)
   }
   const reason = error instanceof Error ? error.message : String(error)
+  if ((error as NodeJS.ErrnoException | null)?.code === 'ERR_DLOPEN_DISABLED') {
+    const remedy = 'run it without --no-addons, and with --permission also with --allow-addons'
+    return new AddonError(
+      'ADDON_NOT_LOADABLE',
+      `this Node.js loads no addons, which nacre needs: ${remedy}`,
+      error,
+    )
+  }
   if (/failed to map segment|Operation not permitted/.test(reason)) return notExecutable(file, error)
   return new AddonError(
     'ADDON_NOT_LOADABLE',
     `${addon} cannot be loaded (${reason}): install it again`,
+    error,
+  )
+}
+
+/** Why Node.js does not permit what nacre needs; undefined for any other error. */
+export function deniedFailure(error: unknown): AddonError | undefined {
+  const { code, permission, resource } = error as { code?: unknown; permission?: unknown; resource?: unknown }
+  if (code !== 'ERR_ACCESS_DENIED') return undefined
+  return new AddonError(
+    'ADDON_NOT_LOADABLE',
+    `the permissions of this Node.js deny nacre ${permission} of ${resource}: run it with --allow-addons and ` +
+      '--allow-fs-read=* beside --permission; they do not restrict what its commands do',
     error,
   )
 }

@@ -9,7 +9,7 @@
 import { loadEmbedded } from '#embedded'
 import { fs, path } from '../base/builtin.js'
 import { ADDON, type LoadedAddon, loadDirectory } from './directory.js'
-import { absence, machineFailure, versionFailure } from './failure.js'
+import { absence, deniedFailure, machineFailure, versionFailure } from './failure.js'
 import { type Machine, thisMachine } from './machine.js'
 import { packageRoot } from './package-root.js'
 import { PLATFORMS, platformsFor, VERSION } from './platforms.js'
@@ -23,7 +23,11 @@ let loaded: LoadedAddon | undefined
 
 /** The addon and its supervisor. Throws AddonError. */
 export function loadAddon(): LoadedAddon {
-  loaded ??= load(thisMachine())
+  try {
+    loaded ??= load(thisMachine())
+  } catch (error) {
+    throw deniedFailure(error) ?? error
+  }
   return loaded
 }
 

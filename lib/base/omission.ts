@@ -4,7 +4,7 @@
  * The engine keeps the first and the last half of what fits. Joined directly, they would show a line that was never
  * printed. So both halves are cut at a line end, and a separate line says how many bytes are missing between them.
  */
-import { characterBoundary } from './utf8.js'
+import { brokenLength, incompleteLength } from './utf8.js'
 
 const NEWLINE = 0x0a
 /** Maximum distance between the cut and a line end. Longer lines are cut at a character. */
@@ -47,14 +47,11 @@ function grouped(count: number): string {
 function lineEndBefore(kept: Uint8Array, cut: number): number {
   const from = Math.max(0, cut - LONGEST_PART)
   const at = kept.subarray(from, cut).lastIndexOf(NEWLINE)
-  return at === -1 ? characterBoundary(kept.subarray(0, cut + 1), cut) : from + at + 1
+  return at === -1 ? cut - incompleteLength(kept.subarray(0, cut)) : from + at + 1
 }
 
 /** Where the first whole line of the tail begins, or else its first whole character. */
 function lineEndBehind(kept: Uint8Array, cut: number): number {
   const at = kept.subarray(cut, cut + LONGEST_PART).indexOf(NEWLINE)
-  if (at !== -1) return cut + at + 1
-  let place = cut
-  while (place < cut + 3 && ((kept[place] ?? 0) & 0xc0) === 0x80) place++
-  return place
+  return cut + (at === -1 ? brokenLength(kept.subarray(cut)) : at + 1)
 }

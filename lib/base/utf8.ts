@@ -62,6 +62,13 @@ export function incompleteLength(bytes: Uint8Array): number {
   return 0
 }
 
+/** How many bytes at the beginning belong to a character that began before. */
+export function brokenLength(bytes: Uint8Array): number {
+  let length = 0
+  while (length < 3 && isContinuation(bytes[length])) length++
+  return length
+}
+
 function characterLength(first: number): number {
   if (first < 0xe0) return 2
   return first < 0xf0 ? 3 : 4

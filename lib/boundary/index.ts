@@ -64,10 +64,8 @@ export interface NativeCommit {
 export interface NativeConditions {
   /** Whether a program waits for input. */
   input: boolean
-  /** A regular expression. */
-  log?: string
-  /** The first line that counts; a negative number counts from the end. */
-  fromLine: number
+  /** A line to wait for. */
+  log?: NativeWantedLine
   /** Milliseconds without output. */
   idle?: number
   /** Milliseconds, 0 for none. */
@@ -562,6 +560,13 @@ export interface NativeLogLines {
   total: number
   /** The first kept line. */
   first: number
+  /** Of a line that a wait was for: the text that matches, if that is not the line. */
+  input?: string
+  /**
+   * Of such a line: where the match and its groups begin and end in that text, in units of UTF-16; -1 for a group
+   * without part in the match.
+   */
+  spans?: Array<number>
   /** How many lines match. */
   matches?: number
   /** The first line that was left out because of the limits. */
@@ -1180,6 +1185,18 @@ export interface NativeWaiting {
   pid: number
   /** Whether it goes on by itself after some time. */
   timed: boolean
+}
+
+/** A line to wait for. */
+export interface NativeWantedLine {
+  /** A regular expression, in the syntax of the crate regex-lite, or a text. */
+  pattern: string
+  /** The pattern is a text. */
+  isText: boolean
+  /** The first line that counts; a negative number counts from the end. Without `cursor`. */
+  fromLine?: number
+  /** The offset in the log at which to begin, as if a line began there. */
+  cursor?: number
 }
 
 /** A copy-on-write workspace. */

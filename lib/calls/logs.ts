@@ -92,9 +92,10 @@ export interface LogLinesOptions<E extends Encoding = 'utf8'> extends LogOptions
    */
   tail?: boolean
   /**
-   * A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust
-   * crate regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is
-   * at most proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.
+   * A regular expression of at most 1000 characters. Only lines that match it are returned, as they are or as a terminal
+   * shows them: without escape sequences, and without what `\r` overwrote. Its syntax is that of the Rust crate
+   * regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is at most
+   * proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.
    */
   grep?: string
   /**

@@ -397,6 +397,13 @@ export interface Process extends ProcessInfo {
    * Waits until a line of the log, past or new, contains the text or matches the expression. An unterminated line, like
    * a prompt, counts after 50 ms without output. The text must not be empty or contain a newline.
    *
+   * A line that does not match as it is counts as a terminal shows it, too: without escape sequences like colors and
+   * links, and without what `\r` overwrote. `match.input` is that text; `line` stays as it is.
+   *
+   * The search takes a time proportional to the log, whatever the RegExp and the output are. So a RegExp has at most 1000
+   * characters, and one with look-around, a backreference, `\p`, or sets in classes is an {@link OptionError}. It tests
+   * characters, as with the flag `u`. A group in a repetition keeps what it matched last.
+   *
    * Rejects with PROCESS_READY_TIMEOUT or PROCESS_EXITED_BEFORE_READY, both with `logTail`, or with AbortError.
    */
   waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch>

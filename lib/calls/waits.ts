@@ -94,9 +94,9 @@ export const waitForLogOptions = table<WaitForLogOptions>()({
 
 /** The line that ended a wait. */
 export interface LogMatch {
-  /** The line, without its line ending. Of a line above 1 MiB, a part. */
+  /** The line, without its line ending. Of a line above 64 KiB, a part. */
   line: string
-  /** The match of a regular expression. */
+  /** The match of a regular expression, as `exec` of the RegExp gives it. */
   match?: RegExpExecArray
 }
 

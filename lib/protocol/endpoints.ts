@@ -155,7 +155,16 @@ export const waitForEnd = endpoint(
 )
 export const waitForInput = endpoint('POST', `${process}/wait-for-input`, processWaiting, 'waits')
 export const waitFor = endpoint('POST', `${process}/wait-for`, waitEnd, 'waits')
-export const waitForLog = endpoint('POST', `${process}/wait-for-log`, reply({ line: text }), 'waits')
+/** A line of a log, and where a regular expression matches. */
+export interface FoundLine {
+  line: string
+  /** The text that matches, if that is not the line. */
+  input?: string
+  /** Where the match and each group begin and end in that text, in code units; -1 for a group without part in the match. */
+  spans: number[]
+}
+const foundLine = reply<FoundLine>({ line: text, input: optional(text), spans: list(number) })
+export const waitForLog = endpoint('POST', `${process}/wait-for-log`, foundLine, 'waits')
 export const waitForPort = endpoint('POST', `${process}/wait-for-port`, empty, 'waits')
 export const logs = endpoint('GET', `${process}/logs`, processLogs)
 export const logLines = endpoint('POST', `${process}/lines`, logLinesReply, 'waits')

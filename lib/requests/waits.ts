@@ -2,7 +2,9 @@
  * Checks the options of every wait for a process: how long, for what, how often to check.
  */
 import { OptionError } from '../base/errors.js'
+import { regExpOf } from '../base/realm.js'
 import type { WaitLimits } from '../base/waiting.js'
+import type { LogMatch } from '../calls/index.js'
 import {
   portOptions,
   type statusRange,
@@ -11,9 +13,11 @@ import {
   waitForPortOptions,
   waitOptions,
 } from '../calls/waits.js'
+import type { FoundLine } from '../protocol/endpoints.js'
 import { portNumber } from '../schema/http.js'
 import type { CompleteValues } from '../schema/kind.js'
 import { quote, readArgument, readOptions, readWithDefaults, refusal } from '../schema/read.js'
+import { linearExpression } from './linear-expression.js'
 
 /** Checks the options of a wait without others. Throws OptionError. */
 export function planWait(options: unknown, call: 'wait' | 'waitForInput'): WaitLimits {
@@ -36,12 +40,14 @@ export function planWaitFor(options: unknown): WaitForPlan {
   return readWithDefaults(waitForOptions, options, 'waitFor')
 }
 
-/** What a line of a log must contain. */
+/** What a line of a log must contain. The engine looks for it. */
 export interface LinePattern {
-  /** The line, and the match of a regular expression; undefined if the line does not match. */
-  find(line: string): { line: string; match?: RegExpExecArray } | undefined
-  /** The pattern as given. */
+  /** The pattern as given, of this realm. */
   source: string | RegExp
+  /** Text, or an expression for the engine. */
+  wanted: { isText: boolean; pattern: string }
+  /** The names of the groups of an expression, from the first one on. */
+  names: readonly (string | undefined)[]
   /** For messages. */
   shown: string
 }
@@ -55,27 +61,56 @@ export function planWaitForLog(pattern: unknown, options: unknown): LogPlan {
   return { ...readWithDefaults(waitForLogOptions, options, 'waitForLog'), pattern: checked }
 }
 
+/** Maximum characters of a RegExp. */
+export const MOST_PATTERN_CHARACTERS = 1000
+
 /** Reads text that a line must contain, or a regular expression. Each line is tested separately. */
 export function linePattern(value: unknown, name: string): LinePattern {
-  if (value instanceof RegExp) return regularExpression(value)
+  const expression = regExpOf(value)
+  if (expression !== undefined) return regularExpression(expression, name)
   if (typeof value !== 'string' || value === '')
     throw refusal(name, 'must be a RegExp or a non-empty string', value)
   if (value.includes('\n'))
     throw new OptionError('INVALID_OPTION', `${name} must not contain a newline: lines are tested one by one`)
-  return { find: (line) => (line.includes(value) ? { line } : undefined), source: value, shown: quote(value) }
+  return { source: value, wanted: { isText: true, pattern: value }, names: [], shown: quote(value) }
 }
 
-/** A copy without the flags that make a match depend on the previous match. */
-function regularExpression(given: RegExp): LinePattern {
-  const pattern = new RegExp(given.source, given.flags.replace(/[gy]/g, ''))
-  return {
-    find(line) {
-      const match = pattern.exec(line)
-      return match === null ? undefined : { line, match }
-    },
-    source: given,
-    shown: String(given).slice(0, 80),
-  }
+/** The flags that make a match depend on the previous match have no effect. */
+function regularExpression(source: RegExp, name: string): LinePattern {
+  if (source.source.length > MOST_PATTERN_CHARACTERS)
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${name} must be a RegExp of at most ${MOST_PATTERN_CHARACTERS} characters`,
+    )
+  const { text, names } = linearExpression(source, name)
+  return { source, wanted: { isText: false, pattern: text }, names, shown: String(source).slice(0, 80) }
+}
+
+/** The result of a wait for a line, as `exec` of the RegExp would give the match. */
+export function logMatch({ source, names }: LinePattern, { line, input = line, spans }: FoundLine): LogMatch {
+  const [start = 0, end = 0] = spans
+  if (typeof source === 'string') return { line }
+  const pairs = [[start, end], ...names.map((_, group) => spans.slice(2 * group + 2, 2 * group + 4))]
+  const indices = pairs.map(([first = -1, last]) => (first < 0 ? undefined : [first, last]))
+  const texts = indices.map((pair) => (pair === undefined ? undefined : input.slice(...pair)))
+  const match = Object.assign(texts, { index: start, input, groups: named(names, texts) })
+  if (source.hasIndices)
+    Object.assign(match, { indices: Object.assign(indices, { groups: named(names, indices) }) })
+  return { line, match: match as RegExpExecArray }
+}
+
+/** The groups with a name; undefined if there is none. */
+function named<T>(
+  names: readonly (string | undefined)[],
+  values: readonly (T | undefined)[],
+): Record<string, T | undefined> | undefined {
+  if (!names.some((name) => name !== undefined)) return undefined
+  const groups: Record<string, T | undefined> = Object.create(null)
+  names.forEach((name, group) => {
+    // Of the groups with the same name, at most one takes part.
+    if (name !== undefined) groups[name] ??= values[group + 1]
+  })
+  return groups
 }
 
 type StatusRange = ReturnType<typeof statusRange.read>

@@ -24,7 +24,6 @@ import type {
   LogEvent,
   Logger,
   LogLines,
-  LogMatch,
   NamedWorkspace,
   OpenPort,
   Output,
@@ -47,6 +46,7 @@ import type {
   WorkspaceUsage,
 } from '../calls/index.js'
 import type { sessionOptions } from '../calls/session.js'
+import type { FoundLine } from '../protocol/endpoints.js'
 import type { EventPlan } from '../requests/events.js'
 import type { ExecRequest } from '../requests/exec.js'
 import type {
@@ -157,7 +157,7 @@ export interface ProcessBackend {
   output(plan: LogStreamPlan): AsyncIterableIterator<LogEvent<Encoding>, undefined>
   /** Its events as text, for callbacks. Reading them does not keep the event loop alive. */
   watch(wantsOutput: boolean): AsyncIterable<LogEvent>
-  waitForLog(plan: LogPlan): Promise<LogMatch>
+  waitForLog(plan: LogPlan): Promise<FoundLine>
   waitForInput(limits: WaitLimits): Promise<ProcessWaiting>
   waitForPort(plan: PortPlan): Promise<void>
   waitFor(plan: WaitForPlan): Promise<WaitEnd>

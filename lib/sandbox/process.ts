@@ -37,7 +37,7 @@ import type {
 } from '../calls/index.js'
 import { terminal } from '../calls/process.js'
 import { planLogLines, planLogStream, planLogs, readKill } from '../requests/logs.js'
-import { planWait, planWaitFor, planWaitForLog, planWaitForPort } from '../requests/waits.js'
+import { logMatch, planWait, planWaitFor, planWaitForLog, planWaitForPort } from '../requests/waits.js'
 import { inputBytes } from '../schema/command.js'
 import { readArgument } from '../schema/read.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from './backend.js'
@@ -206,7 +206,8 @@ export class Process implements PublicProcess {
   }
 
   async waitForLog(pattern: string | RegExp, options?: WaitForLogOptions): Promise<LogMatch> {
-    return calledBy(this.waitForLog, this.#backend.waitForLog(planWaitForLog(pattern, options)))
+    const plan = planWaitForLog(pattern, options)
+    return logMatch(plan.pattern, await calledBy(this.waitForLog, this.#backend.waitForLog(plan)))
   }
 
   async waitForInput(options?: WaitOptions): Promise<ProcessWaiting> {

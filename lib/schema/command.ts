@@ -3,6 +3,7 @@
  */
 import { toBase64 } from '../base/base64.js'
 import { OptionError } from '../base/errors.js'
+import { bytesOf } from '../base/realm.js'
 import type { Command, Input } from '../calls/index.js'
 import { text } from './constructors.js'
 import type { FromBase64, JsonForm, Kind, Schema } from './kind.js'
@@ -75,13 +76,16 @@ const encoder = new TextEncoder()
 /** A string or Uint8Array as bytes. */
 export function inputBytes(value: unknown, name: string): Uint8Array {
   if (typeof value === 'string') return encoder.encode(value)
-  if (value instanceof Uint8Array) return value
+  const bytes = bytesOf(value)
+  if (bytes !== undefined) return bytes
   throw refusal(name, 'must give strings or Uint8Arrays', value)
 }
 
 /** Reads an input; text becomes UTF-8. Streams of Node and the web are async iterables on every supported platform. */
 export function commandInput(value: unknown, name: string): CheckedInput {
-  if (typeof value === 'string' || value instanceof Uint8Array) return inputBytes(value, name)
+  if (typeof value === 'string') return inputBytes(value, name)
+  const bytes = bytesOf(value)
+  if (bytes !== undefined) return bytes
   if (isAsyncIterable(value)) return value
   throw refusal(name, 'must be a string, a Uint8Array, an async iterable or a ReadableStream', value)
 }

@@ -2,6 +2,7 @@
  * Builds kinds from their parts, so that the reader, the JSON form and the bounds cannot disagree.
  */
 import { OptionError } from '../base/errors.js'
+import { urlOf } from '../base/realm.js'
 import type { OptionErrorCode } from '../calls/errors.js'
 import type { Kind, OptionInput, OptionTable, OptionValues } from './kind.js'
 import { readGroup, refusal } from './read.js'
@@ -59,7 +60,10 @@ export function orUrl(
   textOf: (url: URL, name: string) => string,
 ): Kind<string | URL, string> {
   return {
-    read: (value, name) => read(value instanceof URL ? textOf(value, name) : value, name),
+    read(value, name) {
+      const url = urlOf(value)
+      return read(url === undefined ? value : textOf(url, name), name)
+    },
     json,
     bounds,
   }

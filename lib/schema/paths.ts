@@ -2,6 +2,7 @@
  * Kinds of paths. The engine finds out whether a path exists, when it uses it.
  */
 import { OptionError, SandboxError } from '../base/errors.js'
+import { bytesOf } from '../base/realm.js'
 import { encodeBytes, type WireData } from './command.js'
 import { mapped, orUrl, pattern } from './constructors.js'
 import type { Kind } from './kind.js'
@@ -53,7 +54,8 @@ const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** Reads a path. Throws OptionError for a value of another type, and INVALID_PATH for an impossible path. */
 export function checkPath(value: unknown, name: string): CheckedPath {
-  if (value instanceof Uint8Array) return checked(Uint8Array.from(value), decoder.decode(value))
+  const given = bytesOf(value)
+  if (given !== undefined) return checked(Uint8Array.from(given), decoder.decode(given))
   if (typeof value !== 'string') throw refusal(name, 'must be a string or a Uint8Array', value)
   const bytes = encoder.encode(value)
   // Half a surrogate pair has no UTF-8 form: the encoded name would be a different one.

@@ -2,6 +2,7 @@
  * Kinds of values that are no text and no numbers: flags, functions, and objects that are recognized by their shape.
  */
 import { OptionError } from '../base/errors.js'
+import { regExpOf } from '../base/realm.js'
 import type { Encoding, Logger } from '../calls/index.js'
 import { either, local, mapped, oneOf } from './constructors.js'
 import type { Callback, Kind } from './kind.js'
@@ -59,15 +60,15 @@ export const logger: Kind<Logger> = withMethods(
 export const redact: Kind<readonly (string | RegExp)[]> = {
   read(value, name) {
     const items: unknown[] = Array.isArray(value) ? [...value] : [undefined]
-    for (const item of items) {
+    return items.map((item) => {
+      const secret = typeof item === 'string' && item.length >= 4 ? item : regExpOf(item)
+      if (secret !== undefined) return secret
       // The message does not show the value.
-      if (!(item instanceof RegExp || (typeof item === 'string' && item.length >= 4)))
-        throw new OptionError(
-          'INVALID_OPTION',
-          `${name} must be a list of texts of 4 or more characters and of RegExp`,
-        )
-    }
-    return items as (string | RegExp)[]
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${name} must be a list of texts of 4 or more characters and of RegExp`,
+      )
+    })
   },
   bounds: 'a list of texts of 4 or more characters and of RegExp',
 }

@@ -17,7 +17,7 @@ pub use job::{NativeJob, NativeJobStart, NativeJobStatus};
 pub use process::{
     NativeConditions, NativeDetachedProcess, NativeKilledBy, NativeLimits, NativeLineQuery, NativeLog, NativeLogLines,
     NativeLogPiece, NativePort, NativeProcess, NativeProcessRef, NativeProcessStart, NativePty, NativeStats,
-    NativeTerminal, NativeWaiting,
+    NativeTerminal, NativeWaiting, NativeWantedLine,
 };
 pub use sandbox::{
     NativeCapabilities, NativeConfig, NativeIsolation, NativeQuestion, NativeSession, NativeTiers, NativeUser,

@@ -213,10 +213,28 @@ pub struct NativeLogLines {
     pub total: f64,
     /// The first kept line.
     pub first: f64,
+    /// Of a line that a wait was for: the text that matches, if that is not the line.
+    pub input: Option<String>,
+    /// Of such a line: where the match and its groups begin and end in that text, in units of UTF-16; -1 for a group
+    /// without part in the match.
+    pub spans: Option<Vec<i32>>,
     /// How many lines match.
     pub matches: Option<f64>,
     /// The first line that was left out because of the limits.
     pub next: Option<f64>,
+}
+
+/// A line to wait for.
+#[napi(object, object_to_js = false)]
+pub struct NativeWantedLine {
+    /// A regular expression, in the syntax of the crate regex-lite, or a text.
+    pub pattern: String,
+    /// The pattern is a text.
+    pub is_text: bool,
+    /// The first line that counts; a negative number counts from the end. Without `cursor`.
+    pub from_line: Option<f64>,
+    /// The offset in the log at which to begin, as if a line began there.
+    pub cursor: Option<f64>,
 }
 
 /// What to wait for, besides the end of a process.
@@ -224,10 +242,8 @@ pub struct NativeLogLines {
 pub struct NativeConditions {
     /// Whether a program waits for input.
     pub input: bool,
-    /// A regular expression.
-    pub log: Option<String>,
-    /// The first line that counts; a negative number counts from the end.
-    pub from_line: f64,
+    /// A line to wait for.
+    pub log: Option<NativeWantedLine>,
     /// Milliseconds without output.
     pub idle: Option<u32>,
     /// Milliseconds, 0 for none.

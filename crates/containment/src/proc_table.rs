@@ -26,6 +26,8 @@ pub struct Stat {
     pub foreground_group: i32,
     /// Processor time used, in user and kernel mode, in clock ticks.
     pub cpu_ticks: u64,
+    /// It exits, or will because of a signal, before it runs any more of its program.
+    pub is_dying: bool,
     /// The signals between 1 and 31 that the first thread blocks: signal n is bit n-1.
     pub blocked: u32,
     /// The ignored signals, in the same form.
@@ -38,6 +40,9 @@ pub struct Stat {
 
 /// TASK_COMM_LEN without the final NUL.
 const LONGEST_NAME: usize = 15;
+
+/// PF_EXITING, among the flags of a process.
+const EXITING: u32 = 4;
 
 /// A stat file is a name of at most 64 bytes and some 50 numbers of at most 20 digits.
 const LONGEST_STAT: usize = 2048;
@@ -81,7 +86,12 @@ impl Stat {
             terminal: fields.get(4)?.parse().ok()?,
             foreground_group: fields.get(5)?.parse().ok()?,
             cpu_ticks: fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?,
-            // Not every /proc has these fields.
+            // Not every /proc has these fields. The kernel turns each signal that ends a process into a pending SIGKILL.
+            is_dying: fields
+                .get(6)
+                .and_then(|flags| flags.parse::<u32>().ok())
+                .is_some_and(|flags| flags & EXITING != 0)
+                || fields.get(28).and_then(|mask| mask.parse().ok()).is_some_and(|mask| holds(mask, libc::SIGKILL)),
             blocked: fields.get(29).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             ignored: fields.get(30).and_then(|mask| mask.parse().ok()).unwrap_or(0),
             caught: fields.get(31).and_then(|mask| mask.parse().ok()).unwrap_or(0),

@@ -2,6 +2,7 @@
 
 use crate::link::{Descriptor, Link, Message};
 use crate::session::Config;
+use crate::variables;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
@@ -11,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use tokio::sync::oneshot;
 
 /// Maximum bytes of a complaint in an error message.
@@ -24,6 +25,8 @@ pub struct Supervisor {
     hold: PidHold,
     /// A memory file: the supervisor's standard error until it is set up.
     stderr: OwnedFd,
+    /// Why no more reports can be received, if that is not its end.
+    deafness: OnceLock<String>,
 }
 
 /// Keeps a supervisor's pid from being reused: the supervisor is reaped when the last clone is dropped.
@@ -68,17 +71,18 @@ impl Supervisor {
         };
         link.post(Message::of(&setup, Vec::new())?);
         let mut command = program(&config.supervisor);
-        command.envs(config.env.iter().filter(|(name, _)| name != WITHHELD).map(|(name, value)| (name, value)));
+        let inherited = config.env.iter().filter(|(name, _)| name != WITHHELD && name != variables::NEVER_INHERITED);
+        command.envs(inherited.map(|(name, value)| (name, variables::inherited(name, value))));
         command.stdin(theirs).stdout(Stdio::null());
         let stderr = crate::sys::memory_file()?;
         command.stderr(stderr.try_clone()?);
-        let child = command.spawn()?;
+        let child = command.spawn().map_err(|error| variables::named_in(error, &config.env))?;
         drop(command);
         let pid =
             Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
         let (hold, released) = oneshot::channel();
         reap(child, pid, released);
-        Ok(Self { link, hold: PidHold { pid, _released: Arc::new(hold) }, stderr })
+        Ok(Self { link, hold: PidHold { pid, _released: Arc::new(hold) }, stderr, deafness: OnceLock::new() })
     }
 
     /// Its process.
@@ -91,8 +95,12 @@ impl Supervisor {
         self.hold.clone()
     }
 
-    /// The supervisor's standard error before its setup, which explains its end. `None` if it is empty.
+    /// What explains its end: why its reports cannot be received, or its standard error before its setup. `None` if there is
+    /// nothing.
     pub fn complaint(&self) -> Option<String> {
+        if let Some(deafness) = self.deafness.get() {
+            return Some(deafness.clone());
+        }
         let bytes = crate::sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let text = text.trim();
@@ -112,7 +120,13 @@ impl Supervisor {
     ///
     /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Vec<OwnedFd>)> {
-        let (report, descriptors) = self.link.receive().await.ok()??;
+        let received = self.link.receive().await.unwrap_or_else(|error| {
+            if error.raw_os_error() == Some(libc::EMFILE) {
+                let _ = self.deafness.set(format!("this process cannot receive its descriptors: {error}"));
+            }
+            None
+        });
+        let (report, descriptors) = received?;
         tracing::trace!(?report, supervisor = %self.pid(), "report");
         Some((report, descriptors))
     }

@@ -426,16 +426,11 @@ impl Workspace {
         let closed = std::mem::replace(&mut *lock(&self.keeper), State::Closed);
         let State::Running(Running { mut process, socket }) = closed else { return };
         let asked = protocol::send(socket.as_fd(), &Request::Close, None);
-        if asked.is_ok() {
-            drop(socket);
-            let end = Instant::now() + END;
-            while Instant::now() < end && matches!(process.try_wait(), Ok(None)) {
-                std::thread::sleep(LOOK_EVERY);
-            }
-            return;
+        if asked.is_err() {
+            let _ = process.kill();
         }
-        let _ = process.kill();
-        let _ = process.wait();
+        drop(socket);
+        wait_for_end(process, END);
     }
 
     fn request(&self, request: &Request) -> Result<(Reply, Option<OwnedFd>), Error> {
@@ -813,6 +808,38 @@ fn failed(message: &str) -> Error {
     Error::new(Code::EngineError, message)
 }
 
+/// Waits for the end of a process. One that takes longer is reaped when it ends.
+fn wait_for_end(mut process: Child, most: Duration) {
+    let end = Instant::now() + most;
+    while matches!(process.try_wait(), Ok(None)) {
+        if Instant::now() >= end {
+            // Without a thread it stays a zombie, as long as the host lives.
+            let _ = std::thread::Builder::new().name("nacre-keeper-end".into()).spawn(move || process.wait());
+            return;
+        }
+        std::thread::sleep(LOOK_EVERY);
+    }
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keeper_that_ends_late_leaves_no_zombie() {
+        let mut late = std::process::Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let (input, place) = (late.stdin.take(), PathBuf::from(format!("/proc/{}", late.id())));
+        wait_for_end(late, Duration::ZERO);
+        assert!(place.exists());
+        drop(input);
+        let end = Instant::now() + Duration::from_secs(20);
+        while place.exists() {
+            assert!(Instant::now() < end, "it is not reaped");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
 }

@@ -5,8 +5,10 @@ use nix::sys::socket::{
     AddressFamily, ControlMessage, ControlMessageOwned, MsgFlags, SockFlag, SockType, UnixCredentials, recvmsg,
     sendmsg, setsockopt, socketpair, sockopt,
 };
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags};
 use std::io::{self, IoSlice, IoSliceMut};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Maximum descriptors in one message.
 pub const MAX_DESCRIPTORS: usize = 8;
@@ -59,16 +61,22 @@ pub fn receive_from(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(us
 }
 
 /// Like [`receive`], with the descriptors of the message, which close on exec.
+///
+/// # Errors
+/// `EMFILE` if this process cannot have all of the descriptors. Those that it got are closed, and the message is lost.
 pub fn receive_with(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<(usize, Vec<OwnedFd>)> {
-    let mut space = cmsg_space!([RawFd; MAX_DESCRIPTORS]);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(buffer)];
-    let message = recvmsg::<()>(socket.as_raw_fd(), &mut parts, Some(&mut space), MsgFlags::MSG_CMSG_CLOEXEC)?;
+    let message = rustix::net::recvmsg(socket, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
     let mut descriptors = Vec::new();
-    for control in message.cmsgs()? {
-        if let ControlMessageOwned::ScmRights(numbers) = control {
-            // SAFETY: the kernel has just created these descriptors for this message; nothing else owns them.
-            descriptors.extend(numbers.into_iter().map(|number| unsafe { OwnedFd::from_raw_fd(number) }));
+    for part in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(received) = part {
+            descriptors.extend(received);
         }
+    }
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        return Err(io::Error::from_raw_os_error(libc::EMFILE));
     }
     Ok((message.bytes, descriptors))
 }
@@ -96,5 +104,19 @@ mod tests {
         let mut read = Vec::new();
         reader.read_to_end(&mut read).unwrap();
         assert_eq!(read, b"x");
+    }
+
+    #[test]
+    fn descriptors_that_do_not_fit_are_an_error_and_none_is_left_open() {
+        let (a, b) = pair().unwrap();
+        let (mut reader, writer) = std::io::pipe().unwrap();
+        send(a.as_fd(), b"many", &[writer.as_fd(); 4 * MAX_DESCRIPTORS]).unwrap();
+        send(a.as_fd(), b"next", &[]).unwrap();
+        drop(writer);
+        let mut buffer = [0; 16];
+        let error = receive_with(b.as_fd(), &mut buffer).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EMFILE));
+        assert_eq!(reader.read(&mut buffer).unwrap(), 0, "the end of the pipe");
+        assert_eq!(receive_with(b.as_fd(), &mut buffer).unwrap().0, 4);
     }
 }

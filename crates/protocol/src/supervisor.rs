@@ -215,6 +215,8 @@ pub enum Order {
     Freeze {
         /// Echoed in the answer.
         id: u64,
+        /// Only if no program runs: otherwise none is frozen, and the answer comes at once.
+        if_idle: bool,
     },
     /// Let the frozen programs go on. Not answered.
     Thaw,

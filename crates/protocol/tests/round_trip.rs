@@ -90,7 +90,7 @@ fn order() -> impl Strategy<Value = Order> {
         any::<bool>().prop_map(|expected| Order::ExpectForks { expected }),
         kill().prop_map(|(id, key, signal, grace_ms)| Order::KillProcess { id, key, signal, grace_ms }),
         (any::<u64>(), any::<i32>()).prop_map(|(key, signal)| Order::SignalProcess { key, signal }),
-        any::<u64>().prop_map(|id| Order::Freeze { id }),
+        any::<(u64, bool)>().prop_map(|(id, if_idle)| Order::Freeze { id, if_idle }),
         any::<u64>().prop_map(|grace_ms| Order::Shutdown { grace_ms }),
     ]
 }

@@ -25,5 +25,6 @@ pub const OBJECT_FD: i32 = 4;
 /// The arguments that make bash load and run the builtin, starting with bash's own name.
 pub const ARGUMENTS: [&str; 6] = ["bash", "--norc", "--noprofile", "-c", LOAD, "bash"];
 
-/// The text of `-c`. It leaves no trace in the shell's variables.
-pub const LOAD: &str = "[[ ${BASH_VERSINFO[0]} -ge 5 ]] && enable -f /proc/self/fd/4 nacre 2>/dev/null && nacre 3 4";
+/// The text of `-c`. It leaves no trace in the shell's variables, and calls no function of the environment.
+pub const LOAD: &str =
+    "[[ ${BASH_VERSINFO[0]} -ge 5 ]] && \\builtin enable -f /proc/self/fd/4 nacre 2>/dev/null && \\builtin nacre 3 4";

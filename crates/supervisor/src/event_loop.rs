@@ -177,8 +177,8 @@ fn execute(
             table.rotate();
             setting.report(&Report::Rotated { foreground: table.foreground_group() });
         }
-        Order::Freeze { id } => {
-            table.freeze(id);
+        Order::Freeze { id, if_idle } => {
+            table.freeze(id, if_idle);
             kills.iter().filter_map(OrderedKill::process).for_each(|key| table.spare_from_freeze(key));
         }
         Order::Thaw => table.thaw(),

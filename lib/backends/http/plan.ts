@@ -90,7 +90,7 @@ function checkBody(check: HealthCheck): object {
   return { port, ...probeBody(check.probe), interval, timeout }
 }
 
-/** A pattern as the caller gave it, since its checked form is a function. */
+/** A pattern as the caller gave it, which the server checks. */
 export function patternBody({ source }: { source: string | RegExp }): unknown {
   return source instanceof RegExp ? { source: source.source, flags: source.flags } : source
 }

@@ -8,7 +8,6 @@ import type {
   Encoding,
   LogEvent,
   LogLines,
-  LogMatch,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
@@ -149,10 +148,9 @@ export class HttpProcess implements ProcessBackend {
     return this.#output(plan, this.#info.pid) as AsyncIterable<LogEvent>
   }
 
-  async waitForLog({ pattern, cursor, timeout, signal }: LogPlan): Promise<LogMatch> {
+  async waitForLog({ pattern, cursor, timeout, signal }: LogPlan): Promise<endpoints.FoundLine> {
     const body = { pattern: patternBody(pattern), cursor, timeout }
-    const { line } = await this.#call(endpoints.waitForLog, { body, signal })
-    return pattern.find(line) ?? { line }
+    return this.#call(endpoints.waitForLog, { body, signal })
   }
 
   async waitForInput({ timeout, signal }: WaitLimits): Promise<ProcessWaiting> {

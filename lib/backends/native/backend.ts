@@ -97,7 +97,8 @@ export class NativeBackend implements Backend {
       this.#holds.keep(this.#engine.sessions(), sessionIds)
       for (const id of sessionIds) this.#forwards.end(id)
     }
-    this.checkpoints = new NativeCheckpoints(this.#engine, () => this.#branch(show), ended)
+    const { revivals } = this.#processes
+    this.checkpoints = new NativeCheckpoints(this.#engine, revivals, () => this.#branch(show), ended)
     this.#engine.onDestroy(() => {
       this.#holds.endAll()
       this.#forwards.endAll()

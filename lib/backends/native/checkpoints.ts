@@ -5,6 +5,7 @@ import type { Checkpoint, Rollback, Sandbox, Undo } from '../../calls/index.js'
 import type { CheckpointPlan, ForkPlan } from '../../requests/workspace.js'
 import type { CheckpointsBackend } from '../../sandbox/backend.js'
 import { abortable, type Engine, returned, type Send } from './engine.js'
+import type { Revivals } from './processes/revivals.js'
 
 /** A sandbox and its engine. */
 export interface Branch {
@@ -14,12 +15,19 @@ export interface Branch {
 
 export class NativeCheckpoints implements CheckpointsBackend {
   readonly #engine: Engine
+  readonly #revivals: Revivals
   readonly #branch: () => Branch
   readonly #ended: (sessionIds: string[]) => void
 
   /** `branch` makes a sandbox with the options of this one, which has not started. `ended` is called with the sessions that a rollback ends, and for one that fails, without. */
-  constructor(engine: Engine, branch: () => Branch, ended: (sessionIds: string[]) => void) {
+  constructor(
+    engine: Engine,
+    revivals: Revivals,
+    branch: () => Branch,
+    ended: (sessionIds: string[]) => void,
+  ) {
     this.#engine = engine
+    this.#revivals = revivals
     this.#branch = branch
     this.#ended = ended
   }
@@ -67,10 +75,12 @@ export class NativeCheckpoints implements CheckpointsBackend {
 
   async #return(number: number | null) {
     try {
-      const { points, rollback } = await this.#engine.call((native, id) => native.rollBack(id, number))
+      const rollBack = () => this.#engine.call((native, id) => native.rollBack(id, number))
+      const [{ points, rollback }, ended] = await this.#revivals.during(rollBack)
       const done = returned(rollback)
       this.#ended(done.endedSessions)
-      return { points, rollback: done }
+      const endedProcesses = [...new Set([...done.endedProcesses, ...ended])]
+      return { points, rollback: { ...done, endedProcesses } }
     } catch (error) {
       // It may have ended sessions before it failed.
       this.#ended([])

@@ -56,7 +56,11 @@ export class History {
 function entryOf(command: string, native: NativeResult): HistoryEntry {
   const { droppedStdout = 0, droppedStderr = 0 } = native
   return {
-    command: command.length > LONGEST_COMMAND ? `${command.slice(0, LONGEST_COMMAND)}...` : command,
+    // A copy: the beginning of a string keeps the whole string in memory.
+    command:
+      command.length > LONGEST_COMMAND
+        ? Buffer.from(`${command.slice(0, LONGEST_COMMAND)}...`, 'utf16le').toString('utf16le')
+        : command,
     startedAt: new Date(native.startedAt),
     duration: native.duration,
     exitCode: native.exitCode ?? null,

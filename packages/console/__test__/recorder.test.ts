@@ -1,6 +1,17 @@
 /** Recordings of a sandbox here, and of one behind a server. */
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import {
+  chmodSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import path from 'node:path'
@@ -204,4 +215,37 @@ describe('a hostile server', () => {
       server.closeAllConnections()
       server.close()
     }))
+})
+
+describe('a recording whose file a command has replaced', () => {
+  const replacements: [name: string, replace: (file: string, secret: string) => void][] = [
+    ['by a link', (file, secret) => symlinkSync(secret, file)],
+    ['by another name of a file', (file, secret) => linkSync(secret, file)],
+    ['by a pipe', (file) => execFileSync('mkfifo', [file])],
+    ['by a file', (file) => writeFileSync(file, 'forged')],
+  ]
+  for (const [name, replace] of replacements)
+    it(`reads and changes nothing else, and ends, ${name}`, () =>
+      withDirectory((directory) =>
+        withSandbox(async ({ sandbox, directory: work }) => {
+          const secret = path.join(work, 'secret')
+          writeFileSync(secret, 'hidden')
+          const warnings: string[] = []
+          const logger = { ...console, debug() {}, info() {}, warn: (text: string) => warnings.push(text) }
+          const recorder = await record(sandbox, { directory, logger })
+          await sandbox.exec('echo before')
+          const file = await until(
+            () => readdirSync(directory).find((entry) => statSync(path.join(directory, entry)).size > 0),
+            () => 'nothing is recorded',
+          )
+          const place = path.join(directory, file)
+          rmSync(place)
+          replace(place, secret)
+          await sandbox.exec('echo after')
+          await recorder.close()
+          expect(readFileSync(secret, 'utf8')).toBe('hidden')
+          expect(readdirSync(directory)).toEqual([file])
+          expect(warnings.join()).toContain('cannot be compressed')
+        }),
+      ))
 })

@@ -11,6 +11,7 @@ import {
   quote,
   quoted,
   readEntries,
+  urlOf,
   withMethods,
 } from 'nacre/internal'
 import type { JobWorkerOptions, QueueBackoff, QueueKeep, RedisConnection } from './public.js'
@@ -62,7 +63,7 @@ export const keyPrefix = pattern(
 /** Where Redis is: a URL, or an object for ioredis. */
 export const redisConnection: Kind<RedisConnection, string | object> = {
   read(value, name) {
-    const text = value instanceof URL ? value.href : value
+    const text = urlOf(value)?.href ?? value
     if (typeof text === 'string' && URL.canParse(text) && /^rediss?:$/.test(new URL(text).protocol))
       return text
     if (typeof text === 'object' && text !== null && !Array.isArray(text)) return text

@@ -263,7 +263,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         'The number of the first line, from 1. A negative number counts from the end: -1 is the last line. Default: 1.',
       lines: 'Maximum number of lines in the reply, 1 to 10000. Default: 1000.',
       tail: 'Whether to return the last lines instead of the first, if there are more than `lines`. With `grep`, the last match is among them. Default: false.',
-      grep: 'A regular expression of at most 1000 characters. Only lines that match it are returned. Its syntax is that of the Rust crate regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is at most proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.',
+      grep: 'A regular expression of at most 1000 characters. Only lines that match it are returned, as they are or as a terminal shows them: without escape sequences, and without what `\\r` overwrote. Its syntax is that of the Rust crate regex-lite, without look-around and backreferences. `(?i)` at its start ignores case. The time of a search is at most proportional to the log times the size of the expression, and no more than 30 s. Default: all lines.',
       context:
         'How many lines to return before and after each match, 0 to 100. Those after a match before `fromLine` count too, so that replies that go on from `next` have all lines. Default: 0.',
     },

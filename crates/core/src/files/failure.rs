@@ -74,12 +74,16 @@ pub fn system_error(path: &[u8], errno: i32) -> Error {
         libc::EISDIR => (IsADirectory, "is a directory".to_string()),
         libc::EACCES | libc::EPERM => (PermissionDenied, format!("cannot be accessed: {reason}")),
         libc::EROFS => (PermissionDenied, "is on a read-only file system".to_string()),
-        libc::EBUSY | libc::ETXTBSY => (PermissionDenied, format!("is in use: {reason}")),
+        libc::EBUSY | libc::ETXTBSY => (PermissionDenied, format!("is in use, or a mount point: {reason}")),
         libc::EFBIG => (FileTooLarge, format!("cannot be so large: {reason}")),
         libc::ENOSPC | libc::EDQUOT => (NoSpace, format!("does not fit: {reason}")),
         libc::ELOOP => (InvalidPath, "leads through too many symbolic links".to_string()),
         libc::ENAMETOOLONG => (InvalidPath, "has a name or a path that is too long".to_string()),
-        libc::EXDEV => (InvalidPath, "is on another file system; copy it and remove the original".to_string()),
+        libc::EXDEV => {
+            // A workspace without root: overlayfs has no place for the new name of a directory that it has not made.
+            let what = "is on another file system, or a directory that a workspace without root has from before";
+            (InvalidPath, format!("{what}; copy it and remove the original"))
+        }
         libc::ENXIO | libc::EINVAL | libc::ENODEV => (InvalidPath, format!("cannot be used as a file: {reason}")),
         _ => (EngineError, format!("failed: {reason}")),
     };

@@ -2,7 +2,7 @@
 
 use super::{Process, Waiting};
 use crate::error::Error;
-use crate::process_log::FoundLine;
+use crate::process_log::{FoundLine, Match, WantedLine};
 use std::time::Duration;
 use tokio::time::sleep;
 
@@ -14,8 +14,8 @@ const INTERVAL: Duration = Duration::from_millis(250);
 pub struct Conditions {
     /// That a program waits for input, and for nothing else.
     pub input: bool,
-    /// A line that matches an expression, from this line on; see [`crate::process_log::LineQuery::from`].
-    pub line: Option<(String, i64)>,
+    /// A line that matches.
+    pub line: Option<WantedLine>,
     /// No output for this time, from now on.
     pub idle: Option<Duration>,
     /// The time of the wait.
@@ -30,7 +30,7 @@ pub enum First {
     /// A program waits for input.
     Input(Waiting),
     /// A line matches.
-    Line(FoundLine),
+    Line(FoundLine, Match),
     /// No output came.
     Idle,
     /// The time is up.
@@ -46,10 +46,10 @@ impl Process {
         let Conditions { input, line, idle, timeout } = conditions;
         // The last line of a process that has ended counts.
         let line_or_end = async {
-            if let Some((pattern, from)) = &line
-                && let Some(found) = self.log.find_line(pattern, *from).await?
+            if let Some(wanted) = &line
+                && let Some((found, place)) = self.log.find_line(wanted).await?
             {
-                return Ok(First::Line(found));
+                return Ok(First::Line(found, place));
             }
             self.wait().await;
             Ok(First::Exit)

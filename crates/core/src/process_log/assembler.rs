@@ -6,8 +6,10 @@ use super::store::Part;
 use crate::exec::OutputStream;
 use memchr::memchr;
 
-/// Maximum bytes of a line that count. The rest of a longer line is ignored: an expression may take long to test it.
+/// Maximum bytes of a line that count at once: an expression may take long to test them.
 pub const LONGEST_LINE: usize = 64 * 1024;
+/// Bytes of a part that the next part repeats, for a match across the cut.
+const OVERLAP: usize = 8 * 1024;
 
 /// A line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub struct Line<'a> {
     pub is_cut: bool,
     /// It has no newline yet.
     pub is_open: bool,
+    /// More of the same line follows, which is too long.
+    pub is_part: bool,
 }
 
 /// Makes lines from the blocks of a log, which must be given in order.
@@ -31,6 +35,8 @@ pub struct Assembler {
     at: Option<u64>,
     complete: u64,
     open: [Open; 2],
+    /// Lines that are too long are given in parts; otherwise their beginning alone.
+    gives_parts: bool,
 }
 
 /// The line of a stream that is not complete.
@@ -44,8 +50,13 @@ struct Open {
 
 impl Assembler {
     /// Begins with the block that is given first.
-    pub fn new() -> Self {
-        Self { at: None, complete: 0, open: Default::default() }
+    pub fn new(gives_parts: bool) -> Self {
+        Self { at: None, complete: 0, open: Default::default(), gives_parts }
+    }
+
+    /// Begins at this offset, as if a line began there. The numbers of the lines have no meaning.
+    pub fn at(offset: u64, gives_parts: bool) -> Self {
+        Self { at: Some(offset), ..Self::new(gives_parts) }
     }
 
     /// Hands the lines that end in what is new of this part, before offset `end` to `take`, until it returns false. Returns whether it
@@ -79,7 +90,7 @@ impl Assembler {
         let open = order.into_iter().filter(|stream| lines.open[index(*stream)].is_some());
         for (number, stream) in (lines.complete + 1..).zip(open) {
             let Open { bytes, is_cut, .. } = &self.open[index(stream)];
-            if !take(Line { number, stream, bytes, is_cut: *is_cut, is_open: true }) {
+            if !take(Line { number, stream, bytes, is_cut: *is_cut, is_open: true, is_part: false }) {
                 return;
             }
         }
@@ -111,40 +122,59 @@ impl Assembler {
     }
 
     fn split(&mut self, stream: OutputStream, mut bytes: &[u8], take: &mut impl FnMut(Line<'_>) -> bool) -> bool {
+        let gives_parts = self.gives_parts;
         let open = &mut self.open[index(stream)];
         while let Some(end) = memchr(b'\n', bytes) {
             let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
             bytes = rest;
-            self.complete += 1;
-            let number = self.complete;
+            let number = self.complete + 1;
+            let (is_open, is_part) = (false, false);
             // Most lines lie in one piece, and need no copy.
-            let goes_on = if open.has_begun {
-                open.push(line);
-                take(Line { number, stream, bytes: trimmed(&open.bytes), is_cut: open.is_cut, is_open: false })
+            let goes_on = if open.has_begun || (gives_parts && line.len() > LONGEST_LINE) {
+                let part = |bytes: &[u8]| take(Line { number, stream, bytes, is_cut: true, is_open, is_part: true });
+                if !open.push(line, gives_parts, part) {
+                    return false;
+                }
+                take(Line { number, stream, bytes: trimmed(&open.bytes), is_cut: open.is_cut, is_open, is_part })
             } else {
                 let is_cut = line.len() > LONGEST_LINE;
                 let line = &line[..line.len().min(LONGEST_LINE)];
-                take(Line { number, stream, bytes: trimmed(line), is_cut, is_open: false })
+                take(Line { number, stream, bytes: trimmed(line), is_cut, is_open, is_part })
             };
+            self.complete += 1;
             open.bytes.clear();
             (open.has_begun, open.is_cut) = (false, false);
             if !goes_on {
                 return false;
             }
         }
-        if !bytes.is_empty() {
-            open.push(bytes);
-        }
-        true
+        let number = self.complete + 1;
+        let mut part = |bytes: &[u8]| take(Line { number, stream, bytes, is_cut: true, is_open: true, is_part: true });
+        bytes.is_empty() || open.push(bytes, gives_parts, &mut part)
     }
 }
 
 impl Open {
-    fn push(&mut self, bytes: &[u8]) {
-        let kept = bytes.len().min(LONGEST_LINE - self.bytes.len());
-        self.bytes.extend_from_slice(&bytes[..kept]);
-        self.is_cut |= kept < bytes.len();
+    /// Adds bytes. Of a line that becomes too long, it gives a part and goes on with the end of it, or ignores the rest.
+    /// Returns whether `part` has never returned false.
+    fn push(&mut self, mut bytes: &[u8], gives_parts: bool, mut part: impl FnMut(&[u8]) -> bool) -> bool {
         self.has_begun = true;
+        loop {
+            let kept = bytes.len().min(LONGEST_LINE - self.bytes.len());
+            self.bytes.extend_from_slice(&bytes[..kept]);
+            bytes = &bytes[kept..];
+            if bytes.is_empty() {
+                return true;
+            }
+            self.is_cut = true;
+            if !gives_parts {
+                return true;
+            }
+            if !part(&self.bytes) {
+                return false;
+            }
+            self.bytes.drain(..LONGEST_LINE - OVERLAP);
+        }
     }
 }
 

@@ -9,6 +9,7 @@
 mod assembler;
 mod block;
 mod lines;
+mod matcher;
 #[cfg(test)]
 mod model;
 mod scan;
@@ -19,9 +20,11 @@ mod spill;
 mod store;
 mod unnamed;
 
+use crate::blocking::Turns;
 use crate::error::Error;
 use crate::exec::OutputStream;
-pub use search::{FoundLine, FoundLines, LineQuery};
+pub use matcher::{Match, Pattern};
+pub use search::{FoundLine, FoundLines, From, LineQuery, WantedLine};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use store::{Batch, Next, Reading, SHAPE, Shape, Store};
@@ -107,9 +110,20 @@ impl ProcessLog {
         };
         self.shared.progress.send_modify(|progress| progress.end = progress.end.max(end));
         if let Some(batch) = batch {
-            let log = self.clone();
-            tokio::task::spawn_blocking(move || log.write(batch));
+            let (log, turns) = (self.clone(), self.turns());
+            tokio::spawn(async move {
+                let write = move || {
+                    log.write(batch);
+                    Ok(())
+                };
+                turns.run(write).await
+            });
         }
+    }
+
+    /// Work on the file takes the turns of its directory, which may not respond.
+    fn turns(&self) -> Turns {
+        self.shared.directory.turns().clone()
     }
 
     /// Counts output that was not kept: its readers learn how many bytes are missing.
@@ -186,9 +200,9 @@ impl ProcessLog {
                 Next::Done(slice) => return slice,
                 Next::File(fetch) => fetch,
             };
-            let read = tokio::task::spawn_blocking(move || fetch.run()).await;
-            // The work is never cancelled, so the error is a panic.
-            reading = read.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()));
+            let read = self.turns().run(move || Ok(fetch.run())).await;
+            // The work has no error of its own, and is never cancelled.
+            reading = read.unwrap_or_else(|error| panic!("{error}"));
         }
     }
 

@@ -3,7 +3,6 @@
 use super::assembler::{Assembler, Line};
 use super::lines::Lines;
 use super::{ProcessLog, store::Store};
-use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,11 +19,14 @@ static TURNS: Semaphore = Semaphore::const_new(4);
 
 /// What a scan gives the lines to.
 pub trait Taker: Send + 'static {
+    /// Whether it takes lines that are too long in parts, instead of their beginning alone.
+    const TAKES_PARTS: bool;
+
     /// Returns whether it wants more.
     fn take(&mut self, line: Line<'_>) -> bool;
 
     /// The option with the expression that it tests the lines with, for messages.
-    fn expression(&self) -> Option<&'static str>;
+    fn expression(&self) -> Option<&str>;
 }
 
 /// How far a scan goes.
@@ -53,7 +55,13 @@ pub struct Scan<T> {
 impl<T: Taker> Scan<T> {
     /// Begins with line `first`. `store`: of the log.
     pub fn new(log: &ProcessLog, store: &Store, first: u64, taker: T) -> Self {
-        Self { taker, log: log.clone(), assembler: Assembler::new(), cursor: store.offset_before(first), next: first }
+        let cursor = store.offset_before(first);
+        Self { taker, log: log.clone(), assembler: Assembler::new(T::TAKES_PARTS), cursor, next: first }
+    }
+
+    /// Begins at an offset, as if a line began there.
+    pub fn at(log: &ProcessLog, cursor: u64, taker: T) -> Self {
+        Self { taker, log: log.clone(), assembler: Assembler::at(cursor, T::TAKES_PARTS), cursor, next: 0 }
     }
 
     /// Everything before this offset has been read.
@@ -82,13 +90,15 @@ impl<T: Taker> Scan<T> {
             };
             let has_left = Arc::clone(&caller.0);
             let (is_done, time);
-            (self, is_done, time) = blocking(move || {
-                let _turn = turn;
-                let begun = Instant::now();
-                let is_done = self.step(extent, begun, &has_left);
-                Ok((self, is_done, begun.elapsed()))
-            })
-            .await?;
+            let turns = self.log.turns();
+            (self, is_done, time) = turns
+                .run(move || {
+                    let _turn = turn;
+                    let begun = Instant::now();
+                    let is_done = self.step(extent, begun, &has_left);
+                    Ok((self, is_done, begun.elapsed()))
+                })
+                .await?;
             if is_done {
                 return Ok(self);
             }
@@ -109,9 +119,14 @@ impl<T: Taker> Scan<T> {
                 if line.number < *next {
                     return true;
                 }
-                *next = line.number + 1;
+                let has_left = has_left.load(Ordering::Relaxed);
+                // A part would be given again after a turn that ends with it. A block has few.
+                let may_end = !line.is_part;
+                if may_end {
+                    *next = line.number + 1;
+                }
                 let goes_on = taker.take(line);
-                is_turn_over = goes_on && (begun.elapsed() > TURN || has_left.load(Ordering::Relaxed));
+                is_turn_over = goes_on && (has_left || (may_end && begun.elapsed() > TURN));
                 goes_on && !is_turn_over
             });
             if is_turn_over {
@@ -124,7 +139,7 @@ impl<T: Taker> Scan<T> {
             }
             *cursor = after;
         }
-        *cursor = end;
+        *cursor = end.max(*cursor);
         if counts_open {
             // Another line may still take the number of such a line.
             assembler.finish(end, &lines, |line| line.number < *next || taker.take(line));

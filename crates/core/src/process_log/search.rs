@@ -3,22 +3,18 @@
 //! See [`Scan`] for what a search costs others.
 
 use super::assembler::{LONGEST_LINE, Line, first_line};
+use super::matcher::{Match, Matcher, Pattern};
 use super::scan::{Extent, Scan, Taker};
 use super::{ProcessLog, store::Part};
 use crate::blocking::blocking;
-use crate::error::{Code, Error};
+use crate::error::Error;
 use crate::exec::OutputStream;
-use regex_lite::{Regex, RegexBuilder};
 use std::collections::VecDeque;
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// Maximum bytes of all lines of a reply.
 const MOST_BYTES: usize = 1 << 20;
-/// Maximum bytes of a compiled expression. The time of a search is proportional to it.
-const MOST_PATTERN_BYTES: usize = 64 * 1024;
-/// Maximum depth of groups in an expression.
-const MOST_NESTED: u32 = 50;
 
 /// Time without output after which a line without a newline counts for [`ProcessLog::find_line`].
 const QUIET: Duration = Duration::from_millis(50);
@@ -36,6 +32,26 @@ pub struct LineQuery {
     pub pattern: Option<String>,
     /// Lines before and after each match, also after matches before `from`.
     pub context: usize,
+}
+
+/// A line to wait for.
+#[derive(Clone, Debug)]
+pub struct WantedLine {
+    /// What it contains.
+    pub pattern: Pattern,
+    /// The option with the pattern, for messages.
+    pub option: &'static str,
+    /// Where to begin.
+    pub from: From,
+}
+
+/// Where a search begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum From {
+    /// With this line; see [`LineQuery::from`].
+    Line(i64),
+    /// At this offset in the log, as if a line began there.
+    Offset(u64),
 }
 
 /// A line of a reply.
@@ -81,17 +97,21 @@ impl ProcessLog {
         Ok(scan.advance(extent).await?.taker.finish())
     }
 
-    /// Waits for a line that matches an expression, from line `from` on; `None` when the log has ended without. A line
-    /// without a newline counts at the end, and when no output has followed it for a moment. Cancel-safe.
+    /// Waits for a line that matches; `None` when the log has ended without. A line without a newline counts at the end, and
+    /// when no output has followed it for a moment. Cancel-safe.
     ///
     /// # Errors
     /// `INVALID_OPTION` for an expression that is not one, that is too large, or whose search takes too long: a search
     /// that has reached the end of the log, and waits for more, has all of its time again.
-    pub async fn find_line(&self, pattern: &str, from: i64) -> Result<Option<FoundLine>, Error> {
-        let first = FirstMatch { pattern: compile(pattern, "log")?, found: None };
-        let mut scan = {
-            let store = self.store();
-            Scan::new(self, &store, first_wanted(from, store.lines().count()), first)
+    pub async fn find_line(&self, wanted: &WantedLine) -> Result<Option<(FoundLine, Match)>, Error> {
+        let WantedLine { pattern, option, from } = wanted;
+        let first = FirstMatch { matcher: Matcher::new(pattern, option)?, option, found: None };
+        let mut scan = match from {
+            From::Offset(offset) => Scan::at(self, *offset, first),
+            From::Line(line) => {
+                let store = self.store();
+                Scan::new(self, &store, first_wanted(*line, store.lines().count()), first)
+            }
         };
         let mut is_quiet = false;
         loop {
@@ -131,20 +151,24 @@ fn first_wanted(from: i64, total: u64) -> u64 {
 
 /// Takes lines until one matches.
 struct FirstMatch {
-    pattern: Regex,
-    found: Option<FoundLine>,
+    matcher: Matcher,
+    option: &'static str,
+    found: Option<(FoundLine, Match)>,
 }
 
 impl Taker for FirstMatch {
+    const TAKES_PARTS: bool = true;
+
     fn take(&mut self, line: Line<'_>) -> bool {
-        if self.pattern.is_match(&String::from_utf8_lossy(line.bytes)) {
-            self.found = Some(found(line, true));
+        // Of a line that began before the offset of the search, nothing may have arrived since.
+        if !(line.is_open && line.bytes.is_empty()) {
+            self.found = self.matcher.find(&line).map(|place| (found(line, true), place));
         }
         self.found.is_none()
     }
 
-    fn expression(&self) -> Option<&'static str> {
-        Some("log")
+    fn expression(&self) -> Option<&str> {
+        Some(self.option)
     }
 }
 
@@ -153,7 +177,7 @@ struct Selection {
     from: u64,
     most: usize,
     is_tail: bool,
-    pattern: Option<Regex>,
+    matcher: Option<Matcher>,
     context: usize,
     /// The last lines, in case that the next one matches.
     before: VecDeque<FoundLine>,
@@ -169,24 +193,25 @@ struct Selection {
 impl Selection {
     /// The scan for a query. May block.
     fn of(log: &ProcessLog, query: &LineQuery) -> Result<(Scan<Self>, Extent), Error> {
-        let pattern = query.pattern.as_deref().map(|pattern| compile(pattern, "grep")).transpose()?;
+        let pattern = query.pattern.clone().map(Pattern::Expression);
+        let matcher = pattern.map(|pattern| Matcher::new(&pattern, "grep")).transpose()?;
         let oldest = log.part(0).map(first_line);
         let store = log.store();
         let (lines, end) = (store.lines(), store.end());
         let total = lines.count();
         let mut from = first_wanted(query.from, total);
-        if query.is_tail && pattern.is_none() {
+        if query.is_tail && matcher.is_none() {
             from = from.max((total + 1).saturating_sub(query.most as u64));
         }
         // Lines of the context of an earlier match belong to the reply, as in a reply that goes on after another.
-        let begin = from.saturating_sub(if pattern.is_some() { query.context as u64 } else { 0 }).max(1);
-        let matches = pattern.is_some().then_some(0);
+        let begin = from.saturating_sub(if matcher.is_some() { query.context as u64 } else { 0 }).max(1);
+        let matches = matcher.is_some().then_some(0);
         let first = oldest.unwrap_or(lines.complete + 1);
         let selection = Self {
             from,
             most: query.most,
             is_tail: query.is_tail,
-            pattern,
+            matcher,
             context: query.context,
             before: VecDeque::new(),
             after: 0,
@@ -234,12 +259,14 @@ impl Selection {
 }
 
 impl Taker for Selection {
+    const TAKES_PARTS: bool = false;
+
     fn take(&mut self, line: Line<'_>) -> bool {
-        let Some(pattern) = &self.pattern else {
+        let Some(matcher) = &self.matcher else {
             self.keep(found(line, false));
             return self.reply.next.is_none();
         };
-        if pattern.is_match(&String::from_utf8_lossy(line.bytes)) {
+        if matcher.matches(&line) {
             if line.number >= self.from {
                 self.reply.matches = self.reply.matches.map(|count| count + 1);
             }
@@ -261,13 +288,13 @@ impl Taker for Selection {
         true
     }
 
-    fn expression(&self) -> Option<&'static str> {
-        self.pattern.as_ref().map(|_| "grep")
+    fn expression(&self) -> Option<&str> {
+        self.matcher.as_ref().map(|_| "grep")
     }
 }
 
 fn found(line: Line<'_>, is_match: bool) -> FoundLine {
-    let Line { number, stream, bytes, is_cut, is_open } = line;
+    let Line { number, stream, bytes, is_cut, is_open, .. } = line;
     let kept = if bytes.len() < LONGEST_LINE { bytes } else { whole_characters(bytes) };
     FoundLine { number, stream, bytes: kept.to_vec(), is_cut, is_open, is_match }
 }
@@ -280,15 +307,4 @@ fn whole_characters(bytes: &[u8]) -> &[u8] {
         Err(error) if error.error_len().is_none() => &bytes[..start],
         _ => bytes,
     }
-}
-
-/// `option`: for messages.
-fn compile(pattern: &str, option: &str) -> Result<Regex, Error> {
-    let built = RegexBuilder::new(pattern).size_limit(MOST_PATTERN_BYTES).nest_limit(MOST_NESTED).build();
-    built.map_err(|error| {
-        let message = format!(
-            "{option} must be a regular expression without look-around and backreferences, as of the Rust crate regex-lite: {error}"
-        );
-        Error::new(Code::InvalidOption, message)
-    })
 }

@@ -1,8 +1,9 @@
 //! Tests of the search against a model that keeps everything and splits it into lines.
 
+use super::assembler::LONGEST_LINE;
 use super::model::{Random, at};
 use super::store::Shape;
-use super::{FoundLine, FoundLines, LineQuery, ProcessLog, SHAPE};
+use super::{FoundLine, FoundLines, From, LineQuery, Pattern, ProcessLog, SHAPE, WantedLine};
 use crate::blocking::blocking;
 use crate::error::Code;
 use crate::exec::OutputStream::{self, Stderr, Stdout};
@@ -109,6 +110,13 @@ impl Model {
     }
 }
 
+/// What is left of a line in which each part after a carriage return overwrites the beginning.
+fn overwritten(line: &str) -> String {
+    let parts: Vec<Vec<char>> = line.split('\r').map(|part| part.chars().collect()).collect();
+    let longest = parts.iter().map(Vec::len).max().unwrap_or(0);
+    (0..longest).filter_map(|column| parts.iter().rev().find_map(|part| part.get(column))).collect()
+}
+
 /// A reply, and the offset of the first byte that is kept. Blocks that are being written may still drop others.
 async fn settled(log: &ProcessLog, query: &LineQuery) -> (u64, FoundLines) {
     let first = || {
@@ -151,7 +159,10 @@ async fn every_reply_is_what_the_model_says() {
                 context: random.below(4) as usize,
             };
             let (first, reply) = settled(&log, &query).await;
-            let expected = model.reply(&query, first, |line| line.windows(2).any(|two| two == b"ab"));
+            let expected = model.reply(&query, first, |line| {
+                let line = String::from_utf8_lossy(line);
+                line.contains("ab") || overwritten(&line).contains("ab")
+            });
             assert_eq!(reply, expected, "seed {seed}, {query:?}, first {first}");
         }
     }
@@ -235,6 +246,10 @@ async fn the_last_lines_have_the_last_match() {
     assert!(lines[0].is_match && lines.len() == 18, "{} lines", lines.len());
 }
 
+fn wanted(pattern: &str) -> WantedLine {
+    WantedLine { pattern: Pattern::Expression(pattern.into()), option: "log", from: From::Line(1) }
+}
+
 /// A log, and an expression that takes longer in it than any test.
 fn slow(directory: &Path) -> (ProcessLog, &'static str) {
     let log = ProcessLog::new(&at(directory), 64 << 20);
@@ -257,7 +272,7 @@ fn searches_leave_threads_for_other_work_and_end_with_their_callers() {
                 let (log, query) = (log.clone(), query.clone());
                 tokio::spawn(async move {
                     match number % 2 {
-                        0 => drop(log.find_line(pattern, 1).await),
+                        0 => drop(log.find_line(&wanted(pattern)).await),
                         _ => drop(log.lines(query).await),
                     }
                 })
@@ -270,8 +285,9 @@ fn searches_leave_threads_for_other_work_and_end_with_their_callers() {
             search.abort();
         }
         // Now a quick search has its turn at once.
-        let quick = timeout(Duration::from_secs(10), log.find_line("^a", 1)).await.expect("the others have ended");
-        assert_eq!(quick.unwrap().unwrap().number, 1);
+        let quick =
+            timeout(Duration::from_secs(10), log.find_line(&wanted("^a"))).await.expect("the others have ended");
+        assert_eq!(quick.unwrap().unwrap().0.number, 1);
     });
 }
 
@@ -281,7 +297,7 @@ async fn a_search_that_takes_too_long_is_refused() {
     let (log, pattern) = slow(directory.path());
     let lines = log.lines(LineQuery { pattern: Some(pattern.into()), ..ALL }).await.unwrap_err();
     assert!(lines.code == Code::InvalidOption && lines.message.starts_with("grep takes more than"), "{lines}");
-    let line = log.find_line(pattern, 1).await.unwrap_err();
+    let line = log.find_line(&wanted(pattern)).await.unwrap_err();
     assert!(line.code == Code::InvalidOption && line.message.starts_with("log takes more than"), "{line}");
 }
 
@@ -292,4 +308,34 @@ async fn an_expression_that_is_none_or_too_large_is_refused() {
         let error = log.lines(LineQuery { pattern: Some(pattern.into()), ..ALL }).await.unwrap_err();
         assert!(error.code == Code::InvalidOption && error.message.starts_with("grep must be"), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_wait_finds_a_place_in_a_line_of_any_length_and_from_an_offset() {
+    let directory = tempfile::tempdir().unwrap();
+    for before in [0, 100, LONGEST_LINE - 9, LONGEST_LINE - 1, LONGEST_LINE, 200_000] {
+        let log = ProcessLog::new(&at(directory.path()), 64 << 20);
+        for piece in [&("x".repeat(before) + " nee"), "dle", " ", &"y".repeat(100_000), "\nafter\n"] {
+            log.push(Stdout, piece.as_bytes());
+        }
+        let (line, place) = log.find_line(&wanted(" need(le)")).await.unwrap().unwrap();
+        let [Some((start, end)), Some(group)] = place.spans[..] else { panic!("{place:?}") };
+        assert_eq!((&line.bytes[start..end], group), (&b" needle"[..], (end - 2, end)), "{before}");
+        assert!(line.bytes.len() <= LONGEST_LINE && line.is_cut);
+        let after = WantedLine { from: From::Offset(before as u64 + 2), ..wanted("^(eedle|after)") };
+        assert!(log.find_line(&after).await.unwrap().unwrap().0.bytes.starts_with(b"eedle "));
+        let after = WantedLine { from: From::Offset(before as u64 + 3), ..wanted("^(eedle|after)") };
+        assert_eq!(log.find_line(&after).await.unwrap().unwrap().0.bytes, b"after");
+    }
+    let log = ProcessLog::new(&at(directory.path()), 64 << 20);
+    log.push(Stdout, b"open");
+    let late = WantedLine { from: From::Offset(6), ..wanted("") };
+    assert!(timeout(Duration::from_millis(200), log.find_line(&late)).await.is_err());
+    let push = async {
+        log.push(Stdout, b"x\n");
+        tokio::task::yield_now().await;
+        log.push(Stdout, b"next\n");
+    };
+    let (found, ()) = tokio::join!(log.find_line(&late), push);
+    assert_eq!(found.unwrap().unwrap().0.bytes, b"next");
 }

@@ -4,7 +4,7 @@
 //! the file system does not support O_TMPFILE, the file has a name briefly. The next call removes files of processes
 //! that were killed at that point.
 
-use crate::blocking::blocking;
+use crate::blocking::Turns;
 use crate::error::{Code, Error};
 use crate::private_directory;
 use std::fmt::Display;
@@ -27,6 +27,7 @@ const ANSWER: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub struct StateDirectory {
     path: PathBuf,
+    turns: Turns,
     /// It could be used when it was inspected. Each file that is created checks it again.
     is_checked: AtomicBool,
 }
@@ -34,7 +35,7 @@ pub struct StateDirectory {
 impl StateDirectory {
     /// Looks at nothing.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, is_checked: AtomicBool::new(false) }
+        Self { turns: Turns::of(&path), path, is_checked: AtomicBool::new(false) }
     }
 
     /// Checks, once, that the directory can hold logs. The first log that needs it creates it.
@@ -46,12 +47,17 @@ impl StateDirectory {
             return Ok(());
         }
         let directory = Arc::clone(self);
-        let checking =
-            blocking(move || private_directory::check(&directory.path).map_err(|why| directory.refusal(&why)));
-        match timeout(ANSWER, checking).await {
+        let check = move || private_directory::check(&directory.path).map_err(|why| directory.refusal(&why));
+        // A check that is given up goes on, and keeps its turn. So those of a directory that hangs take few threads.
+        match timeout(ANSWER, self.turns.run(check)).await {
             Ok(checked) => checked.map(|_| self.is_checked.store(true, Ordering::Relaxed)),
             Err(_) => Err(self.refusal(&"it does not respond")),
         }
+    }
+
+    /// The turns of work on the directory.
+    pub fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     fn refusal(&self, why: &dyn Display) -> Error {
@@ -119,6 +125,40 @@ fn private() -> OpenOptions {
 mod tests {
     use super::*;
     use std::os::unix::fs::MetadataExt;
+
+    #[test]
+    fn checks_of_a_directory_that_does_not_respond_leave_threads_for_others() {
+        let builder = || tokio::runtime::Builder::new_current_thread();
+        let runtime = builder().enable_time().max_blocking_threads(33).build().unwrap();
+        let root = tempfile::tempdir().unwrap();
+        runtime.block_on(async {
+            let slow = Arc::new(StateDirectory::new(root.path().join("slow")));
+            let (release, hang) = std::sync::mpsc::channel::<()>();
+            let hang = Arc::new(std::sync::Mutex::new(hang));
+            let hanging: Vec<_> = (0..32)
+                .map(|_| {
+                    let (turns, hang) = (slow.turns().clone(), Arc::clone(&hang));
+                    let wait = move || Ok(drop(hang.lock().map(|hang| hang.recv())));
+                    tokio::spawn(async move { turns.run(wait).await })
+                })
+                .collect();
+            tokio::task::yield_now().await;
+            let checks: Vec<_> =
+                (0..4).map(|_| Arc::clone(&slow)).map(|slow| tokio::spawn(async move { slow.check().await })).collect();
+            for check in checks {
+                let refused = check.await.unwrap().unwrap_err();
+                assert_eq!(refused.code, Code::StateDirUnavailable);
+                assert!(refused.message.contains("does not respond"), "{refused}");
+            }
+            let other = Arc::new(StateDirectory::new(root.path().join("other")));
+            other.check().await.unwrap();
+            drop(release);
+            for one in hanging {
+                one.await.unwrap().unwrap();
+            }
+            slow.check().await.unwrap();
+        });
+    }
 
     #[test]
     fn the_file_is_private_and_has_no_name() {

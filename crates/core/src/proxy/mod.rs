@@ -147,7 +147,7 @@ impl Policy {
         let names = Names::default();
         // However many others programs ask for.
         for name in allow.names() {
-            names.address_of(name);
+            names.keep(name);
         }
         let deny = HostList::new(&hosts.deny).into();
         Self { allow: allow.into(), deny, denials, names, lookups: Arc::new(Semaphore::new(MAX_LOOKUPS)) }

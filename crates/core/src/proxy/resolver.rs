@@ -13,7 +13,7 @@ use tokio::net::UdpSocket;
 /// Maximum bytes of a query. A name has at most 255, and options follow it.
 const MAX_BYTES: usize = 4096;
 /// How long a program may keep an answer, in seconds.
-const TIME_TO_LIVE: u32 = 60;
+pub(super) const TIME_TO_LIVE: u32 = 60;
 
 /// `A`, the type of IPv4 addresses.
 const ADDRESS: u16 = 1;

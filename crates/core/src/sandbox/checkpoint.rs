@@ -135,14 +135,14 @@ impl Sandbox {
     /// to end programs. Without a number, the checkpoint is the newest automatic one.
     ///
     /// # Errors
-    /// Those of [`Workspace::prepare`], and `WORKSPACE_LOST` for a checkpoint of another version: nothing has happened
+    /// `WORKSPACE_BUSY` if a file call does not end. Those of [`Workspace::prepare`], and `WORKSPACE_LOST` for a checkpoint of another version: nothing has happened
     /// then. Those of [`Workspace::switch`]: the shells have the state of the checkpoint then, and the files are as before.
     pub fn roll_back(&self, number: Option<u64>) -> impl Future<Output = Result<Rollback, Error>> + Send + use<> {
         let sandbox = self.clone();
         async move {
             let workspace = sandbox.workspace()?;
             // Neither a file call nor a call that pauses the sandbox is being made, or begins meanwhile.
-            let calls = Arc::clone(&sandbox.inner.files).write_owned().await;
+            let calls = sandbox.exclude_files().await?;
             let rolling = async move {
                 let _calls = calls;
                 sandbox.roll_back_alone(workspace, number).await

@@ -3,7 +3,10 @@
 use super::Sandbox;
 use crate::error::{Code, Error};
 use crate::files::Access;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+use tokio::time::timeout;
 
 /// Maximum number of helpers that a file call tries. The first may have been killed since its last use.
 const FILES_ATTEMPTS: u32 = 6;
@@ -11,7 +14,28 @@ const FILES_ATTEMPTS: u32 = 6;
 /// which the session does not know yet.
 const PAUSE: Duration = Duration::from_millis(5);
 
+/// How long a call that needs the files alone waits for file calls that are being made. Later ones wait behind it.
+const MOST_WAIT: Duration = Duration::from_secs(10);
+
+/// Waits for all file calls, and keeps others from being made.
+async fn exclude(calls: &Arc<RwLock<()>>, most: Duration) -> Result<OwnedRwLockWriteGuard<()>, Error> {
+    let excluded = timeout(most, Arc::clone(calls).write_owned()).await;
+    excluded.map_err(|_| {
+        let message =
+            format!("a file call has not ended within {most:?}: it is long, or its directory does not respond");
+        Error::new(Code::WorkspaceBusy, message)
+    })
+}
+
 impl Sandbox {
+    /// Keeps file calls from being made until the result is dropped.
+    ///
+    /// # Errors
+    /// `WORKSPACE_BUSY` if one does not end.
+    pub(super) async fn exclude_files(&self) -> Result<OwnedRwLockWriteGuard<()>, Error> {
+        exclude(&self.inner.files, MOST_WAIT).await
+    }
+
     /// Makes a call on the files of a session, after a pause of the sandbox. Repeats `call` with a new helper if the
     /// helper had ended.
     pub fn files<T, F, R>(&self, session: &str, call: F) -> impl Future<Output = Result<T, Error>> + Send + use<T, F, R>
@@ -39,5 +63,24 @@ impl Sandbox {
             }
             Err(Error::new(Code::SpawnFailed, "the files helper exits as soon as it starts"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_file_call_that_hangs_blocks_others_for_a_limited_time() {
+        let calls = Arc::new(RwLock::new(()));
+        let hanging = calls.read().await;
+        let (excluded, _other) = tokio::join!(exclude(&calls, MOST_WAIT), async {
+            tokio::task::yield_now().await;
+            // It waits behind the one that needs the files alone, until that gives up.
+            calls.read().await
+        });
+        assert_eq!(excluded.unwrap_err().code, Code::WorkspaceBusy);
+        drop((hanging, _other));
+        assert!(exclude(&calls, MOST_WAIT).await.is_ok());
     }
 }

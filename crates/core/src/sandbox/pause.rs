@@ -140,21 +140,22 @@ impl Pause {
             if is_granted { &mut held } else { &mut ended }.push(hold);
         }
         self.holds = held;
-        self.files = Some(Arc::clone(&self.sandbox.inner.files).write_owned().await);
-        self.freeze(ended).await
+        self.files = Some(self.sandbox.exclude_files().await?);
+        self.freeze(ended, false).await
     }
 
-    /// Freezes the programs of every session. `ended` are the holds of those that end.
+    /// Freezes the programs of every session. `ended` are the holds of those that end. `if_idle`: fails at once if a program
+    /// runs.
     ///
     /// # Errors
     /// As for [`Sandbox::pause`].
-    pub(super) async fn freeze(&mut self, ended: Vec<Hold>) -> Result<(), Error> {
+    pub(super) async fn freeze(&mut self, ended: Vec<Hold>, if_idle: bool) -> Result<(), Error> {
         // The caller means what was there before. A session that ends otherwise needs no hold.
         if self.holds.iter().chain(&ended).any(Hold::is_rolled_back) {
             return Err(Error::rolled_back());
         }
         let mut is_idle = ended.is_empty();
-        let freezing: Vec<_> = self.holds.iter().map(Hold::freeze).collect();
+        let freezing: Vec<_> = self.holds.iter().map(|hold| hold.freeze(if_idle)).collect();
         let mut busy = Vec::new();
         for frozen in freezing {
             match frozen.await {

@@ -136,7 +136,7 @@ impl Sandbox {
         }
         let (own, commands): (Vec<_>, _) = nexts.into_iter().map(|next| (next.hold, next.command)).unzip();
         pause.hold(own.into_iter().chain(holds));
-        pause.freeze(Vec::new()).await.ok()?;
+        pause.freeze(Vec::new(), true).await.ok()?;
         pause.is_idle().then_some((pause, commands))
     }
 }

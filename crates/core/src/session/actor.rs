@@ -220,7 +220,7 @@ impl Session {
             Message::HoldIfIdle(hold) if self.state.is_idle() => self.queue_hold(hold, None),
             // Dropping it refuses it.
             Message::HoldIfIdle(_) => {}
-            Message::Freeze { id, reply } => self.freeze(id, reply),
+            Message::Freeze { id, if_idle, reply } => self.freeze(id, if_idle, reply),
             Message::Save { id, reply } => self.save(id, reply),
             Message::Remount { id, mount, reply } => self.remount(id, mount, reply),
             Message::StartAgain { id } => self.start_again(id),

@@ -58,12 +58,12 @@ impl Hold {
     }
 
     /// Freezes the programs of the session, which is held, until the hold is dropped. Those of a session that ends are
-    /// being killed.
+    /// being killed. `if_idle`: fails at once if a program runs.
     ///
     /// # Errors
-    /// The programs that cannot be frozen. None is frozen then.
-    pub fn freeze(&self) -> impl Future<Output = Result<Frozen, Busy>> + Send + use<> {
-        let frozen = self.ask(|id, reply| Message::Freeze { id, reply });
+    /// The programs that cannot be frozen, or that run. None is frozen then.
+    pub fn freeze(&self, if_idle: bool) -> impl Future<Output = Result<Frozen, Busy>> + Send + use<> {
+        let frozen = self.ask(move |id, reply| Message::Freeze { id, if_idle, reply });
         // The programs of a session that ends may live for a while.
         async move { frozen.await.unwrap_or(Ok(Frozen { programs: Vec::new(), count: 0, is_idle: false })) }
     }
@@ -163,10 +163,10 @@ pub(super) type FreezeReply = oneshot::Sender<Result<Frozen, Busy>>;
 enum Freeze {
     #[default]
     None,
-    /// To be ordered once every fork has arrived.
-    Due(u64, FreezeReply),
+    /// To be ordered once every fork has arrived, perhaps only for an idle session.
+    Due(u64, bool, FreezeReply),
     /// The supervisor has the order.
-    Ordered(u64, FreezeReply),
+    Ordered(u64, bool, FreezeReply),
     /// For this hold.
     Frozen(u64),
 }
@@ -186,7 +186,7 @@ impl Holds {
     /// Handles the loss of the supervisor, which leaves no program. Those of a pending order are still dying.
     pub(super) fn disconnect(&mut self) {
         self.freeze = match std::mem::take(&mut self.freeze) {
-            Freeze::Due(id, reply) | Freeze::Ordered(id, reply) => Freeze::Due(id, reply),
+            Freeze::Due(id, if_idle, reply) | Freeze::Ordered(id, if_idle, reply) => Freeze::Due(id, if_idle, reply),
             Freeze::None | Freeze::Frozen(_) => Freeze::None,
         };
     }
@@ -194,11 +194,11 @@ impl Holds {
     /// Ends the freeze for a hold. True if the supervisor must thaw.
     fn thaw(&mut self, hold: u64) -> bool {
         match self.freeze {
-            Freeze::Due(id, _) if id == hold => {
+            Freeze::Due(id, ..) if id == hold => {
                 self.freeze = Freeze::None;
                 false
             }
-            Freeze::Ordered(id, _) | Freeze::Frozen(id) if id == hold => {
+            Freeze::Ordered(id, ..) | Freeze::Frozen(id) if id == hold => {
                 self.freeze = Freeze::None;
                 true
             }
@@ -225,9 +225,9 @@ impl Session {
     }
 
     /// Freezes the programs for the hold in effect, as soon as that is possible.
-    pub(super) fn freeze(&mut self, id: u64, reply: FreezeReply) {
+    pub(super) fn freeze(&mut self, id: u64, if_idle: bool, reply: FreezeReply) {
         if self.is_held_by(id) && self.closing.is_none() {
-            self.holds.freeze = Freeze::Due(id, reply);
+            self.holds.freeze = Freeze::Due(id, if_idle, reply);
         }
     }
 
@@ -241,10 +241,10 @@ impl Session {
         if matches!(self.state.shell, Shell::Salvaging(_)) {
             return;
         }
-        let Freeze::Due(id, reply) = std::mem::take(&mut self.holds.freeze) else { return };
+        let Freeze::Due(id, if_idle, reply) = std::mem::take(&mut self.holds.freeze) else { return };
         if self.supervision.is_connected() {
-            self.ask(&Order::Freeze { id });
-            self.holds.freeze = Freeze::Ordered(id, reply);
+            self.ask(&Order::Freeze { id, if_idle });
+            self.holds.freeze = Freeze::Ordered(id, if_idle, reply);
         } else {
             let _ = reply.send(Ok(self.frozen(Vec::new(), 0)));
         }
@@ -266,7 +266,7 @@ impl Session {
         };
         self.use_foreground_group(foreground);
         match std::mem::take(&mut self.holds.freeze) {
-            Freeze::Ordered(id, reply) if id == answered => {
+            Freeze::Ordered(id, _, reply) if id == answered => {
                 if outcome.is_ok() {
                     self.holds.freeze = Freeze::Frozen(id);
                 }

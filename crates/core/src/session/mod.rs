@@ -210,6 +210,7 @@ enum Message {
     HoldIfIdle(NewHold),
     Freeze {
         id: u64,
+        if_idle: bool,
         reply: FreezeReply,
     },
     Save {

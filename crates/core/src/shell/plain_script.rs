@@ -57,7 +57,7 @@ pub fn arguments() -> Vec<String> {
 
 /// Arguments of a shell that only writes its version. Nothing is written if it is not bash, or rejects the arguments.
 pub fn version_arguments() -> Vec<String> {
-    with_text("printf %s \"$BASH_VERSION\" >&4")
+    with_text("\\builtin printf %s \"$BASH_VERSION\" >&4")
 }
 
 /// Arguments of the shell of a background process.

@@ -270,7 +270,7 @@ fn a_session_that_ends_while_it_is_held_delays_no_freeze() {
     let (first, second) = (session.hold(), session.hold());
     let first = run(async move { first.granted().await.then_some(first) }).unwrap();
     let closing = start(session.close(Duration::from_secs(600)));
-    assert_eq!(run(first.freeze()).map(|frozen| frozen.is_idle), Ok(false));
+    assert_eq!(run(first.freeze(false)).map(|frozen| frozen.is_idle), Ok(false));
     assert!(!run(async move { second.granted().await }));
     assert!(is_pending(&closing));
     nacre_containment::signal::send_to(survivor.identity, libc::SIGKILL).unwrap();

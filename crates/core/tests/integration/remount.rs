@@ -503,7 +503,7 @@ impl Own {
         let hold = self.session.hold();
         run(async move {
             assert!(hold.granted().await);
-            assert_eq!(hold.freeze().await.map(|frozen| frozen.is_idle), Ok(true));
+            assert_eq!(hold.freeze(false).await.map(|frozen| frozen.is_idle), Ok(true));
             hold.remount(mount).await
         })
     }

@@ -10,10 +10,11 @@ use super::failure::{Stop, about, below, failure};
 use super::info::{identity, permissions, target};
 use super::place::Place;
 use super::temporary::Temporary;
+use super::write::NewContent;
 use nacre_protocol::files::{Failure, Kind, Reason};
 use rustix::fs::{
-    AtFlags, Mode, OFlags, RenameFlags, Stat, fchmod, mkdirat, mkfifoat, openat, renameat, renameat_with, statat,
-    symlinkat,
+    Access, AtFlags, Mode, OFlags, RenameFlags, SeekFrom, Stat, accessat, fchmod, ftruncate, mkdirat, mkfifoat, openat,
+    renameat, renameat_with, seek, statat, symlinkat,
 };
 use rustix::io::Errno;
 use std::fs::File;
@@ -41,14 +42,16 @@ pub fn copy(connection: &Connection, cwd: &[u8], from: &[u8], to: &[u8], recursi
     if kind == Kind::File {
         copy = copy.follow().map_err(about(to))?;
     }
-    check_target(&copy, &stat, to)?;
+    let overwrites = check_target(&copy, &stat, to)?;
     let work = Work { connection, from };
     match kind {
         Kind::Directory => work.tree(&source, &stat, &copy, to),
         Kind::File => {
-            let (temporary, file) = Temporary::file(copy.parent.as_fd()).map_err(about(to))?;
-            work.content(source.parent.as_fd(), &source.name, file.into(), from, to)?;
-            Ok(temporary.keep(|name| renameat(&copy.parent, name, &copy.parent, &copy.name[..])).map_err(about(to))?)
+            let (new, file) = NewContent::of(&copy, overwrites).map_err(about(to))?;
+            let content = file.try_clone().map_err(|_| about(to)(Errno::MFILE))?;
+            work.content(source.parent.as_fd(), &source.name, content.into(), from, to)?;
+            new.put(&file, &copy, None, to, &|| connection.check())?;
+            Ok(())
         }
         _ => {
             let make =
@@ -60,16 +63,16 @@ pub fn copy(connection: &Connection, cwd: &[u8], from: &[u8], to: &[u8], recursi
     }
 }
 
-/// A file can replace a file; a directory cannot replace anything.
-fn check_target(copy: &Place, source: &Stat, to: &[u8]) -> Result<(), Failure> {
+/// A file can replace a file; a directory cannot replace anything. Returns whether there is a file that may be written to.
+fn check_target(copy: &Place, source: &Stat, to: &[u8]) -> Result<bool, Failure> {
     let is_tree = Kind::of(source.st_mode) == Kind::Directory;
     let existing = match statat(&copy.parent, &copy.name[..], AtFlags::SYMLINK_NOFOLLOW) {
         Err(Errno::NOENT) if copy.is_directory && !is_tree => return Err(about(to)(Errno::ISDIR)),
         Err(Errno::NOENT) if is_tree => {
             let is_inside = holds(identity(source), &copy.parent).map_err(about(to))?;
-            return if is_inside { Err(failure(Reason::Inside, to)) } else { Ok(()) };
+            return if is_inside { Err(failure(Reason::Inside, to)) } else { Ok(false) };
         }
-        Err(Errno::NOENT) => return Ok(()),
+        Err(Errno::NOENT) => return Ok(false),
         found => found.map_err(about(to))?,
     };
     if identity(&existing) == identity(source) {
@@ -78,7 +81,8 @@ fn check_target(copy: &Place, source: &Stat, to: &[u8]) -> Result<(), Failure> {
     if is_tree {
         return Err(about(to)(Errno::EXIST));
     }
-    regular_at(&existing, to)
+    regular_at(&existing, to)?;
+    Ok(accessat(&copy.parent, &copy.name[..], Access::WRITE_OK, AtFlags::empty()).is_ok())
 }
 
 struct Work<'a> {
@@ -144,7 +148,7 @@ impl Work<'_> {
         Ok(renamed.map_err(about(to))?)
     }
 
-    /// Copies a file's content and permissions.
+    /// Copies a file's content, with its holes, and its permissions.
     fn content(
         &self,
         directory: BorrowedFd<'_>,
@@ -156,18 +160,39 @@ impl Work<'_> {
         let opened = open_to_read(directory, name, OFlags::NOFOLLOW);
         let (file, found) = opened.map_err(|reason| failure(reason, from))?;
         let mut file = File::from(file);
+        let mut at = 0;
         loop {
             self.connection.check()?;
-            match io::copy(&mut (&mut file).take(PIECE_BYTES), &mut copy) {
-                Ok(0) => break,
-                Ok(_) => {}
-                Err(error) => {
-                    let errno = error.raw_os_error().unwrap_or(Errno::IO.raw_os_error());
-                    return Err(failure(Reason::System(errno), to).into());
-                }
+            let Some((start, length)) = next_data(&file, at, found.size).map_err(about(from))? else { break };
+            seek(&copy, SeekFrom::Start(start)).map_err(about(to))?;
+            let copied = io::copy(&mut (&mut file).take(length), &mut copy);
+            let copied =
+                copied.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO)).map_err(about(to))?;
+            if copied == 0 {
+                break;
             }
+            at = start + copied;
+        }
+        // A hole at the end has no data.
+        if at < found.size && seek(&file, SeekFrom::End(0)).is_ok_and(|size| size >= found.size) {
+            ftruncate(&copy, found.size).map_err(about(to))?;
         }
         Ok(fchmod(&copy, Mode::from_raw_mode(found.mode & 0o777)).map_err(about(to))?)
+    }
+}
+
+/// The next data of a file that has been read up to `at`: where it begins, and how much to copy at once. `None` if a hole is
+/// the end of a file of this size.
+fn next_data(file: &File, at: u64, size: u64) -> Result<Option<(u64, u64)>, Errno> {
+    match seek(file, SeekFrom::Data(at)) {
+        Ok(start) => {
+            let end = seek(file, SeekFrom::Hole(start)).unwrap_or(u64::MAX);
+            seek(file, SeekFrom::Start(start))?;
+            Ok(Some((start, PIECE_BYTES.min(end.saturating_sub(start)).max(1))))
+        }
+        Err(Errno::NXIO) if at < size => Ok(None),
+        // The file system does not tell, or the file has grown, or has no size, as in /proc. The position is as before.
+        Err(_) => Ok(Some((at, PIECE_BYTES))),
     }
 }
 

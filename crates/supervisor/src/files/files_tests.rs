@@ -264,3 +264,124 @@ fn a_failed_copy_of_directories_without_permissions_leaves_nothing() {
         assert_eq!(names(&helper.path("to")), [""; 0]);
     });
 }
+
+/// Enters a mount namespace of its own, where that is permitted.
+fn enter_mount_namespace() -> bool {
+    use nix::sched::{CloneFlags, unshare};
+    let (user, group) = (nix::unistd::getuid(), nix::unistd::getgid());
+    if unshare(CloneFlags::CLONE_NEWNS).is_err() {
+        if unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS).is_err() {
+            return false;
+        }
+        let map = |file: &str, text: String| fs::write(format!("/proc/self/{file}"), text).is_ok();
+        let is_mapped = map("setgroups", "deny".into())
+            && map("uid_map", format!("{user} {user} 1"))
+            && map("gid_map", format!("{group} {group} 1"));
+        if !is_mapped {
+            return false;
+        }
+    }
+    mount(None, Path::new("/"), libc::MS_REC | libc::MS_PRIVATE)
+}
+
+fn mount(source: Option<&Path>, target: &Path, flags: libc::c_ulong) -> bool {
+    let flags = nix::mount::MsFlags::from_bits_retain(flags);
+    nix::mount::mount(source, target, None::<&str>, flags, None::<&str>).is_ok()
+}
+
+#[test]
+fn a_file_that_cannot_be_replaced_is_overwritten_when_all_is_there() {
+    // A mount would be left behind by another thread of the test.
+    in_own_process(|| {
+        let root = tempfile::tempdir().unwrap();
+        let place = root.path().join("place");
+        fs::create_dir(&place).unwrap();
+        let sources = ["mounted", "beside"].map(|name| root.path().join(name));
+        let targets = ["mounted", "beside"].map(|name| place.join(name));
+        for path in sources.iter().chain(&targets) {
+            fs::write(path, "a long old content").unwrap();
+        }
+        if !enter_mount_namespace() || !mount(Some(&place), &place, libc::MS_BIND) {
+            return;
+        }
+        // The second mount point is in a directory that is read-only.
+        for (source, target) in sources.iter().zip(&targets) {
+            assert!(mount(Some(source), target, libc::MS_BIND));
+        }
+        let helper = Helper::start();
+        let write_all = |target: &Path, text: &str, end: &Finish| {
+            let connection = helper.call(write(target.to_str().unwrap()));
+            let (Reply::Opened(_), Some(file)) = reply(&connection) else { panic!("not opened") };
+            fs::File::from(file).write_all(text.as_bytes()).unwrap();
+            message::send(connection.as_fd(), end, &[]).unwrap();
+            reply(&connection).0
+        };
+        fs::write(helper.path("from"), "copied").unwrap();
+        for is_read_only in [false, true] {
+            if is_read_only {
+                assert!(mount(None, &place, libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY));
+            }
+            for (source, target) in sources.iter().zip(&targets) {
+                let before = fs::read(source).unwrap();
+                assert_eq!(write_all(target, "never", &Finish::Revert), Reply::Done);
+                assert_eq!(fs::read(source).unwrap(), before);
+                let Reply::Found(Some(Info { size: 3, .. })) = write_all(target, "new", &Finish::Commit) else {
+                    panic!()
+                };
+                assert_eq!(fs::read_to_string(source).unwrap(), "new");
+                let to = target.as_os_str().as_encoded_bytes().to_vec();
+                let copy = helper.ask(Call::Copy { from: b"from".to_vec(), to, recursive: false });
+                assert_eq!((copy, fs::read_to_string(source).unwrap().as_str()), (Reply::Done, "copied"));
+                fs::write(source, "a long old content").unwrap();
+            }
+            assert_eq!(names(&place), ["beside", "mounted"]);
+        }
+        let Call::Write { path, .. } = write(place.join("new").to_str().unwrap()) else { panic!() };
+        assert_eq!(helper.errno(Call::Write { path, mode: None, append: false }), libc::EROFS);
+    });
+}
+
+#[test]
+fn a_copy_has_the_holes_and_the_content_of_its_source() {
+    in_own_process(|| {
+        let helper = Helper::start();
+        let hole = 64 << 20;
+        for (number, (parts, size)) in [
+            (&[][..], 0),
+            (&[], hole),
+            (&[0], 1),
+            (&[0], hole),
+            (&[hole], hole + 1),
+            (&[10, hole, 3 * hole], 4 * hole),
+            (&[10, hole, 3 * hole], 3 * hole + 1),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            use std::os::unix::fs::{FileExt, MetadataExt};
+            let (from, to) = (format!("{number}"), format!("{number}-copy"));
+            let file = fs::File::create(helper.path(&from)).unwrap();
+            file.set_len(size).unwrap();
+            for at in parts {
+                file.write_all_at(b"x", *at).unwrap();
+            }
+            let call = Call::Copy { from: from.clone().into(), to: to.clone().into(), recursive: false };
+            assert_eq!(helper.ask(call), Reply::Done);
+            let copy = fs::File::open(helper.path(&to)).unwrap();
+            let found = copy.metadata().unwrap();
+            assert_eq!(found.len(), size);
+            for at in parts {
+                let mut byte = [0];
+                copy.read_exact_at(&mut byte, *at).unwrap();
+                assert_eq!(byte, *b"x");
+            }
+            // As far as the file system has holes.
+            let most = file.metadata().unwrap().blocks() + 512;
+            assert!(found.blocks() <= most, "{} blocks instead of {most}", found.blocks());
+        }
+        // A file without a size.
+        let call = Call::Copy { from: b"/proc/self/status".to_vec(), to: b"status".to_vec(), recursive: false };
+        assert_eq!(helper.ask(call), Reply::Done);
+        assert!(fs::read_to_string(helper.path("status")).unwrap().starts_with("Name:"));
+    });
+}

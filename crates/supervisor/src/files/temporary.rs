@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(2);
 impl Temporary {
     /// Creates a file that only its owner can read.
     pub fn file(directory: BorrowedFd<'_>) -> Result<(Self, OwnedFd), Errno> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         Self::make(directory, false, |name| openat(directory, name, flags, Mode::from_raw_mode(0o600)))
     }
 

@@ -3,6 +3,9 @@
 //! Readers see the old content or the new, never a part, and a write that fails or is cancelled leaves the old file.
 //! A final symlink is followed and remains, as with `>` in a shell; its target is replaced. The new file has the
 //! permissions of the old file and, if allowed, its owner. Hard links to the old file keep the old content.
+//!
+//! Some files cannot be replaced, but written to: a mount point, like `/etc/hosts` in a container, or a file in a directory
+//! that is read-only. They are overwritten once everything is there, as `>` does it: readers may see a part.
 
 use super::change::regular_at;
 use super::connection::Connection;
@@ -35,18 +38,81 @@ pub fn write(
     if append {
         return add(connection, &place, old.as_ref(), path, mode);
     }
-    let (temporary, file) = Temporary::file(place.parent.as_fd()).map_err(about(path))?;
+    let (new, file) = NewContent::of(&place, old.is_some()).map_err(about(path))?;
     let opened = fstat(&file).map_err(about(path))?;
     connection.send_with(&Reply::Opened(info(&opened, None)), &[file.as_fd()])?;
     if connection.finish()? == Finish::Revert {
-        drop(temporary);
+        drop(new);
         return connection.send(&Reply::Done);
     }
     let kept = old.as_ref().map_or(0o666 & !umask(), |old| kept_permissions(old, &file, &opened));
     fchmod(&file, Mode::from_raw_mode(mode.unwrap_or(kept))).map_err(about(path))?;
-    let written = fstat(&file).map_err(about(path))?;
-    temporary.keep(|name| renameat(&place.parent, name, &place.parent, &place.name[..])).map_err(about(path))?;
+    let written = new.put(&file, &place, mode, path, &|| connection.check())?;
     connection.send(&Reply::Found(Some(info(&written, None))))
+}
+
+/// The new content of a file, until it is complete.
+pub struct NewContent {
+    /// `None` if the file cannot be replaced.
+    temporary: Option<Temporary>,
+    overwrites: bool,
+}
+
+impl NewContent {
+    /// With the file to write the content to. `overwrites`: there is an old file, which may be written to.
+    pub fn of(place: &Place, overwrites: bool) -> Result<(Self, OwnedFd), Errno> {
+        match Temporary::file(place.parent.as_fd()) {
+            Ok((temporary, file)) => Ok((Self { temporary: Some(temporary), overwrites }, file)),
+            Err(errno) if overwrites && cannot_replace(errno) => {
+                Ok((Self { temporary: None, overwrites }, unnamed_file(place)?))
+            }
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// Puts the content, with its permissions, in the place of the old file; or into that file, which keeps its permissions
+    /// unless there is a `mode`. Returns the file that is there now.
+    pub fn put(
+        self,
+        content: &OwnedFd,
+        place: &Place,
+        mode: Option<u32>,
+        path: &[u8],
+        check: &dyn Fn() -> Result<(), Stop>,
+    ) -> Result<Stat, Stop> {
+        let Self { temporary, overwrites } = self;
+        let Some(temporary) = temporary else { return overwrite(content, place, mode, path, check) };
+        let written = fstat(content).map_err(about(path))?;
+        match temporary.keep(|name| renameat(&place.parent, name, &place.parent, &place.name[..])) {
+            Ok(()) => Ok(written),
+            Err(errno) if overwrites && cannot_replace(errno) => overwrite(content, place, mode, path, check),
+            Err(errno) => Err(about(path)(errno).into()),
+        }
+    }
+}
+
+/// The file is a mount point, or its directory must not be changed.
+fn cannot_replace(errno: Errno) -> bool {
+    matches!(errno, Errno::BUSY | Errno::ROFS | Errno::ACCESS | Errno::PERM)
+}
+
+fn overwrite(
+    content: &OwnedFd,
+    place: &Place,
+    mode: Option<u32>,
+    path: &[u8],
+    check: &dyn Fn() -> Result<(), Stop>,
+) -> Result<Stat, Stop> {
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(&place.parent, &place.name[..], flags, Mode::empty()).map_err(about(path))?;
+    regular_at(&fstat(&file).map_err(about(path))?, path)?;
+    if let Some(mode) = mode {
+        fchmod(&file, Mode::from_raw_mode(mode)).map_err(about(path))?;
+    }
+    let mut added = Added::default();
+    copy_all(&file, content, &mut added, path, check)?;
+    ftruncate(&file, added.end).map_err(about(path))?;
+    Ok(fstat(&file).map_err(about(path))?)
 }
 
 /// The file to replace or append to, if it exists. It must be a file that `>` could write to.

@@ -34,6 +34,7 @@ pub struct Freeze {
 
 struct Wait {
     id: u64,
+    if_idle: bool,
     begun: Instant,
     look_at: Instant,
     pause: Duration,
@@ -58,10 +59,10 @@ impl Freeze {
 
 impl ProcessTable {
     /// Begins to freeze every program. [`ProcessTable::step_freeze`] has the answer.
-    pub fn freeze(&mut self, id: u64) {
+    pub fn freeze(&mut self, id: u64, if_idle: bool) {
         self.thaw();
         let now = Instant::now();
-        let wait = Some(Wait { id, begun: now, look_at: now, pause: LOOKS[0] });
+        let wait = Some(Wait { id, if_idle, begun: now, look_at: now, pause: LOOKS[0] });
         self.freeze = Some(Freeze { frozen: Vec::new(), spared: Vec::new(), wait });
     }
 
@@ -94,7 +95,8 @@ impl ProcessTable {
             return None;
         }
         let mut freeze = self.freeze.take()?;
-        let look = self.freeze_programs(&mut freeze);
+        let if_idle = freeze.wait.as_ref().is_some_and(|wait| wait.if_idle);
+        let look = if if_idle { self.look_at_programs() } else { self.freeze_programs(&mut freeze) };
         let report = match (freeze.wait.take(), look) {
             (None, _) => None,
             (Some(Wait { id, .. }), Ok(Look { running, programs })) if running.is_empty() => {
@@ -103,7 +105,9 @@ impl ProcessTable {
             }
             (Some(wait), look) => {
                 let limit = if freeze.frozen.is_empty() { ENDING } else { STOPPING };
-                if wait.begun.elapsed() >= limit {
+                // What a program that lives may have to do is not known, and nothing waits for it.
+                let is_busy = if_idle && look.as_ref().is_ok_and(|look| !look.running.iter().all(|stat| stat.is_dying));
+                if is_busy || wait.begun.elapsed() >= limit {
                     freeze.thaw();
                     return Some(self.not_frozen(wait.id, &look.map(|look| look.running).unwrap_or_default()));
                 }
@@ -119,6 +123,12 @@ impl ProcessTable {
     fn not_frozen(&self, id: u64, running: &[Stat]) -> Report {
         let (programs, count) = (named(running), running.len() as u64);
         Report::NotFrozen { id, foreground: self.foreground_group(), programs, count }
+    }
+
+    /// Freezes nothing.
+    fn look_at_programs(&self) -> io::Result<Look> {
+        let programs = self.workload()?;
+        Ok(Look { running: programs.clone(), programs })
     }
 
     /// Freezes the groups that have programs.

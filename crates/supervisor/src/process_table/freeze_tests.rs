@@ -50,7 +50,7 @@ fn programs_stop_and_go_on_while_the_shell_and_the_standby_run() {
         shell.write("while :; do :; done & echo $!");
         let job = shell.pid_line();
         let before = session.table.foreground_group();
-        session.table.freeze(5);
+        session.table.freeze(5, false);
         let Report::Frozen { id: 5, programs, count, foreground } = answer(&mut session) else { panic!("not frozen") };
         assert_eq!(count as usize, programs.len());
         assert!([busy.pid(), job].iter().all(|pid| programs.iter().any(|program| program.pid == *pid)), "{programs:?}");
@@ -69,7 +69,7 @@ fn a_frozen_process_is_killed_at_once_by_sigkill_and_after_its_trap_by_another_s
         let Some(mut session) = Session::with_groups() else { return };
         let _shell = session.start_shell();
         let [killed, asked, other] = [1, 2, 3].map(|key| start_busy(&mut session, key));
-        session.table.freeze(5);
+        session.table.freeze(5, false);
         assert!(matches!(answer(&mut session), Report::Frozen { .. }));
         kill(&mut session, 1, libc::SIGKILL, Duration::ZERO);
         kill(&mut session, 2, libc::SIGTERM, Duration::from_secs(60));
@@ -89,7 +89,7 @@ fn a_process_that_is_being_killed_is_not_frozen() {
     in_own_process(|| {
         let Some(mut session) = Session::with_groups() else { return };
         let busy = start_busy(&mut session, 1);
-        session.table.freeze(5);
+        session.table.freeze(5, false);
         session.table.spare_from_freeze(1);
         assert!(matches!(answer(&mut session), Report::Frozen { id: 5, .. }));
         until("it still runs", || !is_stopped(busy.pid()));
@@ -103,17 +103,17 @@ fn without_groups_the_programs_are_named_and_nothing_is_stopped() {
         let mut shell = session.start_shell();
         let standby = session.start(process(9), "exec sleep 600");
         assert!(session.table.set_standby(standby.pid(), None));
-        session.table.freeze(1);
+        session.table.freeze(1, false);
         assert_eq!(answer(&mut session), idle(1, &session));
         session.table.thaw();
         let job = shell.background();
-        session.table.freeze(2);
+        session.table.freeze(2, false);
         let program = Program { pid: job, command: "sleep 600".into() };
         let foreground = session.table.foreground_group();
         let busy = Report::NotFrozen { id: 2, foreground, programs: vec![program], count: 1 };
         assert_eq!(answer(&mut session), busy);
         // A program that has been killed may take a moment to end.
-        session.table.freeze(3);
+        session.table.freeze(3, false);
         assert_eq!(session.table.step_freeze(), None);
         let target = Stat::read(job).unwrap().identity;
         signal::send_to(target, libc::SIGKILL).unwrap();
@@ -127,11 +127,33 @@ fn a_program_outside_of_the_groups_is_named_and_nothing_stays_frozen() {
         let Some(mut session) = Session::with_groups() else { return };
         let busy = start_busy(&mut session, 1);
         let outside = crate::fixture::spawn_sleeper(None);
-        session.table.freeze(5);
+        session.table.freeze(5, false);
         // Sooner than the kernel's time to stop the others.
         session.table.freeze.as_mut().unwrap().wait.as_mut().unwrap().begun = Instant::now() - STOPPING;
         let Report::NotFrozen { id: 5, programs, .. } = answer(&mut session) else { panic!("frozen") };
         assert!(programs.iter().any(|program| program.pid == outside), "{programs:?}");
         until("the other goes on", || !is_stopped(busy.pid()));
+    });
+}
+
+#[test]
+fn a_freeze_that_needs_an_idle_session_waits_only_for_programs_that_die() {
+    in_own_process(|| {
+        for has_groups in [true, false] {
+            let session = if has_groups { Session::with_groups() } else { Session::without_groups() };
+            let Some(mut session) = session else { continue };
+            let mut shell = session.start_shell();
+            session.table.freeze(1, true);
+            assert_eq!(answer(&mut session), idle(1, &session));
+            let job = shell.background();
+            session.table.freeze(2, true);
+            // The first look has the answer.
+            let Some(Report::NotFrozen { id: 2, programs, .. }) = session.table.step_freeze() else { panic!("frozen") };
+            assert_eq!(programs.iter().map(|program| program.pid).collect::<Vec<_>>(), [job]);
+            let target = Stat::read(job).unwrap().identity;
+            signal::send_to(target, libc::SIGTERM).unwrap();
+            session.table.freeze(3, true);
+            assert_eq!(answer(&mut session), idle(3, &session));
+        }
     });
 }

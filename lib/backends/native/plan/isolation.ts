@@ -8,6 +8,7 @@ import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import { type CheckedIsolation, completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
+import { quote } from '../../../schema/read.js'
 import { nameOf } from '../ask-functions.js'
 import { planMounts } from './mounts.js'
 import { isWithin } from './within.js'
@@ -58,13 +59,18 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
  */
 export function planOuterIsolation(given: GivenRules, cwd: string, homes: string[]): NativeIsolation {
   const rules = completeRules(given)
-  if (rules.filesystem.write.includes('.') && followed(cwd) === '/')
-    throw new OptionError(
-      'INVALID_OPTION',
-      "isolation lets programs write below the sandbox's cwd, which is '/', and so everywhere: " +
-        'set cwd to the directory of a project, or isolation.filesystem.write',
-    )
-  return planIsolation(rules, cwd, homes)
+  const plan = planIsolation(rules, cwd, homes)
+  // Only a path from the root says that the root is meant.
+  const reaching = rules.filesystem.write.find(
+    (file, index) => !path.isAbsolute(file) && plan.write[index] === '/',
+  )
+  if (reaching === undefined) return plan
+  const place = reaching === '.' ? "the sandbox's cwd" : `${quote(reaching)} of the sandbox's cwd`
+  throw new OptionError(
+    'INVALID_OPTION',
+    `isolation lets programs write below ${place}, which is '/', and so everywhere: ` +
+      'set cwd to the directory of a project, or isolation.filesystem.write',
+  )
 }
 
 /** The path without `.` and `..`. As the kernel does it, `..` after a link leads to the parent of the link's target. */

@@ -7,6 +7,7 @@
  */
 import type { StringDecoder } from 'node:string_decoder'
 import { stringDecoder } from '../../../base/builtin.js'
+import { brokenLength } from '../../../base/utf8.js'
 import type { NativeLog } from '../../../boundary/index.js'
 import type { Encoding, LogOutput } from '../../../calls/index.js'
 
@@ -17,6 +18,8 @@ export const LOOK_BACK_BYTES = 64
 
 export class LogDecoder {
   readonly #decoders: { stdout: StringDecoder; stderr: StringDecoder } | undefined
+  /** The streams whose next byte follows a gap, which may have split a character. */
+  readonly #broken = new Set<'stdout' | 'stderr'>()
   /** The cursor after the last event. */
   #cursor: number
   #missing = 0
@@ -45,7 +48,7 @@ export class LogDecoder {
       this.#skip(cursor)
       this.#cursor = cursor + data.length
       const type = streamName(stream)
-      const output = this.#decoders === undefined ? data : this.#decoders[type].write(data)
+      const output = this.#decoders === undefined ? data : this.#decoders[type].write(this.#whole(type, data))
       if (output.length > 0) events.push(this.#event(type, output, time))
     }
     this.#skip(log.next)
@@ -76,6 +79,12 @@ export class LogDecoder {
     this.#cursor = cursor
     this.#decoders?.stdout.end()
     this.#decoders?.stderr.end()
+    for (const type of ['stdout', 'stderr'] as const) this.#broken.add(type)
+  }
+
+  /** Without the end of a character that began in a gap. */
+  #whole(type: 'stdout' | 'stderr', data: Buffer): Buffer {
+    return this.#broken.delete(type) ? data.subarray(brokenLength(data)) : data
   }
 
   #event(type: 'stdout' | 'stderr', data: string | Buffer, time: number): LogOutput<Encoding> {

@@ -1,6 +1,7 @@
 /**
  * Reads lines of a log.
  */
+import { brokenLength } from '../../../base/utf8.js'
 import type { NativeLogLines, NativeProcessRef } from '../../../boundary/index.js'
 import type { Encoding, LogLine, LogLines, Output } from '../../../calls/index.js'
 import type { LogLinesPlan } from '../../../requests/logs.js'
@@ -35,9 +36,10 @@ export function linesOf<E extends Encoding>(
 ): LogLine<E>[] {
   return numbers.map((number, index) => {
     const flag = flags[index] ?? 0
-    const start = ends[index - 1] ?? 0
-    const end = ends[index]
-    const text = encoding === 'utf8' ? data.toString('utf8', start, end) : data.subarray(start, end)
+    const bytes = data.subarray(ends[index - 1] ?? 0, ends[index])
+    // A character at the beginning may have lost its first byte.
+    const skipped = flag & CUT ? brokenLength(bytes) : 0
+    const text = encoding === 'utf8' ? bytes.toString('utf8', skipped) : bytes
     return {
       number,
       stream: flag & STDERR ? 'stderr' : 'stdout',

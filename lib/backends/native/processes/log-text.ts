@@ -3,6 +3,7 @@
  */
 
 import { decodeText } from '../../../base/text.js'
+import { brokenLength, incompleteLength } from '../../../base/utf8.js'
 import type { NativeProcessRef } from '../../../boundary/index.js'
 import type { Encoding, Output, ProcessLogs } from '../../../calls/index.js'
 import type { Engine } from '../engine.js'
@@ -21,22 +22,55 @@ export async function readWhole(
   encoding: Encoding,
 ): Promise<ProcessLogs<Encoding>> {
   const reader = new LogReader(engine, process, 0, 'awaited')
-  const stdout: Buffer[] = []
-  const stderr: Buffer[] = []
+  const streams = { stdout: new Text(), stderr: new Text() }
   let missing = 0
+  let at = 0
   const end = await reader.end()
   while (reader.cursor < end) {
     const log = await reader.read()
     if (log === undefined) break
-    for (const { stream, data } of log.pieces) (stream === STDERR ? stderr : stdout).push(data)
+    for (const { stream, cursor, data } of log.pieces) {
+      if (cursor > at) for (const text of Object.values(streams)) text.skip()
+      at = cursor + data.length
+      streams[stream === STDERR ? 'stderr' : 'stdout'].add(data)
+    }
     missing += log.dropped + log.lost
   }
-  const decode = async (pieces: Buffer[]): Promise<Output<Encoding>> => {
-    const bytes = Buffer.concat(pieces)
-    return encoding === 'utf8' ? decodeText(bytes) : bytes
-  }
-  const logs = { stdout: await decode(stdout), stderr: await decode(stderr) }
+  const decode = async (text: Text): Promise<Output<Encoding>> =>
+    encoding === 'utf8' ? decodeText(text.whole()) : text.bytes()
+  const logs = { stdout: await decode(streams.stdout), stderr: await decode(streams.stderr) }
   return missing > 0 ? { ...logs, truncated: missing } : logs
+}
+
+/** The bytes of a stream, with gaps. */
+class Text {
+  readonly #parts: Buffer[][] = [[]]
+
+  add(piece: Buffer): void {
+    this.#parts.at(-1)?.push(piece)
+  }
+
+  /** Here, bytes are missing. */
+  skip(): void {
+    this.#parts.push([])
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#parts.flat())
+  }
+
+  /** Without the characters that a gap has split. */
+  whole(): Buffer {
+    const parts = this.#parts.map((pieces) => Buffer.concat(pieces))
+    const last = parts.length - 1
+    const whole = parts.map((part, index) =>
+      part.subarray(
+        index === 0 ? 0 : brokenLength(part),
+        index === last ? part.length : part.length - incompleteLength(part),
+      ),
+    )
+    return whole.length === 1 ? (whole[0] as Buffer) : Buffer.concat(whole)
+  }
 }
 
 /** The last lines of both streams in order of arrival; empty if they cannot be read. */

@@ -8,7 +8,6 @@ import type {
   Encoding,
   LogEvent,
   LogLines,
-  LogMatch,
   ProcessExit,
   ProcessInfo,
   ProcessLogs,
@@ -16,6 +15,7 @@ import type {
   ProcessWaiting,
   WaitEnd,
 } from '../../../calls/index.js'
+import type { FoundLine } from '../../../protocol/endpoints.js'
 import type { KillRequest, LogLinesPlan, LogStreamPlan } from '../../../requests/logs.js'
 import type { LogPlan, PortPlan, WaitForPlan } from '../../../requests/waits.js'
 import type { HoldBackend, ProcessBackend, ServiceBackend } from '../../../sandbox/backend.js'
@@ -92,7 +92,7 @@ export class LocalProcess implements ProcessBackend {
     return watch(this.#engine, this.handle, wantsOutput)
   }
 
-  async waitForLog(plan: LogPlan): Promise<LogMatch> {
+  async waitForLog(plan: LogPlan): Promise<FoundLine> {
     return waitForLog(this.#engine, this.handle, plan)
   }
 

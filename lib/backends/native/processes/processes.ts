@@ -19,6 +19,7 @@ import { planProcess } from '../plan/process.js'
 import { isOver, ProcessHandle } from './handle.js'
 import { launch } from './launch.js'
 import { LocalProcess } from './process.js'
+import { Revivals } from './revivals.js'
 import { LocalService } from './service.js'
 import { ServiceLife } from './service-life.js'
 
@@ -26,6 +27,8 @@ import { ServiceLife } from './service-life.js'
 const FEW = 64
 
 export class Processes {
+  /** The services between two of their processes. */
+  readonly revivals = new Revivals()
   readonly #engine: Engine
   readonly #defaults: ExecDefaults
   readonly #logger: Logger | undefined
@@ -69,10 +72,17 @@ export class Processes {
     const launch = new Promise<LocalService>((resolve) => {
       launched = resolve
     })
-    const life: ServiceLife = new ServiceLife(this.#engine, this.#logger, request, plan, () => {
-      launched(service)
-      return processOf(this.#add(service))
-    })
+    const life: ServiceLife = new ServiceLife(
+      this.#engine,
+      this.#logger,
+      request,
+      plan,
+      this.revivals,
+      () => {
+        launched(service)
+        return processOf(this.#add(service))
+      },
+    )
     const service: LocalService = new LocalService(this.#engine, life)
     const ready = life.begin().then(() => service)
     return this.#settle<LocalService>(ready, Promise.race([launch, ready]))

@@ -21,6 +21,7 @@ import { launch } from './launch.js'
 import { readTail } from './log-text.js'
 import { LocalProcess } from './process.js'
 import { countFailures, hasFailed, restartDelay } from './restart.js'
+import type { Revival, Revivals } from './revivals.js'
 
 export class ServiceLife {
   readonly plan: ServicePlan
@@ -30,6 +31,7 @@ export class ServiceLife {
   readonly #engine: Engine
   readonly #logger: Logger | undefined
   readonly #request: ServiceRequest
+  readonly #revivals: Revivals
   readonly #introduce: () => unknown
   #handle: ProcessHandle | undefined
   #launching = false
@@ -46,12 +48,14 @@ export class ServiceLife {
     logger: Logger | undefined,
     request: ServiceRequest,
     plan: ServicePlan,
+    revivals: Revivals,
     introduce: () => unknown,
   ) {
     this.#engine = engine
     this.#logger = logger
     this.#request = request
     this.plan = plan
+    this.#revivals = revivals
     this.#introduce = introduce
   }
 
@@ -107,13 +111,20 @@ export class ServiceLife {
   }
 
   async #startOver(): Promise<void> {
-    await this.kill({ ...AS_STARTED, reason: 'restart' })
-    this.#stopped = new AbortController()
-    this.#failures = 0
-    await this.#next()
+    const revival = this.#revivals.enter(this.#id)
+    try {
+      await this.kill({ ...AS_STARTED, reason: 'restart' })
+      this.#stopped = new AbortController()
+      this.#failures = 0
+      await this.#next(revival)
+    } finally {
+      revival.leave()
+    }
   }
 
-  async #next(): Promise<void> {
+  async #next(revival: Revival): Promise<void> {
+    await revival.settled()
+    if (revival.ended.aborted) throw engineError('ROLLED_BACK', undefined)
     this.#forgetProcess()
     await this.#launch()
     this.restarts++
@@ -164,24 +175,30 @@ export class ServiceLife {
       await this.#remember(handle)
       return
     }
-    this.#revival = this.#revive(handle).finally(() => {
+    const revival = this.#revivals.enter(this.#id)
+    this.#revival = this.#revive(handle, revival).finally(() => {
+      revival.leave()
       this.#revival = undefined
       this.#change.announce()
     })
   }
 
   /** Starts processes until one becomes ready or the service is stopped. */
-  async #revive(failed: ProcessHandle): Promise<void> {
+  async #revive(failed: ProcessHandle, revival: Revival): Promise<void> {
     await this.#remember(failed)
-    while (await this.#pause()) {
+    while (await this.#pause(revival)) {
       try {
-        return await this.#next()
+        return await this.#next(revival)
       } catch (error) {
         if (isFinal(error)) return
         report(this.#logger, 'warn', `service '${failed.id}' could not be started again: ${error}`)
         this.#failures++
       }
     }
+  }
+
+  get #id(): string {
+    return this.plan.process.request.processId
   }
 
   get #signal(): AbortSignal | undefined {
@@ -193,7 +210,7 @@ export class ServiceLife {
   }
 
   /** Waits before the next start, without keeping the event loop alive. False if the service was stopped. */
-  async #pause(): Promise<boolean> {
+  async #pause({ ended }: Revival): Promise<boolean> {
     const { signal } = this.#stopped
     const aborted = this.#signal
     const milliseconds = restartDelay(this.plan.restartDelay, this.#failures)
@@ -204,10 +221,11 @@ export class ServiceLife {
         resolve()
       }
       const timer = setTimeout(end, milliseconds).unref()
-      const releases = [onAbort(signal, end), onAbort(aborted, end), this.#engine.onDestroy(end)]
-      if (this.#isStopped()) end()
+      const signals = [signal, aborted, ended]
+      const releases = [...signals.map((stop) => onAbort(stop, end)), this.#engine.onDestroy(end)]
+      if (ended.aborted || this.#isStopped()) end()
     })
-    return !this.#isStopped()
+    return !(ended.aborted || this.#isStopped())
   }
 
   async #remember(handle: ProcessHandle): Promise<void> {
@@ -217,9 +235,8 @@ export class ServiceLife {
   }
 
   #forgetProcess(): void {
-    const id = this.plan.process.request.processId
     try {
-      this.#engine.ask((native) => native.forgetProcesses([id]))
+      this.#engine.ask((native) => native.forgetProcesses([this.#id]))
     } catch {
       // The sandbox has been destroyed, and its processes with it.
     }
@@ -230,6 +247,6 @@ export class ServiceLife {
 function isFinal(error: unknown): boolean {
   return (
     error instanceof AbortError ||
-    isCode(error, 'SANDBOX_DESTROYED', 'SESSION_NOT_FOUND', 'SESSION_DESTROYED')
+    isCode(error, 'ROLLED_BACK', 'SANDBOX_DESTROYED', 'SESSION_NOT_FOUND', 'SESSION_DESTROYED')
   )
 }

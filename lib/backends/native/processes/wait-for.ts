@@ -2,7 +2,7 @@
  * Waits for the first of several things that a process, or a command, can do.
  */
 import { engineError } from '../../../base/errors.js'
-import type { NativeProcessRef } from '../../../boundary/index.js'
+import type { NativeConditions, NativeEvent, NativeProcessRef } from '../../../boundary/index.js'
 import type { WaitEnd } from '../../../calls/index.js'
 import type { WaitForPlan } from '../../../requests/waits.js'
 import { abortable, type Engine } from '../engine.js'
@@ -16,15 +16,10 @@ const NEVER = { exitCode: null, signal: null, reason: null }
 export async function waitFor(
   engine: Engine,
   ref: NativeProcessRef,
-  { signal, ...conditions }: WaitForPlan,
+  { signal, log, fromLine, ...rest }: WaitForPlan,
 ): Promise<WaitEnd> {
-  const { first, process, waiting, logLines } = await abortable(
-    engine,
-    'the wait',
-    signal,
-    (native, id) => native.waitFor(id, ref, conditions),
-    (event) => (event.first === undefined ? undefined : event),
-  )
+  const wanted = log === undefined ? {} : { log: { pattern: log, isText: false, fromLine } }
+  const { first, process, waiting, logLines } = await firstOf(engine, ref, { ...rest, ...wanted }, signal)
   switch (first) {
     case 'exit':
       return { by: first, exit: process === undefined ? NEVER : exitOf(process) }
@@ -41,4 +36,20 @@ export async function waitFor(
       return { by: first }
   }
   throw engineError('ENGINE_ERROR', 'the engine did not say what came first')
+}
+
+/** The event that says what came first. */
+export function firstOf(
+  engine: Engine,
+  ref: NativeProcessRef,
+  conditions: NativeConditions,
+  signal: AbortSignal | undefined,
+): Promise<NativeEvent> {
+  return abortable(
+    engine,
+    'the wait',
+    signal,
+    (native, id) => native.waitFor(id, ref, conditions),
+    (event) => (event.first === undefined ? undefined : event),
+  )
 }

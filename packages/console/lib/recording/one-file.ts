@@ -43,6 +43,11 @@ export class OneFile implements Files {
     }
   }
 
+  /** It has no next segment, whose beginning would need it. */
+  read(): never {
+    throw new Error('a recording in one file is not read')
+  }
+
   async end(): Promise<void> {}
 
   /** Closes the file, and removes it if nothing was recorded. Resolves with whether there is a recording. */

@@ -1,5 +1,4 @@
 /** The screen that a recording ends with, as output that draws it again. */
-import { createReadStream } from 'node:fs'
 import type { ITerminalAddon } from '@xterm/headless'
 import { readEvent, readHeader, sizeOf } from './cast.js'
 import { linesOf } from './lines.js'
@@ -16,7 +15,7 @@ interface Addon {
 }
 
 /** Plays a file in an emulator, which gives way to other work every few milliseconds. */
-export async function screenAfter(file: string): Promise<string> {
+export async function screenAfter(file: AsyncIterable<Uint8Array>): Promise<string> {
   // 30 ms, for recordings that become long.
   const [{ default: xterm }, { default: serialize }] = await Promise.all([
     import('@xterm/headless'),
@@ -27,7 +26,7 @@ export async function screenAfter(file: string): Promise<string> {
   terminal.loadAddon(serializer)
   try {
     let isFirst = true
-    for await (const line of linesOf(createReadStream(file))) {
+    for await (const line of linesOf(file)) {
       const size = isFirst ? readHeader(line)?.size : undefined
       const event = isFirst ? undefined : readEvent(line)
       isFirst = false

@@ -1,6 +1,6 @@
 /** The directory of recordings: the names of their files, limits, and compression. */
-import { createReadStream, createWriteStream } from 'node:fs'
-import { constants, lstat, mkdir, open, readdir, rename, rm, stat, truncate } from 'node:fs/promises'
+import { type BigIntStats, createWriteStream } from 'node:fs'
+import { constants, type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -18,8 +18,10 @@ const MOST_FILES = 10_000
 export const NAME = /^(.+)-(\d{4,})[.]cast([.]gz)?$/
 const COMPRESSED = '.gz'
 const PART = '.part'
-/** It follows no link, and waits for no reader of a pipe: something may have replaced the file. */
-const APPEND = constants.O_WRONLY | constants.O_APPEND | constants.O_NOFOLLOW | constants.O_NONBLOCK
+/** They follow no link, and wait for no other end of a pipe: something may have replaced the file. */
+const SAFE = constants.O_NOFOLLOW | constants.O_NONBLOCK
+const APPEND = constants.O_WRONLY | constants.O_APPEND | SAFE
+const READ = constants.O_RDONLY | SAFE
 /** What others may do, by the mode of a directory. */
 const OTHERS_WRITE = 0o022
 
@@ -28,6 +30,8 @@ interface StoredSegment extends Segment {
   readonly name: string
   readonly number: number
   file: string
+  /** Tells the file from any that replaces it. */
+  readonly identity: string
   bytes: number
   /** Something still writes it. */
   isOpen: boolean
@@ -71,13 +75,15 @@ export class Store implements Files<StoredSegment> {
     const last = Math.max(0, ...this.#of(name).map(({ number }) => number))
     for (let number = last + 1; ; number++) {
       const file = path.join(this.directory, `${name}-${String(number).padStart(4, '0')}.cast`)
+      let identity: string
       try {
-        await (await open(file, 'wx', 0o600)).close()
+        await using handle = await open(file, 'wx', 0o600)
+        identity = identityOf(await handle.stat({ bigint: true }))
       } catch (error) {
         if ((error as NodeJS.ErrnoException).code === 'EEXIST') continue
         throw error
       }
-      const segment = { name, number, file, bytes: 0, isOpen: true }
+      const segment = { name, number, file, identity, bytes: 0, isOpen: true }
       this.#segments.add(segment)
       await this.#makeRoom()
       return segment
@@ -87,14 +93,14 @@ export class Store implements Files<StoredSegment> {
   async append(segment: StoredSegment, text: string): Promise<void> {
     const data = Buffer.from(text)
     // No descriptor is kept, since there can be many recordings.
-    const handle = await open(segment.file, APPEND).catch((error) => {
+    const handle = await openExactly(segment, APPEND).catch((error) => {
       if (error.code === 'ENOENT') this.#forget(segment)
       throw error
     })
     try {
       await handle.writeFile(data)
     } catch (error) {
-      await truncate(segment.file, segment.bytes)
+      await handle.truncate(segment.bytes)
       throw error
     } finally {
       await handle.close()
@@ -103,16 +109,23 @@ export class Store implements Files<StoredSegment> {
     await this.#makeRoom()
   }
 
+  /** What has been added, whatever else is in the file by now. */
+  async *read(segment: StoredSegment): AsyncGenerator<Uint8Array, void> {
+    await using handle = await openExactly(segment, READ)
+    const { bytes } = segment
+    if (bytes > 0) yield* handle.createReadStream({ autoClose: false, start: 0, end: bytes - 1 })
+  }
+
   /** Compresses it. Never rejects: an uncompressed file is a recording, too. */
   async end(segment: StoredSegment): Promise<void> {
     const target = segment.file + COMPRESSED
     const part = target + PART
     try {
       const output = createWriteStream(part, { flags: 'wx', mode: 0o600 })
-      await pipeline(createReadStream(segment.file), createGzip(), output)
+      await pipeline(this.read(segment), createGzip(), output)
       await rename(part, target)
       await rm(segment.file)
-      this.#grow(segment, (await stat(target)).size - segment.bytes)
+      this.#grow(segment, output.bytesWritten - segment.bytes)
       segment.file = target
     } catch (error) {
       report(this.#logger, 'warn', `the recording ${segment.file} cannot be compressed: ${error}`)
@@ -153,6 +166,20 @@ export class Store implements Files<StoredSegment> {
   }
 }
 
+/** Opens the file that the recorder has made. Rejects if there is another one in its place. */
+async function openExactly({ file, identity }: StoredSegment, flags: number): Promise<FileHandle> {
+  const handle = await open(file, flags)
+  const stats = await handle.stat({ bigint: true })
+  if (stats.isFile() && identityOf(stats) === identity) return handle
+  await handle.close()
+  throw new Error(`${file} is not the file of the recorder any more`)
+}
+
+/** A number can be used again for another file. */
+function identityOf({ dev, ino, birthtimeNs }: BigIntStats): string {
+  return `${dev}:${ino}:${birthtimeNs}`
+}
+
 function bytesOf(segments: StoredSegment[]): number {
   return segments.reduce((sum, { bytes }) => sum + bytes, 0)
 }
@@ -183,12 +210,10 @@ async function segmentsIn(directory: string): Promise<StoredSegment[]> {
     if (entry.endsWith(PART) && NAME.test(entry.slice(0, -PART.length))) await rm(file, { force: true })
     const [, name, number] = NAME.exec(entry) ?? []
     if (name === undefined) continue
-    const { size, mtimeMs, isFile } = await lstat(file).then((stats) => ({
-      ...stats,
-      isFile: stats.isFile(),
-    }))
-    if (!isFile) continue
-    found.push({ name, number: Number(number), file, bytes: size, isOpen: false, time: mtimeMs })
+    const stats = await lstat(file, { bigint: true })
+    if (!stats.isFile()) continue
+    const segment = { name, number: Number(number), file, identity: identityOf(stats) }
+    found.push({ ...segment, bytes: Number(stats.size), isOpen: false, time: Number(stats.mtimeMs) })
   }
   return found.sort((left, right) => left.time - right.time)
 }

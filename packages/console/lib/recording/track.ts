@@ -43,6 +43,8 @@ export interface Files<S extends Segment = Segment> {
   begin(name: string): Promise<S>
   /** Adds all or nothing. Rejects with the error of the disk. */
   append(segment: S, text: string): Promise<void>
+  /** What has been added. Throws if that is not there any more. */
+  read(segment: S): AsyncIterable<Uint8Array>
   /** Nothing is added any more. Never rejects. */
   end(segment: S): Promise<void>
 }
@@ -246,7 +248,8 @@ export class Track {
     if (old !== undefined && old.bytes < this.#files.segmentBytes) return old
     const first = entries.find((entry) => 'time' in entry)
     const time = first?.time ?? new Date()
-    const screen = old && (await screenAfter(old.file))
+    // Commands may be able to remove or replace the file. Then the next one begins with an empty screen.
+    const screen = old && (await screenAfter(this.#files.read(old)).catch(() => ''))
     const segment = await this.#files.begin(this.#options.name)
     const title = this.#redactor.hide(this.#options.title).slice(0, LONGEST_TITLE)
     this.#head = headerLine({ ...this.#size, time, title }) + (screen ? eventLine(0, 'o', screen) : '')
