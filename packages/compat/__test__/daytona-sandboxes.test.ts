@@ -162,16 +162,17 @@ describe('sandboxes', () => {
 
 it('what is due for a sandbox depends on its state, its use and its intervals', () => {
   const minute = 60_000
+  const now = 100 * minute
   const due = (state: 'running' | 'paused', changes: Partial<DaytonaRecord>, connections = 0) => {
     const given = { labels: {}, env: {}, user: '', snapshot: '', isPublic: false, hasNetwork: true }
     const intervals = { autoStop: 15, autoArchive: 0, autoDelete: -1, ttl: 0 }
     const record = { ...newRecord({ ...given, ...intervals }), startedAt: 0, lastUse: minute, ...changes }
     const busy = new Set(Array.from({ length: connections }, () => ({})))
-    return dueOf({ state, record, connections: busy } as unknown as Hosted<DaytonaRecord>)
+    return dueOf({ state, record, connections: busy } as unknown as Hosted<DaytonaRecord>, now)
   }
   expect(due('running', {})).toEqual({ at: 16 * minute, end: 'pause' })
   expect(due('running', { autoStop: 0 })).toBeUndefined()
-  expect(due('running', {}, 1)?.at).toBeGreaterThanOrEqual(Date.now() + 14 * minute)
+  expect(due('running', {}, 1)?.at).toBe(now + 15 * minute)
   expect(due('running', { ttl: 3 })).toEqual({ at: 3 * minute, end: 'remove' })
   expect(due('paused', {})).toBeUndefined()
   expect(due('paused', { autoDelete: 2 })).toBeUndefined()

@@ -67,6 +67,14 @@ Page()`
       ])
     }))
 
+  it('passes a long line on without a delay that grows with its square', () =>
+    withInterpreter(async (sandbox) => {
+      // In small pieces, as a progress bar prints.
+      const code = 'import sys\nfor _ in range(40000): print("x" * 500, end="", flush=True)\nprint()'
+      const { logs } = await sandbox.runCode(code)
+      expect(logs.stdout.join('').length).toBe(20_000_001)
+    }))
+
   it('has contexts with a state and a directory of their own, and variables for one run', () =>
     withInterpreter(async (sandbox) => {
       await sandbox.runCode('x = 1')

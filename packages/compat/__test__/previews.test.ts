@@ -1,5 +1,6 @@
 /** Servers of sandboxes, by names below localhost. */
 import { once } from 'node:events'
+import http from 'node:http'
 import net from 'node:net'
 import type { Sandbox } from 'e2b'
 import { expect, it } from 'vitest'
@@ -25,6 +26,11 @@ const server = require('node:http').createServer((request, response) => {
     return request.socket.write('HTTP/1.1 101 Switching Protocols\\r\\nconnection: upgrade\\r\\nupgrade: own\\r\\n\\r\\n')
   if (request.url === '/bare-101') return request.socket.write('HTTP/1.1 101 Switching Protocols\\r\\n\\r\\n')
   if (request.url === '/never') return
+  if (request.url.startsWith('/to?')) {
+    response.writeHead(302, { location: decodeURIComponent(request.url.slice(4)).replace('PORT', server.address().port) })
+    return response.end()
+  }
+  if (request.url === '/page') return response.end([request.headers.origin, request.headers.referer].join(' '))
   let body = ''
   request.on('data', (data) => { body += data })
   request.on('end', () => response.end([request.method, request.url, request.headers.host, body].join(' ')))
@@ -70,6 +76,69 @@ it('pass requests and connections on', () =>
     }
     expect((await request(server.url, { headers })).status).toBe(502)
   }))
+
+it('keep redirects and the origin of pages where the client is', () =>
+  withSandbox(async (sandbox, { server }) => {
+    const port = await startServer(sandbox)
+    const host = sandbox.getHost(port)
+    const locationOf = async (location: string) => {
+      const target = `${server.url}/to?${encodeURIComponent(location)}`
+      const sent = http.get(target, { headers: { host }, agent: false })
+      const [reply] = (await once(sent, 'response')) as [http.IncomingMessage]
+      reply.resume()
+      return reply.headers.location
+    }
+    for (const own of ['http://localhost:PORT', 'http://127.0.0.1:PORT', 'https://localhost:PORT'])
+      expect(await locationOf(`${own}/a?b#c`), own).toBe('/a?b#c')
+    expect(await locationOf('http://localhost:PORT//evil.test/a')).toBe('/evil.test/a')
+    for (const other of ['/a', 'a/', 'https://example.test/a', 'http://localhost:1/a', 'mailto:a@localhost'])
+      expect(await locationOf(other), other).toBe(other)
+    const page = async (origin: string, referer: string) =>
+      (await request(`${server.url}/page`, { headers: { host, origin, referer } })).text
+    const own = `http://localhost:${port}`
+    expect(await page(`http://${host}`, `http://${host}/a?b`)).toBe(`${own} ${own}/a?b`)
+    expect(await page('http://other.test', 'http://other.test/a')).toBe(
+      'http://other.test http://other.test/a',
+    )
+    expect(await page('null', 'about:blank')).toBe('null about:blank')
+  }))
+
+it('answer requests that offer HTTP/2, as the API does', () =>
+  withSandbox(async (sandbox, { server, connection }) => {
+    const host = sandbox.getHost(await startServer(sandbox))
+    const offer = [
+      'connection: Upgrade, HTTP2-Settings',
+      'upgrade: h2c',
+      'http2-settings: AAMAAABkAAQAoAAAAAIAAAAA',
+    ]
+    const open = (lines: string[], body = '') => {
+      const socket = net.connect(Number(new URL(server.url).port), '127.0.0.1')
+      socket.write(`${lines.join('\r\n')}\r\n\r\n${body}`)
+      return firstReply(socket)
+    }
+    const preview = await open(['POST /a HTTP/1.1', `host: ${host}`, ...offer, 'content-length: 4'], 'body')
+    expect(preview).toMatch(/^HTTP\/1\.1 200 [\s\S]*POST \/a localhost:\d+ body/)
+    const key = `x-api-key: ${connection.apiKey}`
+    const list = await open(['GET /v2/sandboxes HTTP/1.1', 'host: localhost', key, ...offer])
+    expect(list).toMatch(/^HTTP\/1\.1 200 /)
+    expect(list).toContain(sandbox.sandboxId)
+  }))
+
+/** The first reply on a connection that stays open. */
+async function firstReply(socket: net.Socket): Promise<string> {
+  let received = ''
+  for await (const data of socket) {
+    received += data
+    const [head = '', body = ''] = received.split('\r\n\r\n')
+    const length = /^content-length: (\d+)/im.exec(head)?.[1]
+    if (
+      received.includes('\r\n\r\n') &&
+      (length === undefined ? /\r\n0\r\n/.test(body) || body !== '' : body.length >= Number(length))
+    )
+      break
+  }
+  return received
+}
 
 /** The reply to the bytes of a request, when the connection has ended. */
 async function send(url: string, lines: string[]): Promise<string> {

@@ -150,6 +150,29 @@ describe('sandboxes', () => {
       expect(await sandbox.isRunning()).toBe(true)
     }))
 
+  it.each([
+    ['paused by a call', false],
+    ['paused by its time', true],
+  ])('run on after connect for as long as it says, when they were %s', (_, isByTime) =>
+    withServer(async ({ create, connection }) => {
+      const sandbox = await create({ timeoutMs: 1000, lifecycle: { onTimeout: isByTime ? 'pause' : 'kill' } })
+      await sandbox.files.write('kept', 'kept')
+      if (!isByTime) await sandbox.pause()
+      const { endAt } = await sandbox.getInfo()
+      await until(
+        async () => ((await sandbox.getInfo()).state === 'paused' && new Date() > endAt) || undefined,
+        () => 'its time is not over',
+      )
+      const again = await Sandbox.connect(sandbox.sandboxId, { ...connection, timeoutMs: 60_000 })
+      const info = await again.getInfo()
+      expect(info.state).toBe('running')
+      expect(info.endAt.getTime()).toBeGreaterThan(Date.now() + 30_000)
+      // A command lasts longer than what would end it at once.
+      expect((await again.commands.run('sleep 0.3; cat kept')).stdout).toBe('kept')
+      expect((await again.getInfo()).state).toBe('running')
+    }),
+  )
+
   it('refuse what would not hold, by its name', () =>
     withSandbox(async (sandbox, { create, server, connection }) => {
       const refused = await rejectionOf(create({ network: { denyOut: ['8.8.8.8'] } }))

@@ -41,11 +41,41 @@ export async function previewUpgrade(
 }
 
 async function onwardTo(hosted: Hosted, port: number, request: http.IncomingMessage): Promise<Onward> {
+  const { host = '' } = request.headers
   const others = endToEnd(request).filter(([name]) => name !== 'host')
   return {
     connection: await hosted.backend.connectPort(undefined, port),
     path: request.url ?? '/',
-    headers: [['host', `localhost:${port}`], ...others],
-    reply: (headers) => headers,
+    headers: [
+      ['host', `localhost:${port}`],
+      ...others.map(([name, value]): Header => [name, OF_PAGE.has(name) ? inside(value, host, port) : value]),
+    ],
+    reply: (headers) =>
+      headers.map(([name, value]) => [name, OF_REPLY.has(name) ? outside(value, port) : value]),
   }
+}
+
+type Header = Onward['headers'][number]
+
+/** The page that sends the request, at the address of the preview. */
+const OF_PAGE = new Set(['origin', 'referer'])
+/** Where the reply is, at the address that the program knows. */
+const OF_REPLY = new Set(['location', 'content-location'])
+
+/** A program compares the origin of a page with the name that it is called by. */
+function inside(value: string, host: string, port: number): string {
+  if (!URL.canParse(value) || new URL(value).host !== host.toLowerCase()) return value
+  const { pathname, search } = new URL(value)
+  const own = `http://localhost:${port}`
+  return pathname === '/' && !value.endsWith('/') ? own : own + pathname + search
+}
+
+/** Without the program's own name, which is another machine's for the client. */
+function outside(value: string, port: number): string {
+  if (!URL.canParse(value)) return value
+  const url = new URL(value)
+  const isOwn = ['localhost', '127.0.0.1', '[::1]'].includes(url.hostname) && url.port === String(port)
+  if (!isOwn || !/^https?:$/.test(url.protocol)) return value
+  // A path that begins with two slashes would name a host.
+  return `${url.pathname.replace(/^\/+/, '/')}${url.search}${url.hash}`
 }

@@ -23,15 +23,34 @@ export interface RegistryOptions<R extends SandboxRecord> {
   logger: Logger | undefined
   /** Whether sandboxes that run are paused when the server ends, and not removed. */
   isKept: boolean
-  due(hosted: Hosted<R>): Due | undefined
+  /** What happens to the sandbox next if nothing is called. `now` is in milliseconds since 1970. */
+  due(hosted: Hosted<R>, now: number): Due | undefined
+  /** Default: the clock of this machine. */
+  clock?: Clock
+}
+
+export interface Clock {
+  now(): number
+  /** Returns a function that cancels the call. */
+  after(milliseconds: number, call: () => void): () => void
+}
+
+const CLOCK: Clock = {
+  now: Date.now,
+  after(milliseconds, call) {
+    const timer = setTimeout(call, milliseconds).unref()
+    return () => clearTimeout(timer)
+  },
 }
 
 export class Registry<R extends SandboxRecord> {
-  /** Called after each change, before it is written. */
-  onChange: (hosted: Hosted<R>, change: Change) => void = () => {}
+  /** Called after each change, before it is written. `now` is in milliseconds since 1970. */
+  onChange: (hosted: Hosted<R>, change: Change, now: number) => void = () => {}
   readonly #options: RegistryOptions<R>
   readonly #all = new Map<string, Hosted<R>>()
-  readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #clock: Clock
+  /** They cancel the timer of a sandbox. */
+  readonly #timers = new Map<string, () => void>()
   /** Of one sandbox, one thing at a time starts, pauses or ends it. */
   readonly #changes = new Map<string, Promise<unknown>>()
   #starting = 0
@@ -39,6 +58,7 @@ export class Registry<R extends SandboxRecord> {
 
   constructor(options: RegistryOptions<R>) {
     this.#options = options
+    this.#clock = options.clock ?? CLOCK
   }
 
   /** Finds paused sandboxes of former servers, and removes what they left of others. */
@@ -85,7 +105,7 @@ export class Registry<R extends SandboxRecord> {
         throw error
       }
       this.#all.set(record.id, hosted)
-      this.onChange(hosted, 'running')
+      this.onChange(hosted, 'running', this.#clock.now())
       return hosted
     })
   }
@@ -95,45 +115,61 @@ export class Registry<R extends SandboxRecord> {
     const { id } = hosted.record
     this.#stopTimer(hosted)
     if (this.#all.get(id) !== hosted) return
-    const due = this.#options.due(hosted)
+    const now = this.#clock.now()
+    const due = this.#options.due(hosted, now)
     if (due === undefined) return
-    const timer = setTimeout(
-      () => {
-        const now = this.#options.due(hosted)
-        if (now === undefined) return
-        if (now.at > Date.now()) return this.schedule(hosted)
-        const ended = now.end === 'pause' ? this.pause(hosted) : this.remove(hosted)
-        Promise.resolve(ended).catch((error) => this.#warn(`sandbox ${id} cannot be ended`, error))
-      },
-      Math.min(Math.max(due.at - Date.now(), 0), MAX_MILLISECONDS),
-    )
-    this.#timers.set(id, timer.unref())
+    const wait = Math.min(Math.max(due.at - now, 0), MAX_MILLISECONDS)
+    const cancel = this.#clock.after(wait, () => {
+      this.#change(hosted, () => this.#endIfDue(hosted)).catch((error) =>
+        this.#warn(`sandbox ${id} cannot be ended`, error),
+      )
+    })
+    this.#timers.set(id, cancel)
+  }
+
+  /** A call that has come before, or is under way, may have replaced the time that the timer waited for. */
+  async #endIfDue(hosted: Hosted<R>): Promise<void> {
+    if (this.#all.get(hosted.record.id) !== hosted) return
+    const now = this.#clock.now()
+    const due = this.#options.due(hosted, now)
+    if (due === undefined || due.at > now) this.schedule(hosted)
+    else if (due.end === 'pause') await this.#pause(hosted)
+    else {
+      this.#forget(hosted)
+      await this.#remove(hosted)
+    }
   }
 
   /** False when it was paused already. */
   pause(hosted: Hosted<R>): Promise<boolean> {
-    return this.#change(hosted, async () => {
-      if (hosted.state === 'paused') return false
-      this.#stopTimer(hosted)
-      await hosted.halt()
-      this.onChange(hosted, 'paused')
-      this.schedule(hosted)
-      await this.#keep(hosted)
-      return true
-    })
+    return this.#change(hosted, () => this.#pause(hosted))
   }
 
-  /** False when it was running already. */
-  resume(hosted: Hosted<R>): Promise<boolean> {
+  async #pause(hosted: Hosted<R>): Promise<boolean> {
+    if (hosted.state === 'paused') return false
+    this.#stopTimer(hosted)
+    await hosted.halt()
+    this.onChange(hosted, 'paused', this.#clock.now())
+    this.schedule(hosted)
+    await this.#keep(hosted)
+    return true
+  }
+
+  /**
+   * Returns false when it was running already. `renew` sets the times of the sandbox that runs, before one that has passed
+   * can end it.
+   */
+  resume(hosted: Hosted<R>, renew: (isResumed: boolean) => void): Promise<boolean> {
     return this.#change(hosted, async () => {
-      if (hosted.state === 'running') return false
       if (this.#all.get(hosted.record.id) !== hosted) throw new HttpError(404, 'the sandbox was removed')
-      await this.#start(hosted)
-      this.onChange(hosted, 'running')
+      const isResumed = hosted.state === 'paused'
+      if (isResumed) await this.#start(hosted)
+      renew(isResumed)
+      if (isResumed) this.onChange(hosted, 'running', this.#clock.now())
       this.schedule(hosted)
       if (this.#options.isKept) await this.#keep(hosted)
-      else await rm(this.#fileOf(hosted.record.id), { force: true })
-      return true
+      else if (isResumed) await rm(this.#fileOf(hosted.record.id), { force: true })
+      return isResumed
     })
   }
 
@@ -146,11 +182,24 @@ export class Registry<R extends SandboxRecord> {
 
   /** Ends it, and removes its files. */
   async remove(hosted: Hosted<R>): Promise<void> {
+    const isFirst = this.#forget(hosted)
+    await this.#change(hosted, async () => {
+      if (isFirst) await this.#remove(hosted)
+    })
+  }
+
+  async #remove(hosted: Hosted<R>): Promise<void> {
+    await this.#discard(hosted)
+    this.onChange(hosted, 'removed', this.#clock.now())
+  }
+
+  /** Returns false for a sandbox that has been removed before. */
+  #forget(hosted: Hosted<R>): boolean {
     const { id } = hosted.record
-    if (this.#all.get(id) === hosted) this.#all.delete(id)
+    const isKnown = this.#all.get(id) === hosted
+    if (isKnown) this.#all.delete(id)
     this.#stopTimer(hosted)
-    await this.#change(hosted, () => this.#discard(hosted))
-    this.onChange(hosted, 'removed')
+    return isKnown
   }
 
   /** Ends all that run. Paused ones stay for the next server. */
@@ -205,7 +254,7 @@ export class Registry<R extends SandboxRecord> {
   }
 
   #stopTimer({ record }: Hosted<R>): void {
-    clearTimeout(this.#timers.get(record.id))
+    this.#timers.get(record.id)?.()
     this.#timers.delete(record.id)
   }
 

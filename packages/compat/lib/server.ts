@@ -3,8 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import type { Duplex } from 'node:stream'
+import { replay, trackReplies, wantsWebSocket } from '@nacre/server/internal'
 import { type FilesystemRules, type Logger, Sandbox } from 'nacre'
-import { engineError, isCode, report, SECRETS } from 'nacre/internal'
+import { engineError, inTime, isCode, report, SECRETS } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { checkCaller, type Preview, previewOf } from './guard.js'
 import type { Hosted, Place, SandboxRecord } from './hosted.js'
@@ -20,6 +21,8 @@ const KEEP_ALIVE_TIMEOUT = 620_000
 /** Of requests. Programs of sandboxes may open connections that send none. */
 const HEADERS_TIMEOUT = 60_000
 const MOST_CONNECTIONS = 8192
+/** Milliseconds in which clients have to read the last replies when the server ends. */
+const SENDING_TIMEOUT = 10_000
 
 /** What an API decides about all sandboxes of a server. */
 export interface Dialect<R extends SandboxRecord>
@@ -78,12 +81,15 @@ export async function openServer<R extends SandboxRecord>(
     requestTimeout: 0,
     // Without it, there is no limit either.
     headersTimeout: HEADERS_TIMEOUT,
+    // Newer runtimes ask whether to treat an upgrade as wanted.
+    ...{ shouldUpgradeCallback: changesProtocol },
   })
+  const sent = trackReplies(server)
   server.maxConnections = MOST_CONNECTIONS
   const upgraded = new Set<Duplex>()
   let closed: Promise<void> | undefined
   const close = () => {
-    closed ??= closeAll(server, upgraded, registry, root)
+    closed ??= closeAll({ server, sent, upgraded, registry, root })
     return closed
   }
   try {
@@ -96,7 +102,10 @@ export async function openServer<R extends SandboxRecord>(
     const service = dialect.serve({ registry, key: root.key, port, logger })
     const running: Running = { service, plan, port, upgraded }
     server.on('request', (request, response) => void serveRequest(running, request, response))
-    server.on('upgrade', (request, socket, head) => void serveUpgrade(running, request, socket, head))
+    server.on('upgrade', (request, socket, head) => {
+      if (changesProtocol(request)) void serveUpgrade(running, request, socket, head)
+      else replay(server, request, socket, head)
+    })
     return { url: `http://${ADDRESS}:${port}`, key: root.key, close }
   } catch (error) {
     await close()
@@ -259,16 +268,36 @@ function expectOpen({ service }: Running, preview: Preview): Hosted {
   return hosted
 }
 
-/** Ends the sandboxes before their connections, so that clients learn why. */
-async function closeAll<R extends SandboxRecord>(
-  server: Server,
-  upgraded: Set<Duplex>,
-  registry: Registry<R>,
-  root: Root,
-): Promise<void> {
-  server.close()
+/** Programs of previews may know any protocol, but HTTP/2 is only offered, by clients that know HTTP/1.1 as well. */
+function changesProtocol(request: IncomingMessage): boolean {
+  const { 'content-length': length = '0', 'transfer-encoding': coding, upgrade } = request.headers
+  const hasBody = Number(length) > 0 || coding !== undefined
+  return (
+    wantsWebSocket(request) ||
+    (previewOf(request.headers) !== undefined && !hasBody && !/(^|,)\s*h2c\s*(,|$)/i.test(upgrade ?? ''))
+  )
+}
+
+interface Open<R extends SandboxRecord> {
+  server: Server
+  sent: () => Promise<void>
+  upgraded: Set<Duplex>
+  registry: Registry<R>
+  root: Root
+}
+
+/** Ends the sandboxes before their connections, so that clients learn why. Whole replies are sent first. */
+async function closeAll<R extends SandboxRecord>({
+  server,
+  sent,
+  upgraded,
+  registry,
+  root,
+}: Open<R>): Promise<void> {
   await registry.close()
   for (const socket of upgraded) socket.destroy()
+  await inTime(SENDING_TIMEOUT, sent())
+  server.close()
   server.closeAllConnections()
   await root.close()
 }

@@ -133,7 +133,7 @@ export class Api {
         return sendJson(response, 200, this.shown(hosted, 'destroyed'))
       case 'POST start':
       case 'POST recover':
-        await this.#registry.resume(hosted)
+        await this.#registry.resume(hosted, () => this.use(hosted))
         return reply()
       case 'POST stop':
         if (!(await this.#registry.pause(hosted))) throw new HttpError(400, 'Sandbox is not started')

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import os from 'node:os'
 import type { Hosted, SandboxRecord } from '../hosted.js'
-import type { Due } from '../registry.js'
+import type { Change, Due } from '../registry.js'
 
 export interface DaytonaRecord extends SandboxRecord {
   name: string
@@ -54,16 +54,21 @@ export function freshSecret(): string {
 }
 
 /** What happens to the sandbox by itself. */
-export function dueOf({ state, record, connections }: Hosted<DaytonaRecord>): Due | undefined {
+export function dueOf({ state, record, connections }: Hosted<DaytonaRecord>, now: number): Due | undefined {
   const { ttl, startedAt, autoStop, autoDelete, lastUse, stoppedAt } = record
   const dues: Due[] = []
   if (ttl > 0) dues.push({ at: startedAt + ttl * MINUTE, end: 'remove' })
   if (stoppedAt > 0 && autoDelete >= 0) dues.push({ at: stoppedAt + autoDelete * MINUTE, end: 'remove' })
   if (state === 'running' && autoStop > 0) {
-    const usedAt = connections.size > 0 ? Date.now() : lastUse
+    const usedAt = connections.size > 0 ? now : lastUse
     dues.push({ at: usedAt + autoStop * MINUTE, end: 'pause' })
   }
   return dues.sort((one, other) => one.at - other.at)[0]
+}
+
+/** Notes when it has stopped. */
+export function noteChange(record: DaytonaRecord, change: Change, now: number): void {
+  record.stoppedAt = change === 'running' ? 0 : now
 }
 
 export function stateOf({ state }: Hosted): 'started' | 'stopped' {

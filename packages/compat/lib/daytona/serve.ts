@@ -8,7 +8,7 @@ import { ADDRESS, type Context, openServer, type Service } from '../server.js'
 import { Api } from './api.js'
 import { Events } from './events.js'
 import { daytonaError, describeError, unsupported } from './failure.js'
-import { type DaytonaRecord, dueOf, newRecord } from './record.js'
+import { type DaytonaRecord, dueOf, newRecord, noteChange } from './record.js'
 import { acceptSocket } from './sockets.js'
 import { Toolbox } from './toolbox.js'
 
@@ -53,8 +53,8 @@ function serve(context: Context<DaytonaRecord>): Service {
   const events = new Events()
   // They ran when a server was killed.
   for (const hosted of registry.list()) if (hosted.record.stoppedAt === 0) api.stopped(hosted)
-  registry.onChange = (hosted, change) => {
-    hosted.record.stoppedAt = change === 'running' ? 0 : Date.now()
+  registry.onChange = (hosted, change, now) => {
+    noteChange(hosted.record, change, now)
     const states = { running: 'started', paused: 'stopped', removed: 'destroyed' }
     const newState = states[change]
     const oldState = change === 'paused' ? 'started' : 'stopped'

@@ -9,7 +9,7 @@ import { type Exchange, readJson, sendJson, sendNothing, textsOf, timeoutOf } fr
 import { measure } from '../measure.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
-import { type E2bRecord, newRecord } from './record.js'
+import { type E2bRecord, newRecord, renew } from './record.js'
 
 /** SDKs choose features by it. */
 const ENVD_VERSION = '0.6.4'
@@ -73,15 +73,16 @@ export class Api {
       case 'POST refreshes': {
         const timeout = timeoutOf((await readJson(request)).duration, DEFAULT_TIMEOUT_S)
         this.#expectRunning(hosted)
-        this.#extend(hosted, timeout)
+        renew(hosted.record, false, timeout, Date.now())
+        this.#registry.schedule(hosted)
         return sendNothing(response)
       }
       case 'POST connect':
       case 'POST resume': {
         const timeout = timeoutOf((await readJson(request)).timeout, DEFAULT_TIMEOUT_S)
-        const isResumed = await this.#registry.resume(hosted)
-        if (isResumed) this.#setTimeout(hosted, timeout)
-        else this.#extend(hosted, timeout)
+        const isResumed = await this.#registry.resume(hosted, (isResumed) =>
+          renew(hosted.record, isResumed, timeout, Date.now()),
+        )
         return sendJson(response, isResumed ? 201 : 200, this.#shown(hosted))
       }
       case 'POST pause':
@@ -150,11 +151,6 @@ export class Api {
       200,
       page.map((hosted) => this.#described(hosted)),
     )
-  }
-
-  /** Never shortens the time. */
-  #extend(hosted: Hosted<E2bRecord>, timeout: number): void {
-    if (Date.now() + timeout > hosted.record.endAt) this.#setTimeout(hosted, timeout)
   }
 
   /** Sets the time from now, in milliseconds, if the sandbox runs. */

@@ -1,6 +1,7 @@
 /** What is kept of a sandbox of E2B. */
 import { randomBytes } from 'node:crypto'
-import type { SandboxRecord } from '../hosted.js'
+import type { Hosted, SandboxRecord } from '../hosted.js'
+import type { Due } from '../registry.js'
 
 export interface E2bRecord extends SandboxRecord {
   /** What clients of its files and processes must send. */
@@ -25,4 +26,15 @@ export function newRecord(
     startedAt,
     endAt: startedAt + timeout,
   }
+}
+
+/** What happens to the sandbox by itself. */
+export function dueOf({ state, record }: Hosted<E2bRecord>): Due | undefined {
+  if (state === 'paused') return undefined
+  return { at: record.endAt, end: record.pausesOnTimeout ? 'pause' : 'remove' }
+}
+
+/** Gives a sandbox that is resumed `timeout` milliseconds from now. Never shortens the time of one that runs. */
+export function renew(record: E2bRecord, isResumed: boolean, timeout: number, now: number): void {
+  record.endAt = isResumed ? now + timeout : Math.max(record.endAt, now + timeout)
 }

@@ -5,7 +5,7 @@ import type { E2bOptions, ServingE2b } from '../public.js'
 import { type Context, openServer, type Service } from '../server.js'
 import { Api } from './api.js'
 import { isEnvdPath, serveEnvd } from './envd.js'
-import { type E2bRecord, newRecord } from './record.js'
+import { dueOf, type E2bRecord, newRecord } from './record.js'
 
 /** Previews with these ports stand for envd and the code interpreter. */
 const OWN_PORTS = [49_983, 49_999]
@@ -17,10 +17,7 @@ export async function serveE2b(options?: E2bOptions): Promise<ServingE2b> {
     home: '/home/user',
     user: 'user',
     isKept: false,
-    due: ({ state, record }) =>
-      state === 'running'
-        ? { at: record.endAt, end: record.pausesOnTimeout ? 'pause' : 'remove' }
-        : undefined,
+    due: dueOf,
     environment: ({ id, template }) => ({
       E2B_SANDBOX: 'true',
       E2B_SANDBOX_ID: id,

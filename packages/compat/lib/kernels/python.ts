@@ -16,8 +16,9 @@ const END = '{"type": "end_of_execution"}'
 interface Running {
   process: Process
   events: AsyncIterator<LogEvent>
-  /** What it printed that no run has yielded yet, from the start of a line. */
-  rest: string
+  /** What it printed that no run has yielded yet, from the start of a line: a long line comes in thousands of pieces. */
+  rest: string[]
+  restLength: number
 }
 
 export class PythonKernel implements Kernel {
@@ -77,7 +78,7 @@ export class PythonKernel implements Kernel {
       input: 'pipe',
       logLimit: LOG_BYTES,
     })
-    return { process, events: process.output()[Symbol.asyncIterator](), rest: '' }
+    return { process, events: process.output()[Symbol.asyncIterator](), rest: [], restLength: 0 }
   }
 
   /** Whole lines, until the code has ended. */
@@ -85,7 +86,7 @@ export class PythonKernel implements Kernel {
     let printed = ''
     for (;;) {
       const { value: event, done } = await running.events.next()
-      const isTooLong = running.rest.length > MAX_LINE_CHARACTERS
+      const isTooLong = running.restLength > MAX_LINE_CHARACTERS
       if (done || event.type === 'exit' || event.missing !== undefined || isTooLong) {
         await this.end()
         yield line({
@@ -102,12 +103,21 @@ export class PythonKernel implements Kernel {
         printed = (printed + event.data).slice(-2000)
         continue
       }
-      const text = running.rest + event.data
+      const keep = (rest: string[]) => {
+        running.rest = rest
+        running.restLength = rest.reduce((sum, piece) => sum + piece.length, 0)
+      }
+      if (!event.data.includes('\n')) {
+        running.rest.push(event.data)
+        running.restLength += event.data.length
+        continue
+      }
+      const text = running.rest.join('') + event.data
       const whole = text.lastIndexOf('\n') + 1
       // Threads may print after the end, which belongs to the next code.
-      const at = whole === 0 ? -1 : `\n${text}`.indexOf(`\n${END}\n`)
+      const at = `\n${text}`.indexOf(`\n${END}\n`)
       const end = at < 0 ? whole : at + END.length + 1
-      running.rest = text.slice(end)
+      keep([text.slice(end)])
       if (end > 0) yield text.slice(0, end)
       if (at >= 0) return
     }
