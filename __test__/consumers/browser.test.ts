@@ -49,6 +49,8 @@ beforeAll(async () => {
     const bytes = new Uint8Array([0xff, 0, 0x0a])
     await client.files.write('data', bytes)
     const file = await client.files.read('data', { encoding: 'buffer' })
+    const part = []
+    for await (const piece of client.files.readStream('data', { start: 1 })) part.push(...piece)
     const terminal = await client.startProcess('read line; echo "<$line>"', { pty: true })
     await terminal.resize(100, 30)
     await terminal.write('typed\\r')
@@ -57,7 +59,7 @@ beforeAll(async () => {
     await client.destroy()
     globalThis.answer = [
       ...[stdout, ...lines, failed instanceof SandboxError, failed.code, wrong instanceof OptionError],
-      ...[...file, exitCode],
+      ...[...file, ...part, exitCode],
     ].join()`,
   )
   pages = createServer(({ url = '' }, reply) => {
@@ -127,7 +129,7 @@ async function answerOf(script: string): Promise<unknown> {
   }
 }
 
-const EXPECTED = 'ä,1,2,3,true,COMMAND_FAILED,true,255,0,10,0'
+const EXPECTED = 'ä,1,2,3,true,COMMAND_FAILED,true,255,0,10,0,10,0'
 
 /** Each writes a bundle of main.js for browsers, in its default configuration, and fails on a warning. */
 const BUNDLERS: Record<string, (directory: string, output: string) => Promise<unknown>> = {

@@ -69,6 +69,32 @@ describe('bodies', () => {
       { maxBodyBytes: 1000 },
     ))
 
+  it('of no declared length are read up to their limit, whatever listens', () =>
+    withSandbox(async ({ sandbox }) => {
+      const { fetch } = createServer(sandbox, { authenticated: true, maxBodyBytes: 1000 })
+      let read = 0
+      const send = (pieces: number) => {
+        read = 0
+        const body = new ReadableStream(
+          {
+            pull(controller) {
+              const text = read === 0 ? '{"command":"echo ' : read < pieces ? 'x'.repeat(100) : '"}'
+              controller.enqueue(new TextEncoder().encode(text))
+              if (read++ === pieces) controller.close()
+            },
+          },
+          { highWaterMark: 0 },
+        )
+        const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body, duplex: 'half' }
+        return fetch(new Request('http://localhost/v1/exec', init as RequestInit))
+      }
+      const small = (await (await send(5)).json()) as Body
+      expect(small.result.stdout).toBe(`${'x'.repeat(400)}\n`)
+      const large = await send(1e6)
+      expect([large.status, ((await large.json()) as Body).code]).toEqual([413, 'PAYLOAD_TOO_LARGE'])
+      expect(read).toBeLessThan(20)
+    }))
+
   it('refuses a body that is not declared as JSON with 415, and names the type to send', () =>
     withServer(async ({ url, sandbox }) => {
       const send = (path: string, headers: Record<string, string>, body: string | Uint8Array) =>
@@ -169,6 +195,10 @@ describe('callers', () => {
           headers: { origin: 'https://good.example', 'access-control-request-method': 'POST' },
         })
         expect(preflight.headers.get('access-control-allow-origin')).toBe('https://good.example')
+        // The client reads parts of files by them.
+        const { headers } = await fetch(`${url}/healthz`, { headers: { origin: 'https://good.example' } })
+        const exposed = headers.get('access-control-expose-headers')?.toLowerCase().split(',')
+        expect(exposed).toEqual(expect.arrayContaining(['etag', 'content-range']))
         const rebound = `GET /v1/sessions HTTP/1.1\r\nHost: evil.example:${serving.port}\r\nConnection: close\r\n\r\n`
         expect(await raw(serving.port, [rebound])).toMatch(/^HTTP\/1.1 403/)
         expect((await get('/v1/sessions')).status).toBe(200)

@@ -4,7 +4,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { toNodeHandler, toWebRequest } from '@modelcontextprotocol/node'
 import { createMcpHandler, isLegacyRequest } from '@modelcontextprotocol/server'
+import { trackReplies } from '@nacre/server/internal'
 import type { Tools } from '@nacre/tools'
+import { inTime } from 'nacre/internal'
 import { stderrLogger } from 'nacre/internal/cli'
 import { Guard, refuse } from './guard.js'
 import { IdleLimit } from './idle.js'
@@ -13,6 +15,8 @@ import { createFactory } from './server.js'
 import type { HttpSettings } from './settings.js'
 
 const PATH = '/mcp'
+/** Milliseconds in which clients have to read the last replies when the server ends. */
+const SENDING_TIMEOUT = 5000
 
 /** What pages of an allowed origin may send and read: the headers of the protocol. */
 const CORS = {
@@ -80,11 +84,13 @@ export async function serveHttp(
       else response.destroy()
     })
   })
+  const sent = trackReplies(server)
   await listen(server, settings)
   return async () => {
-    server.close()
     await modern.close()
     await legacy.close()
+    await inTime(SENDING_TIMEOUT, sent())
+    server.close()
     server.closeAllConnections()
   }
 }

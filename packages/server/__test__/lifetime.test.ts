@@ -119,6 +119,56 @@ describe('close', () => {
       await closed
     }))
 
+  it('hangs terminals up: an interactive shell does not hold up the end', () =>
+    withServer(async ({ serving, sandbox }) => {
+      const delay = 600_000
+      const shell = await sandbox.startProcess('exec bash -i', { pty: true, forceKillAfterDelay: delay })
+      await shell.write('echo re""ady\n')
+      await shell.waitForLog('ready')
+      expect(await serving.close()).toBe(true)
+      expect((await shell.wait()).signal).not.toBe('SIGKILL')
+    }))
+
+  it.each([1, 8, 16, 64])('sends the rest of a reply of %s MiB that is complete', (mebibytes) =>
+    withServer(async ({ serving, directory }) => {
+      const bytes = mebibytes * 1024 * 1024
+      writeFileSync(path.join(directory, 'large'), Buffer.alloc(bytes, 'x'))
+      const routes = ['/v1/sessions/default/files/content?path=large']
+      const body = JSON.stringify({ command: 'cat large', maxBuffer: bytes })
+      const headers = { 'content-type': 'application/json' }
+      const asked = [
+        ...routes.map((route) => request(serving.url + route).end()),
+        request(`${serving.url}/v1/exec`, { method: 'POST', headers }).end(body),
+      ]
+      const replies = await Promise.all(asked.map(async (sent) => (await once(sent, 'response'))[0]))
+      for (const reply of replies) reply.pause()
+      const closed = serving.close()
+      const lengths = await Promise.all(
+        replies.map(async (reply: IncomingMessage) => {
+          let length = 0
+          for await (const piece of reply) length += piece.length
+          return length
+        }),
+      )
+      expect(lengths[0]).toBe(bytes)
+      expect(lengths[1]).toBeGreaterThan(bytes)
+      expect(await closed).toBe(true)
+    }),
+  )
+
+  it('ends a stream of events with an event that says so', () =>
+    withServer(async ({ serving, sandbox, stream }) => {
+      const process = await sandbox.startProcess('seq 300000; sleep 65')
+      await process.waitForLog('300000')
+      const data = dataOf(stream('GET', `/api/process/${process.id}/stream`))
+      await until(
+        async () => (await active(serving.url)) === 2 || undefined,
+        () => 'the stream does not begin',
+      )
+      await serving.close()
+      expect((await data).at(-1)).toMatchObject({ type: 'error', error: 'reading the log was aborted' })
+    }))
+
   it('waits for no client that reads neither its events nor its download', () =>
     withSandbox(async ({ sandbox, directory }) => {
       const server = createServer(sandbox, { authenticated: true })

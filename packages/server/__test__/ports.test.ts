@@ -74,7 +74,7 @@ server.listen(0, process.env.HOST ?? '127.0.0.1', () => console.log('port ' + se
 `
 
 async function startProgram(sandbox: Pick<Sandbox, 'startProcess'>): Promise<number> {
-  const program = await sandbox.startProcess([process.execPath, '-e', PROGRAM])
+  const program = await sandbox.startProcess(['node', '-e', PROGRAM])
   const { match } = await program.waitForLog(/port (\d+)/)
   return Number(match?.[1])
 }

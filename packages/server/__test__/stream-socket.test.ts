@@ -1,7 +1,9 @@
 /** WebSockets on the one connection of `nacre serve --stdio`, by the method CONNECT (RFC 8441). */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { type ClientHttp2Session, connect, type OutgoingHttpHeaders } from 'node:http2'
+import path from 'node:path'
 import { Duplex } from 'node:stream'
 import { expect, it } from 'vitest'
 import { server, withTag } from '../../../__test__/helpers/program.js'
@@ -25,7 +27,9 @@ const BINARY = 2
 const CLOSE = 8
 
 /** A connection to a server on standard input and output. */
-function withSession(test: (session: ClientHttp2Session) => Promise<void>): Promise<void> {
+function withSession(
+  test: (session: ClientHttp2Session, place: { child: ChildProcess; directory: string }) => Promise<void>,
+): Promise<void> {
   return withTag(async (tag, directory) => {
     const [file = '', ...args] = [...server, '--cwd', directory]
     const child = spawn(file, args, {
@@ -36,7 +40,7 @@ function withSession(test: (session: ClientHttp2Session) => Promise<void>): Prom
     const session = connect('http://localhost', { createConnection: () => pipes })
     try {
       await once(session, 'remoteSettings')
-      await test(session)
+      await test(session, { child, directory })
     } finally {
       session.close()
       child.stdin.end()
@@ -107,3 +111,17 @@ it('refuses what is no WebSocket, and what has no terminal', () =>
       () => 'a request goes on',
     )
   }))
+
+it.each([1, 16, 64])('a signal lets the rest of a reply of %s MiB out', (mebibytes) =>
+  withSession(async (session, { child, directory }) => {
+    const bytes = mebibytes * 1024 * 1024
+    writeFileSync(path.join(directory, 'large'), Buffer.alloc(bytes, 'x'))
+    const stream = session.request({ ':path': '/v1/sessions/default/files/content?path=large' })
+    const [headers] = await once(stream, 'response')
+    expect(headers[':status']).toBe(200)
+    child.kill('SIGTERM')
+    let length = 0
+    for await (const piece of stream) length += piece.length
+    expect(length).toBe(bytes)
+  }),
+)

@@ -1,8 +1,8 @@
 /**
  * The bound of a request's body.
  *
- * A body with a Content-Length is refused before any of it is read. Without one, it is read here, up to the bound, and
- * put where Hono looks for a body that has been read.
+ * A body with a Content-Length, which listeners enforce, is refused before any of it is read. Without one (chunks, HTTP/2),
+ * it is read here, up to the bound, and put where Hono looks for a body that has been read.
  */
 import type { HonoRequest } from 'hono'
 import { Refusal } from './failure.js'
@@ -10,8 +10,9 @@ import { Refusal } from './failure.js'
 export async function boundBody(request: HonoRequest, mostBytes: number): Promise<void> {
   const { headers } = request.raw
   if (Number(headers.get('content-length') ?? 0) > mostBytes) throw tooLarge(mostBytes)
-  if (!headers.has('transfer-encoding')) return
-  const bytes = await collect(request.raw.body ?? [], mostBytes, () => tooLarge(mostBytes))
+  const { body } = request.raw
+  if (headers.has('content-length') || body === null) return
+  const bytes = await collect(body, mostBytes, () => tooLarge(mostBytes))
   const text = bytes.toString('utf8')
   // The cache holds promises, contrary to its type.
   request.bodyCache.text = Promise.resolve(text) as unknown as string

@@ -3,6 +3,10 @@
  */
 import { AbortError, onAbort } from 'nacre/internal'
 import type { FileSource } from 'nacre/internal/server'
+
+/** Milliseconds in which a client takes a piece when the server ends. */
+const PATIENCE_MS = 1000
+
 /** A handler returns this to send its response as bytes. */
 export interface ByteReply {
   status: number
@@ -18,7 +22,7 @@ export interface ByteReply {
 export interface ByteConnection {
   /** Aborted when the client disconnects. */
   gone: AbortSignal
-  /** Aborted when the server ends. */
+  /** Aborted when the server ends. A client that goes on reading then gets the rest. */
   closing: AbortSignal
   /** Called once, when nothing more is sent. */
   onEnd: () => void
@@ -41,10 +45,12 @@ export function byteResponse(
   let waiting = first
   let isOpen = true
   let ignoreClosing = () => {}
+  let patience: NodeJS.Timeout | undefined
   const end = () => {
     isOpen = false
     ignore()
     ignoreClosing()
+    clearTimeout(patience)
     onEnd()
   }
   const leave = () => {
@@ -67,17 +73,23 @@ export function byteResponse(
     leave()
     if (!fail(error)) controller.error(error)
   }
+  let watch = () => {}
   const body = new ReadableStream<Uint8Array>(
     {
       start(controller) {
         if (!isOpen) return
-        // A client that reads nothing would hold up the end of the server.
         const cut = () => breakOff(controller, new AbortError(closing.reason))
-        ignoreClosing = onAbort(closing, cut)
-        if (closing.aborted) cut()
+        // A client that reads nothing would hold up the end of the server.
+        watch = () => {
+          clearTimeout(patience)
+          patience = setTimeout(cut, PATIENCE_MS)
+        }
+        ignoreClosing = onAbort(closing, watch)
+        if (closing.aborted) watch()
       },
       async pull(controller) {
         try {
+          if (closing.aborted) watch()
           const piece = await next()
           if (!isOpen) return
           if (piece !== undefined) {

@@ -1,12 +1,13 @@
 /**
- * What `@nacre/sandboxd` shares with the server. For that package alone: it needs exactly its own version of the server, and
- * anything here may change in any release.
+ * What other packages of nacre share with the server. They need exactly their own version of the server, and anything here
+ * may change in any release.
  */
 
 export { collect } from './body-limit.js'
 export type { ByteReply } from './byte-response.js'
 export { isLoopback, isLoopbackName } from './guard.js'
 export { listenError } from './listen-error.js'
+export { replay, trackReplies, wantsWebSocket } from './listener.js'
 export { Requests } from './requests.js'
 export type { OpenSandboxd } from './sandboxd.js'
 export { fileReply } from './v1/file-content.js'

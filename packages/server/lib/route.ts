@@ -125,7 +125,8 @@ async function answer(
   const kept = route.method === 'GET' ? undefined : server.callers.callOf(c.req.raw.headers, asked)
   const { signal, release } = kept
     ? { signal: kept.signal, release: kept.attach(gone) }
-    : firstOf([gone, server.closing])
+    : // A download has its own limit then.
+      firstOf(route.reply === 'bytes' ? [gone] : [gone, server.closing])
   const upload = given.upload && kept?.upload(given.upload)
   const work = async () => route.handle({ ...given, upload: upload?.body ?? given.upload, signal })
   const sent = sendLater(c)

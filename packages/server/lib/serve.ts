@@ -5,7 +5,7 @@
  * which sends a byte now and then is turned away. Bun.serve has no such bound.
  */
 
-import { createServer as createHttpServer, type Server as HttpServer, type ServerResponse } from 'node:http'
+import { createServer as createHttpServer, type Server as HttpServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createAdaptorServer } from '@hono/node-server'
 import type { Sandbox } from 'nacre'
@@ -16,11 +16,12 @@ import { loadConsole } from './console.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
+import { trackReplies, wantsWebSocket } from './listener.js'
 import { planServe, type ServePlan } from './plan.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
 import { openSandboxd, type Sandboxd } from './sandboxd.js'
 import { buildServer } from './server.js'
-import { openWebSockets, wantsWebSocket } from './upgrade.js'
+import { openWebSockets } from './upgrade.js'
 import { within } from './within.js'
 
 /** The interval between checks of the connections' time limits, in ms. */
@@ -45,12 +46,12 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
     sandboxd?.abandon()
     throw error
   })
-  const written = trackResponses(listener)
+  const sent = trackReplies(listener)
   const cutWebSockets = openWebSockets(listener, server.fetch)
   const { address, port } = listener.address() as AddressInfo
   let closed: Promise<boolean> | undefined
   const close = () => {
-    closed ??= closeAll({ server, listener, written, cutWebSockets, sandboxd }, plan)
+    closed ??= closeAll({ server, listener, sent, cutWebSockets, sandboxd }, plan)
     return closed
   }
   const host = address.includes(':') ? `[${address}]` : address
@@ -120,31 +121,11 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
   })
 }
 
-/** Follows responses to their last byte. The server itself only knows when a handler has returned its response. */
-function trackResponses(listener: HttpServer): () => Promise<void> {
-  const open = new Set<ServerResponse>()
-  let wake = () => {}
-  listener.on('request', (_, outgoing: ServerResponse) => {
-    open.add(outgoing)
-    const end = () => {
-      open.delete(outgoing)
-      if (open.size === 0) wake()
-    }
-    outgoing.once('finish', end).once('close', end)
-  })
-  return () =>
-    new Promise((resolve) => {
-      wake = resolve
-      if (open.size === 0) resolve()
-    })
-}
-
 /** What listens. */
 interface Open {
   server: Server
   listener: HttpServer
-  /** Resolves when no response is on its way to a connection. */
-  written: () => Promise<void>
+  sent: () => Promise<void>
   cutWebSockets: () => void
   sandboxd: Sandboxd | undefined
 }
@@ -154,27 +135,26 @@ function shownOf({ host, grpcPort, restPort, root }: Sandboxd): ServingSandboxd 
 }
 
 /**
- * Accepts no more requests, ends running ones, and then cuts the remaining connections. Resolves when all are closed: true when
+ * Refuses new requests, ends running ones, and then cuts the remaining connections. Resolves when all are closed: true when
  * nothing had to be cut.
  */
 async function closeAll(
-  { server, listener, written, cutWebSockets, sandboxd }: Open,
+  { server, listener, sent, cutWebSockets, sandboxd }: Open,
   { shutdownTimeout }: ServePlan,
 ): Promise<boolean> {
-  const disconnected = new Promise<void>((resolve) => {
-    listener.close(() => resolve())
-  })
-  listener.closeIdleConnections()
   sandboxd?.drain()
   const deadline = performance.now() + shutdownTimeout
   const isOver = await within(shutdownTimeout, Promise.all([server.close(), sandboxd?.idle()]))
   // The last replies and messages of gRPC are still on their way.
   const finished = sandboxd?.finish() ?? Promise.resolve()
   const left = Math.max(1000, deadline - performance.now())
-  const isWritten = await within(left, Promise.all([finished, written()]))
+  const isSent = await within(left, Promise.all([finished, sent()]))
+  const disconnected = new Promise<void>((resolve) => {
+    listener.close(() => resolve())
+  })
   listener.closeAllConnections()
   cutWebSockets()
   sandboxd?.cut()
   await within(1000, Promise.all([disconnected, finished]))
-  return isOver && isWritten
+  return isOver && isSent
 }

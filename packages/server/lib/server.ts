@@ -7,7 +7,7 @@ import { type Context, Hono, type Next } from 'hono'
 import { cors } from 'hono/cors'
 import type { Sandbox } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
-import { crypto } from 'nacre/internal'
+import { crypto, signalNumber } from 'nacre/internal'
 import { type Backend, backendOf, INSTANCE_HEADER } from 'nacre/internal/server'
 import { accessLog } from './access-log.js'
 import { boundBody } from './body-limit.js'
@@ -125,14 +125,28 @@ export function buildServer(
     document,
     async close() {
       closing.abort(new ServerEnd())
-      await backend.killAllProcesses().catch(() => {})
+      await Promise.all([hangUp(backend), backend.killAllProcesses()]).catch(() => {})
       await server.requests.idle()
     },
   }
 }
 
+/** What the client reads in a page of another origin, which browsers hide by default: parts of files need the last two. */
+const EXPOSED = [INSTANCE_HEADER, 'etag', 'content-range']
+
 /** Probes ask this route. It needs neither a token nor room, since an orchestrator ends a server that it takes for dead. */
 const HEALTH = '/healthz'
+
+/** Shells at a terminal ignore SIGTERM, and end when their terminal does. */
+async function hangUp(backend: Backend): Promise<void> {
+  const running = await backend.listProcesses({ state: new Set(['running']) })
+  const terminals = running.filter(({ hasTerminal }) => hasTerminal)
+  await Promise.all(
+    terminals.map((process) =>
+      process.kill({ signal: signalNumber('SIGHUP'), forceKillAfterDelay: undefined }),
+    ),
+  )
+}
 
 /** The checks that every request passes before its route. */
 function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPages: boolean): void {
@@ -158,7 +172,7 @@ function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPa
       return ports.forward(c, target)
     })
   if (plan.allowedOrigins.length > 0)
-    app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: [INSTANCE_HEADER] }))
+    app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: EXPOSED }))
   app.use(async (c: Context, next: Next) => {
     if (server.closing.aborted) throw new Refusal('SHUTTING_DOWN', SHUTTING_DOWN)
     if (c.req.path === HEALTH) {

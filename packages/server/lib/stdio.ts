@@ -20,7 +20,7 @@ import { within } from './within.js'
 const END_MS = 10_000
 
 /**
- * Serves until the client has ended, or until a signal. Resolves with whether the sandbox has ended in time. With `hasPorts`,
+ * Serves until the client has ended, or until a signal, which lets the last replies out first; a second one does not. Resolves with whether the sandbox has ended in time. With `hasPorts`,
  * the client can also connect to servers on this machine.
  */
 export async function serveStdio(sandbox: Sandbox, logger: Logger, hasPorts = false): Promise<boolean> {
@@ -50,8 +50,10 @@ export async function serveStdio(sandbox: Sandbox, logger: Logger, hasPorts = fa
     if (hasPorts && incoming.headers[':protocol'] === undefined) openPort(outgoing.stream, incoming.authority)
     else void openStreamSocket(fetch, incoming, outgoing)
   })
+  let connection: ServerHttp2Session | undefined
   const ended = new Promise<void>((resolve) => {
     listener.on('session', (session: ServerHttp2Session) => {
+      connection = session
       widen(session)
       session.on('error', (error) => report(logger, 'error', `the connection failed: ${error.message}`))
       session.on('close', resolve)
@@ -59,7 +61,17 @@ export async function serveStdio(sandbox: Sandbox, logger: Logger, hasPorts = fa
     })
     for (const pipe of [stdin, stdout]) pipe.on('error', () => resolve()).on('close', resolve)
     stdin.on('end', resolve)
-    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => resolve())
+    let isLeaving = false
+    const leave = async () => {
+      if (isLeaving) return resolve()
+      isLeaving = true
+      await within(END_MS, server.close())
+      setTimeout(resolve, END_MS).unref()
+      // The last replies are sent first.
+      if (connection === undefined) resolve()
+      else connection.close()
+    }
+    for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, () => void leave())
   })
   listener.emit('connection', duplexOf(stdin, stdout))
   await ended

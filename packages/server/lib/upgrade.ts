@@ -11,6 +11,7 @@ import { constants, type Http2ServerRequest, type Http2ServerResponse } from 'no
 import type { Duplex } from 'node:stream'
 import { Readable } from 'node:stream'
 import { type ServerOptions, WebSocket, WebSocketServer } from 'ws'
+import { replay, wantsWebSocket } from './listener.js'
 import type { Server } from './public.js'
 
 /** Most bytes of one message from a client. */
@@ -40,11 +41,6 @@ export interface UpgradeBindings {
 export function upgradeOf(env: unknown): UpgradeBindings | undefined {
   const bindings = env as Partial<UpgradeBindings> | undefined
   return typeof bindings?.accept === 'function' ? (bindings as UpgradeBindings) : undefined
-}
-
-/** Whether a request is for a WebSocket: clients offer other protocols as well, and do not insist. */
-export function wantsWebSocket({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-  return headers.upgrade?.toLowerCase() === 'websocket'
 }
 
 /** Opens WebSockets on a listener. Returns a function that cuts the open ones. */
@@ -197,19 +193,4 @@ function write(connection: Duplex, { status, headers, body }: Response): void {
     Readable.fromWeb(body as never)
       .on('error', () => connection.destroy())
       .pipe(connection)
-}
-
-/**
- * Returns a request for another protocol to the listener, without its upgrade header: node:http treats every upgrade as
- * wanted. Java's HTTP client asks for h2c with each first request.
- */
-function replay(listener: HttpServer, incoming: IncomingMessage, connection: Duplex, head: Buffer): void {
-  const { method, url, httpVersion, rawHeaders } = incoming
-  const lines = [`${method} ${url} HTTP/${httpVersion}`]
-  for (let index = 0; index < rawHeaders.length; index += 2) {
-    const name = rawHeaders[index] ?? ''
-    if (!/^(upgrade|connection)$/i.test(name)) lines.push(`${name}: ${rawHeaders[index + 1]}`)
-  }
-  connection.unshift(Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`, 'latin1'), head]))
-  listener.emit('connection', connection)
 }

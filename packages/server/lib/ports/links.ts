@@ -1,5 +1,6 @@
 /** Links to ports that expire. A server signs them with a key that it keeps to itself, so they end with it at the latest. */
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
+
+import { crypto } from 'nacre/internal'
 
 /** The port of a session, or of the first session that listens on it. */
 export interface PortOf {
@@ -8,7 +9,7 @@ export interface PortOf {
 }
 
 export class Links {
-  readonly #key = randomBytes(32)
+  readonly #key = crypto().randomBytes(32)
 
   /** The path of a link, which works for some milliseconds. A page finds what is below it by relative links. */
   path(of: PortOf, expiresIn: number): { path: string; expiresAt: Date } {
@@ -21,13 +22,14 @@ export class Links {
     const [time = ''] = link.split('.')
     const expiresAt = Number.parseInt(time, 36)
     const [given, own] = [Buffer.from(link), Buffer.from(this.#link(of, expiresAt))]
-    return given.length === own.length && timingSafeEqual(given, own) && Date.now() < expiresAt
+    return given.length === own.length && crypto().timingSafeEqual(given, own) && Date.now() < expiresAt
   }
 
   #link({ sessionId, port }: PortOf, expiresAt: number): string {
     // An id has no slash.
     const signed = `${sessionId ?? ''}/${port}/${expiresAt}`
-    return `${expiresAt.toString(36)}.${createHmac('sha256', this.#key).update(signed).digest('base64url')}`
+    const hmac = crypto().createHmac('sha256', this.#key).update(signed)
+    return `${expiresAt.toString(36)}.${hmac.digest('base64url')}`
   }
 }
 

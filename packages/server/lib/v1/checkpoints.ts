@@ -30,7 +30,7 @@ export function addCheckpoints(define: Define, server: ServerContext): void {
     ...endpoints.deleteCheckpoint,
     summary: 'Deletes a checkpoint.',
     errors,
-    handle: async ({ params }) => checkpoints.delete(readCheckpoint(params.checkpointId)),
+    handle: async ({ params }) => checkpoints.delete(await readCheckpoint(params.checkpointId, checkpoints)),
   })
   define({
     ...endpoints.rollBack,
@@ -38,7 +38,7 @@ export function addCheckpoints(define: Define, server: ServerContext): void {
       'Ends every program of the sandbox, and goes on with the files and the sessions of a checkpoint.',
     errors: [...errors, 'NO_SPACE'],
     async handle({ params }) {
-      const done = await checkpoints.rollBack(readCheckpoint(params.checkpointId))
+      const done = await checkpoints.rollBack(await readCheckpoint(params.checkpointId, checkpoints))
       for (const id of done.endedSessions) server.sessionTimeouts.delete(id)
       return done
     },
