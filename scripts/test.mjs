@@ -10,7 +10,16 @@
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, statfsSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statfsSync,
+} from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
@@ -70,7 +79,16 @@ function hasMemory() {
   const mount = readFileSync('/proc/mounts', 'utf8').match(/^\S+ \/dev\/shm tmpfs (\S+)/m)
   if (!mount || /(^|,)(ro|noexec)(,|$)/.test(mount[1])) return false
   const { bavail, bsize } = statfsSync('/dev/shm')
-  return bavail * bsize > MIN_MEMORY_BYTES
+  return bavail * bsize > MIN_MEMORY_BYTES && isWritable('/dev/shm')
+}
+
+function isWritable(directory) {
+  try {
+    accessSync(directory, constants.W_OK | constants.X_OK)
+    return true
+  } catch {
+    return false
+  }
 }
 
 /** Other users, as which some tests run programs, may traverse the directory. */

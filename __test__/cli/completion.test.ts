@@ -89,7 +89,9 @@ describe('in bash, nacre completion', () => {
 
   it('reads --option=value as bash splits it', () => {
     expect(offers('exec', '--cwd', '=', 'sub')).toEqual(['sub dir'])
-    expect(offers('exec', '--cwd', '=').sort()).toEqual(['bin', 'sub dir'])
+    // Bun makes .bun in the home directory.
+    const seen = offers('exec', '--cwd', '=').filter((name) => !name.startsWith('.'))
+    expect(seen.sort()).toEqual(['bin', 'sub dir'])
     expect(offers('exec', '--cwd', '=', 'sub dir', '--gr')).toEqual(['--grace'])
   })
 
@@ -111,7 +113,7 @@ describe('in bash, nacre completion', () => {
   })
 })
 
-describe.runIf(isInstalled('zsh'))('in zsh, nacre completion', () => {
+describe.skipIf(!isInstalled('zsh'))('in zsh, nacre completion', () => {
   it('completes verbs, options, values and the words of a command on a terminal', async () => {
     await using sandbox = new Sandbox({ cwd: directory, env: terminalEnv() })
     const shell = await sandbox.startProcess('zsh -f -i', { pty: { cols: 200, rows: 24 } })
@@ -126,7 +128,7 @@ describe.runIf(isInstalled('zsh'))('in zsh, nacre completion', () => {
   })
 })
 
-describe.runIf(isInstalled('fish'))('in fish, nacre completion', () => {
+describe.skipIf(!isInstalled('fish'))('in fish, nacre completion', () => {
   const inFish = (line: string) => {
     const text = `source ${fileOf('fish')}; complete -C ${JSON.stringify(line)}`
     const { status, stdout, stderr } = spawnSync('fish', ['--no-config', '-c', text], {

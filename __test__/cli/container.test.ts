@@ -13,7 +13,10 @@ function withEngines(engines: Engines, test: (engine: StandIn, cli: Cli) => Prom
   return withStandIn(engines, (engine) => withCli((cli) => test(engine, cli)))
 }
 
-const containers = ({ state }: StandIn) => readdirSync(state).filter((name) => name.startsWith('c-'))
+const containers = ({ state }: StandIn) =>
+  readdirSync(state)
+    .filter((name) => name.startsWith('c-'))
+    .sort()
 const runs = ({ calls }: StandIn) => calls().filter((line) => /^\w+ run /.test(line))
 
 describe('nacre up', () => {
@@ -226,7 +229,10 @@ describe('nacre down', () => {
       engine.on('ps', `[ "$(basename "$0")" = podman ] || { echo "no list" >&2; exit 1; }`)
       engine.on('stop', `grep -qv "$name" "$state/i-${names[0]}" || { echo "device busy" >&2; exit 1; }`)
       const { code, stdout, stderr } = await nacre('down', '--all')
-      expect([code, stdout]).toEqual([1, expect.stringMatching(`^removed ${names[1]} \\(podman, .*\n$`)])
+      expect([code, stdout]).toEqual([
+        1,
+        expect.stringMatching(new RegExp(`^removed ${names[1]} \\(podman, .*\n$`)),
+      ])
       expect(stderr).toContain('docker cannot list its containers: no list')
       expect(stderr).toContain(`podman cannot stop the container ${names[0]}: device busy`)
       expect(containers(engine)).toEqual([`c-${names[0]}`])

@@ -59,6 +59,7 @@ describe('a workspace', () => {
       workspace.changes(),
       workspace.usage(),
       sandbox.checkpoint(),
+      ...['1', 'none'].flatMap((id) => [sandbox.rollback(id), sandbox.deleteCheckpoint(id)]),
     ]
     for (const error of await rejectionsOf(calls))
       expect(error).toMatchObject({ code: 'WORKSPACE_NOT_ENABLED' })

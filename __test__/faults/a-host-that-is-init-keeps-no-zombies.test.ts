@@ -91,7 +91,7 @@ describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace
       const stateDir = mkdtempSync(path.join(os.tmpdir(), 'nacre-init-'))
       const busy = `
         const sandbox = new Sandbox({ cwd: '/tmp', stateDir: ${JSON.stringify(stateDir)} })
-        sandbox.exec('sleep 600 & setsid sleep 600 & cat /proc/self/cgroup').then(({ stdout }) => {
+        sandbox.exec('sleep 600 & setsid sleep 600 & cat /proc/self/cgroup').then(async ({ stdout }) => {
           sandbox.exec('sleep 600').catch(() => {})
           print(stdout + 'ready, with groups: ' + (await sandbox.capabilities()).cgroup)
         })
@@ -113,7 +113,10 @@ describe.skipIf(wrapper === undefined)('a host that is init of its pid namespace
   }
 
   it('has pidfds, and reports them', async () => {
-    const host = startHost('print(JSON.stringify((await new Sandbox().capabilities())))', wrapper)
+    const host = startHost(
+      'new Sandbox().capabilities().then((found) => print(JSON.stringify(found)))',
+      wrapper,
+    )
     expect(await host.ended(), host.output()).toBe(0)
     expect(JSON.parse(host.output()).pidfd).toBe(process.env.NACRE_PIDFD !== 'off')
   })

@@ -12,6 +12,8 @@ export interface FailingProxy {
   url: string
   /** The treatment of the next requests; later ones pass. */
   next: Fate[]
+  /** Which requests get 500 besides, by their line. */
+  fails: (line: string) => boolean
   /** The requests so far, like 'GET /v1/sessions', with their headers. */
   requests: Array<{ line: string; headers: IncomingHttpHeaders }>
   close(): Promise<void>
@@ -31,8 +33,9 @@ export async function failingProxy(port: number, keepAlive = false): Promise<Fai
   const server = createServer((incoming, outgoing) => {
     const { method, url = '', headers } = incoming
     if (!keepAlive) outgoing.setHeader('connection', 'close')
-    requests.push({ line: `${method} ${url.replace(/\?.*/, '')}`, headers })
-    const fate = next.shift() ?? 'pass'
+    const line = `${method} ${url.replace(/\?.*/, '')}`
+    requests.push({ line, headers })
+    const fate = proxy.fails(line) ? 500 : (next.shift() ?? 'pass')
     if (fate === 'hang') return
     if (fate === 'cut') {
       incoming.socket.destroy()
@@ -58,9 +61,10 @@ export async function failingProxy(port: number, keepAlive = false): Promise<Fai
     incoming.pipe(upstream)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return {
+  const proxy: FailingProxy = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     next,
+    fails: () => false,
     requests,
     close: () =>
       new Promise((closed) => {
@@ -68,4 +72,5 @@ export async function failingProxy(port: number, keepAlive = false): Promise<Fai
         server.closeAllConnections()
       }),
   }
+  return proxy
 }

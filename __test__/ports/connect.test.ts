@@ -3,7 +3,9 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server } from 'node:net'
 import { text } from 'node:stream/consumers'
 import { Sandbox, type Session } from 'nacre'
+import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
+import { withServer } from '../helpers/http.js'
 import { withSandbox } from '../helpers/invariants.js'
 import { freePort } from '../helpers/serving.js'
 import { rejectionOf } from '../helpers/thrown.js'
@@ -21,7 +23,7 @@ server.listen(Number(process.env.PORT), process.env.HOST, () => console.log('lis
 
 async function startEcho(session: Session, port: number, host = '127.0.0.1') {
   const env = { PORT: String(port), HOST: host }
-  const started = await session.startProcess([process.execPath, '-e', ECHO], { env })
+  const started = await session.startProcess(['node', '-e', ECHO], { env })
   await started.waitForLog('listening')
   return started
 }
@@ -131,6 +133,18 @@ describe('session.connect', () => {
       { destroys: true },
     ))
 })
+
+it('connections to ports of a client are refused with what works instead', () =>
+  withServer(async ({ url }) => {
+    const client = new SandboxClient({ url })
+    const session = await client.createSession()
+    for (const call of [session.connect(80), session.listen(80)])
+      expect(await rejectionOf(call)).toMatchObject({
+        code: 'PORT_UNSUPPORTED',
+        message: expect.stringContaining('portUrl'),
+      })
+    await client.destroy()
+  }))
 
 describe('in a network namespace', () => {
   it('leads to the programs of the session, which share no ports with the machine', () =>

@@ -51,6 +51,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   OUTPUT_LIMIT: 'the command printed more than its outputLimit',
   PERMISSION_DENIED: 'the system denies access',
   PORT_CLOSED: 'no program of the session takes connections on this port',
+  PORT_UNSUPPORTED: 'this client cannot open connections to the ports of the sandbox',
   PROCESS_ALREADY_EXISTS: 'a process with this id already exists',
   PROCESS_EXITED_BEFORE_READY: 'the process ended before it was ready',
   PROCESS_NOT_FOUND: 'no process has this id',

@@ -174,8 +174,8 @@ export interface Session {
    *
    * The stream can be closed in each direction alone. It ends with the sandbox, at the latest.
    *
-   * Rejects with PORT_CLOSED if no program of the session takes the connection, and with {@link OptionError} or
-   * SESSION_NOT_FOUND.
+   * Rejects with PORT_CLOSED if no program of the session takes the connection, with PORT_UNSUPPORTED unless the sandbox is in
+   * this process, and with {@link OptionError} or SESSION_NOT_FOUND.
    */
   connect(port: number): Promise<PortConnection>
   /**
@@ -183,7 +183,8 @@ export interface Session {
    * {@link Session.connect} does. A program need not listen yet; until then, connections are closed at once.
    *
    * It ends with its `close`, with the session and with the sandbox. Every user of this machine can connect. Rejects with
-   * {@link OptionError}, and with the error of the system (EADDRINUSE) if `local` is taken.
+   * PORT_UNSUPPORTED unless the sandbox is in this process, with {@link OptionError}, and with the error of the system
+   * (EADDRINUSE) if `local` is taken.
    */
   listen(port: number, options?: ListenOptions): Promise<Forwarding>
   /**

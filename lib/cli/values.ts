@@ -1,9 +1,10 @@
 /**
  * Readers for the values of options. A refused value is a usage error, which commander prints with the option's name.
  */
-import { mkdirSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import path from 'node:path'
 import { type Command, InvalidArgumentError, Option } from 'commander'
+import { makeDirectoriesSync } from '../base/directories.js'
 import { OptionError } from '../base/errors.js'
 import { PRESETS } from '../schema/isolation-rules.js'
 
@@ -107,7 +108,7 @@ export function existingDirectory(text: string): string {
 /** A directory for this user alone, which is created unless it exists. Returns its absolute path. Throws OptionError. */
 export function ownDirectory(flag: string, directory: string): string {
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    makeDirectoriesSync(directory, 0o700)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
     throw new OptionError('INVALID_OPTION', `${flag} ${directory} cannot be created: ${code}`, { cause })

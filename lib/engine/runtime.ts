@@ -9,21 +9,12 @@ import { PLATFORMS, VERSION } from '../addon/platforms.js'
 import { findPackage, programDirectories } from '../addon/search.js'
 import { refuseAborted } from '../base/abort.js'
 import { crypto, fs, os, path } from '../base/builtin.js'
+import { makeDirectoriesSync } from '../base/directories.js'
 import { SandboxError } from '../base/errors.js'
 import { call, reasonOf } from './call.js'
 import type { SearchPath } from './search-path.js'
 
-const {
-  chmodSync,
-  copyFileSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  renameSync,
-  rmSync,
-  statSync,
-} = fs
+const { chmodSync, copyFileSync, existsSync, lstatSync, mkdtempSync, renameSync, rmSync, statSync } = fs
 
 /** The version of Bun for images without Node.js, which the tests use too. */
 const BUN = '1.4.5'
@@ -145,14 +136,14 @@ function isOwn(directory: string): boolean {
 
 /** Copies into a directory that gets its name when it is complete. Another program may be faster. */
 function copy(sources: Sources, cache: string, directory: string): void {
-  mkdirSync(cache, { recursive: true, mode: 0o755 })
+  makeDirectoriesSync(cache, 0o755)
   const temporary = mkdtempSync(path.join(cache, 'new-'))
   try {
     // Commands run as another user in the container.
     chmodSync(temporary, 0o755)
     for (const [name, file] of Object.entries(sources)) {
       const target = path.join(temporary, name)
-      mkdirSync(path.dirname(target), { recursive: true, mode: 0o755 })
+      makeDirectoriesSync(path.dirname(target), 0o755)
       copyFileSync(file, target)
       chmodSync(target, 0o755)
     }

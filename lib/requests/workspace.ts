@@ -61,8 +61,11 @@ export function planFork(count: unknown, options: unknown): ForkPlan {
   return { count: forks, ...readOptions(forkOptions, options, 'fork') }
 }
 
-/** The number of a checkpoint, given by itself or by its id. */
-export function readCheckpoint(point: unknown): number {
+/** The number of a checkpoint, given by itself or by its id. An id that none can have is unknown, if there is a workspace. */
+export async function readCheckpoint(
+  point: unknown,
+  checkpoints: { list(): Promise<unknown> },
+): Promise<number> {
   const id = readArgument(
     (value, name) => {
       const found = typeof value === 'object' && value !== null ? (value as { id?: unknown }).id : value
@@ -76,5 +79,6 @@ export function readCheckpoint(point: unknown): number {
     'checkpoint',
   )
   if (/^[1-9][0-9]{0,14}$/.test(id)) return Number(id)
+  await checkpoints.list()
   throw new SandboxError('CHECKPOINT_NOT_FOUND', `there is no checkpoint ${quote(id)}`)
 }

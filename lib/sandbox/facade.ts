@@ -188,11 +188,21 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
   }
 
   async deleteCheckpoint(point: Checkpoint | string): Promise<void> {
-    return calledBy(this.deleteCheckpoint, this.#backend.checkpoints.delete(readCheckpoint(point)))
+    const { checkpoints } = this.#backend
+    const known = readCheckpoint(point, checkpoints)
+    return calledBy(
+      this.deleteCheckpoint,
+      known.then((number) => checkpoints.delete(number)),
+    )
   }
 
   async rollback(point: Checkpoint | string): Promise<Rollback> {
-    return calledBy(this.rollback, this.#backend.checkpoints.rollBack(readCheckpoint(point)))
+    const { checkpoints } = this.#backend
+    const known = readCheckpoint(point, checkpoints)
+    return calledBy(
+      this.rollback,
+      known.then((number) => checkpoints.rollBack(number)),
+    )
   }
 
   async undo(): Promise<Undo> {

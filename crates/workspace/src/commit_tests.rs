@@ -1799,9 +1799,7 @@ fn change_something(opened: &Opened, random: &mut Random) {
 fn random_changes_commits_and_discards_agree_with_a_model() {
     in_namespaces("random_changes_commits_and_discards_agree_with_a_model", |workspace| {
         let mounter = workspace.mounter;
-        let seeds: u64 = std::env::var("NACRE_TEST_SEEDS").ok().and_then(|text| text.parse().ok()).unwrap_or(8);
-        let first: u64 = std::env::var("NACRE_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
-        for seed in first..first + seeds {
+        for seed in testing::seeds(8) {
             let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
             let mut opened = {
                 let workspace = Workspace::new(mounter);

@@ -221,6 +221,13 @@ pub fn differing(a: &Snapshot, b: &Snapshot) -> Vec<String> {
     differing.map(|path| String::from_utf8_lossy(path).into_owned()).collect()
 }
 
+/// The seeds of a random test: `NACRE_TEST_SEEDS` of them, or the default, from `NACRE_TEST_SEED` on.
+pub fn seeds(default: u64) -> std::ops::Range<u64> {
+    let number = |name, default| std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default);
+    let first = number("NACRE_TEST_SEED", 1);
+    first..first + number("NACRE_TEST_SEEDS", default)
+}
+
 /// The same without times: those of what is committed or discarded are new.
 pub fn without_times(snapshot: &Snapshot) -> Snapshot {
     snapshot.iter().map(|(path, seen)| (path.clone(), Seen { modified: None, ..seen.clone() })).collect()

@@ -57,7 +57,8 @@ const CAUSES: Record<LostSandbox['reason'], string> = {
 
 const ASKS =
   'isolation.network.ask must be true or false: a function works only in the process of the sandbox. Use true, and questions() and answer() of this client'
-const ONLY_HERE = 'connections to ports need a sandbox in this process: over HTTP, use portUrl of the client'
+const ONLY_HERE =
+  'connect and listen need a Sandbox in this process: use portUrl of a client, or forward of openSandbox and connectProgram'
 
 export class HttpBackend implements Backend {
   readonly logger: Logger | undefined
@@ -247,11 +248,11 @@ export class HttpBackend implements Backend {
   }
 
   async connectPort(): Promise<Duplex> {
-    throw new SandboxError('REQUEST_REFUSED', ONLY_HERE)
+    throw new SandboxError('PORT_UNSUPPORTED', ONLY_HERE)
   }
 
   async listen(): Promise<Forwarding> {
-    throw new SandboxError('REQUEST_REFUSED', ONLY_HERE)
+    throw new SandboxError('PORT_UNSUPPORTED', ONLY_HERE)
   }
 
   async killCommand(sessionId: string, commandId: string, body: CommandKill): Promise<boolean> {

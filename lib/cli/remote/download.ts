@@ -1,6 +1,7 @@
 /** Copies files of a server to this machine. */
 import { randomUUID } from 'node:crypto'
 import { chmod, lstat, mkdir, open, rename, rm } from 'node:fs/promises'
+import { makeDirectories } from '../../base/directories.js'
 import { OptionError, SandboxError } from '../../base/errors.js'
 import type { FileInfo, FilePath, Files } from '../../calls/index.js'
 import { printable } from '../terminal.js'
@@ -18,7 +19,7 @@ export async function download(files: Files, from: string, to: string, recursive
   if (!recursive) throw new OptionError('INVALID_OPTION', `${from} is a directory: copy it with --recursive`)
   // The server may serve the directory that this copies to: copies must not become originals.
   const tree = await originals(files, from, Buffer.from(to))
-  await mkdir(to, { recursive: true })
+  await makeDirectories(to, 0o777)
   for (const { file, given, copy } of tree) {
     if (file.type === 'file') await receive(files, given, copy, file)
     else await makeDirectory(copy)

@@ -256,6 +256,14 @@ describe('write', () => {
     )
   })
 
+  itWithTools('offers to wait for a program that polls its input', async ({ call }) => {
+    const program = 'import select, sys; select.select([sys.stdin], [], [], 60)'
+    const { text, data } = await call('bash', { command: `python3 -c '${program}'`, pty: true })
+    expect(data.state).toBe('reading')
+    expect(text).toContain('[use wait, write, output or kill with id "r1"]')
+    await call('kill', { id: 'r1' })
+  })
+
   itWithTools('answers a program in a terminal', async ({ call }) => {
     const script = `bash -c 'read -p "Name? " name; echo "Hello $name"; read -rsp "Password: " word; echo; echo "\${#word}"'`
     const question = await call('bash', { command: script, pty: true })

@@ -1,4 +1,7 @@
+import { createTools } from '@nacre/tools'
 import { describe, expect, it } from 'vitest'
+import { linesOf } from '../../../__test__/helpers/failing-proxy.js'
+import { withProxy } from '../../../__test__/helpers/proxied-client.js'
 import { freePort, serverCommand } from '../../../__test__/helpers/serving.js'
 import { until } from '../../../__test__/helpers/until.js'
 import { itWithTools, timeless, withTools } from './places.js'
@@ -34,6 +37,19 @@ describe('sessions', () => {
     expect((await session.exec('echo $x')).stdout).toBe('prepared\n')
     await sandbox.deleteSession('prepared')
   })
+
+  it('ends all that it has opened, also if a service cannot be ended', () =>
+    withProxy(async ({ client, proxy, sandbox }) => {
+      const tools = createTools(client)
+      await tools.call('service', { name: 'web', command: 'sleep 600' })
+      await tools.call('bash', { command: 'sleep 600', yield_after: 0 })
+      proxy.requests.splice(0)
+      proxy.fails = (line) => line.endsWith('/kill')
+      await tools.close()
+      expect(linesOf(proxy)).toContainEqual(expect.stringMatching(/^POST .*kill$/))
+      const open = (await sandbox.listSessions()).map(({ id }) => id)
+      expect(open).not.toContain('main')
+    }))
 
   itWithTools('opens the session main again when it has ended', async ({ call, sandbox }) => {
     await call('bash', { command: 'x=1' })

@@ -124,7 +124,9 @@ function askFields(asked: readonly string[]): string[] {
 
 function nextSteps({ id, hasInput, waiting }: Run): string[] {
   if (waiting?.how === 'secret') return ['do not ask the user for the password in the chat']
-  const tools = [...(waiting === undefined ? ['wait'] : []), ...(hasInput ? ['write'] : []), 'output']
+  // Others may go on by themselves.
+  const isStuck = waiting?.state === 'reading' && waiting.sure && !waiting.timed
+  const tools = [...(isStuck ? [] : ['wait']), ...(hasInput ? ['write'] : []), 'output']
   return [`use ${tools.join(', ')} or kill with id "${id}"`]
 }
 

@@ -173,22 +173,25 @@ export class Host {
     return questions.filter((question) => question.sessionId === sessionId).map(({ target }) => target)
   }
 
-  /** Kills what runs, and ends the sessions that the tools have opened. */
+  /** Kills what runs, and ends the sessions that the tools have opened. Rejects when a session cannot be ended. */
   async close(): Promise<void> {
     this.isClosed = true
     const scopes = this.scopes
     await Promise.all(
       scopes.flatMap(({ runs, services }) => [
         ...[...runs.values()].filter(({ isOver }) => !isOver).map((run) => run.kill('close').catch(() => {})),
-        ...[...services.values()].map((service) => service.kill()),
+        ...[...services.values()].map((service) => service.kill().catch(() => {})),
       ]),
     )
     const sessions = await Promise.allSettled(scopes.flatMap((scope) => [...scope.sessions.values()]))
-    for (const result of sessions) {
-      if (result.status === 'rejected' || !result.value.isOwn) continue
-      await this.sandbox.deleteSession(result.value.session.id).catch(ignoreGone)
-    }
+    const own = sessions.flatMap((result) =>
+      result.status === 'fulfilled' && result.value.isOwn ? [result.value] : [],
+    )
+    const ends = await Promise.allSettled(
+      own.map(({ session }) => this.sandbox.deleteSession(session.id).catch(ignoreGone)),
+    )
     for (const { runs } of scopes) for (const run of runs.values()) run.close()
+    for (const end of ends) if (end.status === 'rejected') throw end.reason
   }
 
   #requireRoom(): void {

@@ -1,11 +1,11 @@
 /** The directory of recordings: the names of their files, limits, and compression. */
 import { type BigIntStats, createWriteStream } from 'node:fs'
-import { constants, type FileHandle, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { constants, type FileHandle, lstat, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import type { Logger } from 'nacre'
-import { OptionError, report } from 'nacre/internal'
+import { makeDirectories, OptionError, report } from 'nacre/internal'
 import type { Files, Segment } from './track.js'
 
 const SEGMENT_BYTES = 8 * 1024 * 1024
@@ -187,7 +187,7 @@ function bytesOf(segments: StoredSegment[]): number {
 /** Creates it unless it exists, and reads what it has. Others must not be able to read recordings, or to replace them by links. */
 async function prepare(directory: string): Promise<StoredSegment[]> {
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
+    await makeDirectories(directory, 0o700)
     const { uid, mode } = await stat(directory)
     if (uid === process.geteuid?.() && (mode & OTHERS_WRITE) === 0) return await segmentsIn(directory)
   } catch (cause) {

@@ -1,4 +1,5 @@
 /** Common options of all verbs for queues: Redis, the queue and its prefix. */
+import { engineError, inTime } from 'nacre/internal'
 import type { Command } from 'nacre/internal/cli'
 import type { JobQueue, JobQueueOptions } from '../public.js'
 
@@ -30,11 +31,24 @@ export function connectionOf({ redis, queue, prefix }: QueueOptions): JobQueueOp
   return { redis: redis ?? process.env.NACRE_REDIS_URL ?? DEFAULT_URL, name: queue ?? DEFAULT_NAME, prefix }
 }
 
-/** Calls a function with a queue, and closes it afterwards. */
+/** Milliseconds in which Redis must answer a verb. A worker waits for as long as it takes. */
+const ANSWER_TIMEOUT = 5000
+
+/** Calls a function with a queue, and closes it afterwards. Rejects with CONNECTION_FAILED when Redis does not answer. */
 export async function useQueue<T>(options: QueueOptions, use: (queue: JobQueue) => Promise<T>): Promise<T> {
   // Help and completion do without BullMQ.
   const { JobQueue } = await import('../index.js')
   await using queue = new JobQueue({ ...connectionOf(options), logger: reporter() })
+  // Calls wait for Redis, however long it is away.
+  const isThere = await inTime(
+    ANSWER_TIMEOUT,
+    queue.get('nacre').then(() => true),
+  )
+  if (isThere === undefined)
+    throw engineError(
+      'CONNECTION_FAILED',
+      `Redis has not answered for ${ANSWER_TIMEOUT / 1000} s. --redis or NACRE_REDIS_URL names another Redis`,
+    )
   return await use(queue)
 }
 
