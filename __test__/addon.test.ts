@@ -163,25 +163,29 @@ describe('a file of the platform package', () => {
     }
   })
 
-  it('that Node.js may not load says so, and how to permit it', () => {
-    putPackage(fitting)
-    const noAddons = { NODE_OPTIONS: '--no-addons' }
-    const { code, message } = firstExec({ env: noAddons })
-    expect([code, message]).toEqual([
-      'ADDON_NOT_LOADABLE',
-      'this Node.js loads no addons, which nacre needs: run it without --no-addons, and with --permission also with --allow-addons',
-    ])
-    const { allowedNodeEnvironmentFlags: flags } = process
-    const permission = flags.has('--permission') ? '--permission' : '--experimental-permission'
-    const files = ['main.mjs', 'node_modules/nacre/*'].map(
-      (file) => `--allow-fs-read=${path.join(project, file)}`,
-    )
-    const denied = firstExec({ flags: [permission, ...files] })
-    expect(denied).toMatchObject({ name: 'AddonError', code: 'ADDON_NOT_LOADABLE' })
-    expect(denied.message).toMatch(
-      /^the permissions of this Node\.js deny nacre FileSystemRead of \/.*--allow-addons/,
-    )
-  })
+  // Bun has neither option.
+  it.skipIf(process.versions.bun !== undefined)(
+    'that Node.js may not load says so, and how to permit it',
+    () => {
+      putPackage(fitting)
+      const noAddons = { NODE_OPTIONS: '--no-addons' }
+      const { code, message } = firstExec({ env: noAddons })
+      expect([code, message]).toEqual([
+        'ADDON_NOT_LOADABLE',
+        'this Node.js loads no addons, which nacre needs: run it without --no-addons, and with --permission also with --allow-addons',
+      ])
+      const { allowedNodeEnvironmentFlags: flags } = process
+      const permission = flags.has('--permission') ? '--permission' : '--experimental-permission'
+      const files = ['main.mjs', 'node_modules/nacre/*'].map(
+        (file) => `--allow-fs-read=${path.join(project, file)}`,
+      )
+      const denied = firstExec({ flags: [permission, ...files] })
+      expect(denied).toMatchObject({ name: 'AddonError', code: 'ADDON_NOT_LOADABLE' })
+      expect(denied.message).toMatch(
+        /^the permissions of this Node\.js deny nacre FileSystemRead of \/.*--allow-addons/,
+      )
+    },
+  )
 
   it('of another processor is ADDON_WRONG_ARCHITECTURE', () => {
     const file = path.join(putPackage(fitting), 'nacre.node')

@@ -92,7 +92,7 @@ export {
   planCommit,
   planDiff,
   planDiscard,
-  readCheckpoint,
+  withCheckpoint,
 } from './requests/workspace.js'
 export { exitOf, resultOf } from './run/exec-stream.js'
 export { AS_STARTED } from './run/start-process.js'

@@ -1,16 +1,25 @@
 /** Isolation within isolation: the inner rules hold, although the outer filter refuses some system calls. */
-import { mkdirSync } from 'node:fs'
+import { cpSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Isolation } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from '../helpers/invariants.js'
 
-const built = pathToFileURL(path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')).href
+const root = path.dirname(path.dirname(__dirname))
+
+/** Makes nacre visible in the isolated directory: it may lie below /tmp, which is private there. */
+function copyNacre(directory: string): string {
+  const copy = path.join(directory, 'nacre')
+  mkdirSync(copy)
+  for (const part of ['package.json', 'dist', 'native'])
+    cpSync(path.join(root, part), path.join(copy, part), { recursive: true })
+  return pathToFileURL(path.join(copy, 'dist', 'index.js')).href
+}
 
 /** What an inner sandbox prints and refuses. */
-const program = (isolation: Isolation) => `
-  const { Sandbox } = await import(${JSON.stringify(built)})
+const program = (nacre: string, isolation: Isolation) => `
+  const { Sandbox } = await import(${JSON.stringify(nacre)})
   const sandbox = new Sandbox({ cwd: 'inner', isolation: ${JSON.stringify(isolation)} })
   const { all } = await sandbox.exec('echo in > in && cat in; echo out > ../out; pwd', { mergeOutput: true })
   console.log(JSON.stringify(all))
@@ -23,7 +32,7 @@ describe('an isolated sandbox in an isolated sandbox', () => {
         withSandbox(
           async ({ sandbox, directory }) => {
             mkdirSync(path.join(directory, 'inner'))
-            const argv = [process.execPath, '--input-type=module', '-e', program(inner)]
+            const argv = [process.execPath, '--input-type=module', '-e', program(copyNacre(directory), inner)]
             const { stdout, stderr } = await sandbox.exec(argv)
             expect([stderr, stdout]).toEqual(['', expect.stringMatching(/in.*(denied|Read-only).*\/inner/)])
           },

@@ -61,11 +61,15 @@ export function planFork(count: unknown, options: unknown): ForkPlan {
   return { count: forks, ...readOptions(forkOptions, options, 'fork') }
 }
 
-/** The number of a checkpoint, given by itself or by its id. An id that none can have is unknown, if there is a workspace. */
-export async function readCheckpoint(
+/**
+ * Calls `use` with the number of a checkpoint, given by itself or by its id. An id that none can have is unknown, if there is
+ * a workspace. Not async: what is called next comes after it.
+ */
+export function withCheckpoint<T>(
   point: unknown,
   checkpoints: { list(): Promise<unknown> },
-): Promise<number> {
+  use: (number: number) => Promise<T>,
+): Promise<T> {
   const id = readArgument(
     (value, name) => {
       const found = typeof value === 'object' && value !== null ? (value as { id?: unknown }).id : value
@@ -78,7 +82,8 @@ export async function readCheckpoint(
     point,
     'checkpoint',
   )
-  if (/^[1-9][0-9]{0,14}$/.test(id)) return Number(id)
-  await checkpoints.list()
-  throw new SandboxError('CHECKPOINT_NOT_FOUND', `there is no checkpoint ${quote(id)}`)
+  if (/^[1-9][0-9]{0,14}$/.test(id)) return use(Number(id))
+  return checkpoints.list().then(() => {
+    throw new SandboxError('CHECKPOINT_NOT_FOUND', `there is no checkpoint ${quote(id)}`)
+  })
 }

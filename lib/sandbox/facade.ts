@@ -39,7 +39,7 @@ import { sessionOptions } from '../calls/session.js'
 import { planEvents } from '../requests/events.js'
 import { DEFAULT_SESSION } from '../requests/exec.js'
 import { planFilter, planLogStream, planLogs, readKill } from '../requests/logs.js'
-import { planCheckpoint, planFork, readCheckpoint } from '../requests/workspace.js'
+import { planCheckpoint, planFork, withCheckpoint } from '../requests/workspace.js'
 import { readId } from '../schema/names.js'
 import { readOptions, refusal } from '../schema/read.js'
 import type { Backend } from './backend.js'
@@ -189,20 +189,14 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
 
   async deleteCheckpoint(point: Checkpoint | string): Promise<void> {
     const { checkpoints } = this.#backend
-    const known = readCheckpoint(point, checkpoints)
-    return calledBy(
-      this.deleteCheckpoint,
-      known.then((number) => checkpoints.delete(number)),
-    )
+    const done = withCheckpoint(point, checkpoints, (number) => checkpoints.delete(number))
+    return calledBy(this.deleteCheckpoint, done)
   }
 
   async rollback(point: Checkpoint | string): Promise<Rollback> {
     const { checkpoints } = this.#backend
-    const known = readCheckpoint(point, checkpoints)
-    return calledBy(
-      this.rollback,
-      known.then((number) => checkpoints.rollBack(number)),
-    )
+    const done = withCheckpoint(point, checkpoints, (number) => checkpoints.rollBack(number))
+    return calledBy(this.rollback, done)
   }
 
   async undo(): Promise<Undo> {

@@ -43,13 +43,8 @@ export function addQueueAdd(group: Command): void {
     .action(async (words: string[], options: Options, verb: Command) => {
       const { id, cwd, env, timeout, input, attempts, backoff, priority, delay, json } = options
       const settings = { id, cwd, env, timeout, attempts, backoff, priority, delay }
-      const job = await useQueue(options, (queue) =>
-        queue.add({
-          command: commandOf(words, verb),
-          ...settings,
-          input: inputOf(input),
-        }),
-      )
+      const given = { command: commandOf(words, verb), ...settings, input: inputOf(input) }
+      const job = await useQueue(options, (queue) => queue.add(given))
       await (json ? printJson(job) : printLine(job.id))
     })
   withExamples(add, [

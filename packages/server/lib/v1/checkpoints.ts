@@ -1,5 +1,5 @@
 /** Checkpoints of the workspace and the sessions. */
-import { checkpointOptions, endpoints, planCheckpoint, readCheckpoint } from 'nacre/internal/server'
+import { checkpointOptions, endpoints, planCheckpoint, withCheckpoint } from 'nacre/internal/server'
 import type { ServerContext } from '../context.js'
 import { described } from '../document.js'
 import { shape } from '../request-json.js'
@@ -30,7 +30,8 @@ export function addCheckpoints(define: Define, server: ServerContext): void {
     ...endpoints.deleteCheckpoint,
     summary: 'Deletes a checkpoint.',
     errors,
-    handle: async ({ params }) => checkpoints.delete(await readCheckpoint(params.checkpointId, checkpoints)),
+    handle: async ({ params }) =>
+      withCheckpoint(params.checkpointId, checkpoints, (number) => checkpoints.delete(number)),
   })
   define({
     ...endpoints.rollBack,
@@ -38,7 +39,9 @@ export function addCheckpoints(define: Define, server: ServerContext): void {
       'Ends every program of the sandbox, and goes on with the files and the sessions of a checkpoint.',
     errors: [...errors, 'NO_SPACE'],
     async handle({ params }) {
-      const done = await checkpoints.rollBack(await readCheckpoint(params.checkpointId, checkpoints))
+      const done = await withCheckpoint(params.checkpointId, checkpoints, (number) =>
+        checkpoints.rollBack(number),
+      )
       for (const id of done.endedSessions) server.sessionTimeouts.delete(id)
       return done
     },
