@@ -133,8 +133,7 @@ impl ProcessTable {
             Role::Process { mark, limits, terminal, .. } => {
                 let group = self.groups.as_mut().and_then(|groups| groups.make("p"));
                 let limited = self.limit(group.as_ref(), limits);
-                let variable = group.is_none().then(|| marked(mark));
-                (group, limited, variable, if *terminal { Tie::Terminal } else { Tie::Process })
+                (group, limited, Some(marked(mark)), if *terminal { Tie::Terminal } else { Tie::Process })
             }
         };
         let null = (0..program.first_descriptor).map(|_| setting.null.as_fd());
@@ -156,11 +155,7 @@ impl ProcessTable {
             plan.group = None;
             started = match &program.role {
                 Role::Process { limits, .. } if !limits.is_empty() => Err(unlimited()),
-                Role::Process { mark, .. } => {
-                    plan.variable = Some(marked(mark));
-                    plan.start()
-                }
-                Role::Shell => plan.start(),
+                _ => plan.start(),
             };
             if let Some(refused) = self.groups.take() {
                 let _ = refused.session().remove();
