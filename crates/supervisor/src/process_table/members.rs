@@ -40,7 +40,7 @@ impl ProcessTable {
         let below = proc_table::descendants(&[self.own], &others)?;
         let mut listed = match in_group {
             Some(mut members) => {
-                members.retain(|pid| !keep.contains(pid));
+                members.retain(|pid| !(keep.contains(pid) || spare.contains(pid)));
                 let escaped = self.escaped(&below, &members, spare)?;
                 let mut listed = proc_table::read_each(members)?;
                 listed.extend(escaped);
@@ -82,6 +82,8 @@ impl ProcessTable {
             let Identity { pid, .. } = stat.identity;
             let parent = Pid::new(stat.parent).filter(|parent| *parent != self.own && !self.enclosure.owns(*parent));
             let belongs = match parent {
+                // A rotation has left it in its group.
+                Some(parent) if Some(parent) == self.shell => !inside.contains(&pid),
                 Some(parent) => known.contains(&parent),
                 None => takes_orphans && !inside.contains(&pid) && proc_table::variable(pid, MARK)?.is_none(),
             };
