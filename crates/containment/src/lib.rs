@@ -14,6 +14,7 @@ pub mod fork;
 pub mod job;
 pub mod ladder;
 pub mod limits;
+pub mod oom;
 pub mod pid;
 pub mod pidfd;
 pub mod proc_table;

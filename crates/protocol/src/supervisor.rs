@@ -53,6 +53,8 @@ pub struct ForegroundGroup {
 pub enum Role {
     /// The session's shell. It starts in the foreground group.
     Shell,
+    /// The bash of one command, in plain mode: the shell while the command runs.
+    Command,
     /// A background process in its own group.
     Process {
         /// Identifies the process from now on.

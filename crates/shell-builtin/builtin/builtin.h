@@ -46,6 +46,14 @@ uint32_t living_forks(void);
 /* Makes the calling fork a separate shell: `$$`, PPID, no jobs. */
 void become_shell(void);
 
+/* ---- rank.c ---- */
+
+/* To be called while the shell is dumpable. */
+void note_rank(void);
+
+/* To be called in a fork without a channel. */
+void rank_below_shell(void);
+
 /* ---- channel.c ---- */
 
 struct message {

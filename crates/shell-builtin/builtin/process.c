@@ -22,6 +22,7 @@ unsigned fork_count;
 static void after_fork_in_child(void) {
   if (getpid() == own_pid) return;
   close_channel();
+  rank_below_shell();
   forget_terminal();
   forget_directory();
 }

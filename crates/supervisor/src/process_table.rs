@@ -126,9 +126,10 @@ impl ProcessTable {
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
         let marked = |mark: &str| c_string(format!("{MARK}={mark}").as_bytes());
         let (group, limited, variable, tie) = match &program.role {
-            Role::Shell => {
+            Role::Shell | Role::Command => {
                 let group = self.groups.as_ref().map(|groups| groups.foreground().clone());
-                (group, Ok(()), None, Tie::Dependent)
+                let tie = if program.role == Role::Shell { Tie::Shell } else { Tie::Dependent };
+                (group, Ok(()), None, tie)
             }
             Role::Process { mark, limits, terminal, .. } => {
                 let group = self.groups.as_mut().and_then(|groups| groups.make("p"));
@@ -170,7 +171,7 @@ impl ProcessTable {
         // It is an unreaped child, so it can be read even after it has ended.
         let identity = Stat::read(pid).map_or(Identity { pid, start_ticks: 0 }, |stat| stat.identity);
         match &program.role {
-            Role::Shell => {
+            Role::Shell | Role::Command => {
                 self.shell = Some(pid);
                 self.shell_line = plan.argv.iter().flat_map(|word| word.as_bytes_with_nul()).copied().collect();
             }
