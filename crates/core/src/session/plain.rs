@@ -240,7 +240,7 @@ impl Session {
             Err(error) => return self.not_sent(ticket, *request, error),
         };
         let command = Running::new(ticket, request, begun, output, stdin);
-        if let Some(deadline) = command.deadline() {
+        if let Some(deadline) = self.calls.end_of_start(Some(ticket)).or(command.deadline()) {
             self.timers.set(Timer::Timeout(ticket), deadline);
         }
         self.foreground.begin(command);

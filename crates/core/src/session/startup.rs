@@ -121,7 +121,17 @@ impl Session {
 
     pub(super) fn hello_overdue(&mut self) {
         if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
-            let message = format!("'{}' did not become ready in time", self.config.shell.display());
+            let shell = self.config.shell.display();
+            let seconds = HELLO.as_secs();
+            let message = if self.supervision.is_answering() {
+                format!("'{shell}' did not become ready within {seconds} s")
+            } else {
+                let supervisor = self.config.supervisor.display();
+                format!(
+                    "the supervisor {supervisor} has not answered within {seconds} s: check with `nacre doctor` what this \
+                     system lacks, and that nothing stops or traces the process"
+                )
+            };
             self.fail(Error::new(Code::SpawnFailed, message));
         }
     }
