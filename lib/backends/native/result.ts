@@ -47,7 +47,7 @@ function chooseFailure(
     if (end.process === undefined && !hasRun(end.result)) {
       return fail(
         'COMMAND_TIMEOUT',
-        `did not start within its timeout of ${plan.request.timeout} ms: the shell of its session was still starting`,
+        `did not start within its timeout, since the shell of its session was still starting`,
       )
     }
     const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`

@@ -184,6 +184,7 @@ impl Session {
                 let never_ran = Outcome {
                     cancelled: !timed_out,
                     timed_out,
+                    duration: request.timeout.filter(|_| timed_out).unwrap_or_default(),
                     killed_by,
                     cwd: self.cwd.clone(),
                     ..Outcome::default()
