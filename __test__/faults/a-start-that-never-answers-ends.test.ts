@@ -62,7 +62,12 @@ it.each(
   pidfds.flatMap((env) => [
     { how: 'silently', script: 'exit 0', env },
     { how: 'by a signal', script: 'kill -9 $$', env },
-    { how: 'while another process has its socket', script: 'sleep 600 <&0 &\nexit 0', env },
+    // Like the real one, it leads a session, by which the host finds what it leaves behind.
+    {
+      how: 'while another process has its socket',
+      script: `exec setsid sh -c 'sleep 600 <&0 & exit 0'`,
+      env,
+    },
     { how: 'its connection and lives on', script: 'exec sleep 600 < /dev/null', env },
   ]),
 )('a supervisor that ends $how is an error at once, $env', async ({ script, env }) => {

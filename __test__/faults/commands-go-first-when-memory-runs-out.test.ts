@@ -4,9 +4,16 @@ import path from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startHost } from '../helpers/host.js'
 import { modes, plain, withSandboxIn } from '../helpers/modes.js'
+import { asOrdinaryUser, obstacle } from '../helpers/ordinary-user.js'
 import { until } from '../helpers/until.js'
 
 const scoreOf = (pid: number | 'self') => Number(readFileSync(`/proc/${pid}/oom_score_adj`, 'utf8'))
+
+/** The score of a shell of this program. */
+function shellScore(): number {
+  const own = scoreOf('self')
+  return own + Math.trunc(((1000 - own) * 9) / 10)
+}
 
 describe.each([...modes, ...plain])('the order of the processes, $name', (mode) => {
   it('is that of what can be lost first', () =>
@@ -30,16 +37,51 @@ describe.each([...modes, ...plain])('the order of the processes, $name', (mode) 
       expect((await sandbox.jobs.read(jobId)).raw).toBe('1000\n')
       await sandbox.jobs.remove(jobId)
       if (mode.name.startsWith('plain') || process.env.NACRE_ENGINE === 'plain') return
-      expect(scoreOf(shell)).toBe(own + Math.trunc(((1000 - own) * 9) / 10))
+      expect(scoreOf(shell)).toBe(shellScore())
       // Its standby has the rank of the shell that it becomes.
       await sandbox.exec('kill -9 $$')
       const next = Number((await sandbox.exec('echo $$')).stdout)
-      expect([next === shell, scoreOf(next)]).toEqual([
-        false,
-        scoreOf(supervisor) === own ? own + Math.trunc(((1000 - own) * 9) / 10) : 0,
-      ])
+      expect([next === shell, scoreOf(next)]).toEqual([false, shellScore()])
       expect((await sandbox.exec(shown)).stdout).toBe('1000\n')
     }))
+})
+
+/** Not even its owner may open this file of a shell, whose memory no other program may read. */
+it.skipIf(obstacle !== undefined)(
+  'the order is the same for an ordinary user, also after the shell was killed',
+  async () => {
+    const program = `
+    const sandbox = new Sandbox({ cwd: '/tmp' })
+    const shown = 'cat /proc/self/oom_score_adj'
+    const text = 'for pid in $PPID $$; do cat /proc/$pid/oom_score_adj; done; (' + shown + '; :); ' + shown + ' & wait'
+    const main = async () => {
+      const first = (await sandbox.exec(text)).stdout
+      await sandbox.exec('kill -9 $$')
+      const second = (await sandbox.exec(text)).stdout
+      const process = await sandbox.startProcess(shown)
+      await process.wait()
+      const third = (await process.getLogs()).stdout
+      await sandbox.destroy()
+      print('= ' + [first, second, third].join('').trim().split('\\n').join(' '))
+    }
+    main()
+  `
+    const host = startHost(program, asOrdinaryUser)
+    expect(await host.ended()).toBe(0)
+    const [own, shell] = [scoreOf('self'), shellScore()]
+    expect(host.output()).toContain(`= ${own} ${shell} 1000 1000 ${own} ${shell} 1000 1000 1000\n`)
+  },
+)
+
+it.skipIf(process.geteuid?.() !== 0)('what a command has changed is inherited as in any bash', async () => {
+  for (const mode of modes) {
+    await withSandboxIn(mode, async ({ sandbox }) => {
+      const shown = 'cat /proc/self/oom_score_adj /proc/$$/oom_score_adj'
+      const { stdout } = await sandbox.exec(`echo 950 > /proc/$$/oom_score_adj; ${shown}`)
+      expect(stdout).toBe('950\n950\n')
+      if (process.env.NACRE_ENGINE !== 'plain') expect((await sandbox.exec(shown)).stdout).toBe(stdout)
+    })
+  }
 })
 
 /** A memory control group with this limit; undefined where this user can make none. */
