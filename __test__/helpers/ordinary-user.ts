@@ -3,6 +3,7 @@
  * checkout that this user can read.
  */
 import { execFileSync } from 'node:child_process'
+import { chownSync } from 'node:fs'
 import path from 'node:path'
 
 const uid = 200_000 + (process.pid % 100_000)
@@ -11,6 +12,11 @@ const isRoot = process.geteuid?.() === 0
 
 /** The wrapper for `startHost`. */
 export const asOrdinaryUser: string[] = isRoot ? setpriv : []
+
+/** Gives a directory to that user. */
+export function giveToOrdinaryUser(directory: string): void {
+  if (isRoot) chownSync(directory, uid, uid)
+}
 
 /** Why such a host cannot be started here; undefined if it can. */
 export const obstacle: string | undefined = findObstacle()

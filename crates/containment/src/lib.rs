@@ -19,6 +19,7 @@ pub mod pid;
 pub mod pidfd;
 pub mod proc_table;
 pub mod rest;
+pub mod session_mark;
 pub mod signal;
 pub mod tree;
 pub mod waiting;

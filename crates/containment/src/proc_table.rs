@@ -264,7 +264,7 @@ pub fn command_line(stat: &Stat, most_bytes: usize) -> String {
 }
 
 /// A file of a process, which is empty if the process has ended or cannot be seen.
-fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+pub(crate) fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     match read_file(format!("/proc/{pid}/{name}")) {
         Err(error) if is_out_of_sight(&error) => Ok(Vec::new()),
         text => text,

@@ -56,12 +56,13 @@ impl PidHold {
 }
 
 impl Supervisor {
-    /// Starts a supervisor. `group` is the session's control group, which it creates.
+    /// Starts a supervisor. `group` is the session's control group, which it creates, and `mark` the mark of everything
+    /// below it.
     ///
     /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`, a relative
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
-    pub fn start(config: &Config, group: Option<&Group>) -> io::Result<Self> {
+    pub fn start(config: &Config, group: Option<&Group>, mark: Option<u64>) -> io::Result<Self> {
         let (link, theirs) = Link::pair()?;
         let setup = Setup {
             host: std::process::id().cast_signed(),
@@ -70,6 +71,7 @@ impl Supervisor {
             group: group.map(|group| group.path().into()),
             user: config.user.as_ref().map(|user| user.run_as.clone()),
             limits: config.limits,
+            mark,
         };
         link.post(Message::of(&setup, Vec::new())?);
         let mut command = program(&config.supervisor);

@@ -33,6 +33,8 @@ pub struct Setup {
     pub user: Option<RunAs>,
     /// Resource limits of everything that is started.
     pub limits: ResourceLimits,
+    /// The mark of everything that is started ([`nacre_containment::session_mark`]).
+    pub mark: Option<u64>,
 }
 
 /// The foreground group at the moment of a report, and the shell in it.

@@ -56,8 +56,8 @@ impl Supervision {
     }
 
     /// Uses a supervisor that was just started, and will create this group, if groups are used.
-    pub(super) fn begin(&mut self, supervisor: Supervisor, group: Option<Group>) {
-        self.last = Some(Remains::new(supervisor.hold_pid(), group));
+    pub(super) fn begin(&mut self, supervisor: Supervisor, group: Option<Group>, mark: Option<u64>) {
+        self.last = Some(Remains::new(supervisor.hold_pid(), group, mark));
         self.supervisor = Some(supervisor);
     }
 
