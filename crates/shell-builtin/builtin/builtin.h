@@ -270,7 +270,8 @@ void note_idle_trap(void);
 
 /* ---- name.c ---- */
 
-void take_standby_name(void);
+/* Returns whether the process did not have it. */
+int take_standby_name(void);
 
 /* Has no effect if the process does not have that name. */
 void give_up_standby_name(void);

@@ -74,6 +74,7 @@ static void announce(uint64_t id) {
 static void run(struct message *message) {
   const struct request request = *message->request;
   struct refusal_report refused = {REFUSED_CWD, 0, ""};
+  give_up_standby_name();
   place_streams(message);
   command_id = request.id;
   if (message->is_cut) {

@@ -76,7 +76,6 @@ void count_forks(void) {
 
 void become_shell(void) {
   int with_job_control = job_control;
-  give_up_standby_name();
   own_pid = getpid();
   is_standby = 0;
   dollar_dollar_pid = own_pid;
