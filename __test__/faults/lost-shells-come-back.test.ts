@@ -190,8 +190,7 @@ itInEveryMode(
 it.skipIf(!hasPidNamespaces)('a session whose processes are all stopped continues', () => {
   const test = async ({ sandbox, tag }: Workplace) => {
     const { stdout } = await sandbox.exec(`${state}; echo $$`)
-    const numbers = (pid: number) => readFileSync(`/proc/${pid}/status`, 'utf8').match(/^NSpid:.*$/m)?.[0]
-    const shell = proc.tagged(tag).find(({ pid }) => numbers(pid)?.endsWith(`\t${stdout.trim()}`))
+    const shell = proc.tagged(tag).find(({ pid }) => proc.ownPid(pid) === Number(stdout))
     // It runs behind a standby with that state.
     await sandbox.exec('true')
     const namespace = readlinkSync('/proc/self/ns/pid')
