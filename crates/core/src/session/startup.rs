@@ -124,14 +124,14 @@ impl Session {
         if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
             let shell = self.config.shell.display();
             let seconds = HELLO.as_secs();
-            let message = if self.supervision.is_answering() {
-                format!("'{shell}' did not become ready within {seconds} s")
-            } else {
+            let message = if self.supervision.is_silent() {
                 let supervisor = self.config.supervisor.display();
                 format!(
                     "the supervisor {supervisor} has not answered within {seconds} s: check with `nacre doctor` what this \
                      system lacks, and that nothing stops or traces the process"
                 )
+            } else {
+                format!("'{shell}' did not become ready within {seconds} s")
             };
             self.fail(Error::new(Code::SpawnFailed, message));
         }

@@ -32,8 +32,8 @@ pub(super) struct Supervision {
     has_ended_all: bool,
     /// Whether a report is due.
     owes_report: bool,
-    /// Whether it has reported anything.
-    is_answering: bool,
+    /// Whether one of the session's supervisors has reported anything: then the system has what they need.
+    has_answered: bool,
     /// Whether it expects forks while it kills a command.
     expects_forks: bool,
     /// Directory of the foreground group, if groups are used.
@@ -88,7 +88,7 @@ impl Supervision {
     /// ended before its setup.
     pub(super) fn lost(&mut self) -> (bool, Option<String>) {
         let gone = self.supervisor.take();
-        let silent = || (!self.is_answering).then(|| "it gave no reason".into());
+        let silent = || (!self.has_answered).then(|| "it gave no reason".into());
         let complaint = gone.and_then(|gone| gone.complaint().or_else(silent));
         let orderly = std::mem::take(&mut self.has_ended_all);
         if orderly {
@@ -136,12 +136,12 @@ impl Supervision {
     /// Records that the supervisor has reported, so it is alive and not stopped.
     pub(super) fn has_reported(&mut self) {
         self.owes_report = false;
-        self.is_answering = true;
+        self.has_answered = true;
     }
 
-    /// Whether this supervisor has reported anything.
-    pub(super) fn is_answering(&self) -> bool {
-        self.is_answering
+    /// Whether there is a supervisor that has not answered, and none ever has.
+    pub(super) fn is_silent(&self) -> bool {
+        self.supervisor.is_some() && !self.has_answered
     }
 
     /// Records that everything below the supervisor has ended.
@@ -225,9 +225,9 @@ impl Session {
         self.timers.set(Timer::Supervisor, Instant::now() + limit);
     }
 
-    /// Expects the end of the session. A supervisor that has never reported has started nothing that needs time.
+    /// Expects the end of the session. If no supervisor has ever reported, nothing was started that needs time.
     pub(super) fn await_ending(&mut self, grace: Duration) {
-        let limit = if self.supervision.is_answering { grace + UNKILLABLE + ENDING } else { ENDING };
+        let limit = if self.supervision.has_answered { grace + UNKILLABLE + ENDING } else { ENDING };
         self.timers.set(Timer::Closing, Instant::now() + limit);
     }
 
