@@ -12,7 +12,7 @@ use std::fs;
 pub enum Rank {
     /// After every command, and before a host that uses less than nine tenths of the memory.
     Shell,
-    /// First. The builtin gives forks of the shell the same value (`process.c`).
+    /// First. The builtin gives forks of the shell the same value (`rank.c`).
     Command,
 }
 

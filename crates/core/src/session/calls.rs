@@ -41,6 +41,8 @@ pub(super) struct Calls {
     killers: HashMap<u64, Killer>,
     /// When the timeouts of commands end that wait for the start of the shell.
     deadlines: HashMap<Ticket, Instant>,
+    /// The first of them.
+    next_deadline: Option<Instant>,
 }
 
 /// What cancels a command.
@@ -81,24 +83,29 @@ impl Calls {
         if let Some(Call::Exec(request, _)) = self.waiting.get(&ticket)
             && let Some(timeout) = request.timeout
         {
-            self.deadlines.insert(ticket, Instant::now() + timeout);
+            let deadline = Instant::now() + timeout;
+            self.deadlines.insert(ticket, deadline);
+            self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
         }
     }
 
     /// When the first of these timeouts ends.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
-        self.deadlines.values().min().copied()
+        self.next_deadline
     }
 
     /// Removes those that have ended.
     pub(super) fn take_overdue(&mut self) -> Vec<Ticket> {
         let now = Instant::now();
-        self.deadlines.extract_if(|_, at| *at <= now).map(|(ticket, _)| ticket).collect()
+        let overdue = self.deadlines.extract_if(|_, at| *at <= now).map(|(ticket, _)| ticket).collect();
+        self.next_deadline = self.deadlines.values().min().copied();
+        overdue
     }
 
     /// The shell has started, or is not to start now. Returns what is left to this command of its timeout. Commands behind it
     /// have all of theirs.
     pub(super) fn end_of_start(&mut self, ticket: Option<Ticket>) -> Option<Instant> {
+        self.next_deadline = None;
         std::mem::take(&mut self.deadlines).remove(&ticket?)
     }
 
