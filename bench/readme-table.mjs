@@ -30,7 +30,7 @@ const ROWS = [
     `with 1 GB in Node: ${short('Node holding 1 GB, `true`', 'nacre')} ms; \`child_process.exec\`: ${short('Node holding 1 GB, `true`', 'child_process.exec')} ms`,
   ],
   [
-    'A timeout kills the whole tree, including `setsid` and double forks',
+    'A timeout kills the whole tree, including `setsid`, double forks and moves to other control groups ([what remains](docs/killing.md#what-can-survive))',
     `20 processes in ${killed('median ms')} ms; ${killed('survivors')} survivors in ${killed('runs')} runs`,
   ],
   [

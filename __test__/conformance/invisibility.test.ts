@@ -23,7 +23,8 @@ const questions = [
   'set -o',
   'shopt -p',
   'shopt -po',
-  'ulimit -a',
+  // The mark of a session's processes is a limit that Linux does not use.
+  'ulimit -a | grep -v "file locks"',
   'ulimit -Ha',
   'umask',
   'echo "$#" "$@"',
@@ -37,7 +38,8 @@ const questions = [
   'bash -c "grep -E ^SigIgn /proc/\\$\\$/status; trap -p; ulimit -Sn"',
   'env | grep -vE "^(NACRE_TEST_TAG|PWD|OLDPWD)=" | sort',
   'bash -c env | grep -vE "^(NACRE_TEST_TAG|PWD|OLDPWD)=" | sort',
-  'cat /proc/self/oom_score_adj; nice',
+  // Not `cat /proc/self/oom_score_adj`: what commands start ends before the shell when memory runs out.
+  'nice',
 ]
 
 /** What bash answers when it reads the question from a script of its own. */

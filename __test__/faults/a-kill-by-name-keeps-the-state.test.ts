@@ -8,6 +8,7 @@ import { expectGone, startHost } from '../helpers/host.js'
 import { itInEveryMode, modes } from '../helpers/modes.js'
 import { asInit } from '../helpers/namespaces.js'
 import * as proc from '../helpers/proc.js'
+import { until } from '../helpers/until.js'
 
 /** The directory of the project, which only the arguments of what a command starts may have. */
 const PROJECT = 'my-project'
@@ -141,8 +142,16 @@ describe.skipIf(engine === 'plain')('a standby', () => {
         "cat /proc/$$/comm; tr '\\0' ' ' </proc/$$/cmdline; echo $0 $BASH_ARGV0; ps -o args= -p $$; :"
       const { stdout } = await sandbox.exec(look)
       expect(stdout).toMatch(/^bash\nbash --norc --noprofile -c .* bash bash bash\nbash --norc .*\n$/)
-      const { shell } = await prepare(place, 'x=1')
+      const { supervisor, shell } = await prepare(place, 'x=1')
       proc.kill(shell)
+      // What has killed the shell may still run. Until the next command, it meets neither the next shell nor its standby.
+      await until(
+        () => {
+          const names = proc.descendants(supervisor).map(({ pid }) => proc.commandLine(pid))
+          return (names.length === 2 && names.every((name) => name === 'nacre-standby')) || undefined
+        },
+        () => 'the next shell has the name of bash, or no standby',
+      )
       await sandbox.exec('true')
       expect((await sandbox.exec(`echo $x; ${look}`)).stdout).toBe(`1\n${stdout}`)
       const found = await sandbox.startProcess(look)

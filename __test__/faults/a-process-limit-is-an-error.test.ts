@@ -4,31 +4,13 @@
  * The limit does not bind root, so tests that run as root start the host as a user of its own. That takes
  * setpriv(1) and a checkout which that user can read; where one is missing the tests say so and are left out.
  */
-import { execFileSync } from 'node:child_process'
-import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
+import { asOrdinaryUser, obstacle } from '../helpers/ordinary-user.js'
 import * as proc from '../helpers/proc.js'
 
-const uid = 200_000 + (process.pid % 100_000)
-const asUser = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
 const isRoot = process.geteuid?.() === 0
 const onBun = 'bun' in process.versions
-
-/** Why a host that the limit binds cannot be started here; undefined when it can. */
-function findObstacle(): string | undefined {
-  if (!isRoot) return undefined
-  try {
-    const root = path.dirname(path.dirname(__dirname))
-    const [program = '', ...rest] = asUser
-    execFileSync(program, [...rest, process.execPath, '-e', `require(${JSON.stringify(root)})`])
-    return undefined
-  } catch (error) {
-    return `, not tested: it does not bind root, and no other user can run this: ${error}`
-  }
-}
-
-const obstacle = findObstacle()
 
 /** Runs a program in a host that the limit binds; gives what it returns. */
 async function resultOf(program: string, wrapper: string[] = []): Promise<Record<string, unknown>> {
@@ -38,7 +20,7 @@ async function resultOf(program: string, wrapper: string[] = []): Promise<Record
     const main = async () => { ${program} }
     main().then(async (result) => { await sandbox.destroy(); print('RESULT ' + JSON.stringify(result)) })
   `
-  const host = startHost(source, isRoot ? [...asUser, ...wrapper] : wrapper)
+  const host = startHost(source, [...asOrdinaryUser, ...wrapper])
   expect(await host.ended(), host.output()).toBe(0)
   await expectGone(host.tag)
   return JSON.parse(/RESULT (.*)/.exec(host.output())?.[1] ?? '{}')
@@ -52,7 +34,9 @@ function usedUp(): number {
   return own.reduce((sum, { pid }) => sum + (proc.statusNumber('Threads', pid) || 0), 0)
 }
 
-describe.skipIf(obstacle !== undefined)(`the process limit${obstacle ?? ''}`, () => {
+const untested = obstacle === undefined ? '' : `, not tested: it does not bind root, and ${obstacle}`
+
+describe.skipIf(obstacle !== undefined)(`the process limit${untested}`, () => {
   it('in a session: builtins run, programs fail or time out, nothing of the state is lost', async () => {
     const program = `
       await sandbox.exec('x=1; a=(p "q r"); f() { echo f; }; set -o pipefail')

@@ -164,6 +164,11 @@ export function statusNumber(field: string, pid: number | 'self' = 'self'): numb
   return Number(new RegExp(`^${field}:\\s*(\\d+)`, 'm').exec(read(`/proc/${pid}/status`))?.[1])
 }
 
+/** The pid of a process in its own pid namespace; NaN if it has ended. */
+export function ownPid(pid: number): number {
+  return Number(/^NSpid:.*\t(\d+)$/m.exec(read(`/proc/${pid}/status`))?.[1])
+}
+
 /** The bytes that a process has read or written so far, from and to anything; 0 if it has ended. */
 export function bytes(direction: 'rchar' | 'wchar', pid: number | 'self' = 'self'): number {
   return Number(new RegExp(`^${direction}: (\\d+)$`, 'm').exec(read(`/proc/${pid}/io`))?.[1] ?? 0)

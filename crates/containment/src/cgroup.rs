@@ -9,6 +9,7 @@ use crate::proc_table::{read_file, read_pids};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -68,17 +69,27 @@ impl Group {
 
     /// Lists the processes in this group and in the groups below it. Groups that do not exist have none.
     pub fn members_below(&self) -> io::Result<Vec<Pid>> {
-        let listed = self.members().and_then(|members| Ok((members, fs::read_dir(&self.path)?)));
-        let (mut found, entries) = match listed {
-            Err(error) if is_gone(&error) => return Ok(Vec::new()),
-            listed => listed?,
-        };
-        for entry in entries.flatten() {
-            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                found.extend(Self::at(entry.path()).members_below()?);
+        Ok(self.members_below_if_any()?.unwrap_or_default())
+    }
+
+    /// Like [`Group::members_below`]; `None` if the group does not exist.
+    ///
+    /// # Errors
+    /// `EMFILE` and the like: there may be processes.
+    pub fn members_below_if_any(&self) -> io::Result<Option<Vec<Pid>>> {
+        let Some(mut found) = self.members_if_any()? else { return Ok(None) };
+        // Nearly always there are none, and one look at the directory shows that.
+        if self.has_inner() {
+            for inner in self.inner().or_else(|error| if is_gone(&error) { Ok(Vec::new()) } else { Err(error) })? {
+                found.extend(inner.members_below()?);
             }
         }
-        Ok(found)
+        Ok(Some(found))
+    }
+
+    /// Whether there are groups inside this one: each is a link to its directory.
+    fn has_inner(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|group| group.nlink() > 2)
     }
 
     /// Sends SIGKILL to every process in this group and below, atomically against forks.
@@ -116,6 +127,15 @@ impl Group {
     pub fn remove_alone(&self) -> io::Result<()> {
         match fs::remove_dir(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Removes this group and the groups below it if no process is in any of them. A command may have made these, and a
+    /// program that still uses them has a process there.
+    pub fn remove_empty(&self) -> io::Result<()> {
+        match self.remove_alone() {
+            Err(_) if self.has_inner() && self.members_below()?.is_empty() => self.remove(),
             other => other,
         }
     }

@@ -250,6 +250,17 @@ pub fn carries(pid: Pid, variable: &str) -> io::Result<bool> {
     Ok(read_of(pid, "environ")?.split(|&byte| byte == 0).any(|found| found == variable.as_bytes()))
 }
 
+/// The value of a variable with which a process has begun its program. `None` if that cannot be seen.
+///
+/// # Errors
+/// `EMFILE` and the like: this process cannot look.
+pub fn variable(pid: Pid, name: &str) -> io::Result<Option<String>> {
+    let environment = read_of(pid, "environ")?;
+    let value_of = |entry: &'_ [u8]| Some(entry.strip_prefix(name.as_bytes())?.strip_prefix(b"=")?.to_vec());
+    let value = environment.split(|&byte| byte == 0).find_map(value_of);
+    Ok(value.and_then(|value| String::from_utf8(value).ok()))
+}
+
 /// The beginning of a process's command line, with blanks between the words; its name if it has none.
 pub fn command_line(stat: &Stat, most_bytes: usize) -> String {
     let mut line = Vec::new();
@@ -263,7 +274,7 @@ pub fn command_line(stat: &Stat, most_bytes: usize) -> String {
 }
 
 /// A file of a process, which is empty if the process has ended or cannot be seen.
-fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
+pub(crate) fn read_of(pid: Pid, name: &str) -> io::Result<Vec<u8>> {
     match read_file(format!("/proc/{pid}/{name}")) {
         Err(error) if is_out_of_sight(&error) => Ok(Vec::new()),
         text => text,

@@ -1,6 +1,7 @@
 //! The tree of a background process: the process, its children, and theirs.
 //!
-//! With a control group the kernel keeps the list. Without a group the tree is found by three signs, each of which can
+//! With a control group the kernel keeps the list: its members, those of the groups below it, and their descendants, which may
+//! have been moved elsewhere. Without a group the tree is found by three signs, each of which can
 //! be lost separately: descent (when a parent ends), the process group (by `setsid`), and a variable in the environment
 //! (by `env -i`; a fork that has not executed a program does not show it). Orphans are found below the guardian, the
 //! subreaper that adopts them.
@@ -25,7 +26,7 @@ pub struct Tree {
     pub mark: String,
     /// The subreaper above it.
     pub guardian: Pid,
-    /// Roots of other trees, which the signs would show as parts of this one. Only used without a control group.
+    /// Roots of other trees, which the signs or their descent would show as parts of this one.
     pub spare: Vec<Pid>,
 }
 
@@ -37,7 +38,15 @@ impl Tree {
     pub fn members(&self) -> io::Result<Vec<Stat>> {
         let listed = match &self.group {
             // A group that has been removed was empty.
-            Some(group) => proc_table::read_each(group.members_if_any()?.unwrap_or_default())?,
+            Some(group) => {
+                let mut roots = group.members_below()?;
+                // It may have left the group.
+                let root = Stat::look(self.root.pid)?.filter(|stat| stat.identity == self.root);
+                roots.extend(root.map(|root| root.identity.pid).filter(|pid| !roots.contains(pid)));
+                let mut listed = proc_table::descendants(&roots, &self.spare.iter().copied().collect())?;
+                listed.extend(proc_table::read_each(roots)?);
+                listed
+            }
             None => self.search()?,
         };
         Ok(listed.into_iter().filter(Stat::is_running).collect())

@@ -27,6 +27,7 @@ mod output;
 mod private_directory;
 pub mod process;
 pub mod process_log;
+mod program_record;
 pub mod proxy;
 pub mod questions;
 pub mod runtime;

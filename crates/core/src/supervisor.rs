@@ -2,10 +2,12 @@
 
 use crate::link::{Descriptor, Link, Message};
 use crate::session::Config;
+use crate::sys;
 use crate::variables;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::Pid;
 use nacre_containment::pidfd;
+use nacre_protocol::message;
 use nacre_protocol::supervisor::{Order, PROGRAM_NAME, Report, Setup};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, OnceLock};
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Maximum bytes of a complaint in an error message.
 const MAX_COMPLAINT_BYTES: usize = 1024;
@@ -36,6 +38,8 @@ pub struct Supervisor {
 #[derive(Clone)]
 pub struct PidHold {
     pid: Pid,
+    /// Whether it has ended.
+    ended: watch::Receiver<bool>,
     _released: Arc<oneshot::Sender<()>>,
 }
 
@@ -45,21 +49,23 @@ impl PidHold {
         self.pid
     }
 
-    /// Waits until the supervisor has ended, or its end cannot be observed.
+    /// Waits until the supervisor has ended. Cancel-safe.
     pub async fn ended(&self) {
-        if let Ok(fd) = pidfd::open(self.pid).and_then(crate::sys::watch) {
-            let _ = fd.readable().await;
+        if self.ended.clone().wait_for(|ended| *ended).await.is_err() {
+            // Nothing observes its end: there was no thread for it.
+            std::future::pending().await
         }
     }
 }
 
 impl Supervisor {
-    /// Starts a supervisor. `group` is the session's control group, which it creates.
+    /// Starts a supervisor. `group` is the session's control group, which it creates, and `mark` the mark of everything
+    /// below it.
     ///
     /// The standard library spawns with `posix_spawn` unless an option needs a fork (`pre_exec`, `uid`, a relative
     /// program with another PATH). A fork would copy the page tables of a large host, so the supervisor itself sets the
     /// working directory, the session, signals and groups.
-    pub fn start(config: &Config, group: Option<&Group>) -> io::Result<Self> {
+    pub fn start(config: &Config, group: Option<&Group>, mark: Option<u64>) -> io::Result<Self> {
         let (link, theirs) = Link::pair()?;
         let setup = Setup {
             host: std::process::id().cast_signed(),
@@ -68,21 +74,23 @@ impl Supervisor {
             group: group.map(|group| group.path().into()),
             user: config.user.as_ref().map(|user| user.run_as.clone()),
             limits: config.limits,
+            mark,
         };
         link.post(Message::of(&setup, Vec::new())?);
         let mut command = program(&config.supervisor);
         let inherited = config.env.iter().filter(|(name, _)| name != WITHHELD && name != variables::NEVER_INHERITED);
         command.envs(inherited.map(|(name, value)| (name, variables::inherited(name, value))));
         command.stdin(theirs).stdout(Stdio::null());
-        let stderr = crate::sys::memory_file()?;
+        let stderr = sys::memory_file()?;
         command.stderr(stderr.try_clone()?);
         let child = command.spawn().map_err(|error| variables::named_in(error, &config.env))?;
         drop(command);
         let pid =
             Pid::new(child.id() as i32).ok_or_else(|| io::Error::other("the supervisor has an impossible pid"))?;
         let (hold, released) = oneshot::channel();
-        reap(child, pid, released);
-        Ok(Self { link, hold: PidHold { pid, _released: Arc::new(hold) }, stderr, deafness: OnceLock::new() })
+        let (observed, ended) = watch::channel(false);
+        reap(child, pid, observed, released);
+        Ok(Self { link, hold: PidHold { pid, ended, _released: Arc::new(hold) }, stderr, deafness: OnceLock::new() })
     }
 
     /// Its process.
@@ -101,7 +109,7 @@ impl Supervisor {
         if let Some(deafness) = self.deafness.get() {
             return Some(deafness.clone());
         }
-        let bytes = crate::sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
+        let bytes = sys::beginning(&self.stderr, MAX_COMPLAINT_BYTES).ok()?;
         let text = String::from_utf8_lossy(&bytes);
         let text = text.trim();
         (!text.is_empty()).then(|| text.strip_prefix("nacre-supervisor: ").unwrap_or(text).to_string())
@@ -120,13 +128,18 @@ impl Supervisor {
     ///
     /// Meanwhile, sends queued orders when the socket has room. Cancel-safe.
     pub async fn report(&self) -> Option<(Report, Vec<OwnedFd>)> {
-        let received = self.link.receive().await.unwrap_or_else(|error| {
+        let received = tokio::select! {
+            biased;
+            received = self.link.receive() => received,
+            // Some kernels, like that of gVisor, do not report the end of the socket. It holds the last reports.
+            () = self.hold.ended() => message::receive(self.link.socket()),
+        };
+        let (report, descriptors) = received.unwrap_or_else(|error| {
             if error.raw_os_error() == Some(libc::EMFILE) {
                 let _ = self.deafness.set(format!("this process cannot receive its descriptors: {error}"));
             }
             None
-        });
-        let (report, descriptors) = received?;
+        })?;
         tracing::trace!(?report, supervisor = %self.pid(), "report");
         Some((report, descriptors))
     }
@@ -144,20 +157,23 @@ pub fn program(path: &Path) -> Command {
 /// file that it names.
 pub const WITHHELD: &str = "BASH_ENV";
 
-/// Reaps the child once it has ended and its pid is released. Waits with a pidfd, because the SIGCHLD handler belongs
+/// Observes the child's end, and reaps it once its pid is released. Waits with a pidfd, because the SIGCHLD handler belongs
 /// to the host's runtime; without pidfds, in a thread.
-fn reap(mut child: Child, pid: Pid, released: oneshot::Receiver<()>) {
-    let watched = pidfd::open(pid).and_then(crate::sys::watch);
+fn reap(mut child: Child, pid: Pid, ended: watch::Sender<bool>, released: oneshot::Receiver<()>) {
+    let watched = pidfd::open(pid).and_then(sys::watch);
     match watched {
         Ok(fd) => {
             tokio::spawn(async move {
-                let _ = released.await;
                 let _ = fd.readable().await;
+                ended.send_replace(true);
+                let _ = released.await;
                 let _ = child.wait();
             });
         }
         Err(_) => {
             let _ = std::thread::Builder::new().name("nacre-reaper".into()).stack_size(64 * 1024).spawn(move || {
+                sys::await_end(pid);
+                ended.send_replace(true);
                 let _ = released.blocking_recv();
                 child.wait()
             });

@@ -1,9 +1,10 @@
 //! Thin safe wrappers for system calls that the standard library does not offer in the required form.
 
 use nacre_containment::pid::Pid;
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::sys::wait::{Id, WaitPidFlag, waitid, waitpid};
 use nix::unistd::pipe2;
 use std::fs::File;
 use std::io;
@@ -192,6 +193,12 @@ impl OwnsDescriptor for std::sync::Arc<OwnedFd> {}
 /// Reaps an ended child. All other children belong to the runtime.
 pub fn reap(child: Pid) {
     let _ = waitpid(nix::unistd::Pid::from_raw(child.raw()), Some(WaitPidFlag::WNOHANG));
+}
+
+/// Waits until a child of this process has ended, without reaping it. An error means that something else has reaped it.
+pub fn await_end(child: Pid) {
+    let id = nix::unistd::Pid::from_raw(child.raw());
+    while waitid(Id::Pid(id), WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT) == Err(Errno::EINTR) {}
 }
 
 /// Opens a directory, to pass it to another process.

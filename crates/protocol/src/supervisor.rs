@@ -33,6 +33,8 @@ pub struct Setup {
     pub user: Option<RunAs>,
     /// Resource limits of everything that is started.
     pub limits: ResourceLimits,
+    /// The mark of everything that is started ([`nacre_containment::session_mark`]).
+    pub mark: Option<u64>,
 }
 
 /// The foreground group at the moment of a report, and the shell in it.
@@ -53,6 +55,8 @@ pub struct ForegroundGroup {
 pub enum Role {
     /// The session's shell. It starts in the foreground group.
     Shell,
+    /// The bash of one command, in plain mode: the shell while the command runs.
+    Command,
     /// A background process in its own group.
     Process {
         /// Identifies the process from now on.

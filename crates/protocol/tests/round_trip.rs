@@ -38,7 +38,7 @@ fn limits() -> impl Strategy<Value = Limits> {
 fn role() -> impl Strategy<Value = Role> {
     let process = (any::<u64>(), text(), limits(), any::<bool>())
         .prop_map(|(key, mark, limits, terminal)| Role::Process { key, mark, limits, terminal });
-    prop_oneof![Just(Role::Shell), process]
+    prop_oneof![Just(Role::Shell), Just(Role::Command), process]
 }
 
 fn step() -> impl Strategy<Value = StartStep> {

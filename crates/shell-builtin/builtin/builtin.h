@@ -46,6 +46,14 @@ uint32_t living_forks(void);
 /* Makes the calling fork a separate shell: `$$`, PPID, no jobs. */
 void become_shell(void);
 
+/* ---- rank.c ---- */
+
+/* To be called while the shell is dumpable. */
+void note_rank(void);
+
+/* To be called in a fork without a channel. */
+void rank_below_shell(void);
+
 /* ---- channel.c ---- */
 
 struct message {
@@ -262,7 +270,8 @@ void note_idle_trap(void);
 
 /* ---- name.c ---- */
 
-void take_standby_name(void);
+/* Returns whether the process did not have it. */
+int take_standby_name(void);
 
 /* Has no effect if the process does not have that name. */
 void give_up_standby_name(void);

@@ -138,6 +138,7 @@ static void serve_signals(void) {
   restore_notices();
   if (!has_idle_trap()) return;
   trapped_signal_received = 0;
+  give_up_standby_name();
   note_idle_trap();
   open_null_streams();
   mark_base();

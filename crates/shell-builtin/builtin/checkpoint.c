@@ -199,6 +199,8 @@ static void write_traps(void) {
 static void write_limits(void) {
   for (int resource = 0; resource < RLIM_NLIMITS; resource++) {
     struct rlimit limit;
+    /* The kernel does not use it: it marks what belongs to the supervisor (crates/containment/src/session_mark.rs). */
+    if (resource == RLIMIT_LOCKS) continue;
     if (getrlimit(resource, &limit) == 0) write_item(LIMIT, resource, "", &limit, sizeof limit);
   }
 }

@@ -81,6 +81,7 @@ static void begin_background(int with_session) {
   }
   close_pipes_and_sockets();
   become_shell();
+  give_up_standby_name();
   is_background = 1;
   release_signals();
   if (seedrand) seedrand();
@@ -127,10 +128,10 @@ void fork_request(struct message *message) {
   int placed = 0;
   /* Blocks signals until the child has set up its own handling: the shell's would swallow an earlier signal. */
   uint64_t signals = block_all_signals();
-  if (flags & STANDBY) take_standby_name();
+  int is_named = flags & STANDBY && take_standby_name();
   pid_t pid = passed.channel < 0 ? -1 : clone_sibling(passed.group, message->request->fork_key, &placed);
   int reason = pid >= 0 ? 0 : passed.channel < 0 ? EMFILE : errno;
-  if (flags & STANDBY && pid != 0) give_up_standby_name();
+  if (is_named && pid != 0) give_up_standby_name();
   message->request->fork_key = 0;
   if (pid == 0) {
     own_pid = getpid();

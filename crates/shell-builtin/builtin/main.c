@@ -66,12 +66,15 @@ static void report(uint64_t id, const struct outcome *outcome) {
 static void announce(uint64_t id) {
   struct reply begun = {.kind = BEGUN, .id = id, .pid = own_pid};
   send_reply(&begun, "");
-  if (is_background) close_channel();
+  if (!is_background) return;
+  close_channel();
+  rank_below_shell();
 }
 
 static void run(struct message *message) {
   const struct request request = *message->request;
   struct refusal_report refused = {REFUSED_CWD, 0, ""};
+  give_up_standby_name();
   place_streams(message);
   command_id = request.id;
   if (message->is_cut) {
@@ -217,6 +220,7 @@ static void greet(void) {
 static int nacre(WORD_LIST *words) {
   if (!words || !words->next || !layout_is_known(nacre)) return 1;
   own_pid = getpid();
+  note_rank();
   /* Otherwise a program of the same user could read the number of a command in this process's memory, copy its channel,
    * and report a result (ptrace(2), "Ptrace access mode checking"). Forks inherit this; programs do not. */
   prctl(PR_SET_DUMPABLE, 0);

@@ -22,6 +22,7 @@ unsigned fork_count;
 static void after_fork_in_child(void) {
   if (getpid() == own_pid) return;
   close_channel();
+  rank_below_shell();
   forget_terminal();
   forget_directory();
 }
@@ -75,7 +76,6 @@ void count_forks(void) {
 
 void become_shell(void) {
   int with_job_control = job_control;
-  give_up_standby_name();
   own_pid = getpid();
   is_standby = 0;
   dollar_dollar_pid = own_pid;

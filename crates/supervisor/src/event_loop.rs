@@ -112,7 +112,7 @@ fn execute(
         }
         Order::Start { role, arguments, first_descriptor, anywhere } => {
             let key = match role {
-                Role::Shell => None,
+                Role::Shell | Role::Command => None,
                 Role::Process { key, .. } => Some(key),
             };
             let program = Program { role, arguments, descriptors, first_descriptor, anywhere };

@@ -59,6 +59,7 @@ impl Session {
 
     fn new(group: Option<PathBuf>) -> Self {
         let setup = Setup {
+            mark: None,
             host: 1,
             cwd: "/".into(),
             shell: OsString::from("/bin/bash"),

@@ -84,22 +84,22 @@ impl Groups {
 
     /// Removes a group now, or once its last process has ended.
     pub fn remove_when_empty(&mut self, group: Group) {
-        if group.remove_alone().is_err() {
+        if group.remove_empty().is_err() {
             self.emptying.push(group);
         }
     }
 
     /// Removes groups that have become empty.
     pub fn tidy(&mut self) {
-        self.emptying.retain(|group| group.remove_alone().is_err());
+        self.emptying.retain(|group| group.remove_empty().is_err());
     }
 
-    /// The processes of the foreground group; `None` if the group has been removed.
+    /// The processes of the foreground group and of those that a command has made below it; `None` if the group has been removed.
     ///
     /// # Errors
     /// `EMFILE` and the like: this process cannot look.
     pub fn foreground_members(&self) -> io::Result<Option<Vec<Pid>>> {
-        self.foreground.members_if_any()
+        self.foreground.members_below_if_any()
     }
 
     /// Removes all groups, which must be empty, and the group of the whole sandbox if this was the last session in it.

@@ -43,6 +43,7 @@ mod spawn;
 mod standing;
 mod workspace;
 
+use nacre_containment::session_mark;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::Setup;
 use std::os::fd::AsFd;
@@ -82,6 +83,8 @@ pub fn main() {
         eprintln!("nacre-supervisor: this program is started by nacre, not by hand.");
         std::process::exit(2);
     };
+    // Where this is refused, nothing is marked.
+    let _ = setup.mark.map(session_mark::take);
     match process_setup::prepare(setup.host) {
         Ok(setting) => event_loop::run(setting, &setup),
         Err(error) => {

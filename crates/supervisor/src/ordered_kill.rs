@@ -15,7 +15,7 @@
 use crate::process_table::ProcessTable;
 use nacre_containment::cgroup::Group;
 use nacre_containment::ladder::Ladder;
-use nacre_containment::pid::Pid;
+use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
 use std::io;
@@ -34,6 +34,8 @@ pub struct OrderedKill {
     group_is_due: bool,
     /// That group. The shell of a foreground command has left it.
     group: Option<Group>,
+    /// The processes that the last look has found. They stay targets if they lose their parents and leave their group.
+    followed: Vec<Identity>,
 }
 
 /// The outcome of a kill.
@@ -57,7 +59,16 @@ impl OrderedKill {
     ) -> Self {
         let ladder = Ladder::new(signal, grace);
         let ladder = if target.interrupt(table) { ladder.unsettled() } else { ladder };
-        let mut kill = Self { id, target, ladder, trap_runs: false, found: false, group_is_due: false, group: None };
+        let mut kill = Self {
+            id,
+            target,
+            ladder,
+            trap_runs: false,
+            found: false,
+            group_is_due: false,
+            group: None,
+            followed: Vec::new(),
+        };
         let members = kill.members(table);
         if let (Ok(members), false) = (members, kill.must_wait(is_ordered)) {
             kill.send(table, &members);
@@ -156,8 +167,13 @@ impl OrderedKill {
             members.extend(program);
         }
         if let (Some(group), true) = (&self.group, self.is_foreground()) {
-            let left = proc_table::read_each(group.members_if_any()?.unwrap_or_default())?;
+            let left = proc_table::read_each(group.members_below()?)?;
             members.extend(left.into_iter().filter(Stat::is_running));
+        }
+        for identity in &self.followed {
+            let is_listed = members.iter().any(|stat| stat.identity == *identity);
+            let left = if is_listed { None } else { Stat::look(identity.pid)? };
+            members.extend(left.filter(|stat| stat.identity == *identity && stat.is_running()));
         }
         Ok(members)
     }
@@ -173,6 +189,7 @@ impl OrderedKill {
 
     fn send(&mut self, table: &mut ProcessTable, members: &[Stat]) {
         self.found |= !members.is_empty();
+        self.followed = members.iter().map(|stat| stat.identity).collect();
         if let Target::Process { key } = self.target {
             table.processes.about_to_ask(Some(key), members);
         }

@@ -73,7 +73,8 @@ pub fn lead(signals: &[i32]) -> io::Result<SignalFd> {
 /// Every Linux supports this; emulators of system calls may not.
 fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
     io::Error::other(format!(
-        "this system has no child subreapers (prctl PR_SET_CHILD_SUBREAPER: {}); QEMU 7.2 lacks them, QEMU 10 has them",
+        "this system has no child subreapers (prctl PR_SET_CHILD_SUBREAPER: {}), without which orphaned processes could not \
+         be found; releases of gVisor from 2022 and QEMU 7.2 lack them: update the container runtime or emulator",
         error.desc()
     ))
 }

@@ -126,15 +126,15 @@ impl ProcessTable {
         let argv = ["bash"].into_iter().chain(program.arguments.iter().map(String::as_str));
         let marked = |mark: &str| c_string(format!("{MARK}={mark}").as_bytes());
         let (group, limited, variable, tie) = match &program.role {
-            Role::Shell => {
+            Role::Shell | Role::Command => {
                 let group = self.groups.as_ref().map(|groups| groups.foreground().clone());
-                (group, Ok(()), None, Tie::Dependent)
+                let tie = if program.role == Role::Shell { Tie::Shell } else { Tie::Dependent };
+                (group, Ok(()), None, tie)
             }
             Role::Process { mark, limits, terminal, .. } => {
                 let group = self.groups.as_mut().and_then(|groups| groups.make("p"));
                 let limited = self.limit(group.as_ref(), limits);
-                let variable = group.is_none().then(|| marked(mark));
-                (group, limited, variable, if *terminal { Tie::Terminal } else { Tie::Process })
+                (group, limited, Some(marked(mark)), if *terminal { Tie::Terminal } else { Tie::Process })
             }
         };
         let null = (0..program.first_descriptor).map(|_| setting.null.as_fd());
@@ -156,11 +156,7 @@ impl ProcessTable {
             plan.group = None;
             started = match &program.role {
                 Role::Process { limits, .. } if !limits.is_empty() => Err(unlimited()),
-                Role::Process { mark, .. } => {
-                    plan.variable = Some(marked(mark));
-                    plan.start()
-                }
-                Role::Shell => plan.start(),
+                _ => plan.start(),
             };
             if let Some(refused) = self.groups.take() {
                 let _ = refused.session().remove();
@@ -175,7 +171,7 @@ impl ProcessTable {
         // It is an unreaped child, so it can be read even after it has ended.
         let identity = Stat::read(pid).map_or(Identity { pid, start_ticks: 0 }, |stat| stat.identity);
         match &program.role {
-            Role::Shell => {
+            Role::Shell | Role::Command => {
                 self.shell = Some(pid);
                 self.shell_line = plan.argv.iter().flat_map(|word| word.as_bytes_with_nul()).copied().collect();
             }

@@ -31,12 +31,12 @@ fn a_shell_starts_in_the_foreground_group_and_its_end_is_reported() {
 }
 
 #[test]
-fn a_process_gets_a_group_or_a_mark() {
+fn a_process_gets_a_mark_and_a_group_if_there_are_groups() {
     in_own_process(|| {
         for mut session in Session::kinds() {
             let mut process = session.start(process(7), "echo \"mark:$NACRE_PROCESS\"; read line");
             let groups = session.table.group_directory().is_some();
-            assert_eq!(process.line(), if groups { "mark:" } else { "mark:test-7" });
+            assert_eq!(process.line(), "mark:test-7");
             assert_eq!((process.group.is_some(), session.table.shell()), (groups, None));
             assert_eq!(pids(&session.table.processes.tree(7).unwrap().members().unwrap()), [process.pid()]);
             assert_eq!(pids(&session.table.workload().unwrap()), [process.pid()]);

@@ -119,7 +119,7 @@ impl Processes {
         self.known.retain(|process| {
             let group = process.tree.group.as_ref();
             // Nearly always, the kernel itself reports that the group is empty.
-            let removed = || group.is_some_and(|group| group.remove_alone().is_ok());
+            let removed = || group.is_some_and(|group| group.remove_empty().is_ok());
             // If this process cannot look, some may be left.
             let has_none = || process.tree.members().is_ok_and(|members| members.is_empty());
             let empty = || has_none() && group.is_none_or(|group| group.remove().is_ok());

@@ -5,7 +5,7 @@
 //! are reported before that, and nothing of the command runs before the job can be found.
 
 use crate::standing::Standing;
-use nacre_containment::{cgroup::Group, pid::Pid};
+use nacre_containment::{cgroup::Group, oom::Rank, pid::Pid};
 use nacre_isolation::confined::Confined;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::StartStep;
@@ -76,7 +76,9 @@ const READY: &[u8] = b"r";
 /// How the program relates to other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tie {
-    /// The session's shell, or a job's command: it dies with this process.
+    /// The session's shell: it dies with this process, and has memory longer than its commands.
+    Shell,
+    /// A command of plain mode or of a job: it dies with this process.
     Dependent,
     /// A background process.
     Process,
@@ -221,6 +223,8 @@ impl Plan<'_> {
             let unblocked = libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) == 0;
             let led = if self.tie == Tie::Terminal { libc::setsid() >= 0 } else { libc::setpgid(0, 0) == 0 };
             ensure(unblocked && led, StartStep::Prepare)?;
+            // Before the change of user, after which the file belongs to root until the exec.
+            if self.tie == Tie::Shell { Rank::Shell } else { Rank::Command }.take();
             for (number, descriptor) in (0..).zip(descriptors) {
                 ensure(libc::dup2(descriptor.as_raw_fd(), number) == number, StartStep::Prepare)?;
             }
@@ -232,7 +236,7 @@ impl Plan<'_> {
                 ensure(list >= 0 && libc::write(list, c"0".as_ptr().cast(), 1) == 1, StartStep::Group)?;
             }
             self.standing.take().map_err(Failure::last)?;
-            if self.tie == Tie::Dependent {
+            if matches!(self.tie, Tie::Shell | Tie::Dependent) {
                 // After the change of user, which resets the setting (prctl(2)).
                 ensure(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) == 0, StartStep::Prepare)?;
             }

@@ -44,6 +44,12 @@ function chooseFailure(
     return { error: new SandboxError(code, message, { result, shortMessage }) }
   }
   if (result.timedOut) {
+    if (end.process === undefined && !hasRun(end.result)) {
+      return fail(
+        'COMMAND_TIMEOUT',
+        `did not start within its timeout, since the shell of its session was still starting`,
+      )
+    }
     const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
     return fail('COMMAND_TIMEOUT', `ran longer than its timeout of ${plan.request.timeout} ms and ${by}`)
   }

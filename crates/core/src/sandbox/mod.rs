@@ -18,11 +18,13 @@ use crate::process::{
     DetachRequest, DetachedProcess, NewProcess, Observer, Process, Registry, SessionStats, StartRequest, Starter,
 };
 use crate::process_log::{ProcessLog, StateDirectory};
+use crate::program_record::ProgramRecord;
 use crate::questions::{self, Asking, Questions};
 use crate::session::{Config as SessionConfig, Handle, Hold, Isolate, Opened, RunningCommand, Saved};
 use crate::user::{User, UserError};
 use crate::variables::{self, EnvChange};
 use crate::workspace::Workspace;
+use nacre_containment::session_mark::Marks;
 use nacre_protocol::standing::ResourceLimits;
 use nacre_protocol::workspace::Offer;
 use std::collections::{BTreeMap, HashMap};
@@ -66,6 +68,7 @@ struct Inner {
     capabilities: OnceLock<Capabilities>,
     shell: OnceLock<Result<PathBuf, ShellError>>,
     opened: OnceLock<Opened>,
+    record: Mutex<Option<Arc<ProgramRecord>>>,
     user: OnceLock<Result<Option<User>, UserError>>,
     enforced: OnceLock<Result<Enforced, Error>>,
     workspace: Option<Arc<Workspace>>,
@@ -130,6 +133,7 @@ impl Sandbox {
                 capabilities: OnceLock::new(),
                 shell: OnceLock::new(),
                 opened: OnceLock::new(),
+                record: Mutex::default(),
                 user: OnceLock::new(),
                 enforced: OnceLock::new(),
                 workspace,
@@ -396,6 +400,10 @@ impl Sandbox {
             for closed in closing {
                 closed.await;
             }
+            let record = sandbox.record().take();
+            if let Some(record) = record {
+                record.end().await;
+            }
             if let Some(Ok(Enforced { group: Some(group), .. })) = sandbox.inner.enforced.get() {
                 // The last supervisor has removed the group, except if none was started.
                 let _ = std::fs::remove_dir(group);
@@ -498,8 +506,20 @@ impl Sandbox {
             limits,
             saved,
             group: group_parent.map(|parent| (parent, unique)),
+            marks: self.marks(),
         };
         Handle::spawn(session).map_err(|error| cannot_start(&error))
+    }
+
+    /// The marks of this sandbox's processes. The first session also looks for what ended programs have left behind.
+    fn marks(&self) -> Arc<Marks> {
+        let mut record = self.record();
+        let record = record.get_or_insert_with(|| ProgramRecord::of(&self.inner.config.state_dir));
+        Arc::clone(&record.marks)
+    }
+
+    fn record(&self) -> MutexGuard<'_, Option<Arc<ProgramRecord>>> {
+        self.inner.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock(&self) -> MutexGuard<'_, Sessions> {

@@ -162,6 +162,9 @@ impl Session {
             self.take_back_command();
             self.schedule_standby();
         }
+        if let Some(deadline) = self.calls.next_deadline() {
+            self.timers.set(Timer::Start, deadline);
+        }
         self.foreground.drain_leftover();
     }
 
@@ -177,12 +180,17 @@ impl Session {
     pub(super) fn take_back_command(&mut self) {
         let queued = self.state.queue.front().map(|(ticket, _)| *ticket);
         if let Some(command) = queued.and_then(|ticket| self.foreground.take(ticket)) {
-            self.calls.add_again(command.ticket(), command.into_request());
+            let ticket = command.ticket();
+            self.calls.add_again(ticket, command.into_request());
+            self.calls.awaits_start(ticket);
         }
     }
 
     pub(super) fn submit(&mut self, call: Call, work: Work) {
         let ticket = self.calls.add(call);
+        if self.state.awaits_shell() {
+            self.calls.awaits_start(ticket);
+        }
         self.events.push_back(Event::Submit(ticket, work));
     }
 
@@ -262,6 +270,8 @@ impl Session {
         for timer in self.timers.due(now) {
             match timer {
                 Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
+                Timer::Start => self.events.extend(self.calls.take_overdue().into_iter().map(Event::TimeUp)),
+                Timer::Closing => self.closing_overdue(),
                 Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
                 Timer::SpareGroup => self.make_spare_group(),
                 Timer::SparePipes => self.spare_pipes.close(),

@@ -279,6 +279,7 @@ mod tests {
             uses_builtin,
             feed: Default::default(),
             group: None,
+            marks: Default::default(),
             limits: Default::default(),
             user: None,
             isolate: None,

@@ -9,6 +9,7 @@ use crate::process::StartRequest;
 use crate::shell::state::Ticket;
 use std::collections::HashMap;
 use tokio::sync::{oneshot, watch};
+use tokio::time::Instant;
 
 /// A call that has not been answered yet.
 pub(super) enum Call {
@@ -38,6 +39,10 @@ pub(super) struct Calls {
     requests: HashMap<u64, Ticket>,
     /// What cancels commands, by the same numbers.
     killers: HashMap<u64, Killer>,
+    /// When the timeouts of commands end that wait for the start of the shell.
+    deadlines: HashMap<Ticket, Instant>,
+    /// The first of them.
+    next_deadline: Option<Instant>,
 }
 
 /// What cancels a command.
@@ -71,6 +76,37 @@ impl Calls {
     /// Removes a waiting call, to perform or to answer it.
     pub(super) fn take(&mut self, ticket: Ticket) -> Option<Call> {
         self.waiting.remove(&ticket)
+    }
+
+    /// A command that waits for the start of the shell: its timeout counts from now on.
+    pub(super) fn awaits_start(&mut self, ticket: Ticket) {
+        if let Some(Call::Exec(request, _)) = self.waiting.get(&ticket)
+            && let Some(timeout) = request.timeout
+        {
+            let deadline = Instant::now() + timeout;
+            self.deadlines.insert(ticket, deadline);
+            self.next_deadline = Some(self.next_deadline.map_or(deadline, |next| next.min(deadline)));
+        }
+    }
+
+    /// When the first of these timeouts ends.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.next_deadline
+    }
+
+    /// Removes those that have ended.
+    pub(super) fn take_overdue(&mut self) -> Vec<Ticket> {
+        let now = Instant::now();
+        let overdue = self.deadlines.extract_if(|_, at| *at <= now).map(|(ticket, _)| ticket).collect();
+        self.next_deadline = self.deadlines.values().min().copied();
+        overdue
+    }
+
+    /// The shell has started, or is not to start now. Returns what is left to this command of its timeout. Commands behind it
+    /// have all of theirs.
+    pub(super) fn end_of_start(&mut self, ticket: Option<Ticket>) -> Option<Instant> {
+        self.next_deadline = None;
+        std::mem::take(&mut self.deadlines).remove(&ticket?)
     }
 
     /// The ticket of a command that waits or runs. A command that was cancelled, answered or never made has none.

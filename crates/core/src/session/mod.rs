@@ -64,6 +64,7 @@ use hold::{FreezeReply, Holds, NewHold};
 use loan::Sent;
 use mailbox::{Sender, WeakSender, mailbox};
 use nacre_containment::pid::Pid;
+use nacre_containment::session_mark::Marks;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::standing::ResourceLimits;
 use numbers::Numbers;
@@ -117,6 +118,8 @@ pub struct Config {
     pub uses_builtin: bool,
     /// Parent and name of the session's control group, if groups are used.
     pub group: Option<(PathBuf, String)>,
+    /// The marks of its processes.
+    pub marks: Arc<Marks>,
     /// Limits that processes inherit.
     pub limits: ResourceLimits,
     /// The user that the shell runs as, if not this process's.

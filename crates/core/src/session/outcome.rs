@@ -116,7 +116,7 @@ impl Session {
     /// The error of a call that never ran.
     pub(super) fn refusal(&self, why: Refusal) -> Error {
         match why {
-            Refusal::Closed | Refusal::Cancelled => self.ended_error(),
+            Refusal::Closed | Refusal::Cancelled | Refusal::TimedOut => self.ended_error(),
             Refusal::Terminated(code) => terminated(&self.config.id, code),
             Refusal::NoShell => self.failure.clone().unwrap_or_else(|| {
                 let message = format!("the shell of session '{}' dies as soon as it starts", self.config.id);
@@ -171,16 +171,27 @@ impl Session {
             Call::Hold { grant, before } => {
                 let is_needed = before.is_none_or(|request| self.calls.ticket_of(request).is_some());
                 if error.is_none() && is_needed {
+                    // No shell starts meanwhile.
+                    self.calls.end_of_start(None);
                     self.holds.grant(grant);
                 }
             }
             Call::Files => self.answer_files(error),
             Call::Exec(request, _) => {
-                let killed_by = self.calls.answered(request.id);
-                let cancelled = Outcome { cancelled: true, killed_by, cwd: self.cwd.clone(), ..Outcome::default() };
-                self.show_end(request.id, &cancelled, [0; 2]);
+                let killer = self.calls.answered(request.id);
+                let timed_out = matches!(answer, Answer::Refused(Refusal::TimedOut));
+                let killed_by = if timed_out { Some(By::Timeout.into()) } else { killer };
+                let never_ran = Outcome {
+                    cancelled: !timed_out,
+                    timed_out,
+                    duration: request.timeout.filter(|_| timed_out).unwrap_or_default(),
+                    killed_by,
+                    cwd: self.cwd.clone(),
+                    ..Outcome::default()
+                };
+                self.show_end(request.id, &never_ran, [0; 2]);
                 request.sink.finished(match (answer, error) {
-                    (Answer::Refused(Refusal::Cancelled), _) => Ok(cancelled),
+                    (Answer::Refused(Refusal::Cancelled | Refusal::TimedOut), _) => Ok(never_ran),
                     (_, error) => Err(error.unwrap_or_else(|| self.ended_error())),
                 });
             }

@@ -84,5 +84,6 @@ impl Session {
             self.order(&Order::ExpectForks { expected });
         }
         self.ask(&Order::Shutdown { grace_ms: grace.as_millis() as u64 });
+        self.await_ending(grace);
     }
 }

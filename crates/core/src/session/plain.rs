@@ -201,7 +201,7 @@ impl Session {
         sys::replace_contents(&text, script)?;
         let descriptors =
             streams.into_iter().chain([text.try_clone()?, dump.try_clone()?].map(Descriptor::from)).collect();
-        let order = Order::Start { role: Role::Shell, arguments, first_descriptor: 0, anywhere: self.has_state() };
+        let order = Order::Start { role: Role::Command, arguments, first_descriptor: 0, anywhere: self.has_state() };
         self.order_with(&order, descriptors);
         self.plain.shell = Some(Shell { script: text, dump, purpose });
         Ok(())
@@ -240,7 +240,7 @@ impl Session {
             Err(error) => return self.not_sent(ticket, *request, error),
         };
         let command = Running::new(ticket, request, begun, output, stdin);
-        if let Some(deadline) = command.deadline() {
+        if let Some(deadline) = self.calls.end_of_start(Some(ticket)).or(command.deadline()) {
             self.timers.set(Timer::Timeout(ticket), deadline);
         }
         self.foreground.begin(command);

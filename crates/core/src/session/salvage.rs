@@ -13,6 +13,7 @@ use crate::sys;
 use nacre_containment::cgroup::Group;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
+use nacre_containment::session_mark;
 use nacre_containment::signal;
 use nacre_protocol::files::HELPER_NAME;
 use std::collections::HashSet;
@@ -39,14 +40,16 @@ const BLIND: Duration = Duration::from_millis(50);
 pub(super) struct Remains {
     supervisor: PidHold,
     group: Option<Group>,
+    /// The mark of everything below the supervisor.
+    mark: Option<u64>,
     /// Shells that may have begun a session of their own.
     leaders: Vec<Identity>,
 }
 
 impl Remains {
     /// Those of a supervisor, which may also live on, and of the session's control group, if the supervisor creates one.
-    pub(super) fn new(supervisor: PidHold, group: Option<Group>) -> Self {
-        Self { supervisor, group, leaders: Vec::new() }
+    pub(super) fn new(supervisor: PidHold, group: Option<Group>, mark: Option<u64>) -> Self {
+        Self { supervisor, group, mark, leaders: Vec::new() }
     }
 
     /// A shell begins a session of its own, unless it leads one already.
@@ -100,9 +103,8 @@ pub(super) async fn await_end(remains: Remains) {
     sweep(remains).await;
 }
 
-/// Kills the members of the session's control group, and whatever still belongs to the session that the supervisor
-/// led, or one of its shells. The latter misses processes that created their own session; only a control group contains
-/// those.
+/// Kills the members of the session's control group, whatever still belongs to the session that the supervisor led, or one
+/// of its shells, and whatever has the mark of the supervisor. Only a process that has left all three is missed.
 ///
 /// The race: a process forks after a check of the process table and before its SIGKILL. The kernel closes the
 /// supervisor's socket before it kills the shell, so the shell may be starting a command at that moment. The check does
@@ -189,8 +191,8 @@ async fn await_helper(supervisor: &PidHold) {
 }
 
 /// The remaining processes of the session, without the supervisor.
-fn members(Remains { supervisor, group, leaders }: &Remains) -> io::Result<Vec<Identity>> {
-    let listed: HashSet<Pid> = match group {
+fn members(Remains { supervisor, group, mark, leaders }: &Remains) -> io::Result<Vec<Identity>> {
+    let mut listed: HashSet<Pid> = match group {
         Some(group) => match group.members_below() {
             Err(error) if is_blind(&error) => return Err(error),
             // Those that belong to the session by its number are still found.
@@ -204,6 +206,13 @@ fn members(Remains { supervisor, group, leaders }: &Remains) -> io::Result<Vec<I
     let is_taken =
         |leader: &Identity| all.iter().any(|stat| stat.identity.pid == leader.pid && stat.identity != *leader);
     sessions.extend(leaders.iter().filter(|leader| !is_taken(leader)).map(|leader| leader.pid.raw()));
+    for Identity { pid, .. } in all.iter().map(|stat| stat.identity) {
+        if let Some(mark) = *mark
+            && session_mark::has(pid, mark)?
+        {
+            listed.insert(pid);
+        }
+    }
     all.retain(|stat| sessions.contains(&stat.session) || listed.contains(&stat.identity.pid));
     Ok(all.iter().map(|stat| stat.identity).filter(|identity| identity.pid != supervisor.pid()).collect())
 }

@@ -30,10 +30,11 @@ impl Session {
         self.forget_spare_group();
         let number = self.supervision.next_number();
         let group = self.config.group.as_ref().map(|(parent, name)| Group::at(parent.join(format!("{name}-{number}"))));
-        match Supervisor::start(&self.config, group.as_ref()) {
+        let mark = self.config.marks.next();
+        match Supervisor::start(&self.config, group.as_ref(), mark) {
             Ok(supervisor) => {
                 tracing::debug!(log = self.config.log.id(), session = %self.config.id, supervisor = %supervisor.pid(), "started a supervisor");
-                self.supervision.begin(supervisor, group);
+                self.supervision.begin(supervisor, group, mark);
                 match self.confine() {
                     Ok(()) => self.start_shell(self.recovery.has_checkpoint()),
                     Err(error) => self.fail(spawn_failed("write the session's rules", &error)),
@@ -121,7 +122,17 @@ impl Session {
 
     pub(super) fn hello_overdue(&mut self) {
         if matches!(self.state.shell, Shell::Starting | Shell::SettingUp) {
-            let message = format!("'{}' did not become ready in time", self.config.shell.display());
+            let shell = self.config.shell.display();
+            let seconds = HELLO.as_secs();
+            let message = if self.supervision.is_silent() {
+                let supervisor = self.config.supervisor.display();
+                format!(
+                    "the supervisor {supervisor} has not answered within {seconds} s: check with `nacre doctor` what this \
+                     system lacks, and that nothing stops or traces the process"
+                )
+            } else {
+                format!("'{shell}' did not become ready within {seconds} s")
+            };
             self.fail(Error::new(Code::SpawnFailed, message));
         }
     }

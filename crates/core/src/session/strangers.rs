@@ -43,23 +43,20 @@ impl Session {
             return true;
         }
         let Some(group) = self.supervision.foreground_group() else { return false };
-        let members = match group.members_if_any() {
-            Ok(members) => members.unwrap_or_default(),
+        let members = match group.members_below() {
+            Ok(members) => members,
             Err(_) => return true,
         };
         self.standbys.forget_retired_except(&members);
         members.iter().any(|pid| Some(*pid) != self.shell.pid() && !self.standbys.contains(*pid))
     }
 
-    /// Without control groups, spares the roots of processes that earlier commands left behind: children of the shell,
-    /// and orphans.
+    /// Spares the roots of processes that earlier commands left behind: children of the shell, and orphans. With control
+    /// groups, they matter only if they have left theirs.
     ///
     /// # Errors
     /// They cannot be looked up. A kill of the next command would reach them, so it must not begin.
     pub(super) fn spare_older_roots(&mut self) -> io::Result<()> {
-        if self.supervision.foreground_group().is_some() {
-            return Ok(());
-        }
         let (roots, outcome) = match self.older_roots() {
             Ok(roots) => (Some(roots), Ok(())),
             Err(error) => (None, Err(error)),

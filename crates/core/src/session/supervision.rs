@@ -4,8 +4,10 @@ use super::Session;
 use super::salvage::{self, Remains};
 use super::timers::Timer;
 use crate::link::Descriptor;
+use crate::shell::state::Shell;
 use crate::supervisor::{PidHold, Supervisor};
 use nacre_containment::cgroup::Group;
+use nacre_containment::ladder::UNKILLABLE;
 use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::Stat;
 use nacre_containment::signal;
@@ -19,6 +21,9 @@ use tokio::time::Instant;
 /// A supervisor that has not replied after this time may have been stopped.
 const ANSWER: Duration = Duration::from_millis(500);
 
+/// How long a supervisor takes at most to end a session, after the grace time and what survives SIGKILL.
+const ENDING: Duration = Duration::from_secs(5);
+
 /// See the module.
 #[derive(Default)]
 pub(super) struct Supervision {
@@ -27,6 +32,8 @@ pub(super) struct Supervision {
     has_ended_all: bool,
     /// Whether a report is due.
     owes_report: bool,
+    /// Whether one of the session's supervisors has reported anything: then the system has what they need.
+    has_answered: bool,
     /// Whether it expects forks while it kills a command.
     expects_forks: bool,
     /// Directory of the foreground group, if groups are used.
@@ -49,8 +56,8 @@ impl Supervision {
     }
 
     /// Uses a supervisor that was just started, and will create this group, if groups are used.
-    pub(super) fn begin(&mut self, supervisor: Supervisor, group: Option<Group>) {
-        self.last = Some(Remains::new(supervisor.hold_pid(), group));
+    pub(super) fn begin(&mut self, supervisor: Supervisor, group: Option<Group>, mark: Option<u64>) {
+        self.last = Some(Remains::new(supervisor.hold_pid(), group, mark));
         self.supervisor = Some(supervisor);
     }
 
@@ -80,7 +87,9 @@ impl Supervision {
     /// Handles the end of the connection. Returns whether everything below the supervisor ended before it, and why it
     /// ended before its setup.
     pub(super) fn lost(&mut self) -> (bool, Option<String>) {
-        let complaint = self.supervisor.take().and_then(|gone| gone.complaint());
+        let gone = self.supervisor.take();
+        let silent = || (!self.has_answered).then(|| "it gave no reason".into());
+        let complaint = gone.and_then(|gone| gone.complaint().or_else(silent));
         let orderly = std::mem::take(&mut self.has_ended_all);
         if orderly {
             self.release();
@@ -127,6 +136,12 @@ impl Supervision {
     /// Records that the supervisor has reported, so it is alive and not stopped.
     pub(super) fn has_reported(&mut self) {
         self.owes_report = false;
+        self.has_answered = true;
+    }
+
+    /// Whether there is a supervisor that has not answered, and none ever has.
+    pub(super) fn is_silent(&self) -> bool {
+        self.supervisor.is_some() && !self.has_answered
     }
 
     /// Records that everything below the supervisor has ended.
@@ -208,6 +223,20 @@ impl Session {
     pub(super) fn await_report(&mut self, limit: Duration) {
         self.supervision.owes_report = true;
         self.timers.set(Timer::Supervisor, Instant::now() + limit);
+    }
+
+    /// Expects the end of the session. If no supervisor has ever reported, nothing was started that needs time.
+    pub(super) fn await_ending(&mut self, grace: Duration) {
+        let limit = if self.supervision.has_answered { grace + UNKILLABLE + ENDING } else { ENDING };
+        self.timers.set(Timer::Closing, Instant::now() + limit);
+    }
+
+    /// The supervisor does not end the session, so the host does.
+    pub(super) fn closing_overdue(&mut self) {
+        if self.state.shell == Shell::Closing && self.supervision.is_connected() {
+            tracing::error!(log = self.config.log.id(), session = %self.config.id, "the supervisor does not end the session and is killed");
+            self.supervisor_gone();
+        }
     }
 
     /// Checks a supervisor some time after an order, and continues it if it was stopped: it would obey none. While its report

@@ -9,6 +9,10 @@ use tokio::time::Instant;
 pub(super) enum Timer {
     /// The timeout of the running command.
     Timeout(Ticket),
+    /// The first timeout of a command that waits for the start of the shell.
+    Start,
+    /// The deadline for the supervisor to end a session.
+    Closing,
     /// The deadline for the shell to report the end of the running command.
     Overdue(Ticket),
     /// The time to close unused spare pipes.

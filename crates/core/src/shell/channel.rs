@@ -105,7 +105,8 @@ impl Channel {
             loop {
                 return match socket::receive_from(self.link.socket(), buffer) {
                     Ok((_, None)) => Some(Received::Closed { unread: self.link.has_lost() || self.is_reset() }),
-                    Ok((_, Some(sender))) if !self.is_owner(sender) => {
+                    // Nothing of nacre sends an empty message. gVisor gives it, in the name of the peer, at each end of file.
+                    Ok((length, Some(sender))) if length == 0 || !self.is_owner(sender) => {
                         tracing::warn!(sender, "a forged report was ignored");
                         self.forged.fetch_add(1, Ordering::Relaxed);
                         if self.is_flooded() {
@@ -231,6 +232,14 @@ mod tests {
         assert!(channel.poll().is_none() && !channel.is_flooded());
         forge(&theirs, 1);
         assert!(matches!(channel.poll(), Some(Received::Closed { unread: false })) && channel.is_flooded());
+    }
+
+    /// Some kernels give them instead of an end of file.
+    #[tokio::test]
+    async fn empty_messages_without_end_are_the_end_of_the_channel() {
+        let (channel, theirs) = own_channel();
+        (0..=MOST_FORGED).for_each(|_| socket::send(theirs.as_fd(), b"", &[]).unwrap());
+        assert!(matches!(channel.poll(), Some(Received::Closed { unread: false })));
     }
 
     #[test]

@@ -6,16 +6,23 @@ use super::step::Step;
 
 impl Step {
     pub(super) fn cancel(&mut self, ticket: Ticket, signal: Option<i32>) {
-        if !self.remove_from_queue(ticket) {
+        if !self.remove_from_queue(ticket, Refusal::Cancelled) {
             self.kill(ticket, Cause::Cancel, signal);
         }
     }
 
+    /// A command can time out while its shell starts.
+    pub(super) fn time_up(&mut self, ticket: Ticket) {
+        if !self.remove_from_queue(ticket, Refusal::TimedOut) {
+            self.kill(ticket, Cause::Timeout, None);
+        }
+    }
+
     /// Refuses a call that waits. False if it does not.
-    pub(super) fn remove_from_queue(&mut self, ticket: Ticket) -> bool {
+    pub(super) fn remove_from_queue(&mut self, ticket: Ticket, why: Refusal) -> bool {
         let Some(at) = self.state.queue.iter().position(|(queued, _)| *queued == ticket) else { return false };
         self.state.queue.remove(at);
-        self.refuse(ticket, Refusal::Cancelled);
+        self.refuse(ticket, why);
         true
     }
 

@@ -105,6 +105,8 @@ pub enum Refusal {
     StandbyDied,
     /// It was cancelled before it began.
     Cancelled,
+    /// Its timeout ended before the shell had started.
+    TimedOut,
 }
 
 /// The answer to a call.

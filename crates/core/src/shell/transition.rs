@@ -25,7 +25,7 @@ impl Step {
             Event::Cancel(ticket, signal) => self.cancel(ticket, signal),
             Event::Released(ticket) => self.released(ticket),
             Event::Detach(ticket) => self.detach(ticket),
-            Event::TimeUp(ticket) => self.kill(ticket, Cause::Timeout, None),
+            Event::TimeUp(ticket) => self.time_up(ticket),
             Event::OutputLimit(ticket) => self.kill(ticket, Cause::OutputLimit, None),
             Event::ShellOverdue(ticket) => self.shell_overdue(ticket),
             Event::Hello if self.state.shell == Shell::Starting => {
@@ -127,7 +127,7 @@ impl Step {
 
     fn released(&mut self, ticket: Ticket) {
         if self.state.held.take_if(|held| *held == ticket).is_none() {
-            self.remove_from_queue(ticket);
+            self.remove_from_queue(ticket, Refusal::Cancelled);
         }
     }
 

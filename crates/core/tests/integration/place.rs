@@ -262,6 +262,7 @@ pub fn spawn_session(id: &str, isolate: Option<Isolate>) -> Handle {
         uses_builtin: true,
         feed: Default::default(),
         group: None,
+        marks: Default::default(),
         limits: Default::default(),
         user: None,
         isolate,

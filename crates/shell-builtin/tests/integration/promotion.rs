@@ -39,6 +39,11 @@ fn only_a_standby_has_a_name_of_its_own() {
         let own = "cat /proc/$$/comm; tr '\\0' ' ' </proc/$$/cmdline; :";
         assert_eq!(session.run_background(own), (0, format!("{}\n{} ", shell[0], shell[1])));
         assert!(session.run("kill -9 $$").promoted);
+        // What has killed the shell may still run.
+        session.renew_standby();
+        assert_eq!(names(session.shell.pid), ["nacre-standby", "nacre-standby"]);
+        assert_eq!(session.run_background(own), (0, format!("{}\n{} ", shell[0], shell[1])));
+        session.run(":");
         assert_eq!(names(session.shell.pid), shell);
     }
     // A command may name its shell, as root.
@@ -46,6 +51,7 @@ fn only_a_standby_has_a_name_of_its_own() {
     let named = names(session.shell.pid);
     session.renew_standby();
     session.run("kill -9 $$");
+    session.run(":");
     assert_eq!(names(session.shell.pid), named);
 }
 

@@ -195,7 +195,7 @@ pub fn clear_remains(request: &Request) {
 fn members(own: Pid, group: Option<&Group>) -> io::Result<Vec<Stat>> {
     let mut found = proc_table::descendants(&[own], &HashSet::new())?;
     let known: HashSet<Pid> = found.iter().map(|stat| stat.identity.pid).collect();
-    let in_group = group.map(Group::members_if_any).transpose()?.flatten().unwrap_or_default();
+    let in_group = group.map(Group::members_below).transpose()?.unwrap_or_default();
     found.extend(proc_table::read_each(in_group.into_iter().filter(|pid| !known.contains(pid)))?);
     found.retain(Stat::is_running);
     Ok(found)

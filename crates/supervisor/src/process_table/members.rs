@@ -2,9 +2,10 @@
 
 use super::ProcessTable;
 use crate::groups::Groups;
-use nacre_containment::pid::Pid;
+use nacre_containment::pid::{Identity, Pid};
 use nacre_containment::proc_table::{self, Stat};
 use nacre_containment::signal;
+use nacre_containment::tree::MARK;
 use nacre_protocol::shell::STANDBY_NAME;
 use std::collections::HashSet;
 use std::io;
@@ -26,21 +27,28 @@ impl ProcessTable {
         !members.iter().all(is_own)
     }
 
-    /// The processes of the foreground command: the members of its group. Without groups, every descendant that is
-    /// neither below one of the `spare` roots nor part of a background process. Never included are shell, standby, and
-    /// what may be one of the expected forks.
+    /// The processes of the foreground command: the members of its group and of those below it, and what has left them.
+    /// Without groups, every descendant that is neither below one of the `spare` roots nor part of a background process.
+    /// Never included are shell, standby, and what may be one of the expected forks.
     ///
     /// # Errors
     /// `EMFILE` and the like: this process cannot look.
     pub fn foreground(&self, spare: &[Pid]) -> io::Result<Vec<Stat>> {
-        let keep: HashSet<Pid> = spare.iter().copied().chain(self.helpers.pids()).chain(self.standby()).collect();
+        let keep: HashSet<Pid> = self.helpers.pids().chain(self.standby()).collect();
         let in_group = self.groups.as_ref().map(Groups::foreground_members).transpose()?.flatten();
+        let others = spare.iter().copied().chain(self.processes.roots()).chain(keep.iter().copied()).collect();
+        let below = proc_table::descendants(&[self.own], &others)?;
         let mut listed = match in_group {
-            Some(members) => proc_table::read_each(members.into_iter().filter(|pid| !keep.contains(pid)))?,
+            Some(mut members) => {
+                members.retain(|pid| !(keep.contains(pid) || spare.contains(pid)));
+                let escaped = self.escaped(&below, &members, spare)?;
+                let mut listed = proc_table::read_each(members)?;
+                listed.extend(escaped);
+                listed
+            }
             None => {
-                let keep = keep.into_iter().chain(self.processes.roots()).collect();
                 let mut listed = Vec::new();
-                for stat in proc_table::descendants(&[self.own], &keep)? {
+                for stat in below {
                     if !self.processes.own(&stat)? {
                         listed.push(stat);
                     }
@@ -50,6 +58,49 @@ impl ProcessTable {
         };
         listed.retain(|stat| !self.is_own(stat) && stat.is_running());
         self.without_expected_forks(listed)
+    }
+
+    /// Those of the command's processes that are in none of the session's groups, or in another one: they were moved
+    /// (`cgroup.procs`). `below` has every descendant that is not older, parents first.
+    ///
+    /// Descent proves it: from the shell, whose older children are spared, or from a member of the group. An orphan has no
+    /// parent that proves anything. In a group of the session, it belongs to whatever that group is for. In a foreign
+    /// group, it is of this command unless it may be of an older one: of a background process, which marks what it
+    /// starts, or of an older process that is in a foreign group itself or has ended since.
+    fn escaped(&self, below: &[Stat], members: &[Pid], spare: &[Pid]) -> io::Result<Vec<Stat>> {
+        let mut known: HashSet<Pid> = members.iter().copied().chain(self.shell).collect();
+        let is_away = |stat: &&Stat| {
+            !(known.contains(&stat.identity.pid) || self.is_own(stat) || self.is_standby(stat.identity.pid))
+        };
+        let away: Vec<Stat> = below.iter().filter(is_away).copied().collect();
+        let Some(groups) = self.groups.as_ref().filter(|_| !away.is_empty()) else { return Ok(Vec::new()) };
+        let inside: HashSet<Pid> = groups.session().members_below()?.into_iter().collect();
+        let is_older_away = |pid: &Pid| !(inside.contains(pid) || self.is_nacres(*pid));
+        let takes_orphans = !spare.iter().any(is_older_away);
+        let mut escaped = Vec::new();
+        for stat in away {
+            let Identity { pid, .. } = stat.identity;
+            let parent = Pid::new(stat.parent).filter(|parent| *parent != self.own && !self.enclosure.owns(*parent));
+            let belongs = match parent {
+                // A rotation has left it in its group.
+                Some(parent) if Some(parent) == self.shell => !inside.contains(&pid),
+                Some(parent) => known.contains(&parent),
+                None => takes_orphans && !inside.contains(&pid) && proc_table::variable(pid, MARK)?.is_none(),
+            };
+            if belongs {
+                known.insert(pid);
+                escaped.push(stat);
+            }
+        }
+        Ok(escaped)
+    }
+
+    /// True for the processes that nacre itself needs.
+    fn is_nacres(&self, pid: Pid) -> bool {
+        self.shell == Some(pid)
+            || self.is_standby(pid)
+            || self.enclosure.owns(pid)
+            || self.helpers.pids().any(|helper| helper == pid)
     }
 
     fn without_expected_forks(&self, listed: Vec<Stat>) -> io::Result<Vec<Stat>> {

@@ -270,7 +270,7 @@ impl Session {
         let inherited = new.limits.inherited;
         let (text, mut flags) = text_of(&new.command);
         let mut env = env_of(&new.env);
-        if let Some(Tree { group: None, mark, .. }) = &start.tree {
+        if let Some(Tree { mark, .. }) = &start.tree {
             env.extend(format!("{MARK}={mark}\0").as_bytes());
         }
         flags.set(RequestFlags::TERMINAL_STREAMS, new.terminal.is_some());

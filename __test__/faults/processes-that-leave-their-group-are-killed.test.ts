@@ -1,0 +1,144 @@
+/** Processes that move themselves out of the control group of their command, or into one that they make below it. */
+import { mkdirSync } from 'node:fs'
+import path from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { withSandbox } from '../helpers/invariants.js'
+import * as proc from '../helpers/proc.js'
+import { rejectionOf } from '../helpers/thrown.js'
+import { until } from '../helpers/until.js'
+
+/** A foreign control group, which is removed after the test; undefined where this user can make none. */
+function foreignGroup(): string | undefined {
+  const own = proc.groupOf('self')
+  if (own === undefined) return undefined
+  groups++
+  const directory = path.join(own, `foreign-${process.pid}-${groups}`)
+  try {
+    mkdirSync(directory)
+  } catch {
+    return undefined
+  }
+  onTestFinished(() => proc.removeGroup(directory))
+  return directory
+}
+
+let groups = 0
+
+/** Makes a group below that of the command. */
+const below =
+  'group=$(findmnt -nt cgroup2 -o TARGET | head -1)$(sed -n s/^0:://p /proc/self/cgroup)/below; mkdir $group'
+
+/** Commands that run `nap` outside of the group of the command, in `away` or in a new group below its own. */
+const forms: Record<string, (nap: string, away: string) => string> = {
+  'a program': (nap, away) => `bash -c 'echo $BASHPID > ${away}/cgroup.procs; exec ${nap}'`,
+  'a subshell with a program': (nap, away) => `(echo $BASHPID > ${away}/cgroup.procs; ${nap}; :)`,
+  'a job': (nap, away) => `{ echo $BASHPID > ${away}/cgroup.procs; ${nap}; } & wait`,
+  'a part of a pipeline': (nap, away) => `sleep 600 | { echo $BASHPID > ${away}/cgroup.procs; ${nap}; }`,
+  'a session of its own': (nap, away) =>
+    `setsid bash -c 'echo $BASHPID > ${away}/cgroup.procs; ${nap}; :' & wait`,
+  'a daemon': (nap, away) => `(echo $BASHPID > ${away}/cgroup.procs; setsid -f ${nap}); sleep 600`,
+  'a program that ignores SIGTERM': (nap, away) =>
+    `bash -c 'trap "" TERM; echo $BASHPID > ${away}/cgroup.procs; ${nap}; :'`,
+  'the shell itself': (nap, away) => `echo $$ > ${away}/cgroup.procs; ${nap}`,
+  'a group below its own': (nap) => `${below}; (echo $BASHPID > $group/cgroup.procs; ${nap}; :)`,
+  'a daemon in a group below its own': (nap) =>
+    `${below}; (echo $BASHPID > $group/cgroup.procs; setsid -f ${nap}); sleep 600`,
+  'a group below one below its own': (nap) =>
+    `${below}; mkdir $group/inner; (echo $BASHPID > $group/inner/cgroup.procs; ${nap}; :)`,
+}
+
+/** Without control groups for the session, `below` would be a group of the host. */
+const hasGroups = process.env.NACRE_CONTAINMENT !== 'subreaper'
+
+for (const [name, form] of Object.entries(forms).filter(
+  ([, form]) => hasGroups || !form('', '').includes(below),
+)) {
+  it(`a timeout, an abort, a kill and the end of a session end ${name}`, () =>
+    withSandbox(async ({ sandbox }) => {
+      const away = foreignGroup()
+      if (away === undefined) return
+      const options = { forceKillAfterDelay: 300 }
+      const nap = proc.uniqueSleep()
+      const start = async (by: string) => {
+        const session = await sandbox.createSession({ id: by })
+        return { session, text: form(nap, away) }
+      }
+      {
+        const { session, text } = await start('timeout')
+        const error = await rejectionOf(session.exec(text, { ...options, timeout: 400 }))
+        expect(error).toMatchObject({ code: 'COMMAND_TIMEOUT' })
+        expect(proc.runs(nap)).toBe(false)
+        expect((await session.exec('echo ok')).stdout).toBe('ok\n')
+      }
+      {
+        const { session, text } = await start('abort')
+        const controller = new AbortController()
+        const running = rejectionOf(session.exec(text, { ...options, signal: controller.signal }))
+        await proc.untilRuns(nap)
+        controller.abort()
+        await running
+        expect(proc.runs(nap)).toBe(false)
+      }
+      if (name !== 'a daemon') {
+        const { session, text } = await start('process')
+        const process = await session.startProcess(text, options)
+        await proc.untilRuns(nap)
+        await process.kill()
+        expect(proc.runs(nap)).toBe(false)
+      }
+      {
+        const { session, text } = await start('end')
+        const running = session.exec(text).catch(() => {})
+        await proc.untilRuns(nap)
+        await sandbox.deleteSession('end')
+        expect(proc.runs(nap)).toBe(false)
+        await running
+      }
+    }))
+}
+
+it('a kill spares what earlier commands and processes have moved to the same group', () =>
+  withSandbox(
+    async ({ sandbox }) => {
+      const away = foreignGroup()
+      if (away === undefined) return
+      const [earlier, orphan, process, nap] = [1, 2, 3, 4].map(() => proc.uniqueSleep()) as [
+        string,
+        string,
+        string,
+        string,
+      ]
+      const moved = `echo $BASHPID > ${away}/cgroup.procs`
+      await sandbox.exec(`(${moved}; exec ${earlier}) > /dev/null 2>&1 &`)
+      await sandbox.exec(`(${moved}; exec setsid -f ${orphan}) > /dev/null 2>&1`)
+      await sandbox.startProcess(`${moved}; setsid -f ${process}; sleep 600`)
+      for (const older of [earlier, orphan, process]) await proc.untilRuns(older)
+      await rejectionOf(sandbox.exec(`(${moved}; ${nap}; :)`, { timeout: 300 }))
+      expect([earlier, orphan, process, nap].map(proc.runs)).toEqual([true, true, true, false])
+      await sandbox.destroy()
+      expect([earlier, orphan, process].map(proc.runs)).toEqual([false, false, false])
+    },
+    { destroys: true },
+  ))
+
+it('groups that a command leaves behind are removed with its session, and while it runs on they stay', () =>
+  withSandbox(async ({ sandbox }) => {
+    if (!hasGroups || foreignGroup() === undefined) return
+    const nap = proc.uniqueSleep()
+    await sandbox.exec(
+      `${below}; mkdir $group/inner; (echo $BASHPID > $group/cgroup.procs; exec ${nap}) > /dev/null 2>&1 & job=$!`,
+    )
+    await proc.untilRuns(nap)
+    const group = (await sandbox.exec('echo $group')).stdout.trim()
+    // These commands are not in its way, and neither are their kills.
+    await rejectionOf(sandbox.exec('sleep 600', { timeout: 100 }))
+    expect([proc.runs(nap), proc.entries(group).includes('inner')]).toEqual([true, true])
+    await sandbox.exec('kill $job')
+    await until(
+      async () => {
+        await sandbox.exec('/bin/true')
+        return proc.entries(group).length === 0 || undefined
+      },
+      () => `${group} is left`,
+    )
+  }))
