@@ -15,12 +15,14 @@ use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
 use nacre_isolation::mount_table::MountTable;
 use nacre_isolation::offer::Offer;
-use nacre_protocol::confinement::{Confinement, Namespaces, Network};
+use nacre_isolation::project;
+use nacre_protocol::confinement::{Confinement, Guarding, Namespaces, Network, ProjectFiles};
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// Time limit for the start of a shell on JavaScript's thread. It takes some milliseconds.
@@ -115,7 +117,29 @@ impl Deciding {
             temporary: self.temporary.clone(),
             private: self.private_directories(&cwd),
             mounts: mounts()?,
+            project: self.project(&cwd)?,
         })
+    }
+
+    /// What is guarded in the project. `cwd` is empty where it cannot be looked at. A thread of its own looks: a path may not
+    /// respond.
+    fn project(&self, cwd: &Path) -> Result<ProjectFiles, Error> {
+        let Some(rules) = self.isolation.as_ref().map(|isolation| &isolation.rules) else {
+            return Ok(ProjectFiles::default());
+        };
+        if rules.guarding == Guarding::Off || !cwd.is_absolute() {
+            return Ok(ProjectFiles::default());
+        }
+        let opens = rules.guarding == Guarding::WithRepository;
+        let layered = self.workspace.as_ref().map(|workspace| workspace.path().to_path_buf());
+        let (cwd, write) = (cwd.to_path_buf(), rules.filesystem.write.clone());
+        let (send, receive) = mpsc::channel();
+        let look = move || {
+            let _ = send.send(project::find(&cwd, &write, opens, layered.as_deref()));
+        };
+        let failed = |reason: &str| Error::new(Code::SpawnFailed, format!("cannot look at the project: {reason}"));
+        thread::Builder::new().name("nacre-project".into()).spawn(look).map_err(|error| failed(&error.to_string()))?;
+        receive.recv_timeout(PATIENCE).map_err(|_| failed("a path of the isolation does not respond"))
     }
 
     /// The directories to hide, unless the working directory is below them. They exist from now on: what does not exist
@@ -129,6 +153,9 @@ impl Deciding {
             .collect()
     }
 }
+
+/// How long a project may take to respond.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The machine's mounts.
 fn mounts() -> Result<MountTable, Error> {

@@ -14,8 +14,26 @@ import { isWithin } from './within.js'
 
 const NETWORKS = { host: 'open', none: 'closed', proxy: 'proxy' } as const
 
+type Guarding = NativeIsolation['guarding']
+
+/**
+ * Whether rules protect what programs of the machine run later: those of a preset do, unless `protect` is an empty list. Git may
+ * write to the repository of cwd if the rules do not say themselves what programs may write.
+ */
+export function guardingOf({ preset, filesystem = {} }: GivenRules): Guarding {
+  const { write, protect } = filesystem
+  if (preset === undefined || protect?.length === 0) return 'off'
+  if (write !== undefined) return 'project'
+  return preset === 'read-only' ? 'off' : 'repository'
+}
+
 /** Resolves the rules. `cwd` is absolute; `~` means the first of `homes`, except in `hide`, where it means all of them. */
-export function planIsolation(rules: CheckedIsolation, cwd: string, homes: string[]): NativeIsolation {
+export function planIsolation(
+  rules: CheckedIsolation,
+  cwd: string,
+  homes: string[],
+  guarding: Guarding = 'off',
+): NativeIsolation {
   const from = (home: string) => (file: string) => {
     const expanded = file.replace(/^~(?=\/|$)/, () => home)
     return withoutDots(path.isAbsolute(expanded) ? expanded : `${cwd}/${expanded}`)
@@ -49,6 +67,7 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
     answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
+    guarding,
   }
 }
 
@@ -64,7 +83,7 @@ export function planOuterIsolation(given: GivenRules, cwd: string, homes: string
       "isolation lets programs write below the sandbox's cwd, which is '/', and so everywhere: " +
         'set cwd to the directory of a project, or isolation.filesystem.write',
     )
-  return planIsolation(rules, cwd, homes)
+  return planIsolation(rules, cwd, homes, guardingOf(given))
 }
 
 /** The path without `.` and `..`. As the kernel does it, `..` after a link leads to the parent of the link's target. */
