@@ -1,6 +1,7 @@
 /** What programs of the machine run later in a project, and git's daily work beside it. */
 import { execFileSync } from 'node:child_process'
 import {
+  existsSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -13,7 +14,7 @@ import {
 import path from 'node:path'
 import type { Isolation } from 'nacre'
 import { describe, expect, it } from 'vitest'
-import { runInTier } from './run-in-tier.js'
+import { BUILT, runInTier } from './run-in-tier.js'
 
 /** Protected also where they are missing. */
 const MASKED = [
@@ -243,6 +244,36 @@ describe('with namespaces', () => {
       rmSync(root, { recursive: true, force: true })
     }
   })
+
+  it(
+    'protects a project that a mount shows at another place',
+    inRepository('/var/tmp', (root, work) => {
+      const text = readFileSync(path.join(work, '.git/config'), 'utf8')
+      const target = `/home/nacre-${process.pid}/project`
+      const isolation: Isolation = {
+        preset: 'workspace',
+        filesystem: { mounts: [{ source: work, target }] },
+      }
+      const attack = 'echo planted | tee .envrc .git/hooks/pre-commit .git/config.worktree'
+      const command = `${attack} >/dev/null 2>&1; git config a.b c && git config a.b; git status --porcelain; pwd`
+      const program = `
+        const { Sandbox } = await import(${JSON.stringify(BUILT)})
+        const sandbox = new Sandbox({ cwd: '${target}', isolation: ${JSON.stringify(isolation)} })
+        console.log((await sandbox.exec(${JSON.stringify(command)}, { mergeOutput: true })).all)
+        await sandbox.destroy()`
+      const seen = execFileSync(process.execPath, ['--input-type=module', '-e', program], {
+        cwd: root,
+        encoding: 'utf8',
+      })
+      expect(seen).toBe(`c\n${target}\n\n`)
+      expect(
+        ['.envrc', '.git/hooks/pre-commit', '.git/config.worktree'].filter((name) =>
+          existsSync(path.join(work, name)),
+        ),
+      ).toEqual([])
+      expect(readFileSync(path.join(work, '.git/config'), 'utf8')).toBe(text)
+    }),
+  )
 
   for (const place of ['/var/tmp', '/tmp'])
     for (const [name, prepare] of Object.entries(places))

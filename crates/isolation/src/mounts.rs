@@ -144,7 +144,7 @@ impl Sources {
     fn open(view: &View) -> io::Result<Self> {
         let mut empty = files("", view.steps.iter().filter(|step| hides_file(step)).count())?;
         let tree = |step: &Step| match step {
-            Step::Bind(path, _) | Step::Show(path, ..) | Step::Copy(path) => {
+            Step::Bind(path, _) | Step::Show(path, ..) | Step::Copy(path, _) => {
                 clone_tree(path).map(|tree| Some(Source::Tree(tree))).map_err(at(path, "open"))
             }
             Step::Keep(path) => match Source::of(path) {
@@ -256,7 +256,7 @@ fn take(step: &Step, source: Option<&Source>, devices: &[(&str, OwnedFd)], root:
                 .map_err(at(Path::new("/proc"), "mount"))
         }
         Step::Hide(_, path) => hide(&inside(path), tree).map_err(at(path, "hide")),
-        Step::Copy(path) => {
+        Step::Copy(_, path) => {
             bind(tree, &inside(path), Access::Read).map_err(at(path, "mount"))?;
             let copy = copies::make(&inside(path), &inside(Path::new(PRIVATE_TMP))).map_err(at(path, "copy"))?;
             match copy.map_or(Ok(()), |copy| attach(&copy, &inside(path))) {

@@ -17,8 +17,8 @@ const MAX_BYTES: u64 = 64 * 1024;
 const MAX_DIRECTORIES: usize = 256;
 /// How deep they are.
 const MAX_DEPTH: usize = 2;
-/// Maximum repositories of submodules and linked worktrees.
-const MAX_REPOSITORIES: usize = 100;
+/// Maximum directories of git in all projects of a session. Each takes some mounts.
+const MAX_REPOSITORIES: usize = 200;
 /// Directories without repositories of the project.
 const SKIPPED: [&str; 3] = ["node_modules", "target", ".git"];
 /// The modification time of a placeholder, in seconds: what a killed session has left behind is used and removed by the next one.
@@ -27,7 +27,8 @@ pub const PLACED_AT: i64 = 1;
 /// What is guarded in the work tree around `cwd` and in other writable trees. `opens`: git may write to the repository. `layered`
 /// is a copy-on-write workspace: nothing is guarded in it, since programs change only a layer.
 pub fn find(cwd: &Path, write: &[PathBuf], opens: bool, layered: Option<&Path>) -> ProjectFiles {
-    let mut search = Search { owner: owner(cwd), found: ProjectFiles::default(), seen: BTreeSet::new() };
+    let mut search =
+        Search { owner: owner(cwd), found: ProjectFiles::default(), seen: BTreeSet::new(), left: MAX_REPOSITORIES };
     let top = search.top(cwd);
     let is_writable = |path: &Path| write.iter().any(|root| path.starts_with(root));
     let roots: BTreeSet<&Path> =
@@ -70,6 +71,8 @@ struct Search {
     owner: u32,
     found: ProjectFiles,
     seen: BTreeSet<PathBuf>,
+    /// How many more directories of git are guarded.
+    left: usize,
 }
 
 impl Search {
@@ -127,11 +130,12 @@ impl Search {
     /// Guards a directory of git, and those of its submodules and linked worktrees.
     fn repository(&mut self, directory: &Path, top: &Path) {
         let mut pending = VecDeque::from([directory.to_path_buf()]);
-        for _ in 0..MAX_REPOSITORIES {
-            let Some(next) = pending.pop_front() else { break };
+        while let Some(next) = pending.pop_front() {
             if !self.seen.insert(next.clone()) {
                 continue;
             }
+            let Some(left) = self.left.checked_sub(1) else { break };
+            self.left = left;
             if is_repository(&next) {
                 self.guard(&next, &IN_GIT, true);
                 self.named(&next, top);
@@ -140,8 +144,11 @@ impl Search {
             // The name of a submodule may have slashes.
             let modules = if is_repository(&next) { next.join("modules") } else { next.clone() };
             pending.extend(entries(&modules).into_iter().filter(is_module));
-            for tree in entries(&next.join("worktrees")).into_iter().take(MAX_REPOSITORIES).filter(is_module) {
-                self.guard(&tree, &IN_GIT[2..5], true);
+            for tree in entries(&next.join("worktrees")).into_iter().filter(is_module) {
+                if let Some(left) = self.left.checked_sub(1) {
+                    self.left = left;
+                    self.guard(&tree, &IN_GIT[2..5], true);
+                }
             }
         }
     }
@@ -166,8 +173,9 @@ impl Search {
         let mut pending = VecDeque::from([(root.to_path_buf(), 0)]);
         for _ in 0..MAX_DIRECTORIES {
             let Some((directory, depth)) = pending.pop_front() else { break };
-            if depth > 0 && directory.join(".git").symlink_metadata().is_ok() {
-                self.git(&directory);
+            if depth > 0 && self.left > 0 && directory.join(".git").symlink_metadata().is_ok() {
+                let is_repository = self.git(&directory).is_some();
+                self.guard(&directory, &IN_PROJECT, is_repository);
             }
             if depth < MAX_DEPTH {
                 let is_inner = |path: &PathBuf| {
@@ -342,6 +350,7 @@ mod tests {
             "main/tools/hooks",
             "main/shared.config",
             "main/deep/nested/.git/hooks",
+            "main/deep/nested/.envrc",
             "main/.git/modules/a/b/hooks",
             "main/elsewhere",
         ];

@@ -112,27 +112,33 @@ impl Deciding {
             })?,
         };
         Ok(Places {
-            cwd: covered.unwrap_or_else(|| self.cwd.clone()),
+            cwd: covered.clone().unwrap_or_else(|| self.cwd.clone()),
             shell: self.shell.canonicalize().unwrap_or_else(|_| self.shell.clone()),
             temporary: self.temporary.clone(),
             private: self.private_directories(&cwd),
             mounts: mounts()?,
-            project: self.project(&cwd)?,
+            project: match covered
+                .as_ref()
+                .and_then(|path| rules?.mounts.iter().find(|mount| path.starts_with(&mount.target)))
+            {
+                Some(mount) => self.project(&mount.source, std::slice::from_ref(&mount.source), false)?,
+                None => self.project(&cwd, rules.map_or(&[], |rules| &rules.write), true)?,
+            },
         })
     }
 
     /// What is guarded in the project. `cwd` is empty where it cannot be looked at. A thread of its own looks: a path may not
-    /// respond.
-    fn project(&self, cwd: &Path) -> Result<ProjectFiles, Error> {
+    /// respond. `opens`: git may write to the repository, if the rules say so.
+    fn project(&self, cwd: &Path, write: &[PathBuf], opens: bool) -> Result<ProjectFiles, Error> {
         let Some(rules) = self.isolation.as_ref().map(|isolation| &isolation.rules) else {
             return Ok(ProjectFiles::default());
         };
         if rules.guarding == Guarding::Off || !cwd.is_absolute() {
             return Ok(ProjectFiles::default());
         }
-        let opens = rules.guarding == Guarding::WithRepository;
+        let opens = opens && rules.guarding == Guarding::WithRepository;
         let layered = self.workspace.as_ref().map(|workspace| workspace.path().to_path_buf());
-        let (cwd, write) = (cwd.to_path_buf(), rules.filesystem.write.clone());
+        let (cwd, write) = (cwd.to_path_buf(), write.to_vec());
         let (send, receive) = mpsc::channel();
         let look = move || {
             let _ = send.send(project::find(&cwd, &write, opens, layered.as_deref()));
