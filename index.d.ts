@@ -293,7 +293,10 @@ export interface FilesystemRules {
    * ~/.ssh. A list replaces them.
    */
   hide?: string[]
-  /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
+  /**
+   * Directory trees that are never writable, even within `write`. They must exist there. With a preset, they add to what programs
+   * of the machine run later, like .git/hooks and .vscode, and an empty list protects nothing. Default: nothing else.
+   */
   protect?: string[]
   /**
    * Directories that programs see at another place, and can write. What the machine has at that place is invisible. The
@@ -363,7 +366,8 @@ export interface NetworkRules {
 /**
  * Rules, or a preset:
  *
- * - 'workspace': can read everything except well-known secrets, write `cwd`, and see its own processes; has no network
+ * - 'workspace': can read everything except well-known secrets, write `cwd` except what programs of the machine run later, and
+ *   see its own processes; has no network
  * - 'workspace+network': the same with the network
  * - 'read-only': the same as 'workspace', but cannot write
  */
@@ -994,6 +998,11 @@ export interface Change {
     size: number
     mode: number
   } | null
+  /**
+   * Why a commit leaves it out unless `paths` names it: a program of the machine runs or obeys it later. Only with `isolation`
+   * that protects such files.
+   */
+  withheld?: string
 }
 /** Options of {@link Workspace.changes}. */
 export interface WorkspaceChangesOptions {
@@ -1036,7 +1045,7 @@ export interface Commit {
   applied: number
   /**
    * The changes that could not be applied: sockets, devices and what is below a directory that became one, directories that
-   * have new files of other programs, and with `force` what they changed at the moment of the commit.
+   * have new files of other programs, with `force` what they changed at the moment of the commit, and what is `withheld`.
    */
   skipped: {
     path: string

@@ -5,7 +5,7 @@ use nacre_core::isolation::{Isolation, Tiers};
 use nacre_core::proxy::Hosts;
 use nacre_core::questions::Ask;
 use nacre_core::sandbox::Sandbox;
-use nacre_protocol::confinement::{Filesystem, Mount, Network, Rules};
+use nacre_protocol::confinement::{Filesystem, Guarding, Mount, Network, ProjectFiles, Rules};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ pub fn rules(given: NativeIsolation) -> Isolation {
                 .into_iter()
                 .map(|mount| Mount { source: mount.source.into(), target: mount.target.into() })
                 .collect(),
+            project: ProjectFiles::default(),
         },
         network: match given.network.as_str() {
             "closed" => Network::Closed,
@@ -31,6 +32,11 @@ pub fn rules(given: NativeIsolation) -> Isolation {
         },
         own_processes: given.own_processes,
         best_effort: given.best_effort,
+        guarding: match given.guarding.as_str() {
+            "repository" => Guarding::WithRepository,
+            "project" => Guarding::On,
+            _ => Guarding::Off,
+        },
     };
     let answerer = given.answerer;
     let ask = given.ask.map(|limit| Ask { limit: Duration::from_millis(limit.into()), answerer });

@@ -12,6 +12,7 @@ use nacre_core::error::{Code, Error};
 use nacre_core::runtime;
 use nacre_core::sandbox::{Rollback, WhenBusy};
 use nacre_core::workspace::{Commit, Named, Stop, Workspace};
+use nacre_protocol::host_programs;
 use nacre_protocol::workspace::{Change, Difference, Entry, Kind, Point, Skipped};
 use napi::bindgen_prelude::{ClassInstance, Result, Uint8Array};
 use napi_derive::napi;
@@ -28,9 +29,11 @@ impl NativeSandbox {
     #[napi(catch_unwind)]
     pub fn workspace_changes(&self, id: u32, paths: Option<Vec<Uint8Array>>) -> Result<()> {
         let paths = copied(paths);
-        self.compare(id, |workspace, stop| {
+        let guards = self.sandbox.guards_project();
+        self.compare(id, move |workspace, stop| {
             let changes = workspace.changes(paths, stop)?;
-            let workspace_changes = changes.map(|changes| changes.into_iter().map(shown).collect());
+            let workspace_changes =
+                changes.map(|changes| changes.into_iter().map(|change| shown(change, guards)).collect());
             Ok(NativeEvent { workspace_changes, ..NativeEvent::default() })
         })
     }
@@ -215,7 +218,7 @@ fn copied(paths: Option<Vec<Uint8Array>>) -> Option<Vec<Vec<u8>>> {
     paths.map(|paths| paths.iter().map(|path| path.to_vec()).collect())
 }
 
-fn shown(Change { path, difference, now, before }: Change) -> NativeChange {
+fn shown(Change { path, difference, now, before }: Change, guards: bool) -> NativeChange {
     let difference = match difference {
         Difference::Created => "created",
         Difference::Modified => "modified",
@@ -223,7 +226,9 @@ fn shown(Change { path, difference, now, before }: Change) -> NativeChange {
         Difference::Replaced => "replaced",
         Difference::Metadata => "metadata",
     };
-    NativeChange { path: Piece(path), difference: difference.into(), now: now.map(entry), before: before.map(entry) }
+    let withheld = host_programs::reason(&path).filter(|_| guards).map(str::to_string);
+    let (now, before) = (now.map(entry), before.map(entry));
+    NativeChange { path: Piece(path), difference: difference.into(), now, before, withheld }
 }
 
 fn entry(Entry { kind, size, mode }: Entry) -> NativeEntry {

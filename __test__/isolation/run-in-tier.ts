@@ -3,7 +3,8 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Isolation } from 'nacre'
 
-const built = path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')
+/** What a program in a process of its own imports. */
+export const BUILT = pathToFileURL(path.join(path.dirname(path.dirname(__dirname)), 'dist', 'index.js')).href
 
 /**
  * The output of commands in a process of their own: what a machine offers is determined once in each. Each command has
@@ -27,7 +28,7 @@ export function runInTierOf(
   ...commands: string[]
 ): string {
   const program = `
-    const { Sandbox } = await import(${JSON.stringify(pathToFileURL(built).href)})
+    const { Sandbox } = await import(${JSON.stringify(BUILT)})
     const sandbox = new Sandbox({ cwd: 'work', isolation: ${JSON.stringify(isolation)} })
     for (const command of ${JSON.stringify(commands)})
       await sandbox.createSession().then((session) => session.exec(command, { mergeOutput: true })).then(({ all }) => process.stdout.write(all), (error) => console.log(error.code))

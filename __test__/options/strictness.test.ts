@@ -16,6 +16,7 @@ const open: NativeIsolation = {
   ask: undefined,
   ownProcesses: false,
   bestEffort: false,
+  guarding: 'off',
 }
 const proxy = (...allow: string[]) => ({ network: 'proxy' as const, allow })
 

@@ -50,6 +50,8 @@ export interface NativeChange {
   now?: NativeEntry
   /** In the real directory; absent if it is created. */
   before?: NativeEntry
+  /** Why a commit leaves it out unless a path names it; absent if it does not. */
+  withheld?: string
 }
 
 /** What a commit has applied. */
@@ -424,6 +426,8 @@ export interface NativeIsolation {
   ownProcesses: boolean
   /** Whether to drop rules that cannot be enforced. */
   bestEffort: boolean
+  /** `project`: protects what programs of the machine run later; `repository`: also lets git write to the repository of cwd. */
+  guarding: 'off' | 'project' | 'repository'
 }
 
 /** A durable job. */

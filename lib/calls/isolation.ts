@@ -28,7 +28,10 @@ export interface FilesystemRules {
    * ~/.ssh. A list replaces them.
    */
   hide?: string[]
-  /** Directory trees that are never writable, even within `write`. They must exist there. Default: []. */
+  /**
+   * Directory trees that are never writable, even within `write`. They must exist there. With a preset, they add to what programs
+   * of the machine run later, like .git/hooks and .vscode, and an empty list protects nothing. Default: nothing else.
+   */
   protect?: string[]
   /**
    * Directories that programs see at another place, and can write. What the machine has at that place is invisible. The
@@ -204,7 +207,8 @@ export const isolationOptions = table<IsolationRules>()({
 /**
  * Rules, or a preset:
  *
- * - 'workspace': can read everything except well-known secrets, write `cwd`, and see its own processes; has no network
+ * - 'workspace': can read everything except well-known secrets, write `cwd` except what programs of the machine run later, and
+ *   see its own processes; has no network
  * - 'workspace+network': the same with the network
  * - 'read-only': the same as 'workspace', but cannot write
  */

@@ -8,7 +8,7 @@ import { identifier } from '../schema/names.js'
 import { count } from '../schema/numbers.js'
 import { type CheckedPath, checkPath, directory, encodePath, isText } from '../schema/paths.js'
 import { refusal } from '../schema/read.js'
-import { boolean, bytes, list, number, orNull, reply, text, wordOf } from '../schema/reply.js'
+import { boolean, bytes, list, number, optional, orNull, reply, text, wordOf } from '../schema/reply.js'
 import { abortSignal } from '../schema/signals.js'
 import { flag } from '../schema/values.js'
 import type { SandboxOptions } from './sandbox.js'
@@ -128,6 +128,11 @@ export interface Change {
   mode: number
   /** The entry of the real directory; null if it is created. */
   before: { kind: EntryKind; size: number; mode: number } | null
+  /**
+   * Why a commit leaves it out unless `paths` names it: a program of the machine runs or obeys it later. Only with `isolation`
+   * that protects such files.
+   */
+  withheld?: string
 }
 
 const entryKind = wordOf('file', 'directory', 'symlink', 'fifo', 'socket', 'device')
@@ -149,6 +154,7 @@ export const change = reply<Change>(
     type: wordOf('created', 'modified', 'deleted', 'replaced', 'metadata'),
     ...entry,
     before: orNull(reply(entry)),
+    withheld: optional(text),
   },
   'Change',
 )
@@ -235,7 +241,7 @@ export interface Commit {
   applied: number
   /**
    * The changes that could not be applied: sockets, devices and what is below a directory that became one, directories that
-   * have new files of other programs, and with `force` what they changed at the moment of the commit.
+   * have new files of other programs, with `force` what they changed at the moment of the commit, and what is `withheld`.
    */
   skipped: { path: string; reason: string }[]
 }

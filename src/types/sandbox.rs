@@ -108,6 +108,9 @@ pub struct NativeIsolation {
     pub own_processes: bool,
     /// Whether to drop rules that cannot be enforced.
     pub best_effort: bool,
+    /// `project`: protects what programs of the machine run later; `repository`: also lets git write to the repository of cwd.
+    #[napi(ts_type = "'off' | 'project' | 'repository'")]
+    pub guarding: String,
 }
 
 /// A connection that waits for an answer.

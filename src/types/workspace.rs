@@ -71,6 +71,8 @@ pub struct NativeChange {
     pub now: Option<NativeEntry>,
     /// In the real directory; absent if it is created.
     pub before: Option<NativeEntry>,
+    /// Why a commit leaves it out unless a path names it; absent if it does not.
+    pub withheld: Option<String>,
 }
 
 /// What a commit has applied.

@@ -168,8 +168,9 @@ pub fn tiers(offer: &Offer) -> Tiers {
 }
 
 /// The features that Landlock lacks without a mount namespace.
-const LANDLOCK_ALONE: [&str; 6] = [
+const LANDLOCK_ALONE: [&str; 7] = [
     "isolation.filesystem.protect and .hide work outside writable directories only",
+    "isolation.filesystem: presets protect nothing of what programs of this machine run later, like .git/hooks, .git/config, .envrc and .vscode",
     "isolation.filesystem.mounts cannot be used",
     "isolation.filesystem: programs see names, sizes and times of files that they may not read, and the owner of a file may change its mode and times",
     "isolation.filesystem: programs cannot list '/' and other directories above hidden ones, have no /dev/shm, and open no terminal but their own by /dev/tty",

@@ -192,13 +192,20 @@ impl Workspace {
     }
 
     /// Applies changes to the real directory: those of the selected paths and below; all by default. `force` overwrites
-    /// what other programs have changed, and `sync` waits for the disk.
+    /// what other programs have changed, and `sync` waits for the disk. `withholds` leaves out what programs of the machine run
+    /// later, unless a path names it.
     ///
     /// # Errors
     /// As for [`Workspace::changes`]; nothing is applied then. `WORKSPACE_CONFLICT` if other programs have changed the
     /// same paths, `FILE_NOT_FOUND` if a path names no change, `NO_SPACE` and `PERMISSION_DENIED`.
-    pub fn commit(&self, paths: Option<Vec<Vec<u8>>>, force: bool, sync: bool) -> Result<Commit, Error> {
-        match self.request(&Request::Commit { paths, force, sync })? {
+    pub fn commit(
+        &self,
+        paths: Option<Vec<Vec<u8>>>,
+        force: bool,
+        sync: bool,
+        withholds: bool,
+    ) -> Result<Commit, Error> {
+        match self.request(&Request::Commit { paths, force, sync, withholds })? {
             (Reply::Committed { applied }, skipped) => Ok(Commit { applied, skipped: read_list(skipped)? }),
             (Reply::Conflict, paths) => {
                 let paths: Vec<Vec<u8>> = read_list(paths)?;

@@ -4,6 +4,7 @@ use crate::broker::{self, Broker, Inside, Policy, Reconnect};
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
 use crate::paths::{self, Device, Found};
+use crate::placeholders::Placeholders;
 use crate::remount::{self, Problem};
 use crate::{landlock, privileges, temporary};
 use nacre_containment::fork::fork;
@@ -16,6 +17,7 @@ use std::os::fd::{AsFd, OwnedFd};
 pub struct Confined {
     confinement: Confinement,
     handles: Option<Handles>,
+    placeholders: Placeholders,
     filter: Program,
     /// The open directory of [`Confinement::own`]: the user of the programs may not be able to open it.
     own: Option<OwnedFd>,
@@ -44,10 +46,13 @@ impl Confined {
             temporary::make(&confinement.temporary, owner)?;
         }
         let layered = workspace.map(Found::of).transpose()?.map(|found| found.device);
-        let handles = namespaces::create(&confinement, group, guards, workspace)?;
+        let files = confinement.filesystem.as_ref().filter(|_| confinement.namespaces.is_some());
+        let placeholders = Placeholders::make(files.map_or(&[], |files| &files.project.placeholders));
+        let handles =
+            namespaces::create(&confinement, group, guards, workspace).inspect_err(|_| placeholders.remove())?;
         let filter = filter::program(&confinement, fork_key);
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
-        Ok(Self { confinement, handles, filter, own, layered, broker: None })
+        Ok(Self { confinement, handles, placeholders, filter, own, layered, broker: None })
     }
 
     /// Replaces the mount of the workspace; see [`crate::remount`].
@@ -125,6 +130,7 @@ impl Confined {
 
     /// Removes its files on disk. Everything that it confined is dead by then.
     pub fn clear(&self) {
+        self.placeholders.remove();
         if self.confinement.namespaces.is_none() {
             temporary::remove(&self.confinement.temporary);
         }

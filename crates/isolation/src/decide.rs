@@ -2,7 +2,7 @@
 
 use crate::mount_table::MountTable;
 use crate::offer::Offer;
-use nacre_protocol::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, Sockets};
+use nacre_protocol::confinement::{Confinement, Landlock, Namespaces, PRIVATE_TMP, ProjectFiles, Sockets};
 use nacre_protocol::confinement::{Filesystem, Network, Rules};
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,8 @@ pub struct Places {
     pub private: Vec<PathBuf>,
     /// The machine's mounts, which give closed paths other names.
     pub mounts: MountTable,
+    /// What is guarded in the project.
+    pub project: ProjectFiles,
 }
 
 /// True if a path is one of the trees or lies inside one.
@@ -59,7 +61,8 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
     });
     let has_network = namespaces.is_some_and(|namespaces| namespaces.network);
     let has_processes = namespaces.is_some_and(|namespaces| namespaces.processes);
-    let rules = &closed_everywhere(rules, &places.mounts);
+    let project = if namespaces.is_some() { places.project } else { ProjectFiles::default() };
+    let rules = &closed_everywhere(&guarded(rules, project), &places.mounts);
     check_mounts(&rules.filesystem, offer, &places.shell)?;
     let mut filesystem = Some(rules.filesystem.clone());
     if namespaces.is_none() {
@@ -134,6 +137,15 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         shell: places.shell,
         proxy_port: None,
     })
+}
+
+/// The rules with what guards a project. Landlock alone could protect nothing in a writable tree.
+fn guarded(rules: &Rules, project: ProjectFiles) -> Rules {
+    let mut rules = rules.clone();
+    rules.filesystem.protect.extend(project.protect.iter().cloned());
+    rules.filesystem.write.extend(project.write.iter().cloned());
+    rules.filesystem.project = project;
+    rules
 }
 
 /// The rules with the other names of what is hidden or protected.

@@ -24,12 +24,13 @@ fn places() -> Places {
         temporary: "/state/tmp".into(),
         private,
         mounts: MountTable::default(),
+        project: ProjectFiles::default(),
     }
 }
 
 fn strict() -> Rules {
     let filesystem = Filesystem { write: vec!["/w".into()], hide: vec!["/secret".into()], ..Filesystem::default() };
-    Rules { filesystem, network: Network::Closed, own_processes: true, best_effort: false }
+    Rules { filesystem, network: Network::Closed, own_processes: true, ..Rules::default() }
 }
 
 #[test]

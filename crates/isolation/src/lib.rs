@@ -13,6 +13,7 @@
 
 pub mod broker;
 pub mod confined;
+mod copies;
 pub mod decide;
 pub mod filter;
 pub mod foreign;
@@ -24,7 +25,9 @@ pub mod namespaces;
 pub mod network;
 pub mod offer;
 mod paths;
+pub mod placeholders;
 pub mod privileges;
+pub mod project;
 pub mod remount;
 pub mod temporary;
 pub mod view;

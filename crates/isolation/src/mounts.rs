@@ -3,10 +3,11 @@
 //! A process that controls a directory can replace part of a path with a link at any time. So sources and targets are
 //! opened once with `RESOLVE_NO_SYMLINKS`, and mounted by descriptor.
 
+use crate::copies;
 use crate::network;
 use crate::paths::{Device, Found, open_path, owned};
 use crate::view::{Access, DEVICES, SHARED_MEMORY, Step, View, view};
-use nacre_protocol::confinement::{Confinement, Workspace};
+use nacre_protocol::confinement::{Confinement, PRIVATE_TMP, Workspace};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use std::ffi::CString;
 use std::fs::{DirBuilder, File};
@@ -143,7 +144,7 @@ impl Sources {
     fn open(view: &View) -> io::Result<Self> {
         let mut empty = files("", view.steps.iter().filter(|step| hides_file(step)).count())?;
         let tree = |step: &Step| match step {
-            Step::Bind(path, _) | Step::Show(path, ..) => {
+            Step::Bind(path, _) | Step::Show(path, ..) | Step::Copy(path, _) => {
                 clone_tree(path).map(|tree| Some(Source::Tree(tree))).map_err(at(path, "open"))
             }
             Step::Keep(path) => match Source::of(path) {
@@ -255,6 +256,15 @@ fn take(step: &Step, source: Option<&Source>, devices: &[(&str, OwnedFd)], root:
                 .map_err(at(Path::new("/proc"), "mount"))
         }
         Step::Hide(_, path) => hide(&inside(path), tree).map_err(at(path, "hide")),
+        Step::Copy(_, path) => {
+            bind(tree, &inside(path), Access::Read).map_err(at(path, "mount"))?;
+            let copy = copies::make(&inside(path), &inside(Path::new(PRIVATE_TMP))).map_err(at(path, "copy"))?;
+            match copy.map_or(Ok(()), |copy| attach(&copy, &inside(path))) {
+                // Without a kernel that mounts links, it stays read-only.
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
+                attached => attached.map_err(at(path, "mount a copy of")),
+            }
+        }
     }
 }
 

@@ -78,6 +78,8 @@ pub enum Step {
     Frame(PathBuf),
     /// The machine's own entry of a frame, read-only: a tree, a file or a symlink.
     Keep(PathBuf),
+    /// A copy of what the machine has at the first path, which only the session sees, at the second one.
+    Copy(PathBuf, PathBuf),
 }
 
 impl Step {
@@ -85,7 +87,7 @@ impl Step {
     pub fn place(&self) -> &Path {
         match self {
             Self::Scratch(path) | Self::Bind(path, _) | Self::Hide(_, path) | Self::Show(_, path, _) => path,
-            Self::Frame(path) | Self::Keep(path) => path,
+            Self::Frame(path) | Self::Keep(path) | Self::Copy(_, path) => path,
             Self::Devices => Path::new("/dev"),
             Self::Processes => Path::new("/proc"),
         }
@@ -131,9 +133,12 @@ pub fn view(confinement: &Confinement) -> View {
         steps.push(Step::Scratch(scratch.to_path_buf()));
         let named = existing(rules.read.as_deref().unwrap_or_default());
         let own = rules.read.is_none().then(|| confinement.cwd.clone()).into_iter().chain([confinement.shell.clone()]);
+        let own = own.chain(rules.project.shown.iter().filter(|_| rules.read.is_none()).cloned());
         let is_below = |path: &PathBuf| path.starts_with(scratch) && path != scratch && !rules.covers(path);
-        let below = named.into_iter().chain(own).filter(is_below);
-        steps.extend(below.map(|path| Step::Bind(path, Access::Read)));
+        let mut below: Vec<PathBuf> = named.into_iter().chain(own).filter(is_below).collect();
+        // An outer tree would cover an inner one.
+        below.sort();
+        steps.extend(below.into_iter().map(|path| Step::Bind(path, Access::Read)));
     }
     steps.push(Step::Devices);
     if confinement.namespaces.is_some_and(|namespaces| namespaces.processes) {
@@ -149,7 +154,15 @@ pub fn view(confinement: &Confinement) -> View {
     private.retain(|path| !is_hidden(path));
     between.extend(protections(&write, private).0);
     steps.extend(between.into_iter().map(|path| Step::Bind(path, Access::Write)));
-    steps.extend(protected.into_iter().map(|path| Step::Bind(path, Access::Read)));
+    // A copy needs a private directory.
+    let has_scratch = steps.contains(&Step::Scratch(scratch.to_path_buf())) && !rules.covers(scratch);
+    steps.extend(protected.into_iter().map(|path| {
+        if has_scratch && rules.project.copies.contains(&path) {
+            Step::Copy(path.clone(), path)
+        } else {
+            Step::Bind(path, Access::Read)
+        }
+    }));
     let is_private = |path: &Path| path == scratch && steps.contains(&Step::Scratch(scratch.to_path_buf()));
     let mut closed: Vec<PathBuf> = existing(&rules.hide).into_iter().filter(|path| !is_private(path)).collect();
     // Also those in a hidden tree, of which a mount may show a part.
@@ -175,13 +188,14 @@ pub fn view(confinement: &Confinement) -> View {
     });
     let frames = frames(&rules.mounts, &write, &steps, &mut only);
     steps.splice(0..0, frames);
-    steps.extend(rules.mounts.iter().flat_map(|mount| shown_by(mount, &protect, &closed)));
+    let copies: &[PathBuf] = if has_scratch { &rules.project.copies } else { &[] };
+    steps.extend(rules.mounts.iter().flat_map(|mount| shown_by(mount, &protect, copies, &closed)));
     steps.extend(own);
     View { only, access, steps }
 }
 
 /// The steps of a mount. The rules for parts of its source hold where they are shown, too.
-fn shown_by(mount: &Mount, protect: &[PathBuf], closed: &[PathBuf]) -> Vec<Step> {
+fn shown_by(mount: &Mount, protect: &[PathBuf], copies: &[PathBuf], closed: &[PathBuf]) -> Vec<Step> {
     let Mount { source, target } = mount;
     let is_protected = protect.iter().any(|root| source.starts_with(root));
     let access = if is_protected { Access::Read } else { Access::Write };
@@ -190,7 +204,10 @@ fn shown_by(mount: &Mount, protect: &[PathBuf], closed: &[PathBuf]) -> Vec<Step>
     let (between, protected) = protections(std::slice::from_ref(source), parts);
     let whole = [Step::Show(source.clone(), target.clone(), access)];
     let between = between.into_iter().filter_map(|path| show(path, Access::Write));
-    let protected = protected.into_iter().filter_map(|path| show(path, Access::Read));
+    let protected = protected.into_iter().filter_map(|path| match copies.contains(&path) {
+        true => Some(Step::Copy(path.clone(), mount.shows(&path)?)),
+        false => show(path, Access::Read),
+    });
     let hidden = closed.iter().filter_map(|path| Some(Step::Hide(path.clone(), mount.shows(path)?)));
     whole.into_iter().chain(between).chain(protected).chain(hidden).collect()
 }

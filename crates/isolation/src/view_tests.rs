@@ -22,7 +22,7 @@ fn writable_trees_come_after_the_private_directories_and_hidden_ones_last() {
         write: vec![root.clone()],
         protect: vec![hooks.clone()],
         hide: vec![secret.clone(), root.join("missing")],
-        mounts: Vec::new(),
+        ..Filesystem::default()
     };
     let found = view(&confined(filesystem, true));
     let expected = [

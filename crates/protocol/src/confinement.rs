@@ -17,6 +17,44 @@ pub struct Filesystem {
     /// Directories that appear at another place. They are writable. The other lists are about the machine's own files,
     /// wherever a mount shows them.
     pub mounts: Vec<Mount>,
+    /// What the rules close and open in a project for the programs of the machine. Only with mount namespaces.
+    pub project: ProjectFiles,
+}
+
+/// What is protected in a project, because programs of the machine run or obey it later, and what git needs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectFiles {
+    /// Trees that are never writable. Those that are missing get a placeholder first.
+    pub protect: Vec<PathBuf>,
+    /// What takes the place of a missing tree while a session lives.
+    pub placeholders: Vec<Placeholder>,
+    /// Files of which programs see, and can write, a copy of their own.
+    pub copies: Vec<PathBuf>,
+    /// Directories of git outside of the writable trees, in which programs can write.
+    pub write: Vec<PathBuf>,
+    /// The work tree, which is visible even where the directory for temporary files is private.
+    pub shown: Vec<PathBuf>,
+}
+
+/// An empty directory, or a file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placeholder {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The text of a file.
+    pub text: Option<String>,
+}
+
+/// Whether the rules protect what programs of the machine run later.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Guarding {
+    /// They protect only what they name.
+    #[default]
+    Off,
+    /// They protect it.
+    On,
+    /// They also let git write to the repository of the working directory.
+    WithRepository,
 }
 
 /// A directory that appears at another place.
@@ -66,6 +104,8 @@ pub struct Rules {
     pub own_processes: bool,
     /// Whether rules that cannot be enforced here are dropped instead of refused.
     pub best_effort: bool,
+    /// Whether the project is guarded.
+    pub guarding: Guarding,
 }
 
 /// The private directory for temporary files in a mount namespace.

@@ -21,6 +21,7 @@
 
 pub mod confinement;
 pub mod files;
+pub mod host_programs;
 pub mod job;
 pub mod message;
 pub mod redirect;

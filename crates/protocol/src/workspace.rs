@@ -176,6 +176,8 @@ pub enum Request {
         force: bool,
         /// Whether to wait for the disk.
         sync: bool,
+        /// Whether to leave out what programs of the machine run later, unless a path names it.
+        withholds: bool,
     },
     /// Restore the real versions in the workspace. Answered by [`Reply::Discarded`] or [`Reply::NoChange`].
     Discard {

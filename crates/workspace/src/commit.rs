@@ -12,16 +12,21 @@ use crate::journal::{self, Direction, Journal, Skipped};
 use crate::known::{Content, Known, Staged};
 use crate::metadata::Metadata;
 use crate::redirects;
+use crate::selection::is_within;
 use crate::settle;
 use crate::staging::{self, Source, Staging};
 use crate::stamp::Stamp;
 use crate::steps::{Action, Place, Step, new_name};
 use crate::tree::{Tree, changed_at, file_type, has_other_names, open_file, split, status};
+use nacre_protocol::host_programs;
 use nacre_protocol::workspace::{Change, Difference, Kind};
 use rustix::fs::{FileType, Stat, fstat, syncfs};
 use rustix::io::{Errno, Result};
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
+
+/// Why a change was left out that programs of the machine run later.
+const WITHHELD: &str = "programs of the machine run or obey it later: name it in `paths` to commit it";
 
 /// What a commit applies, and how.
 pub struct Options {
@@ -31,6 +36,8 @@ pub struct Options {
     pub force: bool,
     /// Waits for the disk.
     pub sync: bool,
+    /// Leaves out what programs of the machine run later, unless a path names it.
+    pub withholds: bool,
 }
 
 /// The result of a commit.
@@ -124,7 +131,7 @@ impl Commit<'_> {
     ) -> std::result::Result<Outcome, Failure> {
         let doing = format!("commit to {}", String::from_utf8_lossy(self.path));
         let is_whole = options.paths.is_none();
-        let chosen = self.choose(options.paths).map_err(|trouble| trouble.while_doing(&doing))?;
+        let chosen = self.choose(options.paths, options.withholds).map_err(|trouble| trouble.while_doing(&doing))?;
         let Chosen { mut changes, mut skipped, deleted } = match chosen {
             Ok(chosen) => chosen,
             Err(path) => return Ok(Outcome::NoChange(path)),
@@ -224,12 +231,15 @@ impl Commit<'_> {
     fn choose(
         &mut self,
         paths: Option<Vec<Vec<u8>>>,
+        withholds: bool,
     ) -> std::result::Result<std::result::Result<Chosen, Vec<u8>>, Trouble> {
         if let Some(journal) = Journal::read(self.store)? {
             journal::complete(self.store, journal, self.base, |journal| self.settle(journal))?;
         }
         staging::remove_seen(self.merged, self.staging)?;
         let deleted = redirects::copy_renamed(&self.sides(), self.staging)?;
+        let named = paths.clone().unwrap_or_default();
+        let is_withheld = |path: &[u8]| withholds && host_programs::reason(path).is_some() && !is_named(path, &named);
         let changes = match self.sides().choose(paths, |change| (change.now, change.before))? {
             Ok(changes) => changes,
             Err(path) => return Ok(Err(path)),
@@ -239,6 +249,7 @@ impl Commit<'_> {
         let mut kept_directories = HashSet::new();
         for change in changes {
             let reason = match change.now.map(|now| now.kind) {
+                _ if is_withheld(&change.path) => Some(WITHHELD),
                 _ if change.difference == Difference::Metadata => None,
                 Some(Kind::Socket) => Some("a socket cannot be committed"),
                 Some(Kind::Device) => Some("a device cannot be committed"),
@@ -425,6 +436,12 @@ impl Plan {
         self.add(&change.path, action);
         Ok(())
     }
+}
+
+/// Whether one of these paths names a change as it is, a listed directory that it is in, or what needs it.
+fn is_named(path: &[u8], named: &[Vec<u8>]) -> bool {
+    let is_listed = |name: &[u8]| host_programs::reason(name).is_some();
+    named.iter().any(|name| name == path || (is_listed(name) && (is_within(path, name) || is_within(name, path))))
 }
 
 /// Whether a path is below one of these.

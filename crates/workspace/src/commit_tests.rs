@@ -96,7 +96,7 @@ impl Opened {
 
     /// Commits, and returns how many changes were applied.
     fn commit(&mut self, paths: Option<Vec<Vec<u8>>>, force: bool) -> u64 {
-        match self.run(Options { paths, force, sync: false }, never).unwrap() {
+        match self.run(Options { paths, force, sync: false, withholds: false }, never).unwrap() {
             Outcome::Committed { applied, skipped } if skipped.is_empty() => applied,
             other => panic!("{other:?}"),
         }
@@ -105,7 +105,7 @@ impl Opened {
     /// The paths that keep a commit from being applied.
     fn conflicts(&mut self) -> Vec<String> {
         let before = snapshot(&self.mounted.base);
-        match self.run(Options { paths: None, force: false, sync: false }, never).unwrap() {
+        match self.run(Options { paths: None, force: false, sync: false, withholds: false }, never).unwrap() {
             Outcome::Conflict(paths) => {
                 assert_eq!(differing(&before, &snapshot(&self.mounted.base)), [""; 0]);
                 paths.iter().map(|path| String::from_utf8_lossy(path).into_owned()).collect()
@@ -242,7 +242,7 @@ fn every_kind_of_change_is_committed() {
         let count = opened.changes().len() as u64;
         assert!(count >= 25, "{count}");
         let (merged, old) = (opened.merged(), opened.base());
-        let outcome = opened.run(Options { paths: None, force: false, sync: true }, never).unwrap();
+        let outcome = opened.run(Options { paths: None, force: false, sync: true, withholds: false }, never).unwrap();
         assert_eq!(outcome, Outcome::Committed { applied: count, skipped: Skipped::new() });
         opened.assert_equal();
         assert_eq!(differing(&without_times(&merged), &without_times(&opened.base())), [""; 0]);
@@ -294,7 +294,7 @@ fn selected_paths_are_committed_with_the_directories_they_need() {
         let root = opened.workspace.path();
         change_everything(|name| root.join(OsStr::from_bytes(name)));
         let before = opened.base();
-        let options = |paths| Options { paths, force: false, sync: false };
+        let options = |paths| Options { paths, force: false, sync: false, withholds: false };
         let none = opened.run(options(paths(&["edited", "kept"])), never).unwrap();
         assert_eq!(none, Outcome::NoChange(b"kept".to_vec()));
         assert_eq!(differing(&before, &opened.base()), [""; 0]);
@@ -331,7 +331,7 @@ fn sockets_and_devices_are_skipped() {
             drop(std::os::unix::net::UnixListener::bind(opened.at(name)).unwrap());
         }
         write(opened.at("more"), "");
-        let outcome = opened.run(Options { paths: None, force: false, sync: false }, never).unwrap();
+        let outcome = opened.run(Options { paths: None, force: false, sync: false, withholds: false }, never).unwrap();
         let Outcome::Committed { applied: 1, skipped } = outcome else { panic!("{outcome:?}") };
         assert_eq!(skipped.keys().collect::<Vec<_>>(), [b"file", &b"socket"[..]]);
         assert!(opened.real("file").is_file() && opened.real("more").is_file());
@@ -349,7 +349,7 @@ fn what_is_in_a_directory_that_becomes_a_socket_stays() {
         fs::remove_dir_all(opened.at("directory")).unwrap();
         drop(std::os::unix::net::UnixListener::bind(opened.at("directory")).unwrap());
         fs::remove_file(opened.at("directory-2")).unwrap();
-        let outcome = opened.run(Options { paths: None, force: false, sync: false }, never).unwrap();
+        let outcome = opened.run(Options { paths: None, force: false, sync: false, withholds: false }, never).unwrap();
         let Outcome::Committed { applied: 1, skipped } = outcome else { panic!("{outcome:?}") };
         let names = [b"directory", &b"directory/deep"[..], b"directory/deep/file"];
         assert_eq!(skipped.keys().collect::<Vec<_>>(), names);
@@ -445,7 +445,7 @@ fn what_cannot_be_read_is_modified_and_named_in_errors() {
         // What cannot be written is named.
         fs::create_dir(opened.at("deep/new")).unwrap();
         fs::set_permissions(opened.real("deep"), PermissionsExt::from_mode(0o500)).unwrap();
-        let failed = opened.run(Options { paths: None, force: true, sync: false }, never);
+        let failed = opened.run(Options { paths: None, force: true, sync: false, withholds: false }, never);
         let Err(Failure::System(Errno::ACCESS, doing)) = failed else { panic!("{failed:?}") };
         assert!(doing.contains(", at deep/new"), "{doing}");
         fs::set_permissions(opened.real("deep"), PermissionsExt::from_mode(0o700)).unwrap();
@@ -763,7 +763,7 @@ fn a_renamed_directory_without_its_real_content_is_a_conflict_and_stays() {
         let changes = opened.changes();
         assert!(changes.contains(&"Created new/deep/ours".into()));
         assert_eq!(opened.conflicts(), ["new", "new/deep"]);
-        let forced = opened.run(Options { paths: None, force: true, sync: false }, never);
+        let forced = opened.run(Options { paths: None, force: true, sync: false, withholds: false }, never);
         assert!(matches!(forced, Err(Failure::System(Errno::NOENT, doing)) if doing.ends_with("at new")));
         assert_eq!(opened.changes(), changes);
     });
@@ -930,7 +930,7 @@ fn in_process(call: impl FnOnce() -> i32) -> i32 {
     }
 }
 
-const OPTIONS: fn() -> Options = || Options { paths: None, force: false, sync: false };
+const OPTIONS: fn() -> Options = || Options { paths: None, force: false, sync: false, withholds: false };
 
 #[test]
 fn a_commit_that_is_killed_is_completed_or_leaves_nothing() {
@@ -966,6 +966,47 @@ fn a_commit_that_is_killed_is_completed_or_leaves_nothing() {
                 return;
             }
         }
+    });
+}
+
+#[test]
+fn what_the_machine_runs_later_is_left_out_unless_it_is_named() {
+    in_namespaces("what_the_machine_runs_later_is_left_out_unless_it_is_named", |workspace| {
+        fs::create_dir_all(workspace.path().join(".git/hooks")).unwrap();
+        fs::create_dir_all(workspace.path().join(".vscode")).unwrap();
+        write(workspace.path().join(".vscode/tasks.json"), "old");
+        let mut opened = Opened::new(workspace);
+        for name in [".cargo", "sub"] {
+            fs::create_dir(opened.at(name)).unwrap();
+        }
+        let listed = [".cargo/config.toml", ".envrc", ".git/hooks/pre-commit", "sub/.npmrc"];
+        for name in listed.iter().chain(&["sub/file", ".git/HEAD"]) {
+            write(opened.at(name), "new");
+        }
+        fs::remove_dir_all(opened.at(".vscode")).unwrap();
+        let commit = |opened: &mut Opened, paths| {
+            let outcome = opened.run(Options { paths, force: false, sync: false, withholds: true }, never).unwrap();
+            let Outcome::Committed { applied, skipped } = outcome else { panic!("{outcome:?}") };
+            let skipped: Vec<String> = skipped.keys().map(|path| String::from_utf8_lossy(path).into_owned()).collect();
+            (applied, skipped)
+        };
+        let left = [
+            ".cargo",
+            ".cargo/config.toml",
+            ".envrc",
+            ".git/hooks/pre-commit",
+            ".vscode",
+            ".vscode/tasks.json",
+            "sub/.npmrc",
+        ];
+        assert_eq!(commit(&mut opened, None), (3, left.map(String::from).to_vec()));
+        assert!(opened.real("sub/file").exists() && opened.real(".git/HEAD").exists());
+        assert!(opened.real(".vscode/tasks.json").exists() && listed.iter().all(|name| !opened.real(name).exists()));
+        assert_eq!(commit(&mut opened, paths(&["."])).0, 0);
+        assert_eq!(commit(&mut opened, paths(&["sub"])), (0, vec!["sub/.npmrc".into()]));
+        assert_eq!(commit(&mut opened, paths(&[".cargo/config.toml", ".vscode", "sub/.npmrc"])), (5, vec![]));
+        assert!(opened.real(".cargo/config.toml").exists() && !opened.real(".vscode").exists());
+        assert_eq!(opened.changes(), ["Created .envrc", "Created .git/hooks/pre-commit"]);
     });
 }
 
@@ -1057,7 +1098,7 @@ fn an_undo_that_fails_is_tried_again() {
         assert!(doing.contains("could not be restored"), "{doing}");
         assert!(journal::exists(&opened.store).unwrap());
         // It is undone first, so everything is a change again.
-        let options = Options { paths: paths(&["kept"]), force: false, sync: false };
+        let options = Options { paths: paths(&["kept"]), force: false, sync: false, withholds: false };
         assert_eq!(opened.run(options, never).unwrap(), Outcome::NoChange(b"kept".to_vec()));
         assert_eq!(differing(&old, &opened.base()), [""; 0]);
         opened.commit(None, false);
@@ -1123,7 +1164,7 @@ fn a_file_that_cannot_be_replaced_undoes_the_commit() {
             return;
         }
         // The flag has changed the file.
-        let failed = opened.run(Options { paths: None, force: true, sync: false }, never);
+        let failed = opened.run(Options { paths: None, force: true, sync: false, withholds: false }, never);
         let after = opened.base();
         ioctl_setflags(&locked, IFlags::empty()).unwrap();
         assert!(matches!(failed, Err(Failure::System(Errno::PERM, _))), "{failed:?}");
@@ -1275,7 +1316,7 @@ fn the_keeper_answers_requests() {
             let seen = store.join("1-test/layer-1/mount");
             write(seen.join("file"), "content");
             drop(std::os::unix::net::UnixListener::bind(seen.join("socket")).unwrap());
-            let commit = |paths| Request::Commit { paths, force: false, sync: true };
+            let commit = |paths| Request::Commit { paths, force: false, sync: true, withholds: false };
             let none = answer(commit(paths(&["none"]))).0;
             assert_eq!(none, Reply::NoChange { path: b"none".to_vec() });
             let (reply, list) = answer(commit(None));
@@ -1334,7 +1375,7 @@ fn no_commit_leaves_the_real_directory_through_a_link() {
                     }
                 });
                 for _ in 0..3 {
-                    match opened.run(Options { paths: None, force: true, sync: false }, never) {
+                    match opened.run(Options { paths: None, force: true, sync: false, withholds: false }, never) {
                         Ok(Outcome::Committed { applied: count, skipped: not }) => {
                             applied += count;
                             skipped += not.len();
@@ -1370,7 +1411,7 @@ fn changed_by_others(workspace: Workspace, force: bool) -> (Opened, Outcome, Sna
     fs::remove_dir_all(opened.at("old")).unwrap();
     let (root, base) = (opened.real(""), open(&opened.real("")));
     let mut theirs = Snapshot::new();
-    let outcome = opened.run(Options { paths: None, force, sync: false }, |reached| {
+    let outcome = opened.run(Options { paths: None, force, sync: false, withholds: false }, |reached| {
         if reached == Point::Planned {
             let real = |name: &str| root.join(name);
             for name in ["edited", "gone", "created"] {
@@ -1449,7 +1490,7 @@ fn what_is_edited_in_place_during_the_commit_stays() {
             }
             Ok(())
         };
-        let outcome = opened.run(Options { paths: None, force: true, sync: false }, edit).unwrap();
+        let outcome = opened.run(Options { paths: None, force: true, sync: false, withholds: false }, edit).unwrap();
         let Outcome::Committed { skipped, .. } = outcome else { panic!("{outcome:?}") };
         let names: Vec<_> = skipped.keys().map(|path| String::from_utf8_lossy(path)).collect();
         assert_eq!(names, ["edited", "gone", "mode", "to-link"]);
@@ -1476,7 +1517,7 @@ fn what_is_edited_in_place_during_the_commit_stays() {
         let mut opened = changed(mounter);
         let real = opened.real("");
         let mut count = 0;
-        let failed = opened.run(Options { paths: None, force: true, sync: false }, |reached| {
+        let failed = opened.run(Options { paths: None, force: true, sync: false, withholds: false }, |reached| {
             if reached == Point::Planned {
                 edit_in_place(&real);
             }
@@ -1841,7 +1882,9 @@ fn random_changes_commits_and_discards_agree_with_a_model() {
                 let selected = chosen.as_ref().map(|path| vec![path.as_bytes().to_vec()]);
                 let is_commit = random.below(2) == 0;
                 if is_commit {
-                    let outcome = opened.run(Options { paths: selected, force: false, sync: false }, never).unwrap();
+                    let outcome = opened
+                        .run(Options { paths: selected, force: false, sync: false, withholds: false }, never)
+                        .unwrap();
                     let Outcome::Committed { skipped, .. } = &outcome else { panic!("{outcome:?}: {}", context()) };
                     assert!(skipped.is_empty(), "{skipped:?}: {}", context());
                 } else {

@@ -17,6 +17,7 @@ mod version;
 
 use crate::Tree;
 use crate::failure::{Failure, errno_of, shown, while_doing};
+use nacre_protocol::host_programs;
 use nacre_protocol::workspace::Change;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
@@ -192,6 +193,10 @@ fn header(
     (now, new): Moded<'_>,
     is_same: bool,
 ) -> io::Result<()> {
+    // git apply skips lines before a header.
+    if let Some(reason) = host_programs::reason(path.path) {
+        writeln!(out, "# runs later: {reason}")?;
+    }
     out.write_all(&[b"diff --git ", &path.before[..], b" ", &path.now, b"\n"].concat())?;
     match (old, new) {
         (None, Some(new)) => writeln!(out, "new file mode {new}")?,

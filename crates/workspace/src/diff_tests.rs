@@ -380,6 +380,37 @@ index 0000000000000000000000000000000000000000..8e27be7d6154a1f68ea9160ef0e18691
 }
 
 #[test]
+fn what_the_machine_runs_later_is_marked_and_applied() {
+    in_namespaces("what_the_machine_runs_later_is_marked_and_applied", |workspace| {
+        let patch = applied(
+            &workspace,
+            |real| {
+                fs::create_dir_all(real.join("sub/.vscode")).unwrap();
+                for name in [".npmrc", "sub/.vscode/tasks.json", "mise.toml", "file"] {
+                    fs::write(real.join(name), "one\n").unwrap();
+                }
+            },
+            |real| {
+                fs::write(real.join(".envrc"), "without an end").unwrap();
+                fs::write(real.join(".mcp.json"), b"\0binary").unwrap();
+                fs::write(real.join(".cargo"), "").unwrap();
+                fs::write(real.join("file"), "two\n").unwrap();
+                fs::write(real.join("sub/.vscode/tasks.json"), "two\n").unwrap();
+                fs::remove_file(real.join(".npmrc")).unwrap();
+                set_mode(&real.join("mise.toml"), 0o755);
+            },
+        );
+        let text = shortened(&patch);
+        let marks: Vec<&str> = text.lines().filter(|line| line.starts_with("# runs later: ")).collect();
+        assert_eq!(marks.len(), 6, "{text}");
+        assert!(
+            text.contains("# runs later: direnv runs it in the user's shell\ndiff --git a/.envrc b/.envrc\n"),
+            "{text}"
+        );
+    });
+}
+
+#[test]
 fn what_git_cannot_hold_is_omitted() {
     in_namespaces("what_git_cannot_hold_is_omitted", |workspace| {
         let refused = [".git/config", "a/.git", ".GIT/x", "git~1/x", "b/.git. /x", ".git::$INDEX/x", ".git\\x"];

@@ -229,7 +229,9 @@ impl Open {
             Request::InFile => Err(Failure::System(Errno::BADMSG, "read a request to the workspace".into())),
             Request::Changes { paths } => Ok((Reply::Done, Some(self.changes(paths, interrupt)?))),
             Request::Diff { paths, max_bytes } => Ok((Reply::Done, Some(self.diff(paths, max_bytes, interrupt)?))),
-            Request::Commit { paths, force, sync } => self.commit(commit::Options { paths, force, sync }, is_leaving),
+            Request::Commit { paths, force, sync, withholds } => {
+                self.commit(commit::Options { paths, force, sync, withholds }, is_leaving)
+            }
             Request::Discard { paths } => self.discard(paths, interrupt),
             Request::Usage => {
                 let used = Checkpoints::usage(&self.store, interrupt).map_err(while_doing("measure the layers"))?;

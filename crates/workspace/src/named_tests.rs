@@ -66,7 +66,7 @@ impl Opened {
             path: path.as_os_str().as_bytes(),
             staging: &staging::name(about.unique.as_bytes()),
         };
-        commit.run(Options { paths: None, force: false, sync: false }, reached)
+        commit.run(Options { paths: None, force: false, sync: false, withholds: false }, reached)
     }
 
     fn keep_a_checkpoint(&mut self) {

@@ -104,12 +104,13 @@ export class NativeWorkspace implements WorkspaceBackend {
   }
 }
 
-function publicChange({ path, difference, now, before }: NativeChange): Change {
+function publicChange({ path, difference, now, before, withheld }: NativeChange): Change {
   const { kind, size, mode } = now ?? before ?? { kind: 'file', size: 0, mode: 0 }
   return {
     path: decoder.decode(path),
     pathBytes: path,
     type: difference,
     ...{ kind, size, mode, before: before ?? null },
+    ...(withheld && { withheld }),
   }
 }

@@ -66,7 +66,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
         "Directory trees that programs may write. They must exist. Default: ['.']. A private directory for temporary files (TMPDIR), devices like /dev/null, and the session's terminals are always writable.",
       hide: 'Directory trees that appear empty or missing, even within `read` and `write`. Default: well-known secrets, like ~/.ssh. A list replaces them.',
       protect:
-        'Directory trees that are never writable, even within `write`. They must exist there. Default: [].',
+        'Directory trees that are never writable, even within `write`. They must exist there. With a preset, they add to what programs of the machine run later, like .git/hooks and .vscode, and an empty list protects nothing. Default: nothing else.',
       mounts:
         "Directories that programs see at another place, and can write. What the machine has at that place is invisible. The other lists name the machine's own files, and hold wherever a mount shows them. Without mount namespaces, the first call rejects with ISOLATION_UNSUPPORTED, even with `bestEffort`. A session has the mounts of its sandbox. Default: [].",
     },

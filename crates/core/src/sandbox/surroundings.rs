@@ -15,12 +15,14 @@ use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
 use nacre_isolation::mount_table::MountTable;
 use nacre_isolation::offer::Offer;
-use nacre_protocol::confinement::{Confinement, Namespaces, Network};
+use nacre_isolation::project;
+use nacre_protocol::confinement::{Confinement, Guarding, Namespaces, Network, ProjectFiles};
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// Time limit for the start of a shell on JavaScript's thread. It takes some milliseconds.
@@ -110,12 +112,40 @@ impl Deciding {
             })?,
         };
         Ok(Places {
-            cwd: covered.unwrap_or_else(|| self.cwd.clone()),
+            cwd: covered.clone().unwrap_or_else(|| self.cwd.clone()),
             shell: self.shell.canonicalize().unwrap_or_else(|_| self.shell.clone()),
             temporary: self.temporary.clone(),
             private: self.private_directories(&cwd),
             mounts: mounts()?,
+            project: match covered
+                .as_ref()
+                .and_then(|path| rules?.mounts.iter().find(|mount| path.starts_with(&mount.target)))
+            {
+                Some(mount) => self.project(&mount.source, std::slice::from_ref(&mount.source), false)?,
+                None => self.project(&cwd, rules.map_or(&[], |rules| &rules.write), true)?,
+            },
         })
+    }
+
+    /// What is guarded in the project. `cwd` is empty where it cannot be looked at. A thread of its own looks: a path may not
+    /// respond. `opens`: git may write to the repository, if the rules say so.
+    fn project(&self, cwd: &Path, write: &[PathBuf], opens: bool) -> Result<ProjectFiles, Error> {
+        let Some(rules) = self.isolation.as_ref().map(|isolation| &isolation.rules) else {
+            return Ok(ProjectFiles::default());
+        };
+        if rules.guarding == Guarding::Off || !cwd.is_absolute() {
+            return Ok(ProjectFiles::default());
+        }
+        let opens = opens && rules.guarding == Guarding::WithRepository;
+        let layered = self.workspace.as_ref().map(|workspace| workspace.path().to_path_buf());
+        let (cwd, write) = (cwd.to_path_buf(), write.to_vec());
+        let (send, receive) = mpsc::channel();
+        let look = move || {
+            let _ = send.send(project::find(&cwd, &write, opens, layered.as_deref()));
+        };
+        let failed = |reason: &str| Error::new(Code::SpawnFailed, format!("cannot look at the project: {reason}"));
+        thread::Builder::new().name("nacre-project".into()).spawn(look).map_err(|error| failed(&error.to_string()))?;
+        receive.recv_timeout(PATIENCE).map_err(|_| failed("a path of the isolation does not respond"))
     }
 
     /// The directories to hide, unless the working directory is below them. They exist from now on: what does not exist
@@ -129,6 +159,9 @@ impl Deciding {
             .collect()
     }
 }
+
+/// How long a project may take to respond.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The machine's mounts.
 fn mounts() -> Result<MountTable, Error> {

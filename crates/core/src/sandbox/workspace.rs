@@ -4,6 +4,7 @@ use super::{Pause, Sandbox};
 use crate::blocking::blocking;
 use crate::error::{Code, Error};
 use crate::workspace::{self, Commit, Named, Workspace};
+use nacre_protocol::confinement::Guarding;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -40,6 +41,11 @@ impl Sandbox {
         directory.unwrap_or_else(|| workspace::stores(&self.inner.config.state_dir))
     }
 
+    /// Whether a commit leaves out what programs of the machine run later, unless a path names it: the rules guard the project.
+    pub fn guards_project(&self) -> bool {
+        self.inner.config.isolation.as_ref().is_some_and(|isolation| isolation.rules.guarding != Guarding::Off)
+    }
+
     /// Applies changes to the real directory during a pause; see [`Workspace::commit`]. `None`, with nothing applied, if
     /// `given_up` resolves before the pause is in effect.
     ///
@@ -52,7 +58,8 @@ impl Sandbox {
         sync: bool,
         given_up: G,
     ) -> impl Future<Output = Result<Option<Commit>, Error>> + Send + use<G> {
-        self.while_paused(given_up, move |workspace| workspace.commit(paths, force, sync))
+        let withholds = self.guards_project();
+        self.while_paused(given_up, move |workspace| workspace.commit(paths, force, sync, withholds))
     }
 
     /// Restores the real versions of changed paths during a pause; see [`Workspace::discard`]. `None`, with nothing

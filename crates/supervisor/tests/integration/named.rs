@@ -154,7 +154,7 @@ impl Open {
     }
 
     fn commit(&self) -> Result<u64, Error> {
-        self.workspace.commit(None, false, false).map(|commit| commit.applied)
+        self.workspace.commit(None, false, false, false).map(|commit| commit.applied)
     }
 
     /// The paths in conflict.
@@ -689,7 +689,7 @@ fn a_workspace_in_memory_is_limited_and_leaves_nothing() {
         // What needs no space of the workspace works.
         assert_eq!(open.changes(), ["Modified a", "Created full"]);
         assert!(open.workspace.diff(None, 1 << 30, &Stop::default()).unwrap().unwrap().metadata().unwrap().len() > 100);
-        assert_eq!(open.workspace.commit(Some(vec![b"a".to_vec()]), false, true).unwrap().applied, 1);
+        assert_eq!(open.workspace.commit(Some(vec![b"a".to_vec()]), false, true, false).unwrap().applied, 1);
         assert_eq!(fs::read_to_string(place.real("a")).unwrap(), "changed");
         assert!(open.workspace.usage().unwrap().bytes <= 4 << 20);
         fs::remove_file(open.at("full")).unwrap();

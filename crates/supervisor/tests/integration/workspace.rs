@@ -153,7 +153,7 @@ fn a_call_takes_as_many_paths_as_there_are() {
     let mut bytes = Vec::new();
     File::from(list.unwrap()).read_to_end(&mut bytes).unwrap();
     assert_eq!(message::decode::<Vec<Change>>(&bytes).unwrap().len(), names.len());
-    let commit = Request::Commit { paths: Some(paths), force: false, sync: false };
+    let commit = Request::Commit { paths: Some(paths), force: false, sync: false, withholds: false };
     assert_eq!(ask(keeper.socket(), &commit).0, Reply::Committed { applied: 3000 });
     assert!(keeper.directory.path().join("real").join(&names[2999]).exists());
     keeper.close();
@@ -180,7 +180,7 @@ fn the_mount_is_shared_during_a_comparison_which_ends_with_its_host() {
     for number in 0..8 {
         fs::write(keeper.at(&format!("large-{number}")), &large).unwrap();
     }
-    let commit = Request::Commit { paths: None, force: false, sync: false };
+    let commit = Request::Commit { paths: None, force: false, sync: false, withholds: false };
     assert_eq!(ask(keeper.socket(), &commit).0, Reply::Committed { applied: 8 });
     let changes = Request::Changes { paths: None };
     nacre_protocol::workspace::send(keeper.socket().as_fd(), &changes, None).unwrap();

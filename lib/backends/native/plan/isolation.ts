@@ -15,8 +15,26 @@ import { isWithin } from './within.js'
 
 const NETWORKS = { host: 'open', none: 'closed', proxy: 'proxy' } as const
 
+type Guarding = NativeIsolation['guarding']
+
+/**
+ * Whether rules protect what programs of the machine run later: those of a preset do, unless `protect` is an empty list. Git may
+ * write to the repository of cwd if the rules do not say themselves what programs may write.
+ */
+export function guardingOf({ preset, filesystem = {} }: GivenRules): Guarding {
+  const { write, protect } = filesystem
+  if (preset === undefined || protect?.length === 0) return 'off'
+  if (write !== undefined) return 'project'
+  return preset === 'read-only' ? 'off' : 'repository'
+}
+
 /** Resolves the rules. `cwd` is absolute; `~` means the first of `homes`, except in `hide`, where it means all of them. */
-export function planIsolation(rules: CheckedIsolation, cwd: string, homes: string[]): NativeIsolation {
+export function planIsolation(
+  rules: CheckedIsolation,
+  cwd: string,
+  homes: string[],
+  guarding: Guarding = 'off',
+): NativeIsolation {
   const from = (home: string) => (file: string) => {
     const expanded = file.replace(/^~(?=\/|$)/, () => home)
     return withoutDots(path.isAbsolute(expanded) ? expanded : `${cwd}/${expanded}`)
@@ -50,6 +68,7 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
     answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
+    guarding,
   }
 }
 
@@ -59,7 +78,7 @@ export function planIsolation(rules: CheckedIsolation, cwd: string, homes: strin
  */
 export function planOuterIsolation(given: GivenRules, cwd: string, homes: string[]): NativeIsolation {
   const rules = completeRules(given)
-  const plan = planIsolation(rules, cwd, homes)
+  const plan = planIsolation(rules, cwd, homes, guardingOf(given))
   // Only a path from the root says that the root is meant.
   const reaching = rules.filesystem.write.find(
     (file, index) => !path.isAbsolute(file) && plan.write[index] === '/',

@@ -32,7 +32,14 @@ export function inherit(
     ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
     hide: closed(filesystem.hide, planned.hide, sandbox.hide),
     protect: closed(filesystem.protect, planned.protect, sandbox.protect),
+    guarding: lacks(filesystem.write) ? sandbox.guarding : guardingIn(planned, sandbox),
   }
+}
+
+/** What the sandbox guards stays guarded, and git of a session cannot write where programs of the sandbox cannot. */
+function guardingIn(planned: NativeIsolation, sandbox: NativeIsolation): NativeIsolation['guarding'] {
+  if (planned.guarding === sandbox.guarding) return planned.guarding
+  return 'project'
 }
 
 /**
