@@ -138,7 +138,10 @@ mod tests {
             let hanging: Vec<_> = (0..32)
                 .map(|_| {
                     let (turns, hang) = (slow.turns().clone(), Arc::clone(&hang));
-                    let wait = move || Ok(drop(hang.lock().map(|hang| hang.recv())));
+                    let wait = move || {
+                        drop(hang.lock().map(|hang| hang.recv()));
+                        Ok(())
+                    };
                     tokio::spawn(async move { turns.run(wait).await })
                 })
                 .collect();

@@ -1,12 +1,13 @@
 //! The addresses that stand for names, for programs that ignore the proxy.
 
-use super::resolver::TIME_TO_LIVE;
 use nacre_protocol::redirect::FIRST_ADDRESS;
 use std::collections::HashMap;
 use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+/// How long a program may keep an answer, in seconds.
+pub const TIME_TO_LIVE: u32 = 60;
 /// Maximum names of a session at the same time.
 const MAX_NAMES: usize = 16_384;
 /// How long a name keeps its address after a program has looked it up: twice as long as the answer may be remembered.

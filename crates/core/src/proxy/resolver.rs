@@ -5,15 +5,13 @@
 
 use super::PAUSE;
 use super::hosts::Target;
-use super::names::Names;
+use super::names::{Names, TIME_TO_LIVE};
 use std::net::{Ipv4Addr, UdpSocket as StdSocket};
 use std::os::fd::OwnedFd;
 use tokio::net::UdpSocket;
 
 /// Maximum bytes of a query. A name has at most 255, and options follow it.
 const MAX_BYTES: usize = 4096;
-/// How long a program may keep an answer, in seconds.
-pub(super) const TIME_TO_LIVE: u32 = 60;
 
 /// `A`, the type of IPv4 addresses.
 const ADDRESS: u16 = 1;
