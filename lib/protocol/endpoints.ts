@@ -160,7 +160,7 @@ export interface FoundLine {
   line: string
   /** The text that matches, if that is not the line. */
   input?: string
-  /** Of a regular expression: where the match and each group begin and end in that text, in code units; -1 for a group without part in the match. */
+  /** Of a regular expression: where the match and each group begin and end in it, in code units; -1 for a group without part. */
   spans?: number[]
 }
 const foundLine = reply<FoundLine>({ line: text, input: optional(text), spans: optional(list(number)) })
