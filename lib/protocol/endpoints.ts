@@ -160,10 +160,10 @@ export interface FoundLine {
   line: string
   /** The text that matches, if that is not the line. */
   input?: string
-  /** Where the match and each group begin and end in that text, in code units; -1 for a group without part in the match. */
-  spans: number[]
+  /** Of a regular expression: where the match and each group begin and end in it, in code units; -1 for a group without part. */
+  spans?: number[]
 }
-const foundLine = reply<FoundLine>({ line: text, input: optional(text), spans: list(number) })
+const foundLine = reply<FoundLine>({ line: text, input: optional(text), spans: optional(list(number)) })
 export const waitForLog = endpoint('POST', `${process}/wait-for-log`, foundLine, 'waits')
 export const waitForPort = endpoint('POST', `${process}/wait-for-port`, empty, 'waits')
 export const logs = endpoint('GET', `${process}/logs`, processLogs)

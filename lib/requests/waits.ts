@@ -87,7 +87,10 @@ function regularExpression(source: RegExp, name: string): LinePattern {
 }
 
 /** The result of a wait for a line, as `exec` of the RegExp would give the match. */
-export function logMatch({ source, names }: LinePattern, { line, input = line, spans }: FoundLine): LogMatch {
+export function logMatch(
+  { source, names }: LinePattern,
+  { line, input = line, spans = [] }: FoundLine,
+): LogMatch {
   const [start = 0, end = 0] = spans
   if (typeof source === 'string') return { line }
   const pairs = [[start, end], ...names.map((_, group) => spans.slice(2 * group + 2, 2 * group + 4))]

@@ -69,7 +69,7 @@ impl Matcher {
             Self::Text(wanted) => memmem::find(text.as_bytes(), wanted.as_bytes()).is_some(),
             Self::Expression(expression) => expression.is_match(text),
         };
-        first_of(line.bytes, |text| is_match(text).then_some(())).is_some()
+        first_of(line, |text| is_match(text).then_some(())).is_some()
     }
 
     /// Where a line matches, if it does.
@@ -79,7 +79,7 @@ impl Matcher {
             return None;
         }
         let Self::Expression(expression) = self else { return Some(Match::default()) };
-        let (input, spans) = first_of(line.bytes, |text| expression.captures(text).map(|found| spans(text, &found)))?;
+        let (input, spans) = first_of(line, |text| expression.captures(text).map(|found| spans(text, &found)))?;
         Some(Match { input, spans })
     }
 }
@@ -91,14 +91,21 @@ fn spans(text: &str, found: &Captures<'_>) -> Vec<Option<(usize, usize)>> {
 
 /// The first result for a line: as it is, as a terminal shows it, and without what is before the last carriage return.
 /// With the text, unless it is the line as it is.
-fn first_of<T>(bytes: &[u8], test: impl Fn(&str) -> Option<T>) -> Option<(Option<String>, T)> {
-    let raw = String::from_utf8_lossy(bytes);
+fn first_of<T>(line: &Line<'_>, test: impl Fn(&str) -> Option<T>) -> Option<(Option<String>, T)> {
+    let raw = String::from_utf8_lossy(whole(line));
     if let Some(found) = test(&raw) {
         return Some((None, found));
     }
     let shown = Shown::of(&raw)?;
     let texts = [Some(shown.text()), shown.last];
     texts.into_iter().flatten().find_map(|text| test(&text).map(|found| (Some(text), found)))
+}
+
+/// Without the end of a character whose beginning is missing, as readers get the line.
+fn whole<'a>(line: &Line<'a>) -> &'a [u8] {
+    let is_rest = |byte: &&u8| **byte & 0xc0 == 0x80;
+    let rest = if line.is_cut { line.bytes.iter().take(3).take_while(is_rest).count() } else { 0 };
+    &line.bytes[rest..]
 }
 
 /// A line as a terminal shows it.
@@ -272,6 +279,8 @@ mod tests {
         assert_eq!(found.spans, [Some((3, 5)), Some((4, 5))]);
         let found = expression("b(c)").find(&line(b"\xff\xf0\x9f\x90bc")).unwrap();
         assert_eq!(found.spans, [Some((2, 4)), Some((3, 4))]);
+        let cut = Line { is_cut: true, ..line(b"\x9f\x90bc") };
+        assert_eq!(expression("b(c)").find(&cut).unwrap().spans, [Some((0, 2)), Some((1, 2))]);
     }
 
     #[test]

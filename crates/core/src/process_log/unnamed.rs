@@ -139,7 +139,7 @@ mod tests {
                 .map(|_| {
                     let (turns, hang) = (slow.turns().clone(), Arc::clone(&hang));
                     let wait = move || {
-                        let _ = hang.lock().map(|hang| hang.recv());
+                        drop(hang.lock().map(|hang| hang.recv()));
                         Ok(())
                     };
                     tokio::spawn(async move { turns.run(wait).await })

@@ -6,8 +6,8 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a program may keep an address, in seconds.
-pub(super) const TIME_TO_LIVE: u32 = 60;
+/// How long a program may keep an answer, in seconds.
+pub const TIME_TO_LIVE: u32 = 60;
 /// Maximum names of a session at the same time.
 const MAX_NAMES: usize = 16_384;
 /// How long a name keeps its address after a program has looked it up: twice as long as the answer may be remembered.

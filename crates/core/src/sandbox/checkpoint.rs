@@ -135,8 +135,9 @@ impl Sandbox {
     /// to end programs. Without a number, the checkpoint is the newest automatic one.
     ///
     /// # Errors
-    /// `WORKSPACE_BUSY` if a file call does not end. Those of [`Workspace::prepare`], and `WORKSPACE_LOST` for a checkpoint of another version: nothing has happened
-    /// then. Those of [`Workspace::switch`]: the shells have the state of the checkpoint then, and the files are as before.
+    /// `WORKSPACE_BUSY` if a file call does not end. Those of [`Workspace::prepare`], and `WORKSPACE_LOST` for a checkpoint of
+    /// another version: nothing has happened then. Those of [`Workspace::switch`]: the shells have the state of the checkpoint
+    /// then, and the files are as before.
     pub fn roll_back(&self, number: Option<u64>) -> impl Future<Output = Result<Rollback, Error>> + Send + use<> {
         let sandbox = self.clone();
         async move {

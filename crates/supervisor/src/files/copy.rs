@@ -163,7 +163,12 @@ impl Work<'_> {
         let mut at = 0;
         loop {
             self.connection.check()?;
-            let Some((start, length)) = next_data(&file, at, found.size).map_err(about(from))? else { break };
+            let Some((start, length)) = next_data(&file, at, found.size).map_err(about(from))? else {
+                // It may have become shorter meanwhile.
+                let end = seek(&file, SeekFrom::End(0)).map_err(about(from))?.min(found.size);
+                ftruncate(&copy, end).map_err(about(to))?;
+                break;
+            };
             seek(&copy, SeekFrom::Start(start)).map_err(about(to))?;
             let copied = io::copy(&mut (&mut file).take(length), &mut copy);
             let copied =
@@ -172,10 +177,6 @@ impl Work<'_> {
                 break;
             }
             at = start + copied;
-        }
-        // A hole at the end has no data.
-        if at < found.size && seek(&file, SeekFrom::End(0)).is_ok_and(|size| size >= found.size) {
-            ftruncate(&copy, found.size).map_err(about(to))?;
         }
         Ok(fchmod(&copy, Mode::from_raw_mode(found.mode & 0o777)).map_err(about(to))?)
     }

@@ -379,6 +379,13 @@ fn a_copy_has_the_holes_and_the_content_of_its_source() {
             let most = file.metadata().unwrap().blocks() + 512;
             assert!(found.blocks() <= most, "{} blocks instead of {most}", found.blocks());
         }
+        // A file that has less than its size, where there is one.
+        if let Ok(content) = fs::read("/sys/kernel/uevent_seqnum") {
+            let call =
+                Call::Copy { from: b"/sys/kernel/uevent_seqnum".to_vec(), to: b"sys".to_vec(), recursive: false };
+            assert_eq!(helper.ask(call), Reply::Done);
+            assert!(fs::read(helper.path("sys")).unwrap().len() <= content.len() + 2);
+        }
         // A file without a size.
         let call = Call::Copy { from: b"/proc/self/status".to_vec(), to: b"status".to_vec(), recursive: false };
         assert_eq!(helper.ask(call), Reply::Done);

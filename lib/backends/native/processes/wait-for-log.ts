@@ -25,7 +25,7 @@ export function waitForLog(engine: Engine, handle: ProcessHandle, plan: LogPlan)
       const [line] = logLines === undefined ? [] : linesOf(logLines, 'utf8')
       if (line === undefined) return exitedBeforeReady(engine, handle, awaited)
       const { input, spans = [] } = logLines ?? {}
-      return { line: line.text, ...(input !== undefined && { input }), spans }
+      return { line: line.text, ...(input !== undefined && { input }), ...(spans.length > 0 && { spans }) }
     },
     () => notInTime(engine, handle, awaited, plan.timeout),
   )
