@@ -91,6 +91,13 @@ describe('files', () => {
         expect(await rejectionOf(fs.moveFiles(from, to))).toBeInstanceOf(DaytonaFileNotFoundError)
       await fs.setFilePermissions('c', { mode: '600', owner: String(process.getuid?.()) })
       expect(await fs.getFileDetails('c')).toMatchObject({ permissions: '0600' })
+      // What is reported can be set, and what is refused changes nothing.
+      const { owner, group } = await fs.getFileDetails('c')
+      await fs.setFilePermissions('c', { mode: '640', owner, group })
+      expect((await fs.getFileDetails('c')).permissions).toBe('0640')
+      const nobody = fs.setFilePermissions('c', { mode: '777', owner: 'no-such-user' })
+      expect(await rejectionOf(nobody)).toBeInstanceOf(Error)
+      expect((await fs.getFileDetails('c')).permissions).toBe('0640')
       const wrong = fs.setFilePermissions('c', { mode: 'rw' })
       expect((await rejectionOf(wrong)).message).toContain('octal')
       await fs.createFolder('d/e', '755')

@@ -12,6 +12,7 @@ import {
   SandboxError,
   type SandboxListOpts,
   SandboxNotFoundError,
+  Template,
   TimeoutError,
 } from 'e2b'
 import { OptionError } from 'nacre'
@@ -172,6 +173,20 @@ describe('sandboxes', () => {
       expect((await again.getInfo()).state).toBe('running')
     }),
   )
+
+  it('refuse a pause that would keep the memory, and know every template', () =>
+    withSandbox(async (sandbox, { server, connection }) => {
+      const headers = { 'x-api-key': connection.apiKey, 'content-type': 'application/json' }
+      const pause = (mode: string) => {
+        const url = `${server.url}/sandboxes/${sandbox.sandboxId}/pause`
+        return request(url, { method: 'POST', headers, body: JSON.stringify({ mode }) })
+      }
+      expect(await pause('full')).toMatchObject({ status: 501, text: expect.stringContaining('filesystem') })
+      expect((await sandbox.getInfo()).state).toBe('running')
+      expect((await pause('filesystem')).status).toBe(204)
+      expect((await sandbox.getInfo()).state).toBe('paused')
+      expect(await Template.exists('any', connection)).toBe(true)
+    }))
 
   it('refuse what would not hold, by its name', () =>
     withSandbox(async (sandbox, { create, server, connection }) => {

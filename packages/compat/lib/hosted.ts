@@ -83,6 +83,11 @@ export class Hosted<R extends SandboxRecord = SandboxRecord> {
     this.#place = place
   }
 
+  /** The directory of all sandboxes of the server. */
+  get root(): string {
+    return this.#place.sandboxes
+  }
+
   get user(): string {
     return this.#place.user
   }

@@ -1,6 +1,13 @@
 /** The resources of this machine. A sandbox has no others. */
+import { statfsSync } from 'node:fs'
 import { statfs } from 'node:fs/promises'
 import os from 'node:os'
+
+/** The size of the file system in bytes. */
+export function diskSize(directory: string): number {
+  const { blocks, bsize } = statfsSync(directory)
+  return blocks * bsize
+}
 
 export async function measure(directory: string) {
   const disk = await statfs(directory)

@@ -76,11 +76,16 @@ export const fileRoutes: Routes = {
   },
   'POST /files/permissions': async ({ hosted, response, url }) => {
     const file = pathIn(hosted, url)
-    await describe(hosted, file)
+    const known = await describe(hosted, file)
     const mode = modeIn(url)
-    const [owner, group] = ['owner', 'group'].map((name) => url.searchParams.get(name) ?? '')
-    if (mode !== undefined) await change(hosted, ['chmod', mode], file)
+    // The names that clients see are no users of this machine.
+    const [owner, group] = (['owner', 'group'] as const).map((name) => {
+      const wanted = url.searchParams.get(name) ?? ''
+      return wanted === known[name] ? '' : wanted
+    })
+    // First, since it resets bits of the mode, and is what can be refused.
     if (owner || group) await change(hosted, ['chown', group ? `${owner}:${group}` : `${owner}`], file)
+    if (mode !== undefined) await change(hosted, ['chmod', mode], file)
     sendNothing(response, 200)
   },
   'POST /files/replace': async ({ hosted, request, response }) => {

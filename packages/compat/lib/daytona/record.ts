@@ -2,6 +2,7 @@
 import { randomBytes, randomUUID } from 'node:crypto'
 import os from 'node:os'
 import type { Hosted, SandboxRecord } from '../hosted.js'
+import { diskSize } from '../measure.js'
 import type { Change, Due } from '../registry.js'
 
 export interface DaytonaRecord extends SandboxRecord {
@@ -94,7 +95,7 @@ export function shown(hosted: Hosted<DaytonaRecord>, toolbox: string, state: str
     cpu: os.availableParallelism(),
     gpu: 0,
     memory: Math.round(os.totalmem() / 2 ** 30),
-    disk: 0,
+    disk: Math.round(diskSize(hosted.root) / 2 ** 30),
     state,
     desiredState: state,
     autoStopInterval: record.autoStop,

@@ -6,7 +6,7 @@ import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { type Exchange, readJson, sendJson, sendNothing, textsOf, timeoutOf } from '../http.js'
-import { measure } from '../measure.js'
+import { diskSize, measure } from '../measure.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
 import { type E2bRecord, newRecord, renew } from './record.js'
@@ -45,6 +45,9 @@ export class Api {
       .replace(/^\/v\d+(?=\/)/, '')
       .split('/')
       .slice(1)
+    // Every template is accepted by its name.
+    if (what === 'templates' && id === 'aliases' && rest.length === 1 && request.method === 'GET')
+      return sendJson(response, 200, { templateID: decoded(rest[0] ?? ''), public: true })
     if (what !== 'sandboxes') throw unsupported(exchange)
     if (id === undefined) {
       if (request.method === 'POST') return sendJson(response, 201, this.#shown(await this.#create(exchange)))
@@ -86,6 +89,8 @@ export class Api {
         return sendJson(response, isResumed ? 201 : 200, this.#shown(hosted))
       }
       case 'POST pause':
+        if ((await readJson(request)).mode === 'full')
+          throw new HttpError(501, "nacre keeps files, and no memory: pause with the mode 'filesystem'")
         if (!(await this.#registry.pause(hosted)))
           throw new HttpError(409, `Sandbox ${hosted.record.id} is paused already`)
         return sendNothing(response)
@@ -185,7 +190,7 @@ export class Api {
       endAt: new Date(record.endAt).toISOString(),
       cpuCount: os.availableParallelism(),
       memoryMB: Math.round(os.totalmem() / 2 ** 20),
-      diskSizeMB: 0,
+      diskSizeMB: Math.round(diskSize(hosted.root) / 2 ** 20),
     }
   }
 }
