@@ -51,6 +51,34 @@ const COMMANDS = {
     out: ({ id }) => `${id}\n`,
   },
   stubborn: { weight: 1, text: () => `(trap '' TERM; sleep 60; sleep 60)`, out: () => '' },
+  substitution: {
+    weight: 2,
+    text: () => 'seq 100 > >(sed s/^/x/)',
+    out: () => Array.from({ length: 100 }, (_, at) => `x${at + 1}\n`).join(''),
+    code: 0,
+  },
+  // It must live on, whatever later commands of the session do.
+  background: {
+    weight: 2,
+    text: ({ id }) => `sleep 600 & echo $! > bg-${id}; echo ${id}`,
+    out: ({ id }) => `${id}\n`,
+    code: 0,
+  },
+  // As a container runtime moves its processes.
+  endlessInOwnGroup: {
+    weight: 1,
+    text: ({ id }) => `${MOVE_TO_GROUP}; echo ${id}; sleep 60`,
+    out: ({ id }) => `${id}\n`,
+  },
+  execs: { weight: 1, text: ({ id }) => `echo ${id}; exec true`, out: ({ id }) => `${id}\n`, code: 0 },
+  killsByName: {
+    weight: 1,
+    // A session has a pid namespace of its own then.
+    mode: 'isolated',
+    text: ({ id }) => `echo ${id}; pkill -9 bash; sleep 60`,
+    out: ({ id }) => `${id}\n`,
+    dies: 'shell',
+  },
   exits: { weight: 2, text: ({ id }) => `echo ${id}; exit 3`, out: ({ id }) => `${id}\n`, code: 3 },
   killsShell: {
     weight: 1,
@@ -77,6 +105,11 @@ const COMMANDS = {
 /** $PPID of a promoted standby is still the supervisor; anything else is left alone. */
 const KILL_SUPERVISOR =
   'read -r _ _ _ p _ < /proc/$BASHPID/stat; if [ "$p" = "$PPID" ] && [ "$p" -gt 1 ] && grep -q nacre /proc/$p/comm; then kill -9 $p; fi'
+/** Fails without a group that this user may divide. */
+const MOVE_TO_GROUP = [
+  "g=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)/own",
+  'mkdir "$g" 2>/dev/null && bash -c \'echo $$ > "$0/cgroup.procs" && exec sleep 60\' "$g" 2>/dev/null &',
+].join('; ')
 /** It can also be a process that has just been forked. */
 const KILL_STANDBY =
   'for p in $(cat /proc/$PPID/task/$PPID/children 2>/dev/null); do grep -q nacre-standby /proc/$p/comm 2>/dev/null && kill -9 $p 2>/dev/null; done; sleep 0.03'
@@ -167,6 +200,9 @@ class World {
       const more = MODES[mode].options
       return new Sandbox({ cwd: this.work, stateDir: this.stateDir, env, forceKillAfterDelay: 100, ...more })
     })
+    this.commands = Object.fromEntries(
+      Object.entries(COMMANDS).filter(([, { mode: only = mode }]) => only === mode),
+    )
     this.destroying = false
     this.cleaned = false
     /** When the call was made whose outcome is being checked. */
@@ -205,7 +241,10 @@ class World {
     )
     const all = Promise.all(programs)
     await (ends === undefined ? all : Promise.race([all, sleep(ends)]))
-    if (ends === undefined && this.random.chance(0.5)) await this.settled()
+    if (ends === undefined && this.random.chance(0.5)) {
+      await this.settled()
+      for (const life of this.lives.values()) await this.checkBackground(life)
+    }
     for (const process of this.processes) if (this.random.chance(0.3)) void this.kill(process)
     this.all = all
   }
@@ -321,7 +360,7 @@ class World {
 
   /** A command, with options after which it ends. */
   command(random) {
-    const kind = random.weighted(weightsOf(COMMANDS))
+    const kind = random.weighted(weightsOf(this.commands))
     const life = this.lives.get(random.pick(NAMES))
     const id = ++this.ids
     const { text, out, err = () => '', code, dies } = COMMANDS[kind]
@@ -341,7 +380,8 @@ class World {
       cancelled: false,
     }
     if (dies === 'supervisor') life.supervisorKilled = true
-    if (dies === 'standby') life.standbyKilled = true
+    // Programs of processes are killed by name, too.
+    if (dies === 'standby' || kind === 'killsByName') life.standbyKilled = true
     life.commands.push(command)
     command.what = `#${id} ${kind} in ${life.name} timeout=${timeout} abort=${abort.when}`
     command.text = `echo ${id} "$LAST" >> ${path.basename(life.file)}; LAST=${id}; ${text({ id })}`
@@ -432,7 +472,7 @@ class World {
     if (result.exitCode !== code) return `not exit code ${code}`
     if (String(result.stdout) !== command.out || String(result.stderr) !== command.err)
       return 'incomplete output'
-    command.normal = kind !== 'exits' && dies === undefined
+    command.normal = !['exits', 'execs'].includes(kind) && dies === undefined
     return undefined
   }
 
@@ -452,6 +492,19 @@ class World {
       if (command.normal) last = command.id
       else if (!command.never) last = undefined
     }
+  }
+
+  /** What commands have left in the background lives for as long as the session. */
+  async checkBackground(life) {
+    const started = life.commands.filter(({ kind, complete }) => kind === 'background' && complete)
+    if (life.supervisorKilled || life.since > this.asked || started.length === 0) return
+    const files = started.map(({ id }) => `bg-${id}`)
+    const command = `kill -0 $(cat ${files.join(' ')})`
+    await this.call(`${command} in ${life.name}`, this.sandbox.exec(command, { sessionId: life.name }), (outcome) => {
+      const { value, error } = outcome
+      if (error !== undefined) return this.wrong(error, life)
+      return value.exitCode === 0 ? undefined : `a background process was killed: ${value.stderr}`
+    })
   }
 
   async startProcess(random, isService = false) {
