@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { SandboxOptions } from 'nacre'
 import { describe, expect, it } from 'vitest'
+import { withClient } from '../contract/helper.js'
 import { inWorkspaceOver } from '../helpers/in-workspace.js'
 
 const options: SandboxOptions = { workspace: 'copy-on-write', isolation: 'workspace' }
@@ -17,10 +18,15 @@ const ATTACK =
 describe('what programs of the machine run later', () => {
   it(
     'is writable in a workspace, is marked, and is left out of a commit',
-    inProject(async ({ sandbox, directory }) => {
+    inProject(async (workplace) => {
+      const { sandbox, directory } = workplace
       await sandbox.exec(ATTACK)
       const changes = await sandbox.workspace.changes()
       const marked = changes.filter(({ withheld }) => withheld !== undefined).map((change) => change.path)
+      await withClient(workplace, async (client) => {
+        const seen = await client.workspace.changes()
+        expect(seen.map(({ withheld }) => withheld)).toEqual(changes.map(({ withheld }) => withheld))
+      })
       expect(marked).toEqual(['.envrc', '.git/config', '.git/hooks/pre-commit', 'sub/.npmrc'])
       const { applied, skipped } = await sandbox.workspace.commit()
       expect([applied, skipped.map((skip) => skip.path)]).toEqual([2, marked])
