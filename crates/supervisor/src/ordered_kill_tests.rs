@@ -34,7 +34,8 @@ fn finish(kill: &mut OrderedKill, session: &mut Session) -> (bool, bool) {
 
 /// Makes the shell start a program that prints a line on SIGTERM but does not exit.
 fn stubborn(shell: &mut Started) -> Pid {
-    shell.write(r#"bash -c 'trap "echo asked" TERM; echo $$; while :; do read line; done'"#);
+    // A signal just before a `read` without a limit would be handled only when it returns.
+    shell.write(r#"bash -c 'trap "echo asked" TERM; echo $$; while :; do read -t 0.1 line; done'"#);
     shell.pid_line()
 }
 
