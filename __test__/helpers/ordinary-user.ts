@@ -3,8 +3,10 @@
  * checkout that this user can read.
  */
 import { execFileSync } from 'node:child_process'
-import { chownSync } from 'node:fs'
+import { chownSync, rmSync } from 'node:fs'
+import os from 'node:os'
 import path from 'node:path'
+import { afterAll } from 'vitest'
 
 const uid = 200_000 + (process.pid % 100_000)
 const setpriv = ['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups']
@@ -12,6 +14,9 @@ const isRoot = process.geteuid?.() === 0
 
 /** The wrapper for `startHost`. */
 export const asOrdinaryUser: string[] = isRoot ? setpriv : []
+
+// The state directory of these programs, which no other user has.
+if (isRoot) afterAll(() => rmSync(path.join(os.tmpdir(), `nacre-${uid}`), { recursive: true, force: true }))
 
 /** Gives a directory to that user. */
 export function giveToOrdinaryUser(directory: string): void {
