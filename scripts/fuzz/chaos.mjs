@@ -500,11 +500,15 @@ class World {
     if (life.supervisorKilled || life.since > this.asked || started.length === 0) return
     const files = started.map(({ id }) => `bg-${id}`)
     const command = `kill -0 $(cat ${files.join(' ')})`
-    await this.call(`${command} in ${life.name}`, this.sandbox.exec(command, { sessionId: life.name }), (outcome) => {
-      const { value, error } = outcome
-      if (error !== undefined) return this.wrong(error, life)
-      return value.exitCode === 0 ? undefined : `a background process was killed: ${value.stderr}`
-    })
+    await this.call(
+      `${command} in ${life.name}`,
+      this.sandbox.exec(command, { sessionId: life.name }),
+      (outcome) => {
+        const { value, error } = outcome
+        if (error !== undefined) return this.wrong(error, life)
+        return value.exitCode === 0 ? undefined : `a background process was killed: ${value.stderr}`
+      },
+    )
   }
 
   async startProcess(random, isService = false) {
