@@ -1,5 +1,5 @@
 /** Isolation within isolation: the inner rules hold, although the outer filter refuses some system calls. */
-import { cpSync, mkdirSync } from 'node:fs'
+import { constants, cpSync, mkdirSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Isolation } from 'nacre'
@@ -13,7 +13,10 @@ function copyNacre(directory: string): string {
   const copy = path.join(directory, 'nacre')
   mkdirSync(copy)
   for (const part of ['package.json', 'dist', 'native'])
-    cpSync(path.join(root, part), path.join(copy, part), { recursive: true })
+    cpSync(path.join(root, part), path.join(copy, part), {
+      recursive: true,
+      mode: constants.COPYFILE_FICLONE,
+    })
   return pathToFileURL(path.join(copy, 'dist', 'index.js')).href
 }
 

@@ -3,7 +3,7 @@
  * What they print makes no difference. steps.mjs names the Debian packages that it needs.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { constants, copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import path from 'node:path'
 import { createTools, type ToolData } from '@nacre/tools'
@@ -36,8 +36,8 @@ const IN_A_TERMINAL = [
   'node',
   `node -e 'require("readline").createInterface(process.stdin, process.stdout).question("Name? ", () => {})'`,
   `node -e 'process.stdin.resume()'`,
-  `${bun} -e 'prompt("Name?")'`,
-  `${bun} -e 'for await (const line of console);'`,
+  `./bun -e 'prompt("Name?")'`,
+  `./bun -e 'for await (const line of console);'`,
   `perl -e '<STDIN>'`,
   './ask read',
   './ask poll',
@@ -90,7 +90,7 @@ const FROM_A_PIPE = [
   `bash -c 'while read -r line; do :; done'`,
   `python3 -c 'input()'`,
   `node -e 'process.stdin.resume()'`,
-  `${bun} -e 'for await (const line of console);'`,
+  `./bun -e 'for await (const line of console);'`,
   `awk '{ print }'`,
 ]
 
@@ -100,7 +100,7 @@ const KEYS_AND_SOCKET = `import select, socket, sys; s = socket.create_server(("
 const FOR_MORE = [
   `node -e 'process.stdin.resume(); require("net").createServer().listen(0, "127.0.0.1", () => process.stdout.write("> "))'`,
   `node -e 'process.stdin.resume(); setInterval(() => {}, 50); process.stdout.write("> ")'`,
-  `${bun} -e 'process.stdin.resume(); Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }); process.stdout.write("> ")'`,
+  `./bun -e 'process.stdin.resume(); Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }); process.stdout.write("> ")'`,
   `python3 -c '${KEYS_AND_SOCKET} print(end="> ", flush=True); select.select([s, sys.stdin], [], [])'`,
   `python3 -c '${KEYS_AND_SOCKET} e = select.epoll(); e.register(s, 1); e.register(0, 1); print(end="> ", flush=True); e.poll()'`,
 ]
@@ -176,6 +176,8 @@ function prepare(directory: string, env: Record<string, string>): void {
   const write = (name: string, text: string) => writeFileSync(path.join(directory, name), text)
   const run = (program: string, ...args: string[]) =>
     execFileSync(program, args, { cwd: directory, env: { ...process.env, ...env }, stdio: 'ignore' })
+  // With isolation, /tmp is private: the repository may lie there.
+  copyFileSync(bun, path.join(directory, 'bun'), constants.COPYFILE_FICLONE)
   write('ask.c', ASK)
   write('ask.py', 'input()\n')
   write('ask.mk', `question:\n\t@bash -c 'read -r line'\nsleep:\n\t@sleep 600\n`)
