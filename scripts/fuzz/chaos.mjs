@@ -40,7 +40,7 @@ const COMMANDS = {
   nap: { weight: 2, text: ({ id }) => `sleep 0.03; echo ${id}`, out: ({ id }) => `${id}\n`, code: 0 },
   forks: {
     weight: 1,
-    text: ({ id }) => `sleep 0.01 & wait; echo ${id}`,
+    text: ({ id }) => `sleep 0.01 & wait $!; echo ${id}`,
     out: ({ id }) => `${id}\n`,
     code: 0,
   },
@@ -108,7 +108,7 @@ const KILL_SUPERVISOR =
 /** Fails without a group that this user may divide. */
 const MOVE_TO_GROUP = [
   "g=$(awk '$3 == \"cgroup2\" { print $2; exit }' /proc/mounts)$(sed -n 's/^0:://p' /proc/self/cgroup)/own",
-  'mkdir "$g" 2>/dev/null && bash -c \'echo $$ > "$0/cgroup.procs" && exec sleep 60\' "$g" 2>/dev/null &',
+  'mkdir "$g" 2>/dev/null && bash -c \'echo $$ > "$0/cgroup.procs" && exec sleep 60\' "$g" 2>/dev/null & true',
 ].join('; ')
 /** It can also be a process that has just been forked. */
 const KILL_STANDBY =
