@@ -172,7 +172,7 @@ describe('a file of the platform package', () => {
       const { code, message } = firstExec({ env: noAddons })
       expect([code, message]).toEqual([
         'ADDON_NOT_LOADABLE',
-        'this Node.js loads no addons, which nacre needs: run it without --no-addons, and with --permission also with --allow-addons',
+        'this Node.js loads no addons, which nacre needs: run it without --no-addons, and with --permission also with --allow-addons and --allow-fs-read=*',
       ])
       const { allowedNodeEnvironmentFlags: flags } = process
       const permission = flags.has('--permission') ? '--permission' : '--experimental-permission'

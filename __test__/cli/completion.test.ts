@@ -1,6 +1,6 @@
 /** `nacre completion`: what the scripts of the shells offer is what commander defines. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
 import { Command } from 'commander'
@@ -100,6 +100,26 @@ describe('in bash, nacre completion', () => {
     expect(offers('exec', '--timeout', '5s', '--', 'bas')).toContain('bash')
     expect(offers('exec', 'cat', 'tok')).toEqual(['token file'])
     expect(offers('job', 'start', 'cat', '--ro')).toEqual([])
+  })
+
+  it('works for a local install, and runs nothing of the present directory', () => {
+    const own = path.join(directory, "it's local")
+    const hostile = path.join(own, 'node_modules/.bin')
+    mkdirSync(hostile, { recursive: true })
+    writeFileSync(path.join(hostile, 'nacre'), `#!/bin/sh\ntouch '${directory}/ran'\n`)
+    chmodSync(path.join(hostile, 'nacre'), 0o755)
+    symlinkSync(main, path.join(own, 'main.js'))
+    const script = execFileSync(process.execPath, [path.join(own, 'main.js'), 'completion', 'bash'])
+    writeFileSync(path.join(own, 'script'), script)
+    const text = `source ./script; COMP_WORDS=(nacre job l); COMP_CWORD=2; _nacre; echo "\${COMPREPLY[@]}"`
+    const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', text], {
+      cwd: own,
+      env: { ...process.env, PATH: '/usr/bin:/bin', HOME: directory },
+      encoding: 'utf8',
+    })
+    expect([stdout, stderr]).toEqual(['ls list logs\n', ''])
+    expect(existsSync(path.join(directory, 'ran'))).toBe(false)
+    rmSync(own, { recursive: true })
   })
 
   it('completes a word when Tab is pressed on a terminal', async () => {

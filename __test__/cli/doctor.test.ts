@@ -61,7 +61,9 @@ describe('nacre doctor', () => {
     expect(findings.every(({ remedy }) => remedy !== undefined)).toBe(true)
     expect(findings.find(({ subject }) => subject === 'limits')).toMatchObject({
       text: 'missing controllers: memory, cpu',
-      remedy: expect.stringContaining('see "Control groups" in docs/deploy.md'),
+      remedy: expect.stringContaining(
+        'see "Control groups" in https://github.com/nacre-dev/nacre/blob/main/docs/deploy.md',
+      ),
     })
     expect(examine({ ...found, engine: 'plain' }).find(({ subject }) => subject === 'shell')?.level).toBe(
       'warn',

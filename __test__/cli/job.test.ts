@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import os from 'node:os'
 import path from 'node:path'
+import { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { type Cli, withCli } from '../helpers/cli.js'
 import { until } from '../helpers/until.js'
@@ -109,6 +110,35 @@ it('the list has filters, and says when the root is not there', () =>
     expect((await job('ls', '--state', 'exited')).stdout).toMatch(/^ID .*\nover .*\n$/)
     expect((await job('ls', '--name', 'b')).stdout).toMatch(/^ID .*\non .*\n$/)
     expect(await job('ls', '--state', 'done')).toMatchObject({ code: 2, stdout: '' })
+  }))
+
+it('the list has the newest jobs first, and says how many it leaves out', () =>
+  withCli(async ({ job, root }) => {
+    const ids = Array.from({ length: 22 }, (_, number) => `job-${number}`)
+    await using sandbox = new Sandbox({ jobsRoot: root })
+    for (const jobId of ids) await sandbox.jobs.start({ command: 'true', jobId })
+    for (const jobId of ids) await sandbox.jobs.wait(jobId)
+    const listed = async (...words: string[]) => {
+      const { stdout, stderr } = await job('ls', ...words)
+      return [
+        stdout
+          .split('\n')
+          .slice(1, -1)
+          .map((line) => line.split(' ')[0]),
+        stderr,
+      ]
+    }
+    expect(await listed()).toEqual([
+      ids.slice(2).reverse(),
+      'nacre: 2 older ones are left out: list them with --limit 22\n',
+    ])
+    expect(await listed('--limit', '1')).toEqual([['job-21'], expect.stringContaining('21 older ones')])
+    expect(await listed('--limit', '22')).toEqual([[...ids].reverse(), ''])
+    expect(JSON.parse((await job('ls', '--json')).stdout)).toHaveLength(22)
+    expect(JSON.parse((await job('ls', '--json', '--limit', '2')).stdout)).toMatchObject([
+      { jobId: 'job-21' },
+      { jobId: 'job-20' },
+    ])
   }))
 
 it('a job is isolated', () =>

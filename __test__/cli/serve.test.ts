@@ -8,6 +8,7 @@ import { SandboxClient } from 'nacre/client'
 import { describe, expect, it } from 'vitest'
 import { expectGone, startHost } from '../helpers/host.js'
 import { freePort, serverCommand } from '../helpers/serving.js'
+import { until } from '../helpers/until.js'
 
 /** As an executable would run it; the arguments of a script given by -e begin at the same place. */
 function nacre(...args: string[]) {
@@ -89,6 +90,27 @@ describe('nacre serve', () => {
     }
   })
 
+  it('asks its clients for hosts with --ask', async () => {
+    const cwd = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
+    const host = nacre('serve', '--port', '0', '--cwd', cwd, '--isolation', 'workspace', '--ask')
+    try {
+      await host.printed('nacre listens on http://127.0.0.1:')
+      const client = new SandboxClient({ url: /http:\S+/.exec(host.output())?.[0] ?? '' })
+      const running = client.exec("curl -s -o /dev/null -w '%{http_code}' http://host.invalid")
+      const question = await until(
+        async () => (await client.questions())[0],
+        () => 'nothing asks',
+      )
+      expect(question.target).toBe('host.invalid:80')
+      await client.answer(question.id, 'deny')
+      expect((await running).stdout).toBe('403')
+    } finally {
+      host.child.kill('SIGTERM')
+      await host.ended()
+      rmSync(cwd, { recursive: true })
+    }
+  })
+
   it('keeps changes with --copy-on-write until a client commits them', async () => {
     const base = mkdtempSync(path.join(os.tmpdir(), 'nacre-serve-'))
     const cwd = path.join(base, 'real')
@@ -138,6 +160,8 @@ describe('nacre serve', () => {
       [['serve', '--token-file', '/proc/does/not/exist'], 2, 'ENOENT'],
       [['serve', '--port', 'x'], 2, 'whole number'],
       [['serve', '--undo-steps', '5'], 2, '--undo-steps needs --copy-on-write'],
+      [['serve', '--ask'], 2, 'add --isolation workspace'],
+      [['serve', '--ask', '--isolation', 'none'], 2, 'add --isolation workspace'],
       [['serve', '--copy-on-write', '--undo-steps', '101'], 2, 'undoSteps'],
       [['serve', '--stdio', '--host', '::1'], 2, '--stdio and --host exclude each other'],
       [

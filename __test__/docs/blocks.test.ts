@@ -22,7 +22,7 @@ describe('code blocks', () => {
     expect(unmarked.map(({ line, language, info }) => `${page}:${line} ${language} ${info}`)).toEqual([])
   })
 
-  it('compile as strict TypeScript', () => {
+  it('compile with the options of `tsc --init`', () => {
     const files = new Map([
       [path.join(BASE, 'docs/fragments.ts'), FRAGMENTS],
       [path.join(BASE, 'docs/errors.ts'), OWN_ERRORS],
@@ -66,7 +66,7 @@ declare global {
   const fleet: fleets.SandboxFleet
   const hosted: Parameters<typeof remote.createRemoteJobs>[0]
   const daytona: { create(): Promise<typeof hosted> }
-  const [url, token, ref, target]: string[]
+  const [url, token, ref, target]: [string, string, string, string]
   const paths: string[]
 }`
 
@@ -78,15 +78,27 @@ export class ShellTerminatedError extends Error {
 export class SessionDestroyedError extends Error {}
 `
 
+/** What `tsc --init` of TypeScript 5.9 and newer writes, which is what a new project has. */
+const INIT: ts.CompilerOptions = {
+  module: ts.ModuleKind.NodeNext,
+  target: ts.ScriptTarget.ESNext,
+  declaration: true,
+  noUncheckedIndexedAccess: true,
+  exactOptionalPropertyTypes: true,
+  strict: true,
+  jsx: ts.JsxEmit.ReactJSX,
+  verbatimModuleSyntax: true,
+  isolatedModules: true,
+  noUncheckedSideEffectImports: true,
+  moduleDetection: ts.ModuleDetectionKind.Force,
+  skipLibCheck: true,
+}
+
 /** Compiles files that are only in memory. Returns the errors. */
 function compile(files: Map<string, string>): string[] {
   const options: ts.CompilerOptions = {
-    strict: true,
+    ...INIT,
     noEmit: true,
-    skipLibCheck: true,
-    target: ts.ScriptTarget.ES2023,
-    lib: ['lib.es2023.d.ts', 'lib.esnext.disposable.d.ts', 'lib.dom.d.ts', 'lib.dom.iterable.d.ts'],
-    module: ts.ModuleKind.NodeNext,
     types: ['node'],
   }
   const host = ts.createCompilerHost(options)

@@ -184,11 +184,23 @@ describe('callers', () => {
       { token },
     ))
 
-  it('of pages of another site are turned away, with any name for this machine', () =>
-    withServer(
+  it('of pages of another site are turned away, with any name for this machine', () => {
+    const warnings: string[] = []
+    return withServer(
       async ({ call, get, url, serving }) => {
         const from = (origin: string) => call('POST', '/api/process/cleanup', undefined, { origin })
-        expect(await from('https://evil.example')).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })
+        const evil = await from('https://evil.example')
+        expect(evil).toMatchObject({ status: 403, body: { code: 'FORBIDDEN' } })
+        expect(evil.body.message).toContain('--allow-origin "https://evil.example"')
+        expect((await from('null')).body.message).toContain('serve the page over HTTP')
+        // The browser sends only a preflight, and the log must have its reason.
+        warnings.length = 0
+        const refused = await fetch(`${url}/v1/exec`, {
+          method: 'OPTIONS',
+          headers: { origin: 'https://other.example', 'access-control-request-method': 'POST' },
+        })
+        expect([refused.status, refused.headers.get('access-control-allow-origin')]).toEqual([403, null])
+        expect(warnings).toEqual([expect.stringContaining('--allow-origin "https://other.example"')])
         expect((await from('https://good.example')).status).toBe(200)
         const preflight = await fetch(`${url}/v1/exec`, {
           method: 'OPTIONS',
@@ -203,8 +215,12 @@ describe('callers', () => {
         expect(await raw(serving.port, [rebound])).toMatch(/^HTTP\/1.1 403/)
         expect((await get('/v1/sessions')).status).toBe(200)
       },
-      { allowedOrigins: ['https://good.example'] },
-    ))
+      {
+        allowedOrigins: ['https://good.example'],
+        logger: { debug() {}, info() {}, error() {}, warn: (line) => warnings.push(line) },
+      },
+    )
+  })
 
   it('of HTTP/1.0 without a Host, as health checks of proxies send them, are answered', () =>
     withServer(async ({ serving }) => {

@@ -336,10 +336,25 @@ for (const host of [
   ...['a b:80', '[fe80:::1]:1', `${'a.'.repeat(126)}aa:1`, 5, null],
 ])
   hosts.refuses("[1] must be a host and a port like 'example.com:443'", ['b:1', host])
+for (const [given, meant] of Object.entries({
+  'https://a.com': 'a.com:443',
+  'https://a.com:8443/path?x#y': 'a.com:8443',
+  'http://a.com/': 'a.com:80',
+  'ssh://git@a.com/repo.git': 'a.com:22',
+  'https://*.A.com': '*.a.com:443',
+  'a.com': 'a.com:443',
+  'a.com/path': 'a.com:443',
+  'https://[::1]:1': '[::1]:1',
+}))
+  hosts.refuses(
+    `[0] must be a host and a port like 'example.com:443' or '*.example.com:443': write '${meant}', not `,
+    [given],
+  )
 kind("'host', 'none' or { allow }")
   .takes('host', 'none', { allow: [] }, { allow: [], deny: ['a:1'], ask: true, askTimeout: 600_000 })
   .refuses(" must be 'host', 'none' or { allow }, not ", 'open', '', null, 5, [], true)
   .refuses('.allow is required', {})
+  .refuses('.allow is required: to ask for every host, write { allow: [], ask: true }', { ask: true })
   .refuses('.allow must be a list of at most 200 hosts, not "a:1"', { allow: 'a:1' })
   .refuses(' has no option "asks"; did you mean "ask"? It has: allow, deny, ask', { allow: [], asks: true })
 kind("'direct', 'copy-on-write' or an object")

@@ -72,6 +72,42 @@ describe('a request is refused with the cause and the remedy:', () => {
   })
 })
 
+describe('a call', () => {
+  it('of a program with its arguments beside it names the list', async () => {
+    await using sandbox = new Sandbox()
+    const session = await sandbox.createSession()
+    for (const wrong of [['-la'], '-la'] as never[])
+      for (const call of [
+        () => sandbox.exec('ls', wrong),
+        () => sandbox.startProcess('ls', wrong),
+        () => sandbox.startService('ls', wrong),
+        () => session.exec('ls', wrong),
+        () => session.startProcess('ls', wrong),
+        async () => sandbox.execStream('ls', wrong),
+      ])
+        expect((await rejectionOf(call())).message).toContain("as one list, like ['ls', '-la']")
+  })
+
+  it('with the words of other places names the right ones', async () => {
+    expect(() => new Sandbox({ shell: 'bash' })).toThrow(
+      /^shell must be an absolute path like '\/bin\/bash', not "bash": leave it out to use the bash on PATH$/,
+    )
+    expect(() => new Sandbox({ network: 'none' } as never)).toThrow('did you mean "isolation"?')
+    expect(() => new Sandbox({ isolation: { ask: true } as never })).toThrow('did you mean "network"?')
+    expect(() => new Sandbox({ copyOnWrite: true } as never)).toThrow('did you mean "workspace"?')
+    await using sandbox = new Sandbox()
+    const named = sandbox.jobs.start({ command: 'true', name: 'a' } as never)
+    expect((await rejectionOf(named)).message).toContain('did you mean "processName"?')
+    for (const cwd of ['~', '~/app']) {
+      const refused = await rejectionOf(sandbox.exec('true', { cwd }))
+      expect(refused).toMatchObject({ code: 'CWD_NOT_FOUND' })
+      expect(refused.message).toContain('give the path of the home directory')
+    }
+    await using elsewhere = new Sandbox({ cwd: '~' })
+    expect((await rejectionOf(elsewhere.exec('true'))).message).toContain('`~` is not expanded')
+  })
+})
+
 describe('a server', () => {
   let other: Server
   beforeAll(async () => {

@@ -36,7 +36,7 @@ describe('make', () => {
         expect(await isBuilt()).toBe('one\n')
         const point = await sandbox.checkpoint()
         await sandbox.exec('echo two > a.txt; make -s')
-        const [fork] = await sandbox.fork(1)
+        const fork = await sandbox.fork()
         expect(await isBuilt(fork)).toBe('two\n')
         await fork?.destroy()
         await sandbox.undo()

@@ -175,8 +175,8 @@ describe('a fork', () => {
         const steps = async () => {
           const sandbox = new Sandbox(${JSON.stringify(options)})
           await sandbox.exec('echo one > one')
-          const [fork] = await sandbox.fork()
-          const [child] = await fork.fork()
+          const fork = await sandbox.fork()
+          const child = await fork.fork()
           for (const each of [fork, child]) await each.exec('sleep 1000 & echo two > one')
           print('made')
         }
@@ -373,11 +373,29 @@ describe('a fork', () => {
   it('needs a workspace and a count from 1 to 256', () =>
     withSandbox(async ({ sandbox }) => {
       expect(await rejectionOf(sandbox.fork())).toMatchObject({ code: 'WORKSPACE_NOT_ENABLED' })
-      for (const bad of [0, -1, 1.5, 257, '2', null, Number.NaN, {}])
+      for (const bad of [0, -1, 1.5, 257, '2', null, Number.NaN, true])
         expect((await rejectionOf(sandbox.fork(bad as never))).message).toMatch(/^count must be/)
       for (const bad of [{ busy: 'wait' }, { unknown: 1 }, { signal: 1 }, 'busy'])
         expect(await rejectionOf(sandbox.fork(1, bad as never))).toBeInstanceOf(TypeError)
+      for (const bad of [{ busy: 'wait' }, { unknown: 1 }, { signal: 1 }, []])
+        expect(await rejectionOf(sandbox.fork(bad as never))).toBeInstanceOf(TypeError)
     }))
+
+  it(
+    'is one sandbox without a count, and a list with one',
+    inWorkspace(async ({ sandbox }) => {
+      await sandbox.exec('x=1')
+      await using one = await sandbox.fork()
+      expect(await output(one, 'echo $x')).toBe('1\n')
+      const list = await sandbox.fork(1)
+      expect(list).toHaveLength(1)
+      await list[0]?.destroy()
+      await using early = await sandbox.fork({ busy: 'reject' })
+      expect(await output(early, 'echo $x')).toBe('1\n')
+      const reason = await rejectionOf(sandbox.fork({ signal: AbortSignal.abort('early') }))
+      expect(reason).toMatchObject({ name: 'AbortError' })
+    }),
+  )
 
   it(
     'is not made over HTTP',

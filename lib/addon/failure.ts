@@ -97,7 +97,8 @@ export function loadFailure(machine: Machine, file: string, built: Built, error:
   }
   const reason = error instanceof Error ? error.message : String(error)
   if ((error as NodeJS.ErrnoException | null)?.code === 'ERR_DLOPEN_DISABLED') {
-    const remedy = 'run it without --no-addons, and with --permission also with --allow-addons'
+    const remedy =
+      'run it without --no-addons, and with --permission also with --allow-addons and --allow-fs-read=*'
     return new AddonError(
       'ADDON_NOT_LOADABLE',
       `this Node.js loads no addons, which nacre needs: ${remedy}`,

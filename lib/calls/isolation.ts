@@ -5,7 +5,7 @@ import { either, list, mapped, object, oneOf, quoted, text } from '../schema/con
 import { type CheckedNetwork, type GivenRules, PRESETS } from '../schema/isolation-rules.js'
 import { type Kind, table } from '../schema/kind.js'
 import { count } from '../schema/numbers.js'
-import { quote } from '../schema/read.js'
+import { describe, quote } from '../schema/read.js'
 import { list as listField, reply, text as textField, wordOf } from '../schema/reply.js'
 import { callback, flag } from '../schema/values.js'
 import type { Answer, Question } from './questions.js'
@@ -167,10 +167,39 @@ function isTarget(text: string): boolean {
   return isHost && (port === '*' || (Number(port) >= 1 && Number(port) <= 65_535))
 }
 
+const TARGET_RULE = "must be a host and a port like 'example.com:443' or '*.example.com:443'"
+const written = text(isTarget, TARGET_RULE)
+
 const target = mapped(
-  text(isTarget, "must be a host and a port like 'example.com:443' or '*.example.com:443'"),
+  {
+    ...written,
+    read(value, name) {
+      const meant = typeof value === 'string' && !isTarget(value) ? targetMeantBy(value) : undefined
+      if (meant === undefined) return written.read(value, name)
+      throw new OptionError(
+        'INVALID_OPTION',
+        `${name} ${TARGET_RULE}: write '${meant}', not ${describe(value)}`,
+      )
+    },
+  },
   (text) => text.toLowerCase(),
 )
+
+/** The usual ports of the schemes of URLs. */
+const PORTS = new Map(Object.entries({ 'http:': 80, 'ws:': 80, 'ftp:': 21, 'ssh:': 22, 'git:': 9418 }))
+const HTTPS = 443
+const SCHEME = /^[a-z][a-z0-9+.-]*:\/\//i
+
+/** The host and port of a URL, or of a host without a port. Undefined for anything else. */
+function targetMeantBy(text: string): string | undefined {
+  if (text.length > MAX_PATH_LENGTH) return undefined
+  const url = SCHEME.test(text) ? text : `https://${text}`
+  if (!URL.canParse(url)) return undefined
+  const { protocol, hostname, port } = new URL(url)
+  const target = `${hostname}:${port || (PORTS.get(protocol) ?? HTTPS)}`
+  // A URL would read 010.0.0.5, or the number 5, as another address: what the writer meant is unknown.
+  return isTarget(target) && text.toLowerCase().includes(hostname) ? target : undefined
+}
 
 const targets = list(target, MAX_ITEMS, {
   rule: `must be a list of at most ${MAX_ITEMS} hosts`,
@@ -188,11 +217,26 @@ export const networkOptions = table<NetworkRules>()({
   askTimeout: { ...count(1, 600_000, 'ms'), default: 60_000 },
 })
 
+/** `ask` alone reads as if it were complete. */
+function withHint<In extends object, Out>(rules: Kind<In, Out>): Kind<In, Out> {
+  return {
+    ...rules,
+    read(value, name) {
+      if ((value as NetworkRules | null)?.ask && (value as Partial<NetworkRules>).allow === undefined)
+        throw new OptionError(
+          'INVALID_OPTION',
+          `${name}.allow is required: to ask for every host, write { allow: [], ask: true }`,
+        )
+      return rules.read(value, name)
+    },
+  }
+}
+
 const network = either(
   oneOf(['host', 'none'], "must be 'host', 'none' or { allow }"),
   (value) => typeof value !== 'object' || value === null || Array.isArray(value),
   // The table has any function, and its answers are checked.
-  object(networkOptions, ['allow']) as Kind<NetworkRules, CheckedNetwork>,
+  withHint(object(networkOptions, ['allow'])) as Kind<NetworkRules, CheckedNetwork>,
   "'host', 'none' or { allow }",
 )
 

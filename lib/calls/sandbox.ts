@@ -388,15 +388,16 @@ export interface AnySandbox extends AsyncDisposable {
   undo(): Promise<Undo>
 
   /**
-   * Makes `count` sandboxes, 1 to 256 (default: 1), with the same options, files, sessions and checkpoints as this one at one
-   * moment. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
+   * Makes a sandbox with the same options, files, sessions and checkpoints as this one at one moment. With `count`, 1 to 256,
+   * it makes that many, and resolves with a list. All are independent from then on. Waits like `checkpoint`, and copies no files if only idle shells use them.
    * Background processes, services, terminals, jobs, watches and steps for `undo` are not forked. Destroy the forks like any
    * sandbox; their workspaces have no name, and `maxBytes` counts for each of them alone. They outlive this sandbox.
    *
    * Rejects like `checkpoint`, and if a fork cannot be opened; then there is none. A `SandboxClient` rejects with
    * WORKSPACE_UNSUPPORTED, because a server serves one sandbox.
    */
-  fork(count?: number, options?: ForkOptions): Promise<Sandbox[]>
+  fork(options?: ForkOptions): Promise<Sandbox>
+  fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
 
   /**
    * Measures the resources that all open sessions use, whichever caller has opened them, as {@link Session.stats} does for one.

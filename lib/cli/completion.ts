@@ -3,6 +3,9 @@
  *
  * The scripts know nothing about the verbs: at each Tab they run `nacre __complete` with the words before the cursor. Its first
  * line says what completes the last of them, a tab separates each word below it from its description.
+ *
+ * Without `nacre` on PATH they run the installation that has printed them, never one that the present directory has: a Tab must
+ * not run programs of a directory that another user controls.
  */
 import { Argument, type Command, type Option } from 'commander'
 import { withExamples } from './examples.js'
@@ -13,7 +16,9 @@ const SCRIPTS = {
 _nacre() {
   local current=\${COMP_WORDS[COMP_CWORD]} lines
   COMPREPLY=()
-  mapfile -t lines < <(command nacre __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+  local -a program=(nacre)
+  type -P nacre >/dev/null || program=(@PROGRAM@)
+  mapfile -t lines < <(command "\${program[@]}" __complete "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
   [[ $current == = ]] && current=
   case \${lines[0]} in
     directory) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -d -- "$current") ;;
@@ -27,8 +32,10 @@ complete -F _nacre nacre
   zsh: `#compdef nacre
 # zsh completion for nacre
 _nacre() {
-  local -a lines candidates
-  lines=("\${(@f)$(command nacre __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  local -a lines candidates program
+  program=(nacre)
+  whence -p nacre >/dev/null || program=(@PROGRAM@)
+  lines=("\${(@f)$(command $program __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
   case $lines[1] in
     directory) compset -P '--*='; _files -/ ;;
     file) compset -P '--*='; _files ;;
@@ -50,7 +57,9 @@ fi
 function __nacre_complete
     set -l current (commandline -ct)
     set -l words (commandline -opc) $current
-    set -l lines (command nacre __complete $words[2..-1] 2>/dev/null)
+    set -l program nacre
+    command -q nacre; or set program @PROGRAM@
+    set -l lines (command $program __complete $words[2..-1] 2>/dev/null)
     set -l prefix (string match -r -- '^--[^=]+=' "$current")
     set -l value (string replace -- "$prefix" '' "$current")
     switch "$lines[1]"
@@ -79,13 +88,24 @@ export function addCompletion(program: Command): void {
     .description('print a completion script for a shell')
     .addArgument(new Argument('<shell>', 'the shell to complete in').choices(Object.keys(SCRIPTS)))
     .action(async (shell: Shell) => {
-      await write(process.stdout, SCRIPTS[shell])
+      const self = [process.execPath, process.argv[1] ?? ''].map((word) => quoted(word, shell)).join(' ')
+      await write(
+        process.stdout,
+        SCRIPTS[shell].replace('@PROGRAM@', () => self),
+      )
     })
   withExamples(completion, [
     ['source <(nacre completion bash)', 'add this to ~/.bashrc'],
+    ['source <(npx nacre completion bash)', 'for a local install, with an alias: nacre="npx nacre"'],
     ['source <(nacre completion zsh)', 'add this to ~/.zshrc, after compinit'],
     ['nacre completion fish | source', 'add this to ~/.config/fish/config.fish'],
   ])
+}
+
+/** A word of a script. Within single quotes, fish alone knows escapes. */
+function quoted(word: string, shell: Shell): string {
+  if (shell === 'fish') return `'${word.replaceAll(/[\\']/g, '\\$&')}'`
+  return `'${word.replaceAll("'", "'\\''")}'`
 }
 
 /** `nacre __complete`, which the scripts run. No verb of commander's, since it takes every word as it is. */

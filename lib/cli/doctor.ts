@@ -91,7 +91,7 @@ function limits({ controllers }: Capabilities): Finding {
     subject: 'limits',
     text: `missing controllers: ${missing.join(', ')}`,
     remedy:
-      'Delegate these controllers to the control group of this process: see "Control groups" in docs/deploy.md.',
+      'Delegate these controllers to the control group of this process: see "Control groups" in https://github.com/nacre-dev/nacre/blob/main/docs/deploy.md.',
   }
 }
 

@@ -7,7 +7,7 @@ import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
 import { execOptions, sessionExecOptions } from '../calls/exec.js'
 import type { Encoding } from '../calls/index.js'
-import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
+import { type CheckedCommand, readCommand, refuseArguments, showCommand } from '../schema/command.js'
 import type { OptionValues } from '../schema/kind.js'
 import { readArgument, readOptions } from '../schema/read.js'
 
@@ -88,6 +88,7 @@ export function readExec(
   session?: string,
 ): ExecRequest {
   const checked = readArgument(readCommand, command, 'command')
+  refuseArguments(options, session === undefined ? owner : `session.${owner}`)
   const { sessionId = DEFAULT_SESSION, ...rest }: OptionValues<typeof execOptions> =
     session === undefined
       ? readOptions(execOptions, options, owner)

@@ -5,7 +5,7 @@
 import { type CallSite, callSite } from '../base/call-site.js'
 import { ownOnly } from '../base/own.js'
 import { processOptions, sessionProcessOptions } from '../calls/process.js'
-import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
+import { type CheckedCommand, readCommand, refuseArguments, showCommand } from '../schema/command.js'
 import type { OptionValues } from '../schema/kind.js'
 import { readArgument, readOptions } from '../schema/read.js'
 import { DEFAULT_SESSION, isVerboseByDefault } from './exec.js'
@@ -32,6 +32,7 @@ export interface ProcessRequest {
 /** Checks the arguments of a call; in a session, `session` is given. Throws OptionError. */
 export function readProcess(command: unknown, options: unknown, session?: string): ProcessRequest {
   const checked = readArgument(readCommand, command, 'command')
+  refuseArguments(options, session === undefined ? 'startProcess' : 'session.startProcess')
   const values: OptionValues<typeof processOptions> =
     session === undefined
       ? readOptions(processOptions, options, 'startProcess')

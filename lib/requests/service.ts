@@ -5,7 +5,7 @@ import { OptionError } from '../base/errors.js'
 import { ownOnly } from '../base/own.js'
 import { serviceOptions, sessionServiceOptions } from '../calls/service.js'
 import { portOptions } from '../calls/waits.js'
-import { type CheckedCommand, readCommand, showCommand } from '../schema/command.js'
+import { type CheckedCommand, readCommand, refuseArguments, showCommand } from '../schema/command.js'
 import { portNumber } from '../schema/http.js'
 import type { OptionValues } from '../schema/kind.js'
 import { milliseconds, positiveMilliseconds } from '../schema/numbers.js'
@@ -43,6 +43,7 @@ const allSessionOptions = { ...sessionServiceOptions, healthCheck }
 /** Checks the arguments, where `healthCheck` is required; in a session, `session` is given. Throws OptionError. */
 export function readService(command: unknown, options: unknown, session?: string): ServiceRequest {
   const checked = readArgument(readCommand, command, 'command')
+  refuseArguments(options, session === undefined ? 'startService' : 'session.startService')
   const given: OptionValues<typeof allOptions> =
     session === undefined
       ? readOptions(allOptions, options, 'startService')

@@ -56,9 +56,12 @@ export function planCheckpoint(options: unknown): CheckpointPlan {
   return readOptions(checkpointOptions, options, 'checkpoint')
 }
 
-export function planFork(count: unknown, options: unknown): ForkPlan {
-  const forks = readArgument(forkCount.read, count === undefined ? 1 : count, 'count')
-  return { count: forks, ...readOptions(forkOptions, options, 'fork') }
+/** `isOne`: called without a count, so the caller gets one sandbox and no list. The options come first then. */
+export function planFork(first: unknown, second: unknown): ForkPlan & { isOne: boolean } {
+  const hasOptions = second === undefined && typeof first === 'object' && first !== null
+  const isOne = first === undefined || hasOptions
+  const count = isOne ? 1 : readArgument(forkCount.read, first, 'count')
+  return { count, isOne, ...readOptions(forkOptions, hasOptions ? first : second, 'fork') }
 }
 
 /**

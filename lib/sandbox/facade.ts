@@ -203,8 +203,12 @@ export class SandboxFacade extends Runner implements Omit<AnySandbox, 'jobs'> {
     return calledBy(this.undo, this.#backend.checkpoints.undo())
   }
 
-  async fork(count?: number, options?: ForkOptions): Promise<Sandbox[]> {
-    return calledBy(this.fork, this.#backend.checkpoints.fork(planFork(count, options)))
+  fork(options?: ForkOptions): Promise<Sandbox>
+  fork(count: number, options?: ForkOptions): Promise<Sandbox[]>
+  async fork(count?: number | ForkOptions, options?: ForkOptions): Promise<Sandbox | Sandbox[] | undefined> {
+    const { isOne, ...plan } = planFork(count, options)
+    const forks = await calledBy(this.fork, this.#backend.checkpoints.fork(plan))
+    return isOne ? forks[0] : forks
   }
 
   destroy(): Promise<void> {

@@ -43,6 +43,15 @@ function invalid(rule: string): OptionError {
   return new OptionError('INVALID_COMMAND', `command ${rule}`)
 }
 
+/** Refuses arguments in the place of options, which other libraries take there. Throws OptionError. */
+export function refuseArguments(options: unknown, owner: string): void {
+  if (!Array.isArray(options) && typeof options !== 'string') return
+  throw new OptionError(
+    'INVALID_OPTION',
+    `the options of ${owner} must be an object, not ${describe(options)}: write the program and its arguments as one list, like ['ls', '-la']`,
+  )
+}
+
 /** The command as one line of text. An argument list is quoted so that bash would read the same arguments. */
 export function showCommand(command: CheckedCommand): string {
   if (command.text !== undefined) return command.text

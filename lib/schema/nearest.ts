@@ -7,13 +7,19 @@ const MOST_CHARACTERS = 64
 /** A shorter common beginning means little. */
 const LEAST_PREFIX = 3
 
-/** What other libraries call an option. */
+/** What other libraries, or the options and flags around it, call an option. */
 const SYNONYMS = new Map([
-  ['cmd', 'command'],
-  ['reject', 'check'],
-  ['stdin', 'input'],
-  ['workdir', 'cwd'],
-  ['workingdirectory', 'cwd'],
+  ['allow', ['network']],
+  ['ask', ['network']],
+  ['cmd', ['command']],
+  ['copyonwrite', ['workspace', 'mode']],
+  ['deny', ['network']],
+  ['name', ['processName', 'processId']],
+  ['network', ['isolation']],
+  ['reject', ['check']],
+  ['stdin', ['input']],
+  ['workdir', ['cwd']],
+  ['workingdirectory', ['cwd']],
 ])
 
 /**
@@ -23,8 +29,8 @@ const SYNONYMS = new Map([
 export function nearestName(given: string, known: readonly string[]): string | undefined {
   if (given.length > MOST_CHARACTERS) return undefined
   const word = given.toLowerCase()
-  const meant = SYNONYMS.get(word)
-  if (meant !== undefined && known.includes(meant)) return meant
+  const meant = SYNONYMS.get(word)?.find((name) => known.includes(name))
+  if (meant !== undefined) return meant
   let [nearest, least] = [undefined as string | undefined, Number.POSITIVE_INFINITY]
   for (const name of known) {
     const distance = distanceOf(word, name.toLowerCase())

@@ -222,6 +222,10 @@ export declare function toOpenAIAgents<T>(
     tool: (options: never) => T
   },
 ): T[]
+/** A tool of the AI SDK that runs its calls. The type of `tool` alone leaves open whether it has `execute`. */
+export type Executable<T> = T & {
+  execute: (input: unknown, options: unknown) => Promise<string>
+}
 /** The tools for the AI SDK, by name. Takes `tool` and `jsonSchema` of the AI SDK. */
 export declare function toAISDK<T>(
   tools: Tools,
@@ -229,7 +233,7 @@ export declare function toAISDK<T>(
     tool: (options: never) => T
     jsonSchema: (schema: never) => unknown
   },
-): Record<string, T>
+): Record<string, Executable<T>>
 /** The tools for LangChain. Takes `tool` of LangChain. */
 export declare function toLangChain<T>(
   tools: Tools,

@@ -32,7 +32,7 @@ const packages = ['__test__/packages/**/*.test.ts']
 /** The packed client, the example of a terminal and the console, in Chromium. */
 const browser = [
   '__test__/examples/web-terminal.test.ts',
-  '__test__/consumers/browser.test.ts',
+  '__test__/consumers/{browser,origin.browser}.test.ts',
   'packages/console/__test__/*.browser.test.ts',
 ]
 

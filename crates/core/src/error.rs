@@ -198,6 +198,10 @@ impl Error {
             libc::ENOTDIR => "is not a directory".to_string(),
             _ => format!("cannot be entered: {}", io::Error::from_raw_os_error(errno)),
         };
-        Self::new(Code::CwdNotFound, format!("the working directory '{}' {reason}", directory.display()))
+        let remedy = match directory.iter().any(|name| name == "~") {
+            true => "; `~` is not expanded here: give the path of the home directory",
+            false => "",
+        };
+        Self::new(Code::CwdNotFound, format!("the working directory '{}' {reason}{remedy}", directory.display()))
     }
 }

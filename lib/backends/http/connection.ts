@@ -13,6 +13,7 @@ import { connectionError, isBusy, isOurs } from './failure.js'
 import { Generation } from './generation.js'
 import { OpenSockets } from './open-sockets.js'
 import type { ClientPlan } from './options.js'
+import { hintForPages } from './page-origin.js'
 import { PersistentCalls } from './persistent-calls.js'
 import { isTransient, repeated } from './repeat.js'
 import { isFromServer, isOfEvents, readReply } from './reply.js'
@@ -302,7 +303,7 @@ export class Connection {
       return connectionError(`${what} was not answered within ${time}`, error)
     }
     return connectionError(
-      `${what} cannot be reached, or the connection broke: check that the server runs, and its URL`,
+      `${what} cannot be reached, or the connection broke: check that the server runs, and its URL${hintForPages(what)}`,
       error,
     )
   }

@@ -171,7 +171,7 @@ it.each([
   [['--image', 'node:22'], 'add --container'],
   [['--own', 'node_modules'], 'add --container'],
   [['--setup', 'true'], 'add --container'],
-  [['--container', '--workspace', 'copy-on-write'], 'leave out --workspace'],
+  [['--container', '--copy-on-write'], '--copy-on-write is not for containers'],
   [['--container', 'lxc'], 'Allowed choices are auto, docker, podman, container'],
 ])('%j is refused', (words, message) =>
   withBase(async (base) => {

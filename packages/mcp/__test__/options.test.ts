@@ -26,10 +26,9 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
     [['--port', '0', '--token-file', '/proc/does/not/exist'], /--token-file .* cannot be read: ENOENT/],
     [['--port', '0', '--token-file', 'short'], /--token-file must be at least 16 characters/],
     [['--port', '0', '--tools', 'bash'], /--tools must have sessions over HTTP/],
-    [['--port', '0', '--workspace', 'copy-on-write'], /--workspace is for one client: leave out --port/],
+    [['--port', '0', '--copy-on-write'], /--copy-on-write is for one client: leave out --port/],
     [['--tools', 'bash,sh'], /--tools must be a list of bash, wait, .*, not "sh"\n/],
-    [['--workspace', 'direct'], /--workspace .*Allowed choices are copy-on-write/],
-    [['--allow-commit'], /--allow-commit needs --workspace copy-on-write/],
+    [['--allow-commit'], /--allow-commit needs --copy-on-write/],
     [['--env', 'A=b'], /--env must have names of variables/],
     [['--redact-file', 'short'], /line 1 of --redact-file must have at least 4 characters/],
     [['--timeout', '0'], /--timeout must be/],
@@ -52,7 +51,7 @@ describe('a bad option is an error with a remedy, before anything runs:', () => 
 describe('a machine that does not support an option is an error with a remedy:', () => {
   it.each([
     [[], { NACRE_ISOLATION: 'none' }, /cannot be enforced on this machine.*; with --isolation none/],
-    [['--workspace', 'copy-on-write', '--cwd', '/dev'], {}, /cannot be copy-on-write.*; without --workspace/],
+    [['--copy-on-write', '--cwd', '/dev'], {}, /cannot be copy-on-write.*; without --copy-on-write/],
   ])('%j with %j', (words, env, message) =>
     withBase(async (base) => {
       const server = start({ ...base, env: { ...base.env, ...env } }, words)

@@ -4,7 +4,7 @@ import { Sandbox } from 'nacre'
 import { expect, it } from 'vitest'
 import { overStdio } from './places.js'
 
-const words = ['--workspace', 'copy-on-write']
+const words = ['--copy-on-write']
 
 it('a copy-on-write workspace has a tool, and its changes are kept for the user', () =>
   overStdio(

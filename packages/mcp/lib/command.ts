@@ -54,11 +54,7 @@ export function defineServer(command: Command): Command {
     .option('--own <directories...>', 'directories that the container has for itself, like node_modules')
     .option('--root', 'in the container, commands run as root')
     .option('--setup <command>', 'what root runs in the container once, when it is new')
-    .addOption(
-      command
-        .createOption('--workspace <mode>', 'change files in a private layer, which the tool workspace shows')
-        .choices(['copy-on-write']),
-    )
+    .option('--copy-on-write', 'change files in a private layer, which the tool workspace shows')
     .option('--allow-commit', 'let the tool workspace make changes real')
     .option('--env <names...>', 'variables to pass although their names look like secrets')
     .option('--redact-file <file>', 'values that replies and recordings must never show, one per line')
@@ -99,7 +95,7 @@ export function defineServer(command: Command): Command {
     ['npx -y @nacre/mcp --isolation workspace', 'commands have no network'],
     ['npx -y @nacre/mcp --ask --console', 'you decide in a page which hosts commands may connect to'],
     ['npx -y @nacre/mcp --container --own node_modules', 'commands run in a container of the project'],
-    ['npx -y @nacre/mcp --workspace copy-on-write', 'changes of files become real only when you commit them'],
+    ['npx -y @nacre/mcp --copy-on-write', 'changes of files become real only when you commit them'],
     ['npx -y @nacre/mcp --port 4748', 'serves several clients over HTTP; prints a token'],
   ])
   return command

@@ -11,7 +11,7 @@ import type { Settings } from './settings.js'
 /** Remedies for what a machine may not support. */
 const REMEDIES: [SandboxErrorCode, string][] = [
   ['ISOLATION_UNSUPPORTED', 'with --isolation none, commands run without it'],
-  ['WORKSPACE_UNSUPPORTED', 'without --workspace, commands change the files themselves'],
+  ['WORKSPACE_UNSUPPORTED', 'without --copy-on-write, commands change the files themselves'],
 ]
 
 /** Serves until the client has gone or a signal comes. Then ends everything but jobs. */

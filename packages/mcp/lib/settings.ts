@@ -34,7 +34,7 @@ export interface Flags {
   own?: string[]
   root?: true
   setup?: string
-  workspace?: string
+  copyOnWrite?: true
   allowCommit?: true
   env?: string[]
   redactFile?: string
@@ -90,7 +90,7 @@ export function readSettings(flags: Flags): Settings {
     write = [],
     ask,
     env = [],
-    workspace,
+    copyOnWrite,
     allowCommit,
     tokenFile,
     redactFile,
@@ -107,10 +107,10 @@ export function readSettings(flags: Flags): Settings {
     console: page,
   } = flags
   const http = httpOf(flags)
-  if (workspace === undefined && allowCommit) refuse('--allow-commit needs --workspace copy-on-write')
-  if (workspace !== undefined && http !== undefined)
+  if (!copyOnWrite && allowCommit) refuse('--allow-commit needs --copy-on-write')
+  if (copyOnWrite && http !== undefined)
     refuse(
-      '--workspace is for one client: leave out --port, as clients over HTTP would undo the work of each other',
+      '--copy-on-write is for one client: leave out --port, as clients over HTTP would undo the work of each other',
     )
   if (preset === 'none' && write.length > 0)
     refuse('--write needs isolation: with --isolation none, commands may write everywhere')
@@ -156,7 +156,7 @@ export function readSettings(flags: Flags): Settings {
     token,
   ]
   if (typeof page === 'number' && page > 65_535) refuse('--console must be a port from 0 to 65535')
-  const workspaceId = workspace === undefined ? undefined : `mcp-${randomBytes(4).toString('hex')}`
+  const workspaceId = copyOnWrite ? `mcp-${randomBytes(4).toString('hex')}` : undefined
   return {
     sandbox: {
       cwd,
@@ -200,13 +200,13 @@ export function readSettings(flags: Flags): Settings {
 
 /** What the options say of the container. Undefined without one. */
 function containerOf(flags: Flags): EngineOptions | undefined {
-  const { container, image, mount = [], own = [], root, setup, workspace } = flags
+  const { container, image, mount = [], own = [], root, setup, copyOnWrite } = flags
   if (container === undefined && process.platform === 'linux') {
     if ([image, root, setup, flags.mount, flags.own].some((value) => value !== undefined))
       refuse('--image, --mount, --own, --root and --setup are for a container: add --container')
     return undefined
   }
-  if (workspace !== undefined) refuse('--workspace is not for containers: leave out --workspace')
+  if (copyOnWrite) refuse('--copy-on-write is not for containers: leave it out')
   return {
     where: 'container',
     engine: container ?? 'auto',

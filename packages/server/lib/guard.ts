@@ -10,7 +10,8 @@
  * While ports are forwarded, pages of the sandbox's programs have the origin of this server. For a GET, their browser sends no
  * Origin, but it says by `Sec-Fetch-Site` that a page calls, and no page may call then unless its origin is allowed.
  */
-import { TOKEN_HEADER } from 'nacre/internal'
+import type { Logger } from 'nacre'
+import { describe, report, TOKEN_HEADER } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import type { ServerPlan } from './plan.js'
@@ -27,9 +28,12 @@ export class Guard {
   readonly #isAuthenticated: boolean
   readonly #hasPages: boolean
   readonly #hasPorts: boolean
+  readonly #logger: Logger | undefined
 
   /** `hasPages`: the server has pages of its own, which may call it. `hasPorts`: it forwards ports, and has no such pages. */
-  constructor({ token, allowedOrigins, isAuthenticated }: ServerPlan, hasPages: boolean, hasPorts: boolean) {
+  constructor(plan: ServerPlan, hasPages: boolean, hasPorts: boolean) {
+    const { token, allowedOrigins, isAuthenticated, logger } = plan
+    this.#logger = logger
     this.#hasPages = hasPages
     this.#hasPorts = hasPorts
     this.#isAuthenticated = isAuthenticated
@@ -39,10 +43,17 @@ export class Guard {
 
   /** Throws a Refusal. `peer` is the address of the other side, undefined when the runtime does not give it. */
   check(headers: Headers, peer: string | undefined): void {
-    this.#checkOrigin(headers, this.#hasPages)
+    this.checkOrigin(headers)
     if (this.#hasPorts && siteOf(headers) !== 'none' && !this.#isListed(headers))
-      throw new Refusal('FORBIDDEN', 'pages may not call while the server forwards ports; see allowedOrigins')
+      this.#refusePage(
+        'pages may not call while the server forwards ports, unless --allow-origin (the option allowedOrigins) has their origin',
+      )
     this.#checkCaller(headers, peer)
+  }
+
+  /** Throws a Refusal for a page whose origin is not allowed. */
+  checkOrigin(headers: Headers): void {
+    this.#checkOrigin(headers, this.#hasPages)
   }
 
   /** The same for a request to a forwarded port, which pages of this origin may send. `hasLink`: it has a link to the port. */
@@ -51,7 +62,7 @@ export class Guard {
     if (hasLink) return
     const isNavigation = headers.get('sec-fetch-mode') === 'navigate'
     if (this.#token === undefined && /^(?:cross|same)-site$/.test(siteOf(headers)) && !isNavigation)
-      throw new Refusal('FORBIDDEN', 'pages of other origins may not call')
+      this.#refusePage('pages of other origins may not call')
     this.#checkCaller(headers, peer)
   }
 
@@ -62,7 +73,21 @@ export class Guard {
   #checkOrigin(headers: Headers, allowsOwn: boolean): void {
     const origin = headers.get('origin')
     const isAllowed = origin === null || this.#isListed(headers) || (allowsOwn && isOwn(origin, headers))
-    if (!isAllowed) throw new Refusal('FORBIDDEN', 'pages of this origin may not call; see allowedOrigins')
+    if (isAllowed) return
+    if (origin === 'null')
+      this.#refusePage(
+        'pages without an origin, like files and sandboxed frames, may not call: serve the page over HTTP',
+      )
+    const what = describe(origin)
+    this.#refusePage(
+      `pages of ${what} may not call: if you trust them, start the server with --allow-origin ${what}, or the option allowedOrigins`,
+    )
+  }
+
+  /** A browser hides the response from its page, so the log has the reason, too. */
+  #refusePage(message: string): never {
+    report(this.#logger, 'warn', message)
+    throw new Refusal('FORBIDDEN', message)
   }
 
   #checkCaller(headers: Headers, peer: string | undefined): void {

@@ -171,6 +171,11 @@ function addMiddleware(app: Hono, server: ServerContext, plan: ServerPlan, hasPa
       guard.checkPort(c.req.raw.headers, peerOf(c.req.raw, c.env), ports.hasLink(target))
       return ports.forward(c, target)
     })
+  // Before cors, which answers the preflights of every page, and leaves it to the browser to refuse.
+  app.use(async (c: Context, next: Next) => {
+    if (c.req.path !== HEALTH) guard.checkOrigin(c.req.raw.headers)
+    await next()
+  })
   if (plan.allowedOrigins.length > 0)
     app.use(cors({ origin: plan.allowedOrigins, maxAge: 600, exposeHeaders: EXPOSED }))
   app.use(async (c: Context, next: Next) => {

@@ -116,6 +116,30 @@ describe('service', () => {
     expect((await call('service', { name: 'web', command, port })).text).toContain('[service web runs')
   })
 
+  itWithTools('is named by every tool that takes it for something else', async ({ call }) => {
+    await call('service', { name: 'web', command: 'echo up; sleep 600' })
+    await call('bash', { command: 'sleep 600', yield_after: 0 })
+    const isService = /"web" is a service \(runs\), not a run\. Call service with name "web"/
+    for (const [tool, input] of [
+      ['output', {}],
+      ['write', { text: 'x' }],
+      ['jobs', {}],
+      ['jobs', { cancel: true }],
+    ] as const)
+      expect((await call(tool, { id: 'web', ...input })).text).toMatch(isService)
+    expect((await call('wait', { id: 'r1,web' })).text).toMatch(isService)
+    expect((await call('service', { name: 'r1' })).text).toContain('"r1" is a run. Call output or wait')
+    expect((await call('output', { id: 'main' })).text).toContain('"main" is a session. Call sessions')
+    expect((await call('output', { id: 'r9' })).text).toContain('Running: r1, service web.')
+    const { data } = await call('jobs', { start: 'sleep 600' })
+    expect((await call('output', { id: data.job })).text).toContain(`Call jobs with id "${data.job}"`)
+    await call('jobs', { id: data.job, cancel: true })
+    await call('kill', { id: 'r1' })
+    await call('kill', { id: 'web' })
+    expect((await call('output', { id: 'web' })).text).toContain('"web" is a service (has ended')
+    expect((await call('output', { id: 'r9' })).text).toContain('Nothing runs.')
+  })
+
   itWithTools('is ready when it prints a line, or has run for a second', async ({ call }) => {
     const reply = await call('service', {
       name: 'a',

@@ -1,6 +1,6 @@
 /** The tools in the form of agent SDKs. The SDK's own functions are arguments, so that nothing is imported. */
 import { OptionError } from 'nacre'
-import type { AnthropicTool, OpenAITool, Tool, Tools } from './public.js'
+import type { AnthropicTool, Executable, OpenAITool, Tool, Tools } from './public.js'
 
 export function toAnthropic(tools: Tools): AnthropicTool[] {
   return listOf(tools, 'toAnthropic').map((tool) => ({
@@ -50,9 +50,9 @@ export function toLangChain<T>(tools: Tools, sdk: { tool: (run: never, options: 
 export function toAISDK<T>(
   tools: Tools,
   sdk: { tool: (options: never) => T; jsonSchema: (schema: never) => unknown },
-): Record<string, T> {
+): Record<string, Executable<T>> {
   const { tool, jsonSchema } = functionsOf(sdk, 'toAISDK', { tool: 'ai', jsonSchema: 'ai' })
-  return byName(listOf(tools, 'toAISDK'), jsonSchema, (_, options) => tool(options as never))
+  return byName(listOf(tools, 'toAISDK'), jsonSchema, (_, options) => tool(options as never) as Executable<T>)
 }
 
 export function toMastra<T>(

@@ -1,6 +1,6 @@
 /** What each tool does. */
 import type { Signal } from 'nacre'
-import { inTime, orAborted } from 'nacre/internal'
+import { inTime, isCode, orAborted } from 'nacre/internal'
 import { type Inputs, KEYS } from './definitions.js'
 import { toPlainText } from './plain.js'
 import type { ToolContext, ToolName, ToolReply } from './public.js'
@@ -249,10 +249,14 @@ export const handlers: Handlers = {
       const header = [`jobs: ${own.length}`, missing > 0 ? `${missing} older ones left out` : undefined]
       return reply(style, { header, body: { text: toPlainText(rows.join('\n')), missing: 0 } })
     }
-    if (input.cancel) await inTime(timeLeft(until), jobs.cancel(input.id))
-    const { raw, cursor, bytesFetched, status } = await jobs.read(input.id, input.cursor ?? 0, {
-      maxBytes: JOB_BYTES,
-    })
+    const { id } = input
+    const explain = (error: unknown): never => {
+      const other = isCode(error, 'JOB_NOT_FOUND') ? otherKindOf(scope, id) : undefined
+      throw other === undefined ? error : new ToolError(other, 'JOB_NOT_FOUND')
+    }
+    if (input.cancel) await inTime(timeLeft(until), jobs.cancel(id).catch(explain))
+    const read = jobs.read(id, input.cursor ?? 0, { maxBytes: JOB_BYTES })
+    const { raw, cursor, bytesFetched, status } = await read.catch(explain)
     const isEnd = bytesFetched < JOB_BYTES
     const body = bodyOf(
       style,
@@ -293,21 +297,35 @@ function timeLeft(until: number, limit = Number.POSITIVE_INFINITY): number {
   return Math.max(0, Math.min(limit, until - performance.now()))
 }
 
-function runOf({ runs }: Scope, id: string): Run {
+function runOf(scope: Scope, id: string): Run {
+  const { runs, services } = scope
   const run = runs.get(id)
   if (run !== undefined) return run
   const ids = [...runs.values()].filter(({ isOver }) => !isOver).map((running) => running.id)
+  for (const { name, isOver } of services.values()) if (!isOver) ids.push(`service ${name}`)
   const running = ids.length === 0 ? 'Nothing runs.' : `Running: ${ids.join(', ')}.`
-  throw new ToolError(`There is no run "${id}". ${running}`, 'RUN_NOT_FOUND')
+  throw new ToolError(otherKindOf(scope, id) ?? `There is no run "${id}". ${running}`, 'RUN_NOT_FOUND')
 }
 
-function serviceOf({ services }: Scope, name: string): Service {
+function serviceOf(scope: Scope, name: string): Service {
+  const { services } = scope
   const service = services.get(name)
   if (service !== undefined) return service
   throw new ToolError(
-    `There is no service "${name}". Services: ${[...services.keys()].join(', ') || 'none'}.`,
+    otherKindOf(scope, name) ??
+      `There is no service "${name}". Services: ${[...services.keys()].join(', ') || 'none'}.`,
     'SERVICE_NOT_FOUND',
   )
+}
+
+/** What has the id that a call gave for something else, and the call to make. Undefined if nothing has it. */
+function otherKindOf({ runs, services, jobs, sessions }: Scope, id: string): string | undefined {
+  const service = services.get(id)
+  if (service !== undefined)
+    return `"${id}" is a service (${stateOf(service)}), not a run. Call service with name "${id}" and no command for its state and last lines, or kill to end it.`
+  if (runs.has(id)) return `"${id}" is a run. Call output or wait with id "${id}".`
+  if (jobs.has(id)) return `"${id}" is a job. Call jobs with id "${id}".`
+  return sessions.has(id) ? `"${id}" is a session. Call sessions for what runs in it.` : undefined
 }
 
 function forgetOldServices({ services }: Scope, most: number): void {

@@ -2,13 +2,14 @@
  * The options of a sandbox and its sessions, with their defaults.
  */
 import { path } from '../../../base/builtin.js'
+import { OptionError } from '../../../base/errors.js'
 import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
 import type { Logger } from '../../../calls/index.js'
 import { sandboxOptions } from '../../../calls/sandbox.js'
 import type { sessionOptions } from '../../../calls/session.js'
 import { completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
 import type { Callback, OptionValues } from '../../../schema/kind.js'
-import { readOptions, withDefaults } from '../../../schema/read.js'
+import { quote, readOptions, withDefaults } from '../../../schema/read.js'
 import { askFunction } from '../ask-functions.js'
 import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import type { ExecDefaults } from './defaults.js'
@@ -47,6 +48,11 @@ export function planSandbox(options: unknown): SandboxPlan {
   const values = withDefaults(sandboxOptions, given)
   const env = completeEnv(values.env, values.extendEnv)
   const cwd = absolute(values.cwd ?? '.')
+  if (values.shell !== undefined && !path.isAbsolute(values.shell))
+    throw new OptionError(
+      'INVALID_OPTION',
+      `shell must be an absolute path like '/bin/bash', not ${quote(values.shell)}: leave it out to use the bash on PATH`,
+    )
   const places = () =>
     homes(env.values[env.names.indexOf('HOME')], values.env?.names.includes('HOME') === true, values.user)
   const stateDir = values.stateDir === undefined ? defaultStateDir() : absolute(values.stateDir)

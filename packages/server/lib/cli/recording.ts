@@ -21,18 +21,22 @@ export interface Recording {
 
 const NAME = '@nacre/console'
 
-/** What commands may not see: the recordings, and what is never recorded. Throws OptionError for a flag without --record. */
+/**
+ * The rules of the sandbox. Commands may not see the recordings, and what is never recorded. Throws OptionError for a flag
+ * without --record.
+ */
 export function isolationFor(
   preset: Preset | undefined,
-  { record, recordLimit, redactFile }: RecordingFlags,
+  { record, recordLimit, redactFile, ask }: RecordingFlags & { ask?: true },
 ): Isolation | undefined {
   if (record === undefined && (recordLimit ?? redactFile) !== undefined)
     throw new OptionError('INVALID_OPTION', '--record-limit and --redact-file need --record')
-  if (preset === undefined || record === undefined) return preset
+  const network = ask && { network: { allow: [], ask } }
+  if (preset === undefined || record === undefined) return network ? { preset, ...network } : preset
   // What does not exist cannot be hidden.
   const hidden = [ownDirectory('--record', record)]
   if (redactFile !== undefined) hidden.push(path.resolve(redactFile))
-  return { preset, filesystem: { hide: [...SECRETS, ...hidden] } }
+  return { preset, ...network, filesystem: { hide: [...SECRETS, ...hidden] } }
 }
 
 /** Starts to record. Undefined without --record. Throws OptionError when the package is not installed. */

@@ -28,7 +28,8 @@ interface Options extends RecordingFlags {
   allowOrigin?: string[]
   cwd?: string
   jobsRoot?: string
-  isolation?: Preset
+  isolation?: Preset | 'none'
+  ask?: true
   copyOnWrite?: true | string
   undoSteps?: number
   console?: true
@@ -42,6 +43,7 @@ interface Options extends RecordingFlags {
 }
 
 export function addServe(program: Command): void {
+  const isolation = isolationOption()
   const serve = program
     .command('serve')
     .description(
@@ -68,7 +70,11 @@ export function addServe(program: Command): void {
       existingDirectory,
     )
     .option('--jobs-root <directory>', 'the directory of durable jobs')
-    .addOption(isolationOption())
+    .addOption(isolation.choices([...(isolation.argChoices ?? []), 'none']))
+    .option(
+      '--ask',
+      'commands have no network, but each host that they connect to is a question for clients and the console; needs --isolation',
+    )
     .option(
       '--copy-on-write [id]',
       'keep changes of --cwd in a private layer until a client commits them; with an id, also after the end of the server',
@@ -123,6 +129,10 @@ export function addServe(program: Command): void {
   withExamples(serve, [
     ['nacre serve', 'listens on http://127.0.0.1:4747, for every user of this machine'],
     ['nacre serve --port 0 --cwd app', 'listens on a free port; sessions start in app'],
+    [
+      'nacre serve --isolation workspace --ask --console',
+      'you decide in the console which hosts commands may connect to',
+    ],
     ['nacre serve --console', 'also shows what runs on the page http://127.0.0.1:4747/console'],
     [
       'nacre serve --forward-ports',
@@ -142,7 +152,7 @@ export function addServe(program: Command): void {
 async function run({
   cwd,
   jobsRoot,
-  isolation,
+  isolation: given,
   copyOnWrite,
   undoSteps,
   allowOrigin,
@@ -154,6 +164,12 @@ async function run({
     throw new OptionError('INVALID_OPTION', '--stdio and --record exclude each other: record in the client')
   if (tokenFile !== undefined && tokenEnv !== undefined)
     throw new OptionError('INVALID_OPTION', '--token-file and --token-env exclude each other')
+  const isolation = given === 'none' ? undefined : given
+  if (options.ask && isolation === undefined)
+    throw new OptionError(
+      'INVALID_OPTION',
+      '--ask needs isolation, without which commands may connect to any host: add --isolation workspace',
+    )
   const sandboxd = sandboxdOptions(options)
   const [{ Sandbox }, { serve }, { serveStdio }, { isLoopback }, { serveOptions }, recordings] =
     await Promise.all([
