@@ -18,6 +18,7 @@ export { type Cuts, KNOWN_SECRETS, Redactor, secretNames, secretValues } from '.
 export { report } from './base/report.js'
 export { signalNumber } from './base/signals.js'
 export { inTime, pause } from './base/waiting.js'
+export { absolute } from './base/working-directory.js'
 export { jobReadOptions, jobStartOptions } from './calls/jobs.js'
 export { freshJobId } from './jobs/ids.js'
 export { followOutput, type OutputBackend, readOutput } from './jobs/output.js'
