@@ -1,6 +1,6 @@
 /** What each tool does. */
 import type { Signal } from 'nacre'
-import { inTime, orAborted } from 'nacre/internal'
+import { clearInterval, inTime, orAborted, performance, setInterval } from 'nacre/internal'
 import { type Inputs, KEYS } from './definitions.js'
 import { toPlainText } from './plain.js'
 import type { ToolContext, ToolName, ToolReply } from './public.js'
