@@ -1,9 +1,9 @@
 //! Events for JavaScript: one threadsafe function per sandbox.
 
 use crate::process;
-use crate::types::{NativeEvent, NativeQuestion, NativeResult};
+use crate::types::{NativeBlocker, NativeEvent, NativeQuestion, NativeResult};
 use nacre_core::error::Error;
-use nacre_core::exec::Outcome;
+use nacre_core::exec::{Blocker, Outcome};
 use nacre_core::questions::Question;
 use napi::bindgen_prelude::{Buffer, Either, Env, Function, Result, Uint32Array};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
@@ -129,6 +129,11 @@ pub fn result(outcome: Outcome, as_text: bool) -> NativeResult {
         timed_out: outcome.timed_out.then_some(true),
         cancelled: outcome.cancelled.then_some(true),
         killed_by: outcome.killed_by.map(process::killer),
+        waited_for: outcome.waited_for.map(|Blocker { command, is_unread, started_at }| NativeBlocker {
+            command,
+            is_unread,
+            started_at: process::since_epoch(started_at),
+        }),
         output_limited: outcome.output_limited.then_some(true),
         dropped_stdout: (outcome.dropped.0 > 0).then_some(outcome.dropped.0 as f64),
         dropped_stderr: (outcome.dropped.1 > 0).then_some(outcome.dropped.1 as f64),

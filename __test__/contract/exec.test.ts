@@ -5,7 +5,7 @@ import path from 'node:path'
 import { Readable } from 'node:stream'
 import { AbortError, SandboxError } from 'nacre'
 import { describe, expect } from 'vitest'
-import { all, endOf, shapeOf, textOf } from '../helpers/stream.js'
+import { all, endOf, printed, shapeOf, textOf } from '../helpers/stream.js'
 import { rejectionOf, thrownBy } from '../helpers/thrown.js'
 import { holds, until } from '../helpers/until.js'
 import { itHolds, processIn, running } from './helper.js'
@@ -484,16 +484,46 @@ describe('exec', () => {
   })
 
   itHolds(
-    'has the timeout of the sandbox, from the start of the command on, and none with 0',
+    'has the timeout of the sandbox, and none with 0',
     async ({ sandbox }) => {
       expect(await rejectionOf(sandbox.exec('sleep 60'))).toMatchObject({ code: 'COMMAND_TIMEOUT' })
-      const [long, queued] = await Promise.all([
-        sandbox.exec('sleep 1.2; echo x', { timeout: 0 }),
-        sandbox.exec('echo y', { timeout: 1000 }),
-      ])
-      expect([long.stdout, queued.stdout]).toEqual(['x\n', 'y\n'])
+      expect(await sandbox.exec('sleep 1; echo x', { timeout: 0 })).toMatchObject({ stdout: 'x\n' })
     },
     { options: { timeout: 300 } },
+  )
+
+  itHolds('counts the timeout from the call, and names what the command waited for', async ({ sandbox }) => {
+    await sandbox.exec('true')
+    const long = sandbox.execStream('echo up; read line', { input: 'pipe' })
+    await printed(long[Symbol.asyncIterator]())
+    const error = await rejectionOf(sandbox.exec('touch ran', { timeout: 200 }))
+    expect(error).toMatchObject({
+      code: 'COMMAND_TIMEOUT',
+      result: { timedOut: true, exitCode: null, killedBy: { by: 'timeout' } },
+    })
+    expect(error.message).toMatch(
+      /did not start within its timeout, since the command `echo up; read line` has run in its session since \d{4}-/,
+    )
+    await long.closeInput()
+    await long.result
+    expect((await sandbox.exec('ls', { timeout: 60_000 })).stdout).toBe('')
+  })
+
+  itHolds(
+    'counts the wait for an earlier command and the run as one time',
+    async ({ sandbox, directory }) => {
+      await sandbox.exec('true')
+      const long = sandbox.execStream(`until [ -e ${directory}/go ]; do sleep 0.01; done`).result
+      const late = rejectionOf(sandbox.exec(`touch ${directory}/go`, { timeout: 200 }))
+      expect((await late).message).toContain('since the command `until')
+      const next = rejectionOf(sandbox.exec('echo begun; sleep 600', { timeout: 2000 }))
+      writeFileSync(path.join(directory, 'go'), '')
+      await long
+      expect(await next).toMatchObject({
+        code: 'COMMAND_TIMEOUT',
+        result: { stdout: 'begun\n', signal: 'SIGTERM' },
+      })
+    },
   )
 })
 

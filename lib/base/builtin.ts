@@ -15,7 +15,8 @@ export const fs = process.getBuiltinModule('node:fs')
 export const os = process.getBuiltinModule('node:os')
 export const path = process.getBuiltinModule('node:path')
 export const stringDecoder = process.getBuiltinModule('node:string_decoder')
-export const timers = process.getBuiltinModule('node:timers/promises')
+/** A copy: test runners also replace the functions of the module. */
+export const timers = { ...process.getBuiltinModule('node:timers/promises') }
 export const url = process.getBuiltinModule('node:url')
 export const util = process.getBuiltinModule('node:util')
 

@@ -16,10 +16,14 @@ export interface FailureText {
 /** `what` is what happened, like `ended with exit code 2`. */
 export function failureText(result: ExecResult<Encoding>, what: string): FailureText {
   const { command, duration, stderr } = result
-  const shown = command.length > LONGEST_COMMAND ? `${command.slice(0, LONGEST_COMMAND)}...` : command
-  const shortMessage = `\`${shown}\` ${what} after ${durationText(duration)}`
+  const shortMessage = `\`${shownCommand(command)}\` ${what} after ${durationText(duration)}`
   const tail = lastLines(stderr)
   return { shortMessage, message: tail === '' ? shortMessage : `${shortMessage}\n${tail}` }
+}
+
+/** The command, cut after 200 characters. */
+export function shownCommand(command: string): string {
+  return command.length > LONGEST_COMMAND ? `${command.slice(0, LONGEST_COMMAND)}...` : command
 }
 
 /** `12 ms`, `3.4 s`, `5 min 6 s`. */

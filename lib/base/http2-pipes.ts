@@ -1,7 +1,9 @@
 /** What both sides of a connection of HTTP/2 over two pipes need. */
+
 import type { Http2Session } from 'node:http2'
 import type { Duplex, Readable, Writable } from 'node:stream'
 import { stream } from './builtin.js'
+import { clearInterval, setInterval } from './timers.js'
 
 /** Bytes that the other side may send ahead on one stream, and on all of them. Small replies wait behind them. */
 export const STREAM_WINDOW = 2 * 1024 * 1024

@@ -6,9 +6,11 @@
  * a message cannot become another one (request smuggling). Only after the server has accepted a WebSocket, bytes are passed as
  * they are: the connection of the client is used for nothing else then.
  */
+
 import type { ClientRequest, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { http, stream as streams } from './builtin.js'
+import { clearTimeout, setTimeout } from './timers.js'
 
 export type Headers = ReadonlyArray<readonly [name: string, value: string]>
 

@@ -4,6 +4,7 @@
 
 import { onAbort, refuseAborted } from './abort.js'
 import { AbortError } from './errors.js'
+import { clearTimeout, setTimeout } from './timers.js'
 
 /** When a wait ends early. */
 export interface WaitLimits {

@@ -12,6 +12,16 @@ export interface NativeAddon {
   homeOf(user: NativeUser): string | null
 }
 
+/** The command that has kept another one waiting. */
+export interface NativeBlocker {
+  /** The command as displayed, perhaps cut. */
+  command: string
+  /** Whether its caller holds it up by not reading its output. */
+  isUnread: boolean
+  /** Milliseconds since the epoch. */
+  startedAt: number
+}
+
 /** The capabilities of this system. */
 export interface NativeCapabilities {
   /** `v2` or `none`. */
@@ -781,6 +791,8 @@ export interface NativeResult {
   cancelled?: boolean
   /** What has killed it. */
   killedBy?: NativeKilledBy
+  /** What ran when it timed out before its turn. */
+  waitedFor?: NativeBlocker
   /** Whether it printed more than its limit. */
   outputLimited?: boolean
   /** Bytes not kept. */

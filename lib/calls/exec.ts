@@ -57,8 +57,8 @@ export interface SessionExecOptions<E extends Encoding = 'utf8', L extends boole
   /**
    * Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything
    * that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with
-   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. The time includes the start of the session's
-   * shell, but not the wait for other commands. Default: the sandbox's.
+   * COMMAND_TIMEOUT. Processes that earlier commands left behind continue. The time counts from the call, so it includes
+   * the wait for earlier commands of the session and the start of its shell, but not checkpoints. Default: the sandbox's.
    */
   timeout?: number
   /**

@@ -3,9 +3,9 @@
  * has a name, so that nothing is lost with this program.
  */
 import { randomBytes } from 'node:crypto'
-import path from 'node:path'
 import { type Command, Option } from 'commander'
 import { isCode, OptionError } from '../base/errors.js'
+import { absolute } from '../base/working-directory.js'
 import type { Sandbox } from '../calls/index.js'
 import type { Preset } from '../schema/isolation-rules.js'
 import { commitChanges, printChanges, printDiff } from './changes.js'
@@ -67,7 +67,7 @@ async function tryOut(command: string | string[] | undefined, options: Options):
     throw new OptionError('INVALID_OPTION', `nacre try has no terminal to ask: ${lacks}`)
   }
   const id = options.resume ?? `try-${randomBytes(4).toString('hex')}`
-  const cwd = options.resume === undefined ? path.resolve(options.cwd) : await directoryOf(id)
+  const cwd = options.resume === undefined ? absolute(options.cwd) : await directoryOf(id)
   const { Sandbox } = await import('../backends/native/sandbox.js')
   const sandbox = new Sandbox({ cwd, env, isolation, workspace: { mode: 'copy-on-write', path: cwd, id } })
   let isInterrupted = false

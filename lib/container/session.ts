@@ -6,9 +6,11 @@
  * From any of these it can be destroyed. Background processes continue after the shell has ended, until the session is
  * destroyed.
  */
+
 import { crypto, util } from '../base/builtin.js'
 import { isCode, SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
+import { performance } from '../base/timers.js'
 import type {
   ExecEvent,
   ExecOptions,

@@ -8,6 +8,7 @@
 import type { NativeBackend } from '../backends/native/backend.js'
 import type { LocalProcess } from '../backends/native/processes/process.js'
 import { isCode } from '../base/errors.js'
+import { performance } from '../base/timers.js'
 import type { ExecEvent } from '../calls/container.js'
 import { planLogStream } from '../requests/logs.js'
 import { AS_STARTED } from '../run/start-process.js'

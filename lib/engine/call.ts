@@ -1,6 +1,8 @@
 /** Calls of short programs: the command line of a container engine. */
+
 import { onAbort } from '../base/abort.js'
 import { childProcess } from '../base/builtin.js'
+import { clearTimeout, setTimeout } from '../base/timers.js'
 import { killGroup, LAST_WORDS_MS } from './group.js'
 
 /** Characters of each output that are read. An engine that prints more is killed. */

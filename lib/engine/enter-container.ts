@@ -2,6 +2,7 @@
 import { errorOf, isEnvelope } from '../backends/http/failure.js'
 import { fs, os, path } from '../base/builtin.js'
 import { OptionError, SandboxError } from '../base/errors.js'
+import { absolute } from '../base/working-directory.js'
 import type { EngineOptions, openSandboxOptions } from '../calls/engine.js'
 import type { SandboxErrorCode } from '../calls/index.js'
 import { encodeEnv } from '../schema/env.js'
@@ -61,7 +62,7 @@ export async function enterContainer(
       'RUNTIME_UNSUPPORTED',
       'a container cannot have the paths of Windows: run this program in WSL 2',
     )
-  const cwd = realPath(path.resolve(values.cwd ?? '.'), 'cwd', 'CWD_NOT_FOUND')
+  const cwd = realPath(absolute(values.cwd ?? '.'), 'cwd', 'CWD_NOT_FOUND')
   const project = projectOf(cwd)
   const places = readPlaces(cwd, project, values.mounts)
   const wanted = (values.own ?? []).map((directory, at) =>

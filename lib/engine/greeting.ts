@@ -4,8 +4,10 @@
  * A login may print a banner before it. That is skipped: no text contains such a frame. Nothing is sent before the greeting
  * has arrived, since a program that only echoes its input would otherwise look like a server.
  */
+
 import { onAbort } from '../base/abort.js'
 import { AbortError, SandboxError } from '../base/errors.js'
+import { clearTimeout, setTimeout } from '../base/timers.js'
 import type { Program } from './program.js'
 
 /** Bytes that may come before the greeting. */

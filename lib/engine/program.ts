@@ -1,8 +1,10 @@
 /** The program that leads to a server: its pipes, its end, and what it has printed, for messages. */
+
 import type { ChildProcessWithoutNullStreams } from 'node:child_process'
 import { childProcess } from '../base/builtin.js'
 import { SandboxError } from '../base/errors.js'
 import { report } from '../base/report.js'
+import { clearTimeout, setTimeout } from '../base/timers.js'
 import type { Logger } from '../calls/index.js'
 import type { EnvLists } from '../schema/env.js'
 import { killGroup, LAST_WORDS_MS } from './group.js'

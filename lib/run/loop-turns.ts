@@ -4,6 +4,7 @@
  * A loop over a stream spends only a microtask on a value that is already available. With megabytes of short lines waiting,
  * nothing else in this process would run for a tenth of a second.
  */
+import { performance, setTimeout } from '../base/timers.js'
 
 /** Maximum milliseconds without a turn of the event loop, unless one item takes longer. */
 const LONGEST_MS = 4

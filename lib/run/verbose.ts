@@ -1,6 +1,7 @@
 /** `verbose: true`: prints commands and processes, their duration and end to stderr. Runs wherever JavaScript does. */
 
 import { durationText } from '../base/failure-text.js'
+import { performance } from '../base/timers.js'
 import type { Encoding, ExecResult, ProcessExit } from '../calls/index.js'
 
 type EndOfRun = Pick<ProcessExit, 'exitCode' | 'signal'>

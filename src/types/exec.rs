@@ -38,6 +38,17 @@ pub struct NativeExecExtras {
     pub process: Option<NativeDetachedProcess>,
 }
 
+/// The command that has kept another one waiting.
+#[napi(object, object_from_js = false)]
+pub struct NativeBlocker {
+    /// The command as displayed, perhaps cut.
+    pub command: String,
+    /// Whether its caller holds it up by not reading its output.
+    pub is_unread: bool,
+    /// Milliseconds since the epoch.
+    pub started_at: f64,
+}
+
 /// An item of a session's state that was lost.
 #[napi(object, object_from_js = false)]
 pub struct NativeLostState {
@@ -99,6 +110,8 @@ pub struct NativeResult {
     pub cancelled: Option<bool>,
     /// What has killed it.
     pub killed_by: Option<NativeKilledBy>,
+    /// What ran when it timed out before its turn.
+    pub waited_for: Option<NativeBlocker>,
     /// Whether it printed more than its limit.
     pub output_limited: Option<bool>,
     /// Bytes not kept.

@@ -10,7 +10,7 @@ mod sandbox;
 mod workspace;
 
 pub use event::NativeEvent;
-pub use exec::{NativeExecExtras, NativeResult, NativeRunning};
+pub use exec::{NativeBlocker, NativeExecExtras, NativeResult, NativeRunning};
 pub use feed::{NativeFeed, NativeFeedEvent};
 pub use file::{NativeFile, NativeFileAction, NativeFileChange, NativeFileRead, NativeFileWrite};
 pub use job::{NativeJob, NativeJobStart, NativeJobStatus};

@@ -1,7 +1,9 @@
 /**
  * What ends a call before its reply: the caller's signal, the end of the client, and the time limit.
  */
+
 import { onAbort } from '../../base/abort.js'
+import { clearTimeout, performance, setTimeout } from '../../base/timers.js'
 
 export class CallLimits {
   readonly #stop = new AbortController()

@@ -4,6 +4,7 @@
  * The time runs from the last contact with the server. When it is up, the server is asked once whether it is still there:
  * a proxy may cut each request before the server has had a reason to answer it.
  */
+import { performance } from '../../base/timers.js'
 import { reconnectBackoff } from './repeat.js'
 
 export class Persistence {

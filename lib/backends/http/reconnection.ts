@@ -2,6 +2,7 @@
  * The attempts of a stream to reach its server again after its connection broke. They end `reconnectTimeout` after the first
  * failure without contact.
  */
+import { performance } from '../../base/timers.js'
 import type { Connection } from './connection.js'
 import { reconnectBackoff } from './repeat.js'
 

@@ -9,6 +9,7 @@ import { abortable, onAbort, orAborted, refuseAborted } from '../../base/abort.j
 import { AbortError, engineError, isCode, notDetached, SandboxError } from '../../base/errors.js'
 import { failureText } from '../../base/failure-text.js'
 import { report } from '../../base/report.js'
+import { clearTimeout, setTimeout } from '../../base/timers.js'
 import { execResult } from '../../calls/exec.js'
 import type { Logger, Process } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'

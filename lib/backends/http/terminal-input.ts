@@ -4,7 +4,9 @@
  * The server answers each message once the terminal has taken it. A WebSocket keeps a program alive, so an idle one is
  * closed, and the next write opens another.
  */
+
 import { engineError } from '../../base/errors.js'
+import { clearTimeout, setTimeout } from '../../base/timers.js'
 import { connectionError, errorOf, isEnvelope } from './failure.js'
 import type { Socket } from './socket.js'
 

@@ -1,7 +1,9 @@
 /**
  * An upload in parts, which survives broken connections: each part has its offset, so the server writes none twice.
  */
+
 import { abortable } from '../../base/abort.js'
+import { performance } from '../../base/timers.js'
 import { pause } from '../../base/waiting.js'
 import type { FileInfo } from '../../calls/index.js'
 import * as endpoints from '../../protocol/endpoints.js'

@@ -4,7 +4,9 @@
  * A partition sends nothing, and a command may be silent for hours. So the server is asked from time to time whether it is
  * still there. When it does not answer, the request is cut, and the call decides whether to repeat it.
  */
+
 import { onAbort } from '../../base/abort.js'
+import { clearTimeout, setTimeout } from '../../base/timers.js'
 import { connectionError } from './failure.js'
 
 /** Milliseconds between two questions. */

@@ -1,5 +1,7 @@
 /** Makes a run that takes longer than its `detachAfter` a process. Its call then ends with the result so far. */
+
 import { isCode } from '../../base/errors.js'
+import { clearTimeout, setTimeout } from '../../base/timers.js'
 
 /** Milliseconds until the next attempt, when the command could not be detached. */
 const RETRY_MS = 1000

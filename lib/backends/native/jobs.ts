@@ -3,9 +3,9 @@
  */
 
 import { refuseAborted } from '../../base/abort.js'
-import { path } from '../../base/builtin.js'
 import { AbortError, engineError } from '../../base/errors.js'
 import { ownOnly } from '../../base/own.js'
+import { resolveFrom } from '../../base/working-directory.js'
 import type { NativeEvent, NativeJobStart } from '../../boundary/index.js'
 import type { Encoding, JobHandle, JobInfo, JobRead, JobStatus } from '../../calls/index.js'
 import { freshJobId } from '../../jobs/ids.js'
@@ -111,7 +111,7 @@ export class NativeJobs implements JobsBackend {
       jobId: jobId ?? freshJobId(),
       ...command,
       command: shown,
-      cwd: cwd === undefined ? undefined : path.resolve(this.#defaults.cwd, cwd),
+      cwd: cwd === undefined ? undefined : resolveFrom(this.#defaults.cwd, cwd),
       envNames: env?.names,
       envValues: env?.values,
       processName,

@@ -3,12 +3,12 @@
  */
 
 import { AbortError, engineError, SandboxError } from '../../base/errors.js'
-import { failureText } from '../../base/failure-text.js'
+import { failureText, shownCommand } from '../../base/failure-text.js'
 import { defineLazily } from '../../base/lazy.js'
 import { cutOf, type Omission, omissionIn } from '../../base/omission.js'
 import { signalName } from '../../base/signals.js'
 import { decodeText } from '../../base/text.js'
-import type { NativeResult } from '../../boundary/index.js'
+import type { NativeBlocker, NativeResult } from '../../boundary/index.js'
 import type { Encoding, ExecResult, Output } from '../../calls/index.js'
 import type { RunEnd } from './engine-run.js'
 import { interleaveBytes, interleaveText, type StreamText } from './interleave.js'
@@ -45,10 +45,8 @@ function chooseFailure(
   }
   if (result.timedOut) {
     if (end.process === undefined && !hasRun(end.result)) {
-      return fail(
-        'COMMAND_TIMEOUT',
-        `did not start within its timeout, since the shell of its session was still starting`,
-      )
+      const reason = reasonOf(end.result?.waitedFor)
+      return fail('COMMAND_TIMEOUT', `did not start within its timeout, ${reason}, and was given up`)
     }
     const by = result.signal === null ? 'ended' : `was ended by ${result.signal}`
     return fail('COMMAND_TIMEOUT', `ran longer than its timeout of ${plan.request.timeout} ms and ${by}`)
@@ -69,6 +67,15 @@ function chooseFailure(
   }
   if (end.process !== undefined) return undefined
   return plan.check && !result.success ? fail('COMMAND_FAILED', describeEnding(result)) : undefined
+}
+
+/** Why a command has not started. */
+function reasonOf(blocker: NativeBlocker | undefined): string {
+  if (blocker === undefined) return 'since the shell of its session was still starting'
+  const { isUnread, startedAt } = blocker
+  const command = `\`${shownCommand(blocker.command)}\``
+  const what = isUnread ? `the stream ${command}, which is not read,` : `the command ${command}`
+  return `since ${what} has run in its session since ${new Date(startedAt).toISOString()}`
 }
 
 function describeEnding({ signal, exitCode, cancelled }: AnyResult): string {

@@ -1,6 +1,6 @@
 /** `nacre down`: removes the containers of a project. */
-import path from 'node:path'
 import type { Command } from 'commander'
+import { absolute } from '../../base/working-directory.js'
 import { withExamples } from '../examples.js'
 import { note, printable, printLine } from '../terminal.js'
 import { existingDirectory } from '../values.js'
@@ -35,7 +35,7 @@ async function down({ all, cwd = '.', engine = undefined }: Options, finish: Fin
   const { ownUser } = await import('../../engine/dialect.js')
   const { listContainers, removeContainer, stopContainer } = await import('../../engine/containers.js')
   const { SearchPath } = await import('../../engine/search-path.js')
-  const project = all ? undefined : projectOf(realPath(path.resolve(cwd), '--cwd', 'CWD_NOT_FOUND'))[0]
+  const project = all ? undefined : projectOf(realPath(absolute(cwd), '--cwd', 'CWD_NOT_FOUND'))[0]
   const search = SearchPath.around(cwd)
   const problems: string[] = []
   let answered = 0

@@ -1,6 +1,6 @@
 /** Requests and replies of JSON. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { MAX_MILLISECONDS } from 'nacre/internal'
+import { clearTimeout, MAX_MILLISECONDS, setTimeout } from 'nacre/internal'
 import { HttpError } from './failure.js'
 
 /** An object of JSON whose members are not checked yet. */

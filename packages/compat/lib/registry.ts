@@ -2,7 +2,7 @@
 import { readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import type { Logger } from 'nacre'
-import { MAX_MILLISECONDS, report } from 'nacre/internal'
+import { clearTimeout, MAX_MILLISECONDS, report, setTimeout } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { Hosted, type Place, type SandboxRecord } from './hosted.js'
 import { parse } from './http.js'

@@ -4,6 +4,7 @@
  * Four times in that time, the lease looks whether there was a call since the last time, or still is. So a sandbox in use
  * costs at most four writes in its time to live, and an idle one ends after one to one and a quarter of it.
  */
+import { clearInterval, setInterval } from 'nacre/internal'
 
 /** Looks per time to live. */
 const LOOKS = 4

@@ -1,4 +1,6 @@
 /** Ends what has not been used for a time. */
+import { clearTimeout, setTimeout } from 'nacre/internal'
+
 export class IdleLimit {
   readonly #time: number
   readonly #timers = new Map<string, NodeJS.Timeout>()

@@ -7,6 +7,7 @@ import type { ToolName, ToolOptions } from '@nacre/tools'
 import type { IsolationRules, SandboxOptions } from 'nacre'
 import type { EngineOptions } from 'nacre/engine'
 import {
+  absolute,
   describe,
   KNOWN_SECRETS,
   MAX_MILLISECONDS,
@@ -123,7 +124,7 @@ export function readSettings(flags: Flags): Settings {
   const container = containerOf(flags)
   // A container has what links lead to, and not the links.
   const locate = (file: string) =>
-    container === undefined ? path.resolve(file) : realpathSync(path.resolve(file))
+    container === undefined ? absolute(file) : realpathSync(path.resolve(file))
   const cwd = locate(flags.cwd ?? '.')
   // Some clients start their servers there.
   if (cwd === '/' && preset.startsWith('workspace'))

@@ -1,7 +1,9 @@
 /** The server over stdio: one client, and the server ends with it. */
+
 import { readFileSync } from 'node:fs'
 import { StdioServerTransport, serveStdio as serveEras } from '@modelcontextprotocol/server/stdio'
 import type { Tools } from '@nacre/tools'
+import { clearInterval, setInterval } from 'nacre/internal'
 import { stderrLogger } from 'nacre/internal/cli'
 import { createFactory } from './server.js'
 

@@ -3,7 +3,7 @@
  */
 import { randomUUID } from 'node:crypto'
 import type { Job, Worker } from 'bullmq'
-import { OptionError, orAborted, pause } from 'nacre/internal'
+import { OptionError, orAborted, pause, performance } from 'nacre/internal'
 import { decodeData, type JobRequest } from './data.js'
 import type { WorkerEvents } from './events.js'
 import { finish } from './finish.js'

@@ -6,7 +6,7 @@
 import { QueueEvents } from 'bullmq'
 import type { Redis } from 'ioredis'
 import type { Logger } from 'nacre'
-import { orAborted, report } from 'nacre/internal'
+import { clearTimeout, orAborted, report, setTimeout } from 'nacre/internal'
 import { connectAgain } from './redis.js'
 
 /** Milliseconds until a wait looks again by itself. */

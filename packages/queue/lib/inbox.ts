@@ -4,7 +4,7 @@
  * They are hints. A claim or a request to cancel is in a key of its own, and a reader asks again, so none need arrive.
  */
 import type { Redis } from 'ioredis'
-import { pause } from 'nacre/internal'
+import { clearInterval, pause, setInterval } from 'nacre/internal'
 
 export type HostRequest =
   /** BullMQ's lock on the attempt was passed on to this host. */

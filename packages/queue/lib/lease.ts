@@ -5,9 +5,8 @@
  * nothing renews it. A lease that is renewed means that two workers have the same host id.
  */
 import { randomUUID } from 'node:crypto'
-import { performance } from 'node:perf_hooks'
 import type { Redis } from 'ioredis'
-import { engineError, pause } from 'nacre/internal'
+import { clearInterval, engineError, pause, performance, setInterval } from 'nacre/internal'
 import type { Scripts } from './redis.js'
 
 /** The longest time between two renewals. It also bounds how long a restarted worker waits for its predecessor. */

@@ -1,7 +1,9 @@
 /**
  * BullMQ's locks on the jobs of this host, extended in time by one timer.
  */
+
 import type { Worker } from 'bullmq'
+import { clearInterval, setInterval } from 'nacre/internal'
 
 export class Locks {
   readonly #worker: Worker

@@ -9,6 +9,7 @@ import {
   freshJobId,
   jobReadOptions,
   OptionError,
+  performance,
   readArgument,
   readOptions,
   readWithDefaults,

@@ -1,7 +1,7 @@
 /** Requests to hosts and their answers, which come on one channel for all readers of a queue object. */
 import { randomUUID } from 'node:crypto'
 import type { Redis } from 'ioredis'
-import { orAborted } from 'nacre/internal'
+import { clearTimeout, orAborted, setTimeout } from 'nacre/internal'
 import type { HostRequest } from './inbox.js'
 import type { Names } from './keys.js'
 import { decodeAnswer } from './log-wire.js'

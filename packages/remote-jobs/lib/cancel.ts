@@ -4,7 +4,7 @@
  * The job's supervisor does the work and keeps the grace time. The kill from here is for a supervisor that could not
  * receive a grace time, and for what a killed one has left.
  */
-import { engineError } from 'nacre/internal'
+import { engineError, performance } from 'nacre/internal'
 import { jobOf, readFacts, statusOf } from './facts.js'
 import { notFound } from './find.js'
 import { PollInterval } from './poll-interval.js'

@@ -1,7 +1,7 @@
 /**
  * The early end of a call: its client cancels it or disconnects, or its deadline passes.
  */
-import { MAX_MILLISECONDS } from 'nacre/internal'
+import { clearTimeout, MAX_MILLISECONDS, setTimeout } from 'nacre/internal'
 import { Refused } from './status.js'
 
 /** What a call of grpc-js offers for that. */

@@ -4,7 +4,7 @@
 
 import type { ServerUnaryCall, ServerWritableStream, sendUnaryData } from '@grpc/grpc-js'
 import type { Logger } from 'nacre'
-import { report } from 'nacre/internal'
+import { performance, report } from 'nacre/internal'
 import { type CallEnd, endOf } from './call-end.js'
 import { Refused, statusOf } from './status.js'
 

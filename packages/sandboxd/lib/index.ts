@@ -4,7 +4,7 @@
  */
 
 import { isLoopback, type OpenSandboxd } from '@nacre/server/internal'
-import { OptionError, path, report } from 'nacre/internal'
+import { OptionError, path, performance, report } from 'nacre/internal'
 import { fs, NativeBackend } from 'nacre/internal/server'
 import { type GrpcListener, listenGrpc } from './grpc.js'
 import { listenRest, type RestListener } from './rest.js'

@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http'
 import { collect } from '@nacre/server/internal'
-import { MAX_MILLISECONDS } from 'nacre/internal'
+import { clearTimeout, MAX_MILLISECONDS, setTimeout } from 'nacre/internal'
 import { listDirectory } from './listing.js'
 import { RestRefusal } from './rest-error.js'
 import { type Reply, readFile, writePart } from './rest-files.js'

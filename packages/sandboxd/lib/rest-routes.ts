@@ -1,7 +1,9 @@
 /**
  * The routes of the REST API.
  */
+
 import type { IncomingMessage } from 'node:http'
+import { performance } from 'nacre/internal'
 import { answerLegacy, LEGACY } from './legacy.js'
 import { metadataOf } from './metadata.js'
 import { RestRefusal } from './rest-error.js'

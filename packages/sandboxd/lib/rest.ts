@@ -8,7 +8,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import { isLoopback, isLoopbackName, listenError, Requests } from '@nacre/server/internal'
 import type { Logger } from 'nacre'
-import { report } from 'nacre/internal'
+import { performance, report } from 'nacre/internal'
 import { sendBytes } from './rest-bytes.js'
 import { failureOf, RestRefusal } from './rest-error.js'
 import type { Reply } from './rest-files.js'

@@ -7,7 +7,7 @@
 
 import type { Context, MiddlewareHandler } from 'hono'
 import type { Logger } from 'nacre'
-import { report } from 'nacre/internal'
+import { performance, report } from 'nacre/internal'
 import { whenSent } from './sent.js'
 import { upgradeOf } from './upgrade.js'
 

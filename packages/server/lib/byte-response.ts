@@ -1,7 +1,7 @@
 /**
  * Bytes as the body of a response. The next piece is read when the client has taken the previous one.
  */
-import { AbortError, onAbort } from 'nacre/internal'
+import { AbortError, clearTimeout, onAbort, setTimeout } from 'nacre/internal'
 import type { FileSource } from 'nacre/internal/server'
 
 /** Milliseconds in which a client takes a piece when the server ends. */

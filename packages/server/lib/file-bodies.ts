@@ -2,8 +2,10 @@
  * Files as bodies. An upload may have any length and any speed: only an accepted caller can send more of it than the
  * connection buffers.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constants, type Http2ServerResponse } from 'node:http2'
+import { clearTimeout, setTimeout } from 'nacre/internal'
 
 const CONTENT = /^\/v1\/(sessions\/[^/?]+\/files\/content|uploads\/[^/?]+)(\?|$)/
 

@@ -3,7 +3,7 @@
  *
  * While no connection waits for the call, a timer runs. When it expires, the work is aborted and the reply is dropped.
  */
-import { crypto, onAbort } from 'nacre/internal'
+import { clearTimeout, crypto, onAbort, setTimeout } from 'nacre/internal'
 import type { EventLog } from './event-log.js'
 
 /** A reply as it is sent again. */

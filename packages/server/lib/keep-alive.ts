@@ -5,6 +5,8 @@
  * longer, its response begins with status 200 and blanks, which JSON allows, and ends with the reply, or with the envelope of its
  * error: readers of such a response look at `httpStatus` in the body.
  */
+import { clearInterval, clearTimeout, setInterval, setTimeout } from 'nacre/internal'
+
 const BLANK = new TextEncoder().encode(' ')
 
 /** `settled` always resolves. `onEnd` is called when the response is complete, or the client has disconnected. */

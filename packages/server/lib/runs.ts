@@ -7,7 +7,7 @@
  */
 
 import type { Encoding, ExecStream, Process, ProcessExit } from 'nacre'
-import { crypto, type Result } from 'nacre/internal'
+import { crypto, type Result, setTimeout } from 'nacre/internal'
 import { exitOf } from 'nacre/internal/server'
 import { Refusal } from './failure.js'
 import { InTurn } from './in-turn.js'

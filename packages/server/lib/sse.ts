@@ -4,7 +4,7 @@
  * The next event is read when the client has taken the previous one. So a client that does not read holds up its source
  * and does not fill the server's memory. Comments keep silent connections alive.
  */
-import { onAbort } from 'nacre/internal'
+import { clearInterval, onAbort, setInterval } from 'nacre/internal'
 /** One event. A client that reconnects with its `id` as `Last-Event-ID` continues after it. */
 export interface ServerEvent {
   id?: number | undefined

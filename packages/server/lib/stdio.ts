@@ -8,7 +8,7 @@
 import { createServer, type ServerHttp2Session } from 'node:http2'
 import { getRequestListener } from '@hono/node-server'
 import type { Logger, Sandbox } from 'nacre'
-import { OptionError, report } from 'nacre/internal'
+import { OptionError, report, setTimeout } from 'nacre/internal'
 import { backendOf, duplexOf, MOST_MEMORY_MB, ping, STREAM_WINDOW, widen } from 'nacre/internal/server'
 import { planServer } from './plan.js'
 import { openPort } from './port.js'

@@ -105,7 +105,7 @@ export const texts = new Map<OptionTable, Record<string, string>>([
       cwd: "Directory for this command only. A relative path starts at the session's directory, which is restored afterwards. If the directory does not exist, exec rejects with CWD_NOT_FOUND and nothing runs. Default: the session's.",
       env: 'Changes to the environment for this command only. The previous values are restored exactly afterwards.',
       timeout:
-        "Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with COMMAND_TIMEOUT. Processes that earlier commands left behind continue. The time includes the start of the session's shell, but not the wait for other commands. Default: the sandbox's.",
+        "Milliseconds the command may run, 0 to 2147483647; 0 = no limit. A fraction is rounded up. On timeout, everything that this command started is killed, even after `&`, `setsid` or a double fork, and exec rejects with COMMAND_TIMEOUT. Processes that earlier commands left behind continue. The time counts from the call, so it includes the wait for earlier commands of the session and the start of its shell, but not checkpoints. Default: the sandbox's.",
       detachAfter:
         'Milliseconds until a command that still runs becomes a background process of its session, more than 0 and up to 2147483647. A fraction is rounded up. The session is free then, and exec resolves with the output so far and `process`.',
       killSignal: "The first signal that a timeout or an abort sends. Default: the sandbox's.",

@@ -7,7 +7,7 @@
  */
 
 import type { FileInfo } from 'nacre'
-import { crypto, OptionError } from 'nacre/internal'
+import { clearTimeout, crypto, OptionError, setTimeout } from 'nacre/internal'
 import { Refusal } from './failure.js'
 import { InTurn } from './in-turn.js'
 import { InputQueue } from './input-queue.js'

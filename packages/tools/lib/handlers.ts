@@ -1,6 +1,6 @@
 /** What each tool does. */
 import type { Signal } from 'nacre'
-import { inTime, isCode, orAborted } from 'nacre/internal'
+import { clearInterval, inTime, isCode, orAborted, performance, setInterval } from 'nacre/internal'
 import { type Inputs, KEYS } from './definitions.js'
 import { toPlainText } from './plain.js'
 import type { ToolContext, ToolName, ToolReply } from './public.js'

@@ -1,6 +1,6 @@
 /** Where the tools run: in a sandbox that was given, or in one that opens with the first call. */
 import type { AnySandbox } from 'nacre'
-import { inTime, isCode } from 'nacre/internal'
+import { inTime, isCode, performance } from 'nacre/internal'
 import type { OpenSandbox, ToolContext } from './public.js'
 import type { Host, Scope } from './scope.js'
 

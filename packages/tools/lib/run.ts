@@ -17,7 +17,7 @@ import type {
   Session,
   Signal,
 } from 'nacre'
-import { inTime, isCode, refusalCode } from 'nacre/internal'
+import { clearTimeout, inTime, isCode, performance, refusalCode, setTimeout } from 'nacre/internal'
 import { END_LENGTH, Ends } from './ends.js'
 import { ToolError } from './schema.js'
 import { FullScreen, Screen, TERMINAL } from './screen.js'

@@ -1,6 +1,6 @@
 /** Services: servers that `service` starts and waits for. */
 import type { AnySandbox, Service as EngineService, LogLine, Session } from 'nacre'
-import { isCode } from 'nacre/internal'
+import { isCode, performance } from 'nacre/internal'
 import { KILLS, LOG_LIMIT } from './run.js'
 import { ToolError } from './schema.js'
 

@@ -1,7 +1,7 @@
 /** `createTools`. */
 import type { AnySandbox } from 'nacre'
 import { OptionError, SandboxError } from 'nacre'
-import { inTime, Redactor } from 'nacre/internal'
+import { inTime, performance, Redactor } from 'nacre/internal'
 import { type Definition, definitions, INSTRUCTIONS, type Inputs } from './definitions.js'
 import { handlers } from './handlers.js'
 import { type Options, planTools } from './options.js'

@@ -1,4 +1,5 @@
 /** The tool `workspace`: what the programs have changed, and ways back. */
+import { performance } from 'nacre/internal'
 import type { Inputs, WorkspaceAction } from './definitions.js'
 import { toPlainText } from './plain.js'
 import type { ToolReply } from './public.js'

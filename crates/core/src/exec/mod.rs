@@ -11,6 +11,6 @@ pub use input::{Chunk, Input, InputWriter};
 pub use kill_policy::KillPolicy;
 pub use killed_by::{By, KilledBy};
 pub use nacre_protocol::shell::Lost;
-pub use outcome::Outcome;
+pub use outcome::{Blocker, Outcome};
 pub use request::{Command, ExecRequest};
 pub use sink::{OutputStream, Sink, SureSink};

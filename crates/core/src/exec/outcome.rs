@@ -5,6 +5,17 @@ use nacre_protocol::shell::Lost;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+/// The command that has kept another one waiting.
+#[derive(Clone, Debug)]
+pub struct Blocker {
+    /// The command as displayed, perhaps cut.
+    pub command: String,
+    /// Whether its caller holds it up by not reading its output.
+    pub is_unread: bool,
+    /// Wall clock.
+    pub started_at: SystemTime,
+}
+
 /// The result of a command.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
@@ -34,6 +45,8 @@ pub struct Outcome {
     pub output_limited: bool,
     /// What has killed it.
     pub killed_by: Option<KilledBy>,
+    /// What ran when it timed out before its turn.
+    pub waited_for: Option<Blocker>,
     /// The shell died and was replaced.
     pub restarted: bool,
     /// Items of the session's state that were lost before the command.

@@ -79,7 +79,7 @@ pub struct ExecRequest {
     pub cwd: Option<PathBuf>,
     /// Variables for this command only; `None` unsets.
     pub env: Vec<(String, Option<String>)>,
-    /// Time limit of the run, without the wait in the queue.
+    /// Time limit of the run, with the wait in the queue, but without that for a hold.
     pub timeout: Option<Duration>,
     /// The signals for timeouts, cancels and the end of the session.
     pub kill: KillPolicy,

@@ -163,8 +163,9 @@ impl Session {
             self.schedule_standby();
         }
         if let Some(deadline) = self.calls.next_deadline() {
-            self.timers.set(Timer::Start, deadline);
+            self.timers.set(Timer::Wait, deadline);
         }
+        self.expect_stall();
         self.foreground.drain_leftover();
     }
 
@@ -182,14 +183,14 @@ impl Session {
         if let Some(command) = queued.and_then(|ticket| self.foreground.take(ticket)) {
             let ticket = command.ticket();
             self.calls.add_again(ticket, command.into_request());
-            self.calls.awaits_start(ticket);
+            self.calls.count_timeout(ticket);
         }
     }
 
     pub(super) fn submit(&mut self, call: Call, work: Work) {
         let ticket = self.calls.add(call);
-        if self.state.awaits_shell() {
-            self.calls.awaits_start(ticket);
+        if self.state.held.is_none() {
+            self.calls.count_timeout(ticket);
         }
         self.events.push_back(Event::Submit(ticket, work));
     }
@@ -270,7 +271,7 @@ impl Session {
         for timer in self.timers.due(now) {
             match timer {
                 Timer::Timeout(ticket) => self.events.push_back(Event::TimeUp(ticket)),
-                Timer::Start => self.events.extend(self.calls.take_overdue().into_iter().map(Event::TimeUp)),
+                Timer::Wait => self.events.extend(self.calls.take_overdue().into_iter().map(Event::TimeUp)),
                 Timer::Closing => self.closing_overdue(),
                 Timer::Overdue(ticket) => self.events.push_back(Event::ShellOverdue(ticket)),
                 Timer::SpareGroup => self.make_spare_group(),
@@ -289,6 +290,7 @@ impl Session {
                 Timer::Files => self.end_idle_files_helper(),
                 Timer::Rest => self.check_rest(),
                 Timer::Output => self.show_output(),
+                Timer::Stall => self.look_for_stall(),
             }
         }
     }

@@ -39,9 +39,9 @@ pub(super) struct Calls {
     requests: HashMap<u64, Ticket>,
     /// What cancels commands, by the same numbers.
     killers: HashMap<u64, Killer>,
-    /// When the timeouts of commands end that wait for the start of the shell.
+    /// When the timeouts of waiting commands end. None counts while the session is held.
     deadlines: HashMap<Ticket, Instant>,
-    /// The first of them.
+    /// Not after the first of them.
     next_deadline: Option<Instant>,
 }
 
@@ -78,9 +78,9 @@ impl Calls {
         self.waiting.remove(&ticket)
     }
 
-    /// A command that waits for the start of the shell: its timeout counts from now on.
-    pub(super) fn awaits_start(&mut self, ticket: Ticket) {
-        if let Some(Call::Exec(request, _)) = self.waiting.get(&ticket)
+    /// Counts the timeout of a waiting command from now on. A command that its caller has sent does not wait.
+    pub(super) fn count_timeout(&mut self, ticket: Ticket) {
+        if let Some(Call::Exec(request, None)) = self.waiting.get(&ticket)
             && let Some(timeout) = request.timeout
         {
             let deadline = Instant::now() + timeout;
@@ -89,7 +89,19 @@ impl Calls {
         }
     }
 
-    /// When the first of these timeouts ends.
+    /// Counts no timeout, since the session is held.
+    pub(super) fn stop_timeouts(&mut self) {
+        self.deadlines.clear();
+        self.next_deadline = None;
+    }
+
+    /// Counts the timeouts of all waiting commands from now on, since the session is held no longer.
+    pub(super) fn restart_timeouts(&mut self) {
+        let waiting: Vec<_> = self.waiting.keys().copied().collect();
+        waiting.into_iter().for_each(|ticket| self.count_timeout(ticket));
+    }
+
+    /// When to look for timeouts that have ended.
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.next_deadline
     }
@@ -102,11 +114,13 @@ impl Calls {
         overdue
     }
 
-    /// The shell has started, or is not to start now. Returns what is left to this command of its timeout. Commands behind it
-    /// have all of theirs.
-    pub(super) fn end_of_start(&mut self, ticket: Option<Ticket>) -> Option<Instant> {
-        self.next_deadline = None;
-        std::mem::take(&mut self.deadlines).remove(&ticket?)
+    /// When the timeout of a command ends that begins now, if it has waited.
+    pub(super) fn end_of_wait(&mut self, ticket: Ticket) -> Option<Instant> {
+        let deadline = self.deadlines.remove(&ticket);
+        if self.deadlines.is_empty() {
+            self.next_deadline = None;
+        }
+        deadline
     }
 
     /// The ticket of a command that waits or runs. A command that was cancelled, answered or never made has none.
@@ -122,7 +136,9 @@ impl Calls {
 
     /// Forgets a command that is being answered. Returns what has cancelled it.
     pub(super) fn answered(&mut self, request: u64) -> Option<KilledBy> {
-        self.requests.remove(&request);
+        if let Some(ticket) = self.requests.remove(&request) {
+            self.end_of_wait(ticket);
+        }
         self.killers.remove(&request).map(|killer| killer.by)
     }
 }

@@ -5,7 +5,7 @@ use super::running::Progress;
 use super::stdin;
 use super::stdin::StdinEnd;
 use super::streams::OutputPipes;
-use crate::exec::{ExecRequest, Input, KillPolicy, Outcome, Sink};
+use crate::exec::{Blocker, ExecRequest, Input, KillPolicy, Outcome, Sink};
 use crate::feed::MOST_OUTPUT;
 use crate::output::capture::Capture;
 use crate::output::reader::Reader;
@@ -222,6 +222,10 @@ pub(super) struct Running {
     /// Whether processes of the command may hold the pipes. Known at its end.
     forked: bool,
     begun: Instant,
+    /// When it times out.
+    deadline: Option<Instant>,
+    /// Whether a warning about its unread output was logged.
+    is_stall_logged: bool,
     started_at: SystemTime,
     /// Exit code and signal of the shell's process, if the command ended it.
     died: Option<(Option<i32>, Option<i32>)>,
@@ -246,11 +250,12 @@ pub(super) struct Remains {
 }
 
 impl Running {
-    /// Creates a command whose streams are open.
+    /// Creates a command whose streams are open. `limit`: when it times out, if it has waited; otherwise its timeout begins.
     pub(super) fn new(
         ticket: Ticket,
         mut request: Box<ExecRequest>,
         begun: Instant,
+        limit: Option<Instant>,
         output: OutputPipes,
         stdin: Option<StdinEnd>,
     ) -> Self {
@@ -267,6 +272,7 @@ impl Running {
         if let Some(process) = request.process.as_ref().filter(|process| process.keeps_log) {
             capture.keep_log(process.log.clone());
         }
+        let deadline = limit.or(request.timeout.map(|timeout| begun + timeout));
         Self {
             ticket,
             request,
@@ -274,6 +280,8 @@ impl Running {
             writers: Some(writers),
             forked: true,
             begun,
+            deadline,
+            is_stall_logged: false,
             started_at: SystemTime::now(),
             died: None,
             feeder,
@@ -290,7 +298,7 @@ impl Running {
 
     /// When it times out.
     pub(super) fn deadline(&self) -> Option<Instant> {
-        self.request.timeout.map(|timeout| self.begun + timeout)
+        self.deadline
     }
 
     /// Whether its caller reads the output while it runs.
@@ -376,6 +384,27 @@ impl Running {
     /// Whether its caller keeps output from being read.
     pub(super) fn is_held_up(&self) -> bool {
         self.capture.is_held_up()
+    }
+
+    /// Whether its caller can keep its output from being read, and was not warned.
+    pub(super) fn can_stall(&self) -> bool {
+        self.is_live() && !self.is_stall_logged
+    }
+
+    /// How long its caller has kept its output from being read.
+    pub(super) fn stalled_for(&self) -> Duration {
+        let last_read = self.capture.so_far().1.filter(|_| self.is_held_up());
+        last_read.and_then(|at| at.elapsed().ok()).unwrap_or_default()
+    }
+
+    /// Records that its caller was warned.
+    pub(super) fn stall_logged(&mut self) {
+        self.is_stall_logged = true;
+    }
+
+    /// Itself, for the commands that wait for its end.
+    pub(super) fn blocker(&self) -> Blocker {
+        Blocker { command: self.request.command.shown(), is_unread: self.is_held_up(), started_at: self.started_at }
     }
 
     /// Starts watching the pipes.

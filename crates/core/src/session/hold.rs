@@ -286,6 +286,7 @@ impl Session {
         let ticket = self.holds.tickets.remove(&id);
         if ticket.is_some() && ticket == self.state.held {
             self.holds.granted = None;
+            self.calls.restart_timeouts();
         }
         self.events.extend(ticket.map(Event::Released));
     }

@@ -30,6 +30,7 @@ mod salvage;
 mod save;
 mod shell_link;
 mod spare_pipes;
+mod stall;
 mod standby;
 mod startup;
 mod stdin;

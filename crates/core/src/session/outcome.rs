@@ -171,8 +171,7 @@ impl Session {
             Call::Hold { grant, before } => {
                 let is_needed = before.is_none_or(|request| self.calls.ticket_of(request).is_some());
                 if error.is_none() && is_needed {
-                    // No shell starts meanwhile.
-                    self.calls.end_of_start(None);
+                    self.calls.stop_timeouts();
                     self.holds.grant(grant);
                 }
             }
@@ -186,6 +185,11 @@ impl Session {
                     timed_out,
                     duration: request.timeout.filter(|_| timed_out).unwrap_or_default(),
                     killed_by,
+                    waited_for: if timed_out {
+                        self.foreground.command().map(|command| command.blocker())
+                    } else {
+                        None
+                    },
                     cwd: self.cwd.clone(),
                     ..Outcome::default()
                 };

@@ -239,8 +239,9 @@ impl Session {
             Ok(opened) => opened,
             Err(error) => return self.not_sent(ticket, *request, error),
         };
-        let command = Running::new(ticket, request, begun, output, stdin);
-        if let Some(deadline) = self.calls.end_of_start(Some(ticket)).or(command.deadline()) {
+        let limit = self.calls.end_of_wait(ticket);
+        let command = Running::new(ticket, request, begun, limit, output, stdin);
+        if let Some(deadline) = command.deadline() {
             self.timers.set(Timer::Timeout(ticket), deadline);
         }
         self.foreground.begin(command);

@@ -72,8 +72,9 @@ impl Session {
         let can_be_refused = !request.env.is_empty()
             || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
             || request.terminal.is_some();
-        let command = Running::new(ticket, request, begun, output, stdin);
-        if let Some(deadline) = self.calls.end_of_start(Some(ticket)).or(command.deadline()) {
+        let limit = self.calls.end_of_wait(ticket);
+        let command = Running::new(ticket, request, begun, limit, output, stdin);
+        if let Some(deadline) = command.deadline() {
             self.timers.set(Timer::Timeout(ticket), deadline);
         }
         self.timers.set(Timer::Unread, begun + UNREAD);

@@ -9,8 +9,8 @@ use tokio::time::Instant;
 pub(super) enum Timer {
     /// The timeout of the running command.
     Timeout(Ticket),
-    /// The first timeout of a command that waits for the start of the shell.
-    Start,
+    /// The first timeout of a command that waits for its turn.
+    Wait,
     /// The deadline for the supervisor to end a session.
     Closing,
     /// The deadline for the shell to report the end of the running command.
@@ -41,6 +41,8 @@ pub(super) enum Timer {
     Rest,
     /// The time to show observers what the running command has printed.
     Output,
+    /// The time to look whether a stream that is not read keeps other commands waiting.
+    Stall,
 }
 
 /// See the module.

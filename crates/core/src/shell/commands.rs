@@ -11,7 +11,7 @@ impl Step {
         }
     }
 
-    /// A command can time out while its shell starts.
+    /// A command can time out before its turn.
     pub(super) fn time_up(&mut self, ticket: Ticket) {
         if !self.remove_from_queue(ticket, Refusal::TimedOut) {
             self.kill(ticket, Cause::Timeout, None);

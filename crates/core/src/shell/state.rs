@@ -199,12 +199,6 @@ impl State {
         self.awaits_end_of(ticket) && self.running().is_some_and(runs) && ready && fresh && !forking
     }
 
-    /// True if a command that arrives now waits for the start of a shell.
-    pub fn awaits_shell(&self) -> bool {
-        let is_running = matches!(self.shell, Shell::Idle | Shell::Running(_));
-        !is_running && !self.is_ending() && self.held.is_none()
-    }
-
     /// True if nothing runs or waits, and the session is not held.
     pub fn is_idle(&self) -> bool {
         matches!(self.shell, Shell::Idle | Shell::Absent | Shell::Terminated(_))

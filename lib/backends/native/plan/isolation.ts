@@ -6,6 +6,7 @@
  */
 import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
+import { below } from '../../../base/working-directory.js'
 import type { NativeIsolation } from '../../../boundary/index.js'
 import { type CheckedIsolation, completeRules, type GivenRules } from '../../../schema/isolation-rules.js'
 import { quote } from '../../../schema/read.js'
@@ -37,7 +38,7 @@ export function planIsolation(
 ): NativeIsolation {
   const from = (home: string) => (file: string) => {
     const expanded = file.replace(/^~(?=\/|$)/, () => home)
-    return withoutDots(path.isAbsolute(expanded) ? expanded : `${cwd}/${expanded}`)
+    return withoutDots(path.isAbsolute(expanded) ? expanded : below(cwd, expanded))
   }
   const absolute = from(homes[0] ?? '/')
   const { read, write, hide, protect, mounts } = rules.filesystem

@@ -3,6 +3,7 @@
  */
 import { path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
+import { absolute, resolveFrom } from '../../../base/working-directory.js'
 import type { NativeConfig, NativeIsolation, NativeSession } from '../../../boundary/index.js'
 import type { Logger } from '../../../calls/index.js'
 import { sandboxOptions } from '../../../calls/sandbox.js'
@@ -104,7 +105,7 @@ export function planSession(
   return {
     sessionId: values.id ?? freshId(),
     isolation: values.isolation && planSessionIsolation(values.isolation, base),
-    cwd: values.cwd === undefined ? undefined : path.resolve(base.cwd, values.cwd),
+    cwd: values.cwd === undefined ? undefined : resolveFrom(base.cwd, values.cwd),
     envNames: values.env?.names,
     envValues: values.env?.values,
     surviveExit: values.surviveExit,
@@ -120,17 +121,4 @@ function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: Sessio
   const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
   const planned = planIsolation(rules, cwd, homes(), guardingOf(given))
   return { ...stricter(inherit(given, planned, isolation), isolation), mounts }
-}
-
-/**
- * The path, resolved against this process's directory. If that was deleted, process.cwd() throws. PWD is used then, and the
- * first call rejects because the directory does not exist.
- */
-function absolute(file: string): string {
-  if (path.isAbsolute(file)) return path.normalize(file)
-  try {
-    return path.resolve(file)
-  } catch {
-    return path.resolve('/', process.env.PWD ?? '(deleted)', file)
-  }
 }

@@ -1,6 +1,7 @@
 /** The directory of a copy-on-write workspace, on this machine. */
 import { fs, path } from '../../../base/builtin.js'
 import { OptionError } from '../../../base/errors.js'
+import { resolveFrom } from '../../../base/working-directory.js'
 import type { NativeWorkspaceConfig } from '../../../boundary/index.js'
 import type { workspaceOptions } from '../../../calls/workspace.js'
 import type { OptionValues } from '../../../schema/kind.js'
@@ -24,9 +25,9 @@ export function planWorkspace(
       `workspace.${other} needs storage: 'disk': layers in memory end with this process`,
     )
   const name = given === undefined ? 'workspace' : 'workspace.path'
-  const root = realDirectory(path.resolve(cwd, given ?? '.'), name)
+  const root = realDirectory(resolveFrom(cwd, given ?? '.'), name)
   if (root === '/') throw refuse(name, root, 'must not be the root directory')
-  const layers = directory === undefined ? undefined : existing(path.resolve(cwd, directory))
+  const layers = directory === undefined ? undefined : existing(resolveFrom(cwd, directory))
   const state = existing(stateDir)
   if (isWithin(state, root))
     throw refuse(

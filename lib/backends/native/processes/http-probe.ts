@@ -3,9 +3,11 @@
  *
  * node:http is loaded by the first probe: loading it takes about 30 ms on Node 22.
  */
+
 import type { RequestOptions } from 'node:http'
 import type { Socket } from 'node:net'
 import { onAbort } from '../../../base/abort.js'
+import { clearTimeout, setTimeout } from '../../../base/timers.js'
 
 /** 127.0.0.1 first. If nothing accepts there, the server may only listen on ::1. */
 const ADDRESSES = ['127.0.0.1', '::1']

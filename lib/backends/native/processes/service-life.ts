@@ -7,6 +7,7 @@
 import { onAbort } from '../../../base/abort.js'
 import { AbortError, engineError, isCode } from '../../../base/errors.js'
 import { report } from '../../../base/report.js'
+import { clearTimeout, setTimeout } from '../../../base/timers.js'
 import type { NativeProcess } from '../../../boundary/index.js'
 import type { Logger, ServiceFailure } from '../../../calls/index.js'
 import type { KillRequest } from '../../../requests/logs.js'

@@ -2,7 +2,9 @@
  * Changes of sandboxes as events: Engine.IO 4 and Socket.IO 5 over WebSockets, as far as a client that only listens needs them.
  * https://socket.io/docs/v4/engine-io-protocol/ and https://socket.io/docs/v4/socket-io-protocol/
  */
+
 import { randomUUID } from 'node:crypto'
+import { clearInterval, clearTimeout, setInterval, setTimeout } from 'nacre/internal'
 import { WebSocket } from 'ws'
 
 const PING_INTERVAL = 25_000

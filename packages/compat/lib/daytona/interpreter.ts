@@ -1,5 +1,7 @@
 /** The code interpreter: contexts of Python that keep their state. */
+
 import { randomUUID } from 'node:crypto'
+import { clearTimeout, setTimeout } from 'nacre/internal'
 import type { WebSocket } from 'ws'
 import { HttpError } from '../failure.js'
 import { type Hosted, perRun } from '../hosted.js'

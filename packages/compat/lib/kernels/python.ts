@@ -1,6 +1,8 @@
 /** Python: one process of python/kernel.py, which starts with the first code. */
+
 import { readFileSync } from 'node:fs'
 import type { LogEvent, Process } from 'nacre'
+import { clearTimeout, setTimeout } from 'nacre/internal'
 import type { Hosted } from '../hosted.js'
 import { innerPid } from '../inner-pid.js'
 import { type Code, type Kernel, line } from './kernel.js'

@@ -6,7 +6,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises'
 import type { Logger } from 'nacre'
-import { type Redactor, report } from 'nacre/internal'
+import { clearTimeout, type Redactor, report, setTimeout } from 'nacre/internal'
 import { type CastCode, commentLine, eventLine, headerLine, type Size, sizeOf, sizeText } from './cast.js'
 import { screenAfter } from './screen.js'
 

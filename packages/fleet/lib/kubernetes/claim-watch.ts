@@ -5,7 +5,7 @@
  * has sent what is no event, it begins anew with a list. A dropped watch reconnects with growing pauses. A refused one
  * is reported to all listeners, and a new listener makes the next attempt begin immediately.
  */
-import { Backoff } from 'nacre/internal'
+import { Backoff, performance } from 'nacre/internal'
 import { isLasting, type KubernetesApi, statusOf } from './api.js'
 import type { Claim } from './claim.js'
 import { InvalidEvent } from './watch-stream.js'

@@ -5,7 +5,7 @@
  * One that arrives even later expires.
  */
 
-import { Backoff, pause } from 'nacre/internal'
+import { Backoff, clearTimeout, pause, setTimeout } from 'nacre/internal'
 import { type KubernetesApi, statusOf } from './api.js'
 import { isOf } from './claim.js'
 

@@ -4,9 +4,11 @@
  * `Watch` of @kubernetes/client-node cannot be used: it waits for ever for a response that does not begin, and cannot be
  * aborted before. The KubeConfig makes the TLS options and the credentials.
  */
+
 import { request as requestHttp } from 'node:http'
 import { type RequestOptions, request as requestHttps } from 'node:https'
 import type { KubeConfig } from '@kubernetes/client-node'
+import { clearTimeout, setTimeout } from 'nacre/internal'
 
 /** Milliseconds in which a response must begin. */
 const BEGIN_MS = 30_000

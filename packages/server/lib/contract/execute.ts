@@ -3,7 +3,7 @@
  */
 
 import type { Encoding, ExecEvent, ExecResult, LogEvent } from 'nacre'
-import { env, flag, milliseconds, oneOf, SandboxError } from 'nacre/internal'
+import { env, flag, milliseconds, oneOf, performance, SandboxError } from 'nacre/internal'
 import {
   boolean,
   identifier,

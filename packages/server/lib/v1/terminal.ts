@@ -9,7 +9,7 @@
  */
 
 import type { ProcessExit } from 'nacre'
-import { isCode, OptionError, onAbort, report } from 'nacre/internal'
+import { clearInterval, isCode, OptionError, onAbort, report, setInterval } from 'nacre/internal'
 import { type ProcessBackend, planLogStream, resize, terminal, write } from 'nacre/internal/server'
 import type { WebSocket } from 'ws'
 import type { ServerContext } from '../context.js'
