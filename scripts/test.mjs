@@ -71,7 +71,9 @@ removeTemporary()
 process.exitCode = report(results, values.strict) ? 0 : 1
 
 function removeTemporary() {
-  for (const directory of [temporary, memory]) rmSync(directory, { recursive: true, force: true })
+  // A program that is ending may still make files there.
+  const options = { recursive: true, force: true, maxRetries: 5 }
+  for (const directory of [temporary, memory]) rmSync(directory, options)
 }
 
 /** Whether there is room for temporary files in memory, and programs among them may be executed. */

@@ -303,7 +303,7 @@ describe('the console', () => {
           await page.waitForSelector('dialog.player button:text("Play")')
           expect(Date.now() - began).toBeGreaterThan(1500)
           await page.click('dialog.player button:text("Close")')
-          expect(await page.locator('dialog').count()).toBe(0)
+          await page.locator('dialog').waitFor({ state: 'detached' })
           expect(problems).toEqual([])
         },
         { recordings: directory },
