@@ -51,7 +51,7 @@ pub fn make(file: &Path, private: &Path) -> io::Result<Option<OwnedFd>> {
 fn content(path: &Path) -> io::Result<Option<Vec<u8>>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = match File::options().read(true).custom_flags(flags).open(path) {
-        // It is read-only, whoever can read it.
+        // Without a copy, the original is read-only.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(None),
         file => file?,
     };

@@ -3,9 +3,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import os from 'node:os'
 import type { Duplex } from 'node:stream'
-import { replay, trackReplies, wantsWebSocket } from '@nacre/server/internal'
+import { endAfterReplies, type ListenerEnd, replay, wantsWebSocket } from '@nacre/server/internal'
 import { type FilesystemRules, type Logger, Sandbox } from 'nacre'
-import { engineError, inTime, isCode, report, SECRETS } from 'nacre/internal'
+import { engineError, isCode, report, SECRETS } from 'nacre/internal'
 import { HttpError } from './failure.js'
 import { checkCaller, type Preview, previewOf } from './guard.js'
 import type { Hosted, Place, SandboxRecord } from './hosted.js'
@@ -84,12 +84,12 @@ export async function openServer<R extends SandboxRecord>(
     // Newer runtimes ask whether to treat an upgrade as wanted.
     ...{ shouldUpgradeCallback: changesProtocol },
   })
-  const sent = trackReplies(server)
+  const endListener = endAfterReplies(server)
   server.maxConnections = MOST_CONNECTIONS
   const upgraded = new Set<Duplex>()
   let closed: Promise<void> | undefined
   const close = () => {
-    closed ??= closeAll({ server, sent, upgraded, registry, root })
+    closed ??= closeAll({ endListener, upgraded, registry, root })
     return closed
   }
   try {
@@ -279,8 +279,7 @@ function changesProtocol(request: IncomingMessage): boolean {
 }
 
 interface Open<R extends SandboxRecord> {
-  server: Server
-  sent: () => Promise<void>
+  endListener: (milliseconds: number) => Promise<ListenerEnd>
   upgraded: Set<Duplex>
   registry: Registry<R>
   root: Root
@@ -288,16 +287,13 @@ interface Open<R extends SandboxRecord> {
 
 /** Ends the sandboxes before their connections, so that clients learn why. Whole replies are sent first. */
 async function closeAll<R extends SandboxRecord>({
-  server,
-  sent,
+  endListener,
   upgraded,
   registry,
   root,
 }: Open<R>): Promise<void> {
   await registry.close()
   for (const socket of upgraded) socket.destroy()
-  await inTime(SENDING_TIMEOUT, sent())
-  server.close()
-  server.closeAllConnections()
+  await endListener(SENDING_TIMEOUT)
   await root.close()
 }

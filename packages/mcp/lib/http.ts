@@ -4,9 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net'
 import { toNodeHandler, toWebRequest } from '@modelcontextprotocol/node'
 import { createMcpHandler, isLegacyRequest } from '@modelcontextprotocol/server'
-import { trackReplies } from '@nacre/server/internal'
+import { endAfterReplies } from '@nacre/server/internal'
 import type { Tools } from '@nacre/tools'
-import { inTime } from 'nacre/internal'
 import { stderrLogger } from 'nacre/internal/cli'
 import { Guard, refuse } from './guard.js'
 import { IdleLimit } from './idle.js'
@@ -84,14 +83,12 @@ export async function serveHttp(
       else response.destroy()
     })
   })
-  const sent = trackReplies(server)
+  const end = endAfterReplies(server)
   await listen(server, settings)
   return async () => {
     await modern.close()
     await legacy.close()
-    await inTime(SENDING_TIMEOUT, sent())
-    server.close()
-    server.closeAllConnections()
+    await end(SENDING_TIMEOUT)
   }
 }
 

@@ -1,12 +1,19 @@
 /** What every listener of node:http needs to end in order, and to answer requests that offer another protocol. */
 import type { Server as HttpServer, IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
+import { within } from './within.js'
+
+/** Whether every reply was sent, and when all connections but those of WebSockets are closed. */
+export interface ListenerEnd {
+  isSent: boolean
+  closed: Promise<void>
+}
 
 /**
- * Returns a function that resolves when the last byte of every reply has left this process. A listener is closed only then:
- * on Node and on Bun, `close()` cuts connections whose reply is complete, but still on its way.
+ * Returns a function that closes the listener when the last byte of every reply has left this process, and after some
+ * milliseconds at the latest. On Node and on Bun, `close()` alone cuts connections whose reply is complete, but still on its way.
  */
-export function trackReplies(listener: HttpServer): () => Promise<void> {
+export function endAfterReplies(listener: HttpServer): (milliseconds: number) => Promise<ListenerEnd> {
   const open = new Set<ServerResponse>()
   let wake = () => {}
   listener.on('request', (_, outgoing: ServerResponse) => {
@@ -17,11 +24,19 @@ export function trackReplies(listener: HttpServer): () => Promise<void> {
     }
     outgoing.once('finish', end).once('close', end)
   })
-  return () =>
-    new Promise((resolve) => {
+  const sent = () =>
+    new Promise<void>((resolve) => {
       wake = resolve
       if (open.size === 0) resolve()
     })
+  return async (milliseconds) => {
+    const isSent = await within(milliseconds, sent())
+    const closed = new Promise<void>((resolve) => {
+      listener.close(() => resolve())
+    })
+    listener.closeAllConnections()
+    return { isSent, closed }
+  }
 }
 
 /** Whether a request is for a WebSocket: clients offer other protocols as well, and do not insist. */

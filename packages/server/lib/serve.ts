@@ -16,7 +16,7 @@ import { loadConsole } from './console.js'
 import { boundArrival } from './file-bodies.js'
 import { isLoopback } from './guard.js'
 import { listenError } from './listen-error.js'
-import { trackReplies, wantsWebSocket } from './listener.js'
+import { endAfterReplies, type ListenerEnd, wantsWebSocket } from './listener.js'
 import { planServe, type ServePlan } from './plan.js'
 import type { ServeOptions, Server, Serving, ServingSandboxd } from './public.js'
 import { openSandboxd, type Sandboxd } from './sandboxd.js'
@@ -46,12 +46,12 @@ export async function serve(sandbox: Sandbox | SandboxClient, options?: ServeOpt
     sandboxd?.abandon()
     throw error
   })
-  const sent = trackReplies(listener)
+  const endListener = endAfterReplies(listener)
   const cutWebSockets = openWebSockets(listener, server.fetch)
   const { address, port } = listener.address() as AddressInfo
   let closed: Promise<boolean> | undefined
   const close = () => {
-    closed ??= closeAll({ server, listener, sent, cutWebSockets, sandboxd }, plan)
+    closed ??= closeAll({ server, endListener, cutWebSockets, sandboxd }, plan)
     return closed
   }
   const host = address.includes(':') ? `[${address}]` : address
@@ -124,8 +124,7 @@ function listen(server: Server, plan: ServePlan): Promise<HttpServer> {
 /** What listens. */
 interface Open {
   server: Server
-  listener: HttpServer
-  sent: () => Promise<void>
+  endListener: (milliseconds: number) => Promise<ListenerEnd>
   cutWebSockets: () => void
   sandboxd: Sandboxd | undefined
 }
@@ -139,7 +138,7 @@ function shownOf({ host, grpcPort, restPort, root }: Sandboxd): ServingSandboxd 
  * nothing had to be cut.
  */
 async function closeAll(
-  { server, listener, sent, cutWebSockets, sandboxd }: Open,
+  { server, endListener, cutWebSockets, sandboxd }: Open,
   { shutdownTimeout }: ServePlan,
 ): Promise<boolean> {
   sandboxd?.drain()
@@ -148,13 +147,9 @@ async function closeAll(
   // The last replies and messages of gRPC are still on their way.
   const finished = sandboxd?.finish() ?? Promise.resolve()
   const left = Math.max(1000, deadline - performance.now())
-  const isSent = await within(left, Promise.all([finished, sent()]))
-  const disconnected = new Promise<void>((resolve) => {
-    listener.close(() => resolve())
-  })
-  listener.closeAllConnections()
+  const [{ isSent, closed }, isFinished] = await Promise.all([endListener(left), within(left, finished)])
   cutWebSockets()
   sandboxd?.cut()
-  await within(1000, Promise.all([disconnected, finished]))
-  return isOver && isSent
+  await within(1000, Promise.all([closed, finished]))
+  return isOver && isSent && isFinished
 }

@@ -1,7 +1,7 @@
 //! Tests lines with a text or a regular expression, as they are and as a terminal shows them.
 //!
 //! The time of a test is at most proportional to the line times the size of the expression, whatever either is. Programs
-//! print colors, links and progress bars, which nobody expects in an expression. So a line that does not match as it is
+//! print colors, links and progress bars, which an expression does not expect. So a line that does not match as it is
 //! counts once more without its escape sequences, and without what a carriage return or a backspace has overwritten.
 
 use super::assembler::Line;
