@@ -259,14 +259,20 @@ async function withOwnBash(test: (workplace: Workplace, bash: string) => Promise
   }
 }
 
+/** A shell that runs on may fork another standby between the two kills, and the session would live. */
+function killBoth(standby: number, shell: number): void {
+  proc.signal(shell, 'SIGSTOP')
+  proc.kill(standby)
+  proc.kill(shell)
+}
+
 it('processes of a session whose shell cannot be started again have ended', () =>
   withOwnBash(async (workplace, bash) => {
     const nap = proc.uniqueSleep()
     const process = await workplace.sandbox.startProcess(nap)
     const { shell, standby } = await prepare(workplace, state)
     rmSync(bash)
-    proc.kill(standby)
-    proc.kill(shell)
+    killBoth(standby, shell)
     await rejectionOf(
       until(
         () => workplace.sandbox.exec('true').then(() => undefined),
@@ -286,8 +292,7 @@ it('processes of a session whose shells die as they start end with the next star
     const { shell, standby } = await prepare(workplace, state)
     rmSync(bash)
     writeFileSync(bash, '#!/bin/sh\nkill -9 $$\n', { mode: 0o755 })
-    proc.kill(standby)
-    proc.kill(shell)
+    killBoth(standby, shell)
     await until(
       () =>
         sandbox.exec('true').then(

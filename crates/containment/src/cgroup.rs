@@ -9,7 +9,7 @@ use crate::proc_table::{read_file, read_pids};
 use nix::sys::statfs::{CGROUP2_SUPER_MAGIC, statfs};
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -111,6 +111,12 @@ impl Group {
         }
     }
 
+    /// A file whose descriptor has an exceptional condition, for poll(2), once the first process has come into this group
+    /// or one below, the last has left, or the group was frozen or thawed, since [`note_change`].
+    pub fn changes(&self) -> io::Result<fs::File> {
+        fs::File::open(self.path.join("cgroup.events"))
+    }
+
     /// The groups inside this one, without those inside them.
     pub fn inner(&self) -> io::Result<Vec<Self>> {
         let mut found = Vec::new();
@@ -151,6 +157,11 @@ impl Group {
         }
         self.remove_alone()
     }
+}
+
+/// Reads a file of [`Group::changes`]: only later changes show from now on.
+pub fn note_change(changes: &fs::File) -> io::Result<()> {
+    changes.read_at(&mut [0; 64], 0).map(drop)
 }
 
 /// The group was removed, perhaps after its file was opened.

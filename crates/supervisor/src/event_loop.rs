@@ -24,7 +24,7 @@ pub fn run(setting: Setting, setup: &Setup) -> ! {
     let mut is_reaped = true;
     loop {
         table.ensure_broker();
-        let wake = wait(&setting, &kills, table.next_freeze_look());
+        let wake = wait(&setting, &kills, &table);
         // Before an order is received, which may need descriptors. Without its limits, this process could not carry
         // orders or kills out: the host replaces it, as it replaces a killed one.
         if !setting.limits.restore() && (wake.order || !kills.is_empty()) {
@@ -50,6 +50,9 @@ pub fn run(setting: Setting, setup: &Setup) -> ! {
                 Ok(None) | Err(_) => ending::end(&mut table, &setting, Duration::ZERO),
             }
             orders = if is_readable(setting.control.as_fd()) { orders - 1 } else { 0 };
+        }
+        if wake.emptied {
+            table.tidy();
         }
         // A waiting order wakes the loop immediately.
         if !is_reaped {
@@ -191,36 +194,41 @@ struct Wake {
     order: bool,
     children: bool,
     host_gone: bool,
+    /// Whether a group may have become empty.
+    emptied: bool,
     /// Whether, for each kill, a process that it watches has ended.
     kills: Vec<bool>,
 }
 
-fn wait(setting: &Setting, kills: &[OrderedKill], freeze_look: Option<Duration>) -> Wake {
+fn wait(setting: &Setting, kills: &[OrderedKill], table: &ProcessTable) -> Wake {
     let mut fds = vec![
         PollFd::new(setting.control.as_fd(), PollFlags::POLLIN),
         PollFd::new(setting.children.as_fd(), PollFlags::POLLIN),
     ];
     fds.extend(setting.host.as_ref().map(|host| PollFd::new(host.as_fd(), PollFlags::POLLIN)));
     let fixed = fds.len();
+    fds.extend(table.watched_groups().map(|fd| PollFd::new(fd, PollFlags::POLLPRI)));
+    let groups = fds.len();
     let watched = kills.iter().flat_map(OrderedKill::watched);
     fds.extend(watched.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
     // Rounded up: a timer that fires early would only cause another look.
     let timeout = kills
         .iter()
         .map(OrderedKill::next_look)
-        .chain(freeze_look)
+        .chain(table.next_freeze_look())
         .min()
         .map_or(PollTimeout::NONE, |longest| PollTimeout::from((longest.as_millis() + 1).min(60_000) as u16));
     if poll(&mut fds, timeout).is_err() {
-        return Wake { order: false, children: true, host_gone: false, kills: Vec::new() };
+        return Wake { order: false, children: true, host_gone: false, emptied: false, kills: Vec::new() };
     }
     let any = |fd: &PollFd| fd.any().unwrap_or(false);
-    let mut watched = fds[fixed..].iter();
+    let mut watched = fds[groups..].iter();
     let kills = kills.iter().map(|kill| watched.by_ref().take(kill.watched().len()).filter(|fd| any(fd)).count() > 0);
     Wake {
         order: any(&fds[0]),
         children: any(&fds[1]),
         host_gone: setting.host.is_some() && fixed > 2 && any(&fds[2]),
+        emptied: fds[fixed..groups].iter().any(any),
         kills: kills.collect(),
     }
 }

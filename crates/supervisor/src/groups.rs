@@ -5,6 +5,7 @@ use nacre_containment::cgroup::{self, Group};
 use nacre_containment::pid::Pid;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
 /// See the module.
@@ -13,9 +14,23 @@ pub struct Groups {
     /// See [`Group::hold`].
     _hold: Option<File>,
     foreground: Group,
-    /// Groups to remove as soon as they are empty.
-    emptying: Vec<Group>,
+    emptying: Vec<Emptying>,
     made: u64,
+}
+
+/// A group to remove as soon as it is empty.
+struct Emptying {
+    group: Group,
+    /// See [`Group::changes`].
+    changes: Option<File>,
+}
+
+impl Emptying {
+    fn remove(&mut self) -> bool {
+        // Before the group is looked at: a process that ends from here on wakes the loop once more.
+        self.changes.take_if(|changes| cgroup::note_change(changes).is_err());
+        self.group.remove_empty().is_ok()
+    }
 }
 
 impl Groups {
@@ -85,13 +100,22 @@ impl Groups {
     /// Removes a group now, or once its last process has ended.
     pub fn remove_when_empty(&mut self, group: Group) {
         if group.remove_empty().is_err() {
-            self.emptying.push(group);
+            let mut emptying = Emptying { changes: group.changes().ok(), group };
+            if !emptying.remove() {
+                self.emptying.push(emptying);
+            }
         }
     }
 
     /// Removes groups that have become empty.
     pub fn tidy(&mut self) {
-        self.emptying.retain(|group| group.remove_empty().is_err());
+        self.emptying.retain_mut(|group| !group.remove());
+    }
+
+    /// Each has an exceptional condition, for poll(2), when a group may have become empty. The end of a process is not
+    /// always that of a child: a shell reaps its background jobs itself.
+    pub fn watched(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.emptying.iter().filter_map(|group| group.changes.as_ref().map(AsFd::as_fd))
     }
 
     /// The processes of the foreground group and of those that a command has made below it; `None` if the group has been removed.

@@ -1,7 +1,8 @@
 use super::*;
 use crate::fixture::spawn_sleeper;
-use crate::own_process::{group_name, in_own_process, until};
+use crate::own_process::{group_name, in_own_process};
 use nacre_containment::signal;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::fs;
 
 /// Here groups are directories, and a group with a file in it cannot be removed, so most tests need no kernel
@@ -85,6 +86,11 @@ fn the_last_session_removes_the_group_of_its_sandbox() {
     assert!(last.remove_all() && !sandbox.path().exists() && parent.path().exists());
 }
 
+fn has_changes(groups: &Groups, milliseconds: u16) -> bool {
+    let mut fds: Vec<_> = groups.watched().map(|fd| PollFd::new(fd, PollFlags::POLLPRI)).collect();
+    poll(&mut fds, PollTimeout::from(milliseconds)).unwrap() > 0
+}
+
 #[test]
 fn a_group_with_a_process_is_removed_after_its_end() {
     in_own_process(|| {
@@ -95,12 +101,13 @@ fn a_group_with_a_process_is_removed_after_its_end() {
         let (before, fresh) = (groups.foreground().clone(), groups.make("fg").unwrap());
         groups.switch_foreground(fresh);
         assert!(before.path().exists() && !groups.remove_all());
+        assert!(!has_changes(&groups, 0));
         signal::send_to_child(pid, libc::SIGKILL).unwrap();
+        // Nothing reaps it yet: the group itself tells.
+        assert!(has_changes(&groups, 10_000));
+        groups.tidy();
+        assert!(!before.path().exists() && groups.watched().next().is_none());
         nix::sys::wait::waitpid(nix::unistd::Pid::from_raw(pid.raw()), None).unwrap();
-        until("the group is removed", || {
-            groups.tidy();
-            !before.path().exists()
-        });
         assert!(groups.remove_all() && !groups.session().path().exists());
     });
 }

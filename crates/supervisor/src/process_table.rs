@@ -20,7 +20,7 @@ use nacre_containment::signal;
 use nacre_containment::tree::{MARK, Tree};
 use nacre_protocol::supervisor::{ForegroundGroup, LimitProblem, Role, Setup, StartStep};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
 /// A program that the host orders the supervisor to start.
@@ -339,6 +339,11 @@ impl ProcessTable {
         if let Some(groups) = &mut self.groups {
             groups.tidy();
         }
+    }
+
+    /// See [`Groups::watched`].
+    pub fn watched_groups(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.groups.iter().flat_map(Groups::watched)
     }
 
     /// Moves the shell out of the foreground group, which can then be killed as a whole. Returns that group; `None` without
