@@ -67,6 +67,9 @@ struct message {
 extern int channel;
 
 void adopt_channel(int fd);
+/* Whether nothing since the last look can have changed the channel's descriptor or the limits of this process: only
+ * builtins do, and a command that is proven to keep the state ran none of those. Neither is looked at then. */
+void note_untouched(int untouched);
 void close_channel(void);
 void remember_listener(const char *name, size_t length);
 void send_reply(struct reply *reply, const char *text);

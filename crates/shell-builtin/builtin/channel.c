@@ -34,6 +34,15 @@ static ino_t channel_inode;
 static struct sockaddr_un listener = {.sun_family = AF_UNIX};
 static socklen_t listener_length;
 
+static int is_untouched;
+
+/* A command has set a limit that is too low for the streams of the next one. */
+static int limit_is_low;
+
+void note_untouched(int untouched) {
+  is_untouched = untouched && !limit_is_low;
+}
+
 static union {
   struct request request;
   char bytes[sizeof(struct request) + LONGEST_PAYLOAD + 1];
@@ -96,7 +105,7 @@ void send_reply(struct reply *reply, const char *text) {
 
 void send_reply_bytes(struct reply *reply, const char *text, size_t length) {
   reply->text_length = length;
-  if (!channel_is_ours()) reconnect();
+  if (!is_untouched && !channel_is_ours()) reconnect();
   if (write_reply(reply, text)) return;
   if (errno == EPIPE || errno == ECONNRESET) _exit(CHANNEL_LOST);
   reconnect();
@@ -137,6 +146,7 @@ static void serve_signals(void) {
   caught_signal = 0;
   restore_notices();
   if (!has_idle_trap()) return;
+  is_untouched = 0;
   trapped_signal_received = 0;
   give_up_standby_name();
   note_idle_trap();
@@ -155,9 +165,11 @@ static void serve_signals(void) {
 enum { LEAST_FILES = 5 };
 
 /* Raises a limit of descriptors that a command has set, as long as the streams of the next one arrive. Returns whether it
- * was raised; `own` is then the command's. */
+ * was raised; `own` is then the command's. A limit that another process sets is noticed by a message that arrives cut. */
 static int make_room(struct rlimit *own) {
-  if (getrlimit(RLIMIT_NOFILE, own) < 0 || own->rlim_cur >= LEAST_FILES) return 0;
+  if (is_untouched) return 0;
+  limit_is_low = getrlimit(RLIMIT_NOFILE, own) == 0 && own->rlim_cur < LEAST_FILES;
+  if (!limit_is_low) return 0;
   struct rlimit enough = {LEAST_FILES, own->rlim_max < LEAST_FILES ? LEAST_FILES : own->rlim_max};
   return setrlimit(RLIMIT_NOFILE, &enough) == 0;
 }
@@ -165,10 +177,11 @@ static int make_room(struct rlimit *own) {
 /* Waits for a request, or a signal: returns 0 and EINTR then.
  *
  * A process that is killed in recvmsg() still takes a request that arrives before it gets a processor, and the request is
- * lost. In ppoll() it leaves the request to the next shell. Signals are blocked until it waits: otherwise the trap of one
- * that arrived just before would not run until the next request. */
+ * lost. In poll() it leaves the request to the next shell. With traps, signals are blocked until it waits: otherwise the trap
+ * of one that arrived just before would not run until the next request. */
 static int wait_for_request(void) {
   struct pollfd wanted = {.fd = channel, .events = POLLIN};
+  if (any_signals_trapped() < 0) return poll(&wanted, 1, -1) > 0 || errno != EINTR;
   uint64_t signals = block_all_signals();
   int is_late = !is_standby && trapped_signal_received && has_idle_trap();
   int has_signal = is_late || (syscall(SYS_ppoll, &wanted, 1, NULL, &signals, sizeof signals) < 0 && errno == EINTR);
@@ -191,6 +204,7 @@ static ssize_t receive_once(struct message *message) {
   ssize_t length = wait_for_request() ? recvmsg(channel, &header, 0) : -1;
   if (is_raised) setrlimit(RLIMIT_NOFILE, &own);
   message->is_cut = length >= 0 && header.msg_flags & MSG_CTRUNC;
+  if (message->is_cut) is_untouched = 0;
   if (length < 0) return length;
   for (struct cmsghdr *one = CMSG_FIRSTHDR(&header); one; one = CMSG_NXTHDR(&header, one)) {
     if (one->cmsg_level != SOL_SOCKET || one->cmsg_type != SCM_RIGHTS) continue;

@@ -110,6 +110,7 @@ static void run(struct message *message) {
   if (request.flags & TYPED_END) await_typed_end();
   if (is_background || request.cwd_length || request.env_length || has_terminal) announce(request.id);
   struct outcome outcome = {0, 0};
+  note_untouched(0);
   if (request.flags & KEEP_SCOPE) keep_scope();
   if (!(request.flags & KEEP_SCOPE) || *text) outcome = run_command(text, request.text_length, request.flags);
   if (is_background) {
@@ -120,6 +121,7 @@ static void run(struct message *message) {
   give_up_terminal();
   leave_scope();
   close_streams();
+  note_untouched(outcome.flags & STATE_KEPT);
   outcome.flags |= living_forks();
   report(request.id, &outcome);
 }
@@ -147,6 +149,7 @@ static void restore(struct message *message) {
   }
   struct reply restored = {.kind = RESTORED, .id = message->request->id, .pid = own_pid};
   open_null_streams();
+  note_untouched(0);
   const struct lost_items *lost = restore_checkpoint(message->payload, message->request->text_length);
   fflush(stdout);
   fflush(stderr);

@@ -1,7 +1,7 @@
 //! The channel survives what scripts do to descriptors and limits.
 
 use crate::host::{self, Session, process};
-use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use nacre_protocol::shell::{DoneFlags, Refusal, Request, RequestFlags, RequestKind};
 use nacre_protocol::socket;
 use std::os::fd::AsFd;
 use std::time::Instant;
@@ -48,6 +48,32 @@ fn commands_run_with_few_descriptors() {
     session.renew_standby();
     assert_eq!(session.run("kill -9 $$").code, 137);
     assert_eq!(session.output("ulimit -n"), "5\n");
+}
+
+#[test]
+fn commands_that_keep_the_state_run_one_after_another_with_few_descriptors() {
+    let mut session = Session::start();
+    session.run("ulimit -S -n 3");
+    for _ in 0..3 {
+        assert_eq!(session.output("echo a"), "a\n");
+    }
+    session.run("ulimit -S -n 64");
+    assert_eq!(session.output("ulimit -n"), "64\n");
+}
+
+#[test]
+fn a_limit_that_another_process_sets_costs_one_command_at_most() {
+    let mut session = Session::start();
+    assert!(session.run("true").has(DoneFlags::STATE_KEPT));
+    let few = libc::rlimit { rlim_cur: 2, rlim_max: 64 };
+    // SAFETY: reads one valid struct.
+    let set = unsafe { libc::prlimit(session.shell.pid, libc::RLIMIT_NOFILE, &raw const few, std::ptr::null_mut()) };
+    assert_eq!(set, 0);
+    let refused = session.run("echo a").refused;
+    assert!(refused.is_none_or(|(reason, _)| reason == Refusal::Streams));
+    for _ in 0..3 {
+        assert_eq!(session.output("echo b"), "b\n");
+    }
 }
 
 #[test]
