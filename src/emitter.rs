@@ -95,6 +95,11 @@ impl Drop for Settle {
     }
 }
 
+/// The last event of a command.
+pub fn ended(id: u32, outcome: Outcome, as_text: bool) -> NativeEvent {
+    NativeEvent { id, kind: "result".into(), result: Some(result(outcome, as_text)), ..NativeEvent::default() }
+}
+
 /// The last event of a failed call.
 pub fn failed(id: u32, error: Error, as_text: bool) -> NativeEvent {
     NativeEvent {

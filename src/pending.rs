@@ -133,12 +133,7 @@ impl Sink for CallSink {
             process.command_ended(&result);
         }
         self.emitter.emit(match result {
-            Ok(outcome) => NativeEvent {
-                id: self.id,
-                kind: "result".into(),
-                result: Some(emitter::result(outcome, self.as_text)),
-                ..NativeEvent::default()
-            },
+            Ok(outcome) => emitter::ended(self.id, outcome, self.as_text),
             Err(error) => emitter::failed(self.id, error, self.as_text),
         });
     }

@@ -1,7 +1,7 @@
 //! The native class behind `Sandbox`.
 
 use crate::capabilities;
-use crate::emitter::{Emitter, Settle, question};
+use crate::emitter::{self, Emitter, Settle, question};
 use crate::isolation;
 use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
@@ -20,7 +20,7 @@ use nacre_core::log::Log;
 use nacre_core::runtime;
 use nacre_core::sandbox::{Config, NewSession, OnQuestion, Sandbox};
 use nacre_core::workspace::Options;
-use napi::bindgen_prelude::{Env, Function, Result, Uint8Array};
+use napi::bindgen_prelude::{Either, Env, Function, Result, Uint8Array};
 use napi_derive::napi;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -79,8 +79,8 @@ impl NativeSandbox {
         Ok(Self { sandbox, emitter, jobs, open_files: Arc::default(), waits: Arc::default(), calls: Arc::default() })
     }
 
-    /// Queues a command. Returns the number of the process that it can become. Positional, with `extras` only where
-    /// needed: reading an object would take longer than running `true`.
+    /// Queues a command. Returns the number of the process that it can become, or its last event, if the command has ended
+    /// at once. Positional, with `extras` only where needed: reading an object would take longer than running `true`.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "reading an object would take longer than `true` takes to run")]
     pub fn exec(
@@ -94,9 +94,11 @@ impl NativeSandbox {
         max_buffer: f64,
         as_text: bool,
         extras: Option<NativeExecExtras>,
-    ) -> Result<Option<f64>> {
+    ) -> Result<Option<Either<f64, NativeEvent>>> {
         runtime::handle()?;
         let request = extras.unwrap_or_default();
+        // Otherwise events precede the last one, or the process may be asked for.
+        let at_once = !request.events && request.start != Some(true) && request.process.is_none();
         let window = request.window.map_or(WINDOW, |window| window.max(1) as usize);
         let credit = request.events.then(|| Arc::new(Semaphore::new(window)));
         let (input, writer) = match request.input.as_str() {
@@ -128,9 +130,10 @@ impl NativeSandbox {
         let call =
             Call { session: session_id.clone(), credit: credit.clone(), input: writer, process: process.clone() };
         self.calls.lock().insert(id, call);
-        self.sandbox.exec(
+        let ended = self.sandbox.exec(
             &session_id,
             ExecRequest {
+                at_once,
                 id: u64::from(id),
                 command,
                 cwd: request.cwd.map(Into::into),
@@ -150,7 +153,13 @@ impl NativeSandbox {
                 sink: SureSink::new(sink),
             },
         );
-        Ok(number)
+        Ok(match ended {
+            Some(outcome) => {
+                self.calls.lock().remove(&id);
+                Some(Either::B(emitter::ended(id, outcome, as_text)))
+            }
+            None => number.map(Either::A),
+        })
     }
 
     /// Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one

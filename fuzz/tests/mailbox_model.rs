@@ -14,7 +14,7 @@ mod sync {
 
 use loom::sync::Mutex;
 use loom::thread::{self, JoinHandle};
-use mailbox::{Letter, Mailbox, TakenBack};
+use mailbox::{Answer, Letter, Mailbox, Next, TakenBack};
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::pin;
@@ -34,11 +34,17 @@ enum Kind {
     Release,
 }
 
-#[derive(Debug)]
 struct Call {
     id: Id,
     kind: Kind,
+    /// Its caller waits for the answer.
+    waits: bool,
     is_sent: bool,
+    /// The shell that it was sent to, until its caller has looked for the answer.
+    shell: Option<Arc<Shell>>,
+    /// Its caller has seen a part of the answer.
+    has_begun: bool,
+    is_answered: bool,
     /// How many calls each caller had made before this one began.
     made: [usize; 2],
 }
@@ -65,12 +71,34 @@ impl Shell {
 
 impl Letter for Call {
     type Loan = Arc<Shell>;
+    type Wait = ();
+    type Answer = Id;
 
-    fn send_with(&mut self, shell: Arc<Shell>) {
-        if self.kind == Kind::Command {
-            shell.send(self.id);
-            self.is_sent = true;
+    fn send_with(&mut self, shell: Arc<Shell>) -> Option<()> {
+        if self.kind != Kind::Command {
+            return None;
         }
+        shell.send(self.id);
+        self.is_sent = true;
+        self.shell = Some(shell);
+        self.waits.then_some(())
+    }
+
+    fn wait((): ()) {
+        thread::yield_now();
+    }
+
+    fn answer(&mut self) -> Answer<Self> {
+        // The second caller's come in two parts.
+        if self.id.0 == 1 && !std::mem::replace(&mut self.has_begun, true) {
+            return Answer::Part(());
+        }
+        let shell = self.shell.take().unwrap();
+        let reply = shell.0.lock().unwrap().replies.pop_front();
+        let Some(id) = reply else { return Answer::Nothing };
+        assert_eq!(id, self.id, "the answer to another command");
+        self.is_answered = true;
+        Answer::Whole(id, Some(shell))
     }
 
     fn is_sent(&self) -> bool {
@@ -88,9 +116,11 @@ struct World {
 }
 
 enum Happened {
-    Reply(Id),
-    Death,
-    Call(Option<Call>),
+    /// The shell has replied, or is dead.
+    Shell,
+    Call,
+    /// The session has dozed.
+    TimePassed,
 }
 
 /// The loop of a session.
@@ -117,24 +147,32 @@ impl Session {
             ran: Vec::new(),
             received: Vec::new(),
         };
+        let mut has_answered = false;
         while session.received.len() < model.closes_after {
-            if session.running.is_none() && session.queue.is_empty() && !session.is_held {
-                mailbox.lend(|| Arc::clone(&session.shell));
+            let is_idle = session.running.is_none() && session.queue.is_empty() && !session.is_held;
+            let dozes = is_idle && std::mem::take(&mut has_answered);
+            if is_idle {
+                mailbox.lend(dozes, || Arc::clone(&session.shell));
             }
-            let happened = session.wait(&mut mailbox, model.polls);
-            match mailbox.take_back() {
-                TakenBack::Loan(shell) => assert!(Arc::ptr_eq(&shell, &session.shell)),
-                TakenBack::Sent(command) => session.take(command),
-                TakenBack::Nothing => {}
+            let happened = session.wait(&mut mailbox, dozes);
+            loop {
+                match block_on(mailbox.take_back()) {
+                    TakenBack::Loan(shell) => assert!(Arc::ptr_eq(&shell, &session.shell)),
+                    TakenBack::Sent(command) => {
+                        has_answered |= command.is_answered;
+                        session.take(command);
+                    }
+                    TakenBack::Nothing => break,
+                }
             }
             match happened {
-                Happened::Reply(id) => {
-                    assert_eq!(session.running.take(), Some(id), "a reply before its command");
-                    session.ran.push(id);
-                }
-                Happened::Death => session.restart(),
-                Happened::Call(Some(call)) => session.take(call),
-                Happened::Call(None) => break,
+                Happened::Shell => session.look(),
+                Happened::Call => match mailbox.next() {
+                    Next::Message(call) => session.take(call),
+                    Next::Nothing => {}
+                    Next::Abandoned => break,
+                },
+                Happened::TimePassed => {}
             }
             session.run_next();
         }
@@ -147,28 +185,44 @@ impl Session {
     }
 
     /// Waits for the shell and for a call, like the real session: the shell first.
-    fn wait(&self, mailbox: &mut Mailbox<Call>, polls: bool) -> Happened {
-        if polls && let Some(call) = mailbox.try_receive() {
-            return Happened::Call(Some(call));
-        }
+    /// With `dozes`, the shell does not wake it, and the time can be over at once.
+    fn wait(&self, mailbox: &mut Mailbox<Call>, dozes: bool) -> Happened {
         block_on(poll_fn(|context| {
-            let mut commands = self.shell.0.lock().unwrap();
-            if let Some(id) = commands.replies.pop_front() {
-                return Poll::Ready(Happened::Reply(id));
-            }
-            if commands.is_dead {
-                return Poll::Ready(Happened::Death);
-            }
+            let commands = self.shell.0.lock().unwrap();
+            let has_news = !commands.replies.is_empty() || commands.is_dead;
             drop(commands);
-            pin!(mailbox.receive()).poll(context).map(Happened::Call)
+            if has_news && !dozes {
+                return Poll::Ready(Happened::Shell);
+            }
+            let call = pin!(mailbox.ready()).poll(context).map(|()| Happened::Call);
+            if call.is_pending() && dozes { Poll::Ready(Happened::TimePassed) } else { call }
         }))
+    }
+
+    /// Looks for a reply, or the death, of the shell. A caller may have taken the reply that was there.
+    fn look(&mut self) {
+        let mut commands = self.shell.0.lock().unwrap();
+        let (reply, is_dead) = (commands.replies.pop_front(), commands.is_dead);
+        drop(commands);
+        match reply {
+            Some(id) => {
+                assert_eq!(self.running.take(), Some(id), "a reply before its command");
+                self.ran.push(id);
+            }
+            None if is_dead => self.restart(),
+            None => {}
+        }
     }
 
     fn take(&mut self, call: Call) {
         if call.is_sent {
             assert_eq!((self.running, self.queue.len()), (None, 0), "a sent command is not the next command");
             assert!(!self.is_held, "a command was sent during a hold");
-            self.running = Some(call.id);
+            if call.is_answered {
+                self.ran.push(call.id);
+            } else {
+                self.running = Some(call.id);
+            }
         } else {
             match call.kind {
                 Kind::Command | Kind::Hold => self.queue.push_back((call.kind, call.id)),
@@ -238,8 +292,8 @@ struct Model {
     calls: [&'static [Kind]; 2],
     /// The shell dies at any time.
     dies: bool,
-    /// The session polls for a call before it waits.
-    polls: bool,
+    /// The callers wait for the answers to their commands.
+    waits: bool,
     /// The session closes its mailbox after so many calls.
     closes_after: usize,
     /// The second caller has only a weak sender.
@@ -254,24 +308,28 @@ const OTHER: Kind = Kind::Other;
 const TWO_EACH: Model = Model {
     calls: [&[COMMAND, OTHER], &[OTHER, COMMAND]],
     dies: false,
-    polls: false,
+    waits: false,
     closes_after: usize::MAX,
     is_weak: false,
     preemptions: Some(3),
 };
 
 /// Sends a call, or returns it.
-type Send = Box<dyn Fn(Call) -> Result<(), Call> + std::marker::Send>;
+type Send = Box<dyn Fn(Call) -> Result<Option<Id>, Call> + std::marker::Send>;
 
 /// Makes calls from a new thread.
-fn caller(world: &Arc<World>, send: Send, caller: usize, calls: &'static [Kind]) -> JoinHandle<()> {
+fn caller(world: &Arc<World>, send: Send, caller: usize, model: &Model) -> JoinHandle<()> {
+    let (calls, waits) = (model.calls[caller], model.waits);
     let world = Arc::clone(world);
     thread::spawn(move || {
         for (number, kind) in calls.iter().copied().enumerate() {
             let made = [0, 1].map(|caller| world.made[caller].load(Ordering::Relaxed));
-            let call = Call { id: (caller, number), kind, is_sent: false, made };
-            if let Err(call) = send(call) {
-                world.returned.lock().unwrap().push(call);
+            let id = (caller, number);
+            let call =
+                Call { id, kind, waits, is_sent: false, shell: None, has_begun: false, is_answered: false, made };
+            match send(call) {
+                Ok(answer) => assert!(answer.is_none_or(|answer| answer == id)),
+                Err(call) => world.returned.lock().unwrap().push(call),
             }
             world.made[caller].store(number + 1, Ordering::Relaxed);
         }
@@ -279,7 +337,7 @@ fn caller(world: &Arc<World>, send: Send, caller: usize, calls: &'static [Kind])
 }
 
 impl Model {
-    /// Explores the model. Some schedule must send a command with the loan.
+    /// Explores the model. Some schedule must send a command with the loan, and get its answer at once if callers wait.
     fn explore(self) {
         let sent = Arc::new(AtomicUsize::new(0));
         let mut builder = loom::model::Builder::new();
@@ -291,7 +349,7 @@ impl Model {
         assert!(sent.load(Ordering::Relaxed) > 0, "no caller has used the loan");
     }
 
-    /// Runs one schedule. Returns how many commands were sent by their callers.
+    /// Runs one schedule. Returns how many commands were sent by their callers, and answered if callers wait.
     fn run(&self) -> usize {
         let world = Arc::new(World::default());
         let shell = Arc::new(Shell::default());
@@ -307,7 +365,7 @@ impl Model {
             Box::new(move |call| second.send(call))
         };
         let first = Box::new(move |call| sender.send(call));
-        let mut threads = vec![caller(&world, first, 0, self.calls[0]), caller(&world, second, 1, self.calls[1])];
+        let mut threads = vec![caller(&world, first, 0, self), caller(&world, second, 1, self)];
         if self.dies {
             let shell = Arc::clone(&shell);
             threads.push(thread::spawn(move || shell.0.lock().unwrap().is_dead = true));
@@ -324,7 +382,7 @@ impl Model {
             let mut earlier = received[at + 1..].iter().map(|later| later.id).filter(|id| id.1 < call.made[id.0]);
             assert_eq!(earlier.next(), None, "{:?} has overtaken an earlier call", call.id);
         }
-        received.iter().filter(|call| call.is_sent).count()
+        received.iter().filter(|call| call.is_sent && (call.is_answered || !self.waits)).count()
     }
 }
 
@@ -337,14 +395,34 @@ fn calls_keep_their_order_in_every_schedule() {
 
 #[test]
 fn two_calls_of_each_caller_keep_their_order() {
-    Model { polls: true, ..TWO_EACH }.explore();
+    TWO_EACH.explore();
     Model { calls: [&[COMMAND, COMMAND], &[COMMAND, COMMAND]], ..TWO_EACH }.explore();
+}
+
+#[test]
+fn callers_that_wait_get_their_own_answers() {
+    for calls in [[&[COMMAND], &[COMMAND]], [&[COMMAND], &[OTHER]]] {
+        let calls = calls.map(<[Kind; 1]>::as_slice);
+        Model { calls, waits: true, preemptions: None, ..TWO_EACH }.explore();
+    }
+    let two_each = Model { waits: true, preemptions: Some(2), ..TWO_EACH };
+    Model { calls: [&[COMMAND, COMMAND], &[COMMAND]], ..two_each }.explore();
+    Model { calls: [&[COMMAND, COMMAND], &[Kind::Hold, Kind::Release]], ..two_each }.explore();
+}
+
+#[test]
+fn a_shell_that_dies_beside_callers_that_wait_runs_each_command_once() {
+    Model { calls: [&[COMMAND, COMMAND], &[OTHER]], dies: true, waits: true, preemptions: Some(2), ..TWO_EACH }
+        .explore();
+    for closes_after in 1..4 {
+        Model { closes_after, waits: true, preemptions: Some(2), ..TWO_EACH }.explore();
+    }
+    Model { is_weak: true, waits: true, preemptions: Some(2), ..TWO_EACH }.explore();
 }
 
 #[test]
 fn no_command_is_sent_or_begins_during_a_hold() {
     Model { calls: [&[COMMAND, COMMAND], &[Kind::Hold, Kind::Release]], ..TWO_EACH }.explore();
-    Model { calls: [&[COMMAND], &[Kind::Hold, Kind::Release]], polls: true, ..TWO_EACH }.explore();
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 /// Bytes and the descriptors that are sent with them.
@@ -73,7 +74,9 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// A socket on which `In` arrives, and the messages that wait for room in it.
 pub struct Link<In> {
-    socket: AsyncFd<OwnedFd>,
+    socket: Arc<OwnedFd>,
+    /// Its registration with the reactor, while its messages are waited for there.
+    watch: Mutex<Option<Arc<AsyncFd<Arc<OwnedFd>>>>>,
     /// A message was lost because the peer had exited.
     has_lost: AtomicBool,
     /// Shared by the engine's thread and a caller that sends a command itself.
@@ -91,13 +94,45 @@ impl<In> Link<In> {
     /// Takes a connected socket.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
         crate::sys::set_nonblocking(&socket)?;
-        let socket = crate::sys::watch(socket)?;
-        Ok(Self { socket, has_lost: AtomicBool::new(false), waiting: Mutex::default(), incoming: PhantomData })
+        let (has_lost, waiting, incoming) = (AtomicBool::new(false), Mutex::default(), PhantomData);
+        let link = Self { socket: Arc::new(socket), watch: Mutex::default(), has_lost, waiting, incoming };
+        link.watch()?;
+        Ok(link)
+    }
+
+    /// Lets the reactor report messages.
+    ///
+    /// # Errors
+    /// Those of `epoll_ctl(2)`.
+    pub fn watch(&self) -> io::Result<()> {
+        let mut watch = self.registration();
+        if watch.is_none() {
+            *watch = Some(Arc::new(crate::sys::watch(Arc::clone(&self.socket))?));
+        }
+        Ok(())
+    }
+
+    /// Does not let messages wake the engine's thread any more. Until [`Link::watch`], nothing can be waited for.
+    pub fn unwatch(&self) {
+        self.registration().take();
+    }
+
+    fn registration(&self) -> MutexGuard<'_, Option<Arc<AsyncFd<Arc<OwnedFd>>>>> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The registration, when there is one.
+    async fn watched(&self) -> Arc<AsyncFd<Arc<OwnedFd>>> {
+        let watched = self.registration().clone();
+        match watched {
+            Some(watched) => watched,
+            None => std::future::pending().await,
+        }
     }
 
     /// The socket.
     pub fn socket(&self) -> BorrowedFd<'_> {
-        self.socket.get_ref().as_fd()
+        self.socket.as_fd()
     }
 
     /// Sends a message now, or as soon as the socket has room. The reader detects a dead peer.
@@ -115,7 +150,7 @@ impl<In> Link<In> {
 
     /// The number of sent bytes that the peer has not read.
     pub fn unread_bytes(&self) -> usize {
-        crate::sys::unsent_bytes(self.socket.get_ref()).unwrap_or(0)
+        crate::sys::unsent_bytes(&self.socket).unwrap_or(0)
     }
 
     /// Waits until no message waits for room. Cancel-safe.
@@ -131,7 +166,8 @@ impl<In> Link<In> {
 
     /// Waits for room and sends the waiting messages.
     async fn send_when_writable(&self) {
-        let Ok(mut guard) = self.socket.writable().await else { return std::future::pending().await };
+        let watched = self.watched().await;
+        let Ok(mut guard) = watched.writable().await else { return std::future::pending().await };
         match self.send_waiting() {
             Attempt::Over => {}
             Attempt::Full => guard.clear_ready(),
@@ -150,14 +186,42 @@ impl<In> Link<In> {
         Attempt::Over
     }
 
+    /// Waits until [`Link::look`] may find something in the socket. Meanwhile, sends waiting messages when there is room.
+    /// Cancel-safe.
+    pub async fn ready(&self) {
+        let watched = self.watched().await;
+        loop {
+            tokio::select! {
+                // The guard is dropped without clearing: `look` does that when it finds nothing.
+                readable = watched.readable() => match readable {
+                    Ok(_) => return,
+                    Err(_) => std::future::pending().await,
+                },
+                () = self.send_when_writable(), if self.is_blocked() => {}
+            }
+        }
+    }
+
+    /// Looks for something in the socket, without waiting.
+    ///
+    /// # Errors
+    /// Those of `look`.
+    pub fn look<T>(&self, look: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+        match &*self.registration() {
+            Some(watched) => watched.try_io(Interest::READABLE, |_| look(self.socket())),
+            None => look(self.socket()),
+        }
+    }
+
     /// Waits for what `look` finds in the socket. Meanwhile, sends waiting messages when there is room. Cancel-safe.
     ///
     /// # Errors
     /// Those of `look`, but not `WouldBlock`.
     pub async fn receive_with<T>(&self, look: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+        let watched = self.watched().await;
         loop {
             let mut guard = tokio::select! {
-                guard = self.socket.readable() => guard?,
+                guard = watched.readable() => guard?,
                 () = self.send_when_writable(), if self.is_blocked() => continue,
             };
             // The reactor runs on this thread, so nothing can have arrived between this look and the clearing.

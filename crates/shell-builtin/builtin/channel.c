@@ -177,11 +177,11 @@ static int make_room(struct rlimit *own) {
 /* Waits for a request, or a signal: returns 0 and EINTR then.
  *
  * A process that is killed in recvmsg() still takes a request that arrives before it gets a processor, and the request is
- * lost. In poll() it leaves the request to the next shell. With traps, signals are blocked until it waits: otherwise the trap
+ * lost. In ppoll() it leaves the request to the next shell. With traps, signals are blocked until it waits: otherwise the trap
  * of one that arrived just before would not run until the next request. */
 static int wait_for_request(void) {
   struct pollfd wanted = {.fd = channel, .events = POLLIN};
-  if (any_signals_trapped() < 0) return poll(&wanted, 1, -1) > 0 || errno != EINTR;
+  if (any_signals_trapped() < 0) return ppoll(&wanted, 1, NULL, NULL) > 0 || errno != EINTR;
   uint64_t signals = block_all_signals();
   int is_late = !is_standby && trapped_signal_received && has_idle_trap();
   int has_signal = is_late || (syscall(SYS_ppoll, &wanted, 1, NULL, &signals, sizeof signals) < 0 && errno == EINTR);

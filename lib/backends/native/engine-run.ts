@@ -50,15 +50,20 @@ export class Run {
     this.#observer = observer
     const { promise, resolve } = withResolvers<RunEnd>()
     this.ended = promise
-    let number: number | null = null
+    let sent: number | NativeEvent | null = null
     this.#call = engine.begin(
       (native, id) => {
-        number = send(native, id, request)
+        sent = send(native, id, request)
       },
       (event) => this.#receive(event, resolve),
     )
+    const number = sent as number | NativeEvent | null
+    if (typeof number === 'object') {
+      if (number !== null) engine.dispatch(number)
+      return
+    }
     const { process } = request.extras ?? {}
-    if (process === undefined || number === null) return
+    if (process === undefined) return
     this.process = { processId: process.processId, number }
     keepCommand(engine, this, this.process, process.keepsLog)
   }
@@ -162,7 +167,8 @@ function keepCommand(engine: Engine, run: Run, { number }: NativeProcessRef, kee
   else void run.ended.then(forget)
 }
 
-function send(native: NativeSandbox, id: number, request: NativeExec): number | null {
+/** Returns the number of the process that the command can become, or its last event, if it has ended. */
+function send(native: NativeSandbox, id: number, request: NativeExec): number | NativeEvent | null {
   const { sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, encoding, extras } = request
   const asText = encoding === 'utf8'
   return native.exec(id, sessionId, text, timeout, killSignal, forceKillAfterDelay, maxBuffer, asText, extras)

@@ -84,6 +84,11 @@ export class Engine {
     return lastEvent(begin, signals).finally(() => letEnd())
   }
 
+  /** Passes the last event of a call on, which the addon has returned at once. */
+  dispatch(event: NativeEvent): void {
+    this.#calls.dispatch(event)
+  }
+
   /** Runs a query that the engine answers immediately; undefined if the engine has not started. Throws SANDBOX_DESTROYED. */
   ask<T>(query: (native: NativeSandbox) => T): T | undefined {
     if (this.#destroyed !== undefined) throw engineError('SANDBOX_DESTROYED', undefined)

@@ -99,6 +99,8 @@ pub struct ExecRequest {
     pub live: Option<Arc<Semaphore>>,
     /// The process that it can become.
     pub process: Option<Arc<Process>>,
+    /// The caller takes the result at once, if it comes soon; see [`crate::session::Handle::exec`].
+    pub at_once: bool,
     /// Receives the result.
     pub sink: SureSink,
 }

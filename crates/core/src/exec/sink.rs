@@ -38,6 +38,11 @@ impl SureSink {
         Self(self.0.take())
     }
 
+    /// Drops the sink: its caller has the end.
+    pub fn release(&mut self) {
+        self.0 = None;
+    }
+
     /// See [`Sink::finished`].
     pub fn finished(mut self, result: Result<Outcome, Error>) {
         if let Some(sink) = self.0.take() {

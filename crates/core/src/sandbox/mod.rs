@@ -12,7 +12,7 @@ mod workspace;
 
 use crate::capabilities::{Capabilities, ShellError};
 use crate::error::{Code, Error};
-use crate::exec::{ExecRequest, KilledBy};
+use crate::exec::{ExecRequest, KilledBy, Outcome};
 use crate::feed::{Feed, What};
 use crate::process::{
     DetachRequest, DetachedProcess, NewProcess, Observer, Process, Registry, SessionStats, StartRequest, Starter,
@@ -171,13 +171,15 @@ impl Sandbox {
         }
     }
 
-    /// Queues a command in a session. With undo steps, an automatic checkpoint precedes it if that is possible.
-    pub fn exec(&self, session: &str, request: ExecRequest) {
+    /// Queues a command in a session. With undo steps, an automatic checkpoint precedes it if that is possible. Returns the
+    /// result as [`Handle::exec`] does.
+    pub fn exec(&self, session: &str, request: ExecRequest) -> Option<Outcome> {
         match self.session(session) {
             Ok(handle) if self.has_steps() => self.exec_with_step(&handle, request),
-            Ok(handle) => handle.exec(request),
+            Ok(handle) => return handle.exec(request),
             Err(error) => request.sink.finished(Err(error)),
         }
+        None
     }
 
     /// Makes the process that a command can become, for its request. `None` if there is no such session.

@@ -4,7 +4,7 @@ use super::Internal;
 use super::Session;
 use super::calls::Call;
 use super::fate::Fate;
-use super::mailbox::{Mailbox, TakenBack};
+use super::mailbox::{Mailbox, Next, TakenBack};
 use super::remount::Remount;
 use super::timers::Timer;
 use super::{Config, Message};
@@ -31,14 +31,12 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
     if is_seen {
         session.happens(What::SessionStarted);
     }
+    let mut has_answered = false;
     while session.state.shell != Shell::Closed {
         session.check_output();
         session.step_all();
         if session.state.shell == Shell::Closed {
             break;
-        }
-        if session.look_for_answer() {
-            continue;
         }
         if session.detach_if_due() {
             continue;
@@ -47,42 +45,48 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
         session.save_if_due();
         session.remount_if_due();
         session.answer_files_if_started();
-        session.lend(&mut mailbox);
-        let happened = match session.pace.look(|| mailbox.try_receive()) {
-            Some(message) => Happened::Call(Some(message)),
-            None => {
-                let wake_at = session.timers.next();
-                tokio::select! {
-                    biased;
-                    received = session.shell.receive() => Happened::Shell(received),
-                    received = session.standbys.receive() => Happened::Standby(received),
-                    report = session.supervision.report() => Happened::Supervisor(report),
-                    message = mailbox.receive(), if session.closing.is_none() => Happened::Call(message),
-                    Some(message) = own_messages.recv() => Happened::Report(message),
-                    Some(message) = reconnected.recv() => Happened::Reconnected(message),
-                    () = session.foreground.read_output() => Happened::Output,
-                    () = sleep_until(wake_at) => Happened::TimePassed,
-                }
-            }
+        session.lend(&mut mailbox, std::mem::take(&mut has_answered));
+        let wake_at = session.timers.next();
+        let happened = tokio::select! {
+            biased;
+            () = session.shell.ready() => Happened::Shell,
+            received = session.standbys.receive() => Happened::Standby(received),
+            report = session.supervision.report() => Happened::Supervisor(report),
+            () = mailbox.ready(), if session.closing.is_none() => Happened::Call,
+            Some(message) = own_messages.recv() => Happened::Report(message),
+            Some(message) = reconnected.recv() => Happened::Reconnected(message),
+            () = session.foreground.read_output() => Happened::Output,
+            () = sleep_until(wake_at) => Happened::TimePassed,
         };
-        match mailbox.take_back() {
-            TakenBack::Loan(loan) => session.spare_pipes.give_back(loan.pipes),
-            TakenBack::Sent(command) => {
-                session.take(command);
-                session.step_all();
+        loop {
+            match mailbox.take_back().await {
+                TakenBack::Loan(loan) => session.take_back(loan),
+                TakenBack::Sent(command) => {
+                    has_answered |= command.is_answered();
+                    session.take(command);
+                    session.step_all();
+                }
+                TakenBack::Nothing => break,
             }
-            TakenBack::Nothing => {}
         }
-        if let Happened::Call(Some(Message::Start(request))) = happened {
-            // The calls of this session keep their order; no other session waits.
-            let checked = request.process.log.check_directory().await;
-            match checked {
-                Ok(()) => session.take(Message::Start(request)),
-                Err(error) => request.refuse(error),
-            }
+        if !matches!(happened, Happened::Call) {
+            session.happened(happened);
             continue;
         }
-        session.happened(happened);
+        match mailbox.next() {
+            Next::Message(Message::Start(request)) => {
+                // The calls of this session keep their order; no other session waits.
+                let checked = request.process.log.check_directory().await;
+                match checked {
+                    Ok(()) => session.take(Message::Start(request)),
+                    Err(error) => request.refuse(error),
+                }
+            }
+            Next::Message(message) => session.take(message),
+            // It was a command that a caller had sent.
+            Next::Nothing => {}
+            Next::Abandoned => session.close(Duration::ZERO, None),
+        }
     }
     // Answers calls that arrived while the session was closing.
     for message in mailbox.close() {
@@ -102,12 +106,13 @@ pub(super) async fn run(config: Config, fate: Fate, mut mailbox: Mailbox<Message
 
 /// What woke the actor up.
 enum Happened {
-    Shell(Received),
+    /// The shell may have reported.
+    Shell,
     Standby(Received),
     /// `None`: its connection has ended.
     Supervisor(Option<(Report, Vec<OwnedFd>)>),
-    /// `None`: every handle was dropped.
-    Call(Option<Message>),
+    /// There is a message, or every handle was dropped.
+    Call,
     Report(Internal),
     Reconnected(Reconnected),
     /// The command's output was read.
@@ -118,12 +123,15 @@ enum Happened {
 impl Session {
     fn happened(&mut self, happened: Happened) {
         match happened {
-            Happened::Shell(received) => self.handle_shell_report(received),
+            Happened::Shell => {
+                if let Some(received) = self.shell.try_receive() {
+                    self.handle_shell_report(received);
+                }
+            }
             Happened::Standby(received) => self.handle_standby_report(received),
             Happened::Supervisor(Some((report, descriptors))) => self.handle_supervisor_report(report, descriptors),
             Happened::Supervisor(None) => self.supervisor_gone(),
-            Happened::Call(Some(message)) => self.take(message),
-            Happened::Call(None) => self.close(Duration::ZERO, None),
+            Happened::Call => {}
             Happened::Report(report) => self.reported(report),
             Happened::Reconnected(connection) => self.reconnected(connection),
             Happened::Output => {
@@ -199,7 +207,6 @@ impl Session {
         match message {
             Message::Open(reply) => self.submit(Call::Open(reply), Work::Open),
             Message::Exec { request, sent, after } => {
-                self.pace.command_arrived();
                 // A session that has ended refuses the command at once.
                 if let Some(hold) = after.filter(|_| !self.state.is_ending()) {
                     self.queue_hold(hold, Some(request.id));
@@ -290,6 +297,7 @@ impl Session {
                 Timer::Files => self.end_idle_files_helper(),
                 Timer::Rest => self.check_rest(),
                 Timer::Output => self.show_output(),
+                Timer::Answers => self.drain_shell(),
                 Timer::Stall => self.look_for_stall(),
             }
         }

@@ -14,7 +14,6 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon the supervisor reports the death of a shell. A later report means that the supervisor was stopped.
@@ -252,12 +251,6 @@ impl Session {
     pub(super) fn defect(&self, what: &dyn fmt::Display) {
         tracing::error!(log = self.config.log.id(), session = %self.config.id, "a defect of nacre: {what}");
         debug_assert!(false, "a defect of nacre: {what}");
-    }
-
-    /// After a quick command, busy-polls for the reply to the next one.
-    pub(super) fn look_for_answer(&mut self) -> bool {
-        let received = self.pace.look_for_reply(self.shell.channel().map(Arc::as_ref));
-        received.map(|received| self.handle_shell_report(received)).is_some()
     }
 }
 

@@ -172,7 +172,7 @@ impl Session {
         let DetachRequest { process, ends_call, starter, .. } = request;
         self.foreground.take_owed();
         self.clear_command_timers(ticket);
-        self.pace.command_ended(command.elapsed());
+        self.pace.ended(command.elapsed());
         self.calls.answered(command.request().id);
         let (channel, shell) = self.shell.leave();
         self.plain.leave();

@@ -1,6 +1,7 @@
 //! The foreground: the running command, the kill ladder that ends it, and what ended commands left in their pipes.
 
-use super::busy_poll;
+use super::loan::{Answered, Sent};
+use super::pace;
 use super::running::Progress;
 use super::stdin;
 use super::stdin::StdinEnd;
@@ -235,7 +236,9 @@ pub(super) struct Running {
     /// Bytes of both streams that observers have seen.
     seen: [u64; 2],
     streams_input: bool,
-    _counted: busy_poll::Running,
+    /// Its caller has the result.
+    answered: Option<Answered>,
+    _counted: Option<pace::Running>,
 }
 
 /// What remains of an ended command.
@@ -247,18 +250,14 @@ pub(super) struct Remains {
     pub pipes: Result<OutputPipes, Reader>,
     /// Exit code and signal of the shell's process, if the command ended it.
     pub died: Option<(Option<i32>, Option<i32>)>,
+    /// Its caller has the result.
+    pub answered: Option<Answered>,
 }
 
 impl Running {
-    /// Creates a command whose streams are open. `limit`: when it times out, if it has waited; otherwise its timeout begins.
-    pub(super) fn new(
-        ticket: Ticket,
-        mut request: Box<ExecRequest>,
-        begun: Instant,
-        limit: Option<Instant>,
-        output: OutputPipes,
-        stdin: Option<StdinEnd>,
-    ) -> Self {
+    /// Creates a command that was sent. `limit`: when it times out, if it has waited; otherwise its timeout begins.
+    pub(super) fn new(ticket: Ticket, mut request: Box<ExecRequest>, limit: Option<Instant>, sent: Sent) -> Self {
+        let Sent { begun, started_at, output, stdin, answered, .. } = sent;
         let streams_input = matches!(request.input, Input::Stream(_));
         let input = match &request.input {
             // Kept, because the command may have to be sent again.
@@ -267,8 +266,12 @@ impl Running {
         };
         let pipe = stdin.as_ref().and_then(StdinEnd::pipe);
         let feeder = stdin.map(|end| stdin::feed(end, input));
-        let (reader, writers) = output.into_parts();
+        let (reader, writers) = output.map(OutputPipes::into_parts).unzip();
+        let reader = reader.unwrap_or_default();
         let mut capture = Capture::new(reader, request.max_buffer, request.output_limit, request.live.clone());
+        for (stream, bytes) in answered.iter().flat_map(|answered| answered.output.iter().enumerate()) {
+            capture.push(stream, bytes, &mut request.sink);
+        }
         if let Some(process) = request.process.as_ref().filter(|process| process.keeps_log) {
             capture.keep_log(process.log.clone());
         }
@@ -277,18 +280,19 @@ impl Running {
             ticket,
             request,
             capture,
-            writers: Some(writers),
+            writers,
             forked: true,
             begun,
             deadline,
             is_stall_logged: false,
-            started_at: SystemTime::now(),
+            started_at,
             died: None,
             feeder,
             input: pipe,
             seen: [0; 2],
             streams_input,
-            _counted: busy_poll::Running::begin(),
+            _counted: answered.is_none().then(pace::Running::begin),
+            answered,
         }
     }
 
@@ -429,7 +433,7 @@ impl Running {
         };
         outcome.started_at = Some(self.started_at);
         outcome.duration = self.begun.elapsed();
-        Remains { request: self.request, outcome, pipes, died: self.died }
+        Remains { request: self.request, outcome, pipes, died: self.died, answered: self.answered }
     }
 
     /// Returns the request, to send or to refuse it.

@@ -1,76 +1,203 @@
-//! What a session lends to its callers: everything needed to send one command. See [`mod@super::mailbox`].
+//! What a session lends to its callers: everything needed to run one command. See [`mod@super::mailbox`].
 
 use super::Message;
-use super::mailbox::Letter;
+use super::mailbox::{Answer, Letter};
+use super::numbers::Series;
+use super::pace::Pace;
 use super::stdin::StdinEnd;
 use super::streams::{OutputPipes, Streams, env_of, text_of};
-use crate::exec::{ExecRequest, Input};
+use crate::exec::{ExecRequest, Input, Outcome};
+use crate::output::capture::Capture;
 use crate::process::terminal::Terminal;
 use crate::proxy::Denials;
-use crate::shell::channel::Channel;
-use nacre_protocol::shell::{Request, RequestFlags, RequestKind};
+use crate::shell::channel::{Channel, Received};
+use nacre_protocol::shell::{Done, DoneFlags, Reply, Request, RequestFlags, RequestKind};
+use std::ffi::OsString;
 use std::io;
+use std::os::unix::ffi::OsStringExt;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
-/// Everything needed to send one command.
+/// Everything needed to run one command.
 pub(super) struct Loan {
     pub shell: Arc<Channel>,
-    /// The number of the command.
-    pub id: u64,
+    pub series: Arc<Series>,
+    pub pace: Arc<Pace>,
     /// Pipes that are already open.
     pub pipes: Option<OutputPipes>,
     /// The denials of the session's proxy.
     pub denials: Option<Denials>,
+    /// Whether the session adds nothing to the next result.
+    pub is_whole: bool,
 }
 
 /// A command that has been sent.
 pub(super) struct Sent {
+    /// Its number.
+    pub id: u64,
     pub begun: Instant,
-    pub output: OutputPipes,
+    pub started_at: SystemTime,
+    /// `None` once the command is answered and its pipes serve the next one.
+    pub output: Option<OutputPipes>,
     pub stdin: Option<StdinEnd>,
+    /// What its caller has received from the shell.
+    pub early: Vec<Received>,
+    pub answered: Option<Answered>,
+    loan: Option<Loan>,
 }
+
+/// What the caller of a command has told its program.
+pub(super) struct Answered {
+    /// The kept bytes of both streams.
+    pub output: [Vec<u8>; 2],
+    pub denials: Vec<String>,
+    pub duration: Duration,
+}
+
+/// How a caller waits for an answer: the shell, and how long.
+pub(super) struct Expected(Arc<Channel>, Duration);
 
 impl Loan {
     /// Sends a command to the shell. `terminal`: its own, if it has one.
-    pub(super) fn send(self, request: &ExecRequest, terminal: Option<&Terminal>) -> io::Result<Sent> {
+    pub(super) fn send(mut self, request: &ExecRequest, terminal: Option<&Terminal>) -> io::Result<Sent> {
         let (text, mut flags) = text_of(&request.command);
         flags.set(RequestFlags::TERMINAL_STREAMS, terminal.is_some());
         let env = env_of(&request.env);
         let cwd = request.cwd.as_ref().map(|cwd| cwd.as_os_str().as_encoded_bytes()).unwrap_or_default();
-        let begun = Instant::now();
+        let (begun, id) = (Instant::now(), self.series.next_command());
         let Streams { theirs, output, stdin } = match terminal {
             Some(terminal) => Streams::of_terminal(terminal, &request.input)?,
-            None => Streams::open(&request.input, self.pipes, request.merge_output)?,
+            None => Streams::open(&request.input, self.pipes.take(), request.merge_output)?,
         };
         flags.set(RequestFlags::TYPED_END, terminal.is_some() && stdin.is_none());
-        let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, self.id) };
+        let wire = Request { text: &text, cwd, env: &env, flags, ..Request::new(RequestKind::Run, id) };
         // Earlier denials belong to older processes, not to this command. They are dropped before the command is sent,
         // because its own could follow immediately.
         self.denials.iter().for_each(|denials| drop(denials.end_command()));
+        let sent = Sent::new(id, begun, output, stdin);
         self.shell.send(&wire, theirs)?;
-        Ok(Sent { begun, output, stdin })
+        Ok(Sent { loan: Some(self), ..sent })
     }
 }
 
 impl Sent {
+    /// Creates the record of a command that starts now.
+    pub(super) fn new(id: u64, begun: Instant, output: OutputPipes, stdin: Option<StdinEnd>) -> Self {
+        let (started_at, output) = (SystemTime::now(), Some(output));
+        Self { id, begun, started_at, output, stdin, early: Vec::new(), answered: None, loan: None }
+    }
+
     /// Creates the record of a command that must wait for the next shell.
-    pub(super) fn to_a_dead_shell(input: &Input) -> io::Result<Self> {
+    pub(super) fn to_a_dead_shell(input: &Input, id: u64) -> io::Result<Self> {
         let begun = Instant::now();
-        Streams::open(input, None, false).map(|Streams { output, stdin, .. }| Self { begun, output, stdin })
+        Streams::open(input, None, false).map(|Streams { output, stdin, .. }| Self::new(id, begun, output, stdin))
+    }
+
+    /// How to wait for its answer, if that may come at once and be the whole result.
+    fn expected(&self, request: &ExecRequest) -> Option<Expected> {
+        let loan = self.loan.as_ref().filter(|loan| loan.is_whole)?;
+        if !request.at_once || self.stdin.is_some() {
+            return None;
+        }
+        loan.pace.patience().map(|patience| Expected(Arc::clone(&loan.shell), patience))
+    }
+
+    /// Receives its answer.
+    fn answer(&mut self, request: &mut ExecRequest) -> Answer<Message> {
+        let Some(loan) = self.loan.take() else { return Answer::Nothing };
+        match loan.shell.poll() {
+            Some(Received::Reply(Reply::Done(done))) if done.id == self.id && is_whole(&done) => {
+                self.conclude(request, loan, done)
+            }
+            Some(Received::Reply(begun @ Reply::Begun { id, .. })) if id == self.id => {
+                self.early.push(Received::Reply(begun));
+                let expected = loan.pace.patience().map(|patience| Expected(Arc::clone(&loan.shell), patience));
+                self.loan = Some(loan);
+                expected.map_or(Answer::Nothing, Answer::Part)
+            }
+            Some(other) => {
+                self.early.push(other);
+                Answer::Nothing
+            }
+            None => {
+                loan.pace.missed();
+                Answer::Nothing
+            }
+        }
+    }
+
+    /// Makes the result. The session keeps its own records later, from the same report.
+    fn conclude(&mut self, request: &mut ExecRequest, mut loan: Loan, done: Done) -> Answer<Message> {
+        let mut outcome = Outcome {
+            exit_code: Some(done.status),
+            cwd: OsString::from_vec(done.cwd.clone()).into(),
+            started_at: Some(self.started_at),
+            ..Outcome::default()
+        };
+        request.sink.release();
+        if let Some(output) = self.output.take() {
+            let (reader, writers) = output.into_parts();
+            let mut capture = Capture::new(reader, request.max_buffer, None, None);
+            capture.drain(&mut request.sink);
+            loan.pipes = OutputPipes::reclaim(capture.finish(&mut outcome, &mut request.sink), writers).ok();
+        }
+        outcome.denials = loan.denials.as_ref().map(Denials::end_command).unwrap_or_default();
+        outcome.duration = self.begun.elapsed();
+        loan.pace.ended(outcome.duration);
+        self.answered = Some(Answered {
+            output: [outcome.stdout.clone(), outcome.stderr.clone()],
+            denials: outcome.denials.clone(),
+            duration: outcome.duration,
+        });
+        // The session keeps up with a few small results, not with many large ones.
+        let is_small = outcome.stdout.len() + outcome.stderr.len() <= SMALL;
+        let is_kept = is_small && done.flags.contains(DoneFlags::STATE_KEPT);
+        self.early.push(Received::Reply(Reply::Done(done)));
+        Answer::Whole(outcome, is_kept.then_some(loan))
+    }
+}
+
+/// Output of a command after which the loan may be used again before the session has seen it.
+const SMALL: usize = 4096;
+
+/// Whether a report says all about the end: no process is left that may print, and the shell goes on as it was.
+fn is_whole(done: &Done) -> bool {
+    done.forks == 0 && done.signal == 0 && !done.cwd.is_empty() && (done.flags - DoneFlags::STATE_KEPT).is_empty()
+}
+
+impl Message {
+    /// Whether it is a command whose caller has the result.
+    pub(super) fn is_answered(&self) -> bool {
+        matches!(self, Self::Exec { sent: Some(Sent { answered: Some(_), .. }), .. })
     }
 }
 
 impl Letter for Message {
     type Loan = Loan;
+    type Wait = Expected;
+    type Answer = Outcome;
 
-    fn send_with(&mut self, loan: Loan) {
+    fn send_with(&mut self, loan: Loan) -> Option<Expected> {
         // Only the session can open a terminal.
         if let Self::Exec { request, sent, after: None } = self
             && request.terminal.is_none()
         {
             // If the command cannot be sent, the session tries again and then refuses it.
             *sent = loan.send(request, None).ok();
+            return sent.as_ref().and_then(|sent| sent.expected(request));
+        }
+        None
+    }
+
+    fn wait(Expected(shell, patience): Expected) {
+        shell.wait(patience);
+    }
+
+    fn answer(&mut self) -> Answer<Self> {
+        match self {
+            Self::Exec { request, sent: Some(sent), .. } => sent.answer(request),
+            _ => Answer::Nothing,
         }
     }
 

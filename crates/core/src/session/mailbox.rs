@@ -1,14 +1,17 @@
 //! The mailbox of a session: its queue of calls, and the loan with which a caller sends a command itself.
 //!
-//! Waking an idle thread takes longer than `true`. While the shell is idle and a command could run immediately, the
-//! session therefore lends everything needed to send it. A caller that finds the loan sends its command, and the
-//! session wakes up in parallel with the shell instead of before it.
+//! Waking a thread takes longer than `true`. While the shell is idle and a command could run immediately, the session
+//! therefore lends everything needed to run one. A caller that finds the loan sends its command, and the session wakes up
+//! in parallel with the shell instead of before it. If the answer is likely to come at once, the caller waits for it,
+//! and so needs no other thread at all.
 //!
 //! This does not change the order of calls, because the queue and the loan are one state under one lock:
 //! - Every message ends the loan, and the session lends only while the queue is empty. A sent command is therefore the
-//!   first message of the queue.
-//! - A command is sent and queued in one step. When the session takes the loan back, it also receives the command that
-//!   was sent with it, and handles it before any later event, such as the shell's reply.
+//!   first message of the queue, or follows only answered ones.
+//! - A command is sent and queued in one step. When the session takes the loan back, it also receives the commands that
+//!   were sent with it, and handles them before any later event, such as the shell's reply.
+//! - While a caller waits for an answer, the session receives nothing: not the messages, and so not the reply either. The
+//!   caller takes the reply under the lock. If the command has left the shell as it was, it may put the loan back.
 //!
 //! `fuzz/tests/mailbox_model.rs` explores the schedules of callers and a session.
 
@@ -21,26 +24,59 @@ use tokio::task::coop::cooperative;
 
 /// A message that may be a command.
 pub(super) trait Letter {
-    /// Everything needed to send one command.
+    /// Everything needed to run one command.
     type Loan;
 
-    /// Sends the message if it is a command, and records that it was sent.
-    fn send_with(&mut self, loan: Self::Loan);
+    /// How to wait for the answer to a command that was sent.
+    type Wait;
+
+    /// What a caller gets that has waited.
+    type Answer;
+
+    /// Sends the message if it is a command, and records that it was sent. Returns how to wait for its answer, if that is
+    /// likely to come at once.
+    fn send_with(&mut self, loan: Self::Loan) -> Option<Self::Wait>;
+
+    /// Waits.
+    fn wait(how: Self::Wait);
+
+    /// Looks for the answer to the sent command.
+    fn answer(&mut self) -> Answer<Self>;
 
     /// Whether the message was sent.
     fn is_sent(&self) -> bool;
 }
 
+/// What has come when a caller has waited.
+pub(super) enum Answer<M: Letter + ?Sized> {
+    /// The answer, and the loan unless the command may have changed the shell.
+    Whole(M::Answer, Option<M::Loan>),
+    /// A part of it: the rest is likely to come at once.
+    Part(M::Wait),
+    /// Nothing that the caller can use.
+    Nothing,
+}
+
 struct State<M: Letter> {
     queue: VecDeque<M>,
     loan: Option<M::Loan>,
-    /// The session, while it waits for a message.
+    /// A caller waits for the answer to the command that it has sent.
+    is_awaited: bool,
+    /// The session looks for answered commands by itself soon.
+    dozes: bool,
+    /// The session, while it waits for a message, or for that caller.
     waiting: Option<Waker>,
     /// The session receives no more messages.
     is_closed: bool,
     /// Every sender was dropped.
     is_abandoned: bool,
 }
+
+/// Answered commands that a session receives together. With more, it is woken.
+const MANY_ANSWERED: usize = 256;
+
+/// With so many, it is too far behind.
+const MOST_ANSWERED: usize = 1024;
 
 struct Shared<M: Letter>(Mutex<State<M>>);
 
@@ -52,6 +88,7 @@ impl<M: Letter> Shared<M> {
 
 /// Wakes the session after the lock is released, so that it does not wait for the lock.
 fn wake<M: Letter>(mut state: MutexGuard<'_, State<M>>) {
+    state.dozes = false;
     let waiting = state.waiting.take();
     drop(state);
     if let Some(waker) = waiting {
@@ -61,7 +98,15 @@ fn wake<M: Letter>(mut state: MutexGuard<'_, State<M>>) {
 
 /// Creates a mailbox.
 pub(super) fn mailbox<M: Letter>() -> (Sender<M>, Mailbox<M>) {
-    let state = State { queue: VecDeque::new(), loan: None, waiting: None, is_closed: false, is_abandoned: false };
+    let state = State {
+        queue: VecDeque::new(),
+        loan: None,
+        is_awaited: false,
+        dozes: false,
+        waiting: None,
+        is_closed: false,
+        is_abandoned: false,
+    };
     let shared = Arc::new(Shared(Mutex::new(state)));
     (Sender(Arc::new(Senders(Arc::clone(&shared)))), Mailbox(shared))
 }
@@ -84,21 +129,46 @@ impl<M: Letter> Drop for Senders<M> {
 }
 
 impl<M: Letter> Sender<M> {
-    /// Queues a message. A command is sent first, if the session has lent what it needs.
+    /// Queues a message. A command is sent first, if the session has lent what it needs. Returns the answer to it, if that
+    /// has come at once.
     ///
     /// # Errors
     /// Returns the message if the mailbox is closed.
-    pub(super) fn send(&self, mut message: M) -> Result<(), M> {
-        let mut state = self.0.0.lock();
+    pub(super) fn send(&self, mut message: M) -> Result<Option<M::Answer>, M> {
+        let shared = &self.0.0;
+        let mut state = shared.lock();
         if state.is_closed {
             return Err(message);
         }
-        if let Some(loan) = state.loan.take() {
-            message.send_with(loan);
-        }
+        let wait = state.loan.take().and_then(|loan| message.send_with(loan));
         state.queue.push_back(message);
-        wake(state);
-        Ok(())
+        let Some(mut wait) = wait else {
+            wake(state);
+            return Ok(None);
+        };
+        let own = state.queue.len() - 1;
+        state.is_awaited = true;
+        let answer = loop {
+            drop(state);
+            M::wait(wait);
+            state = shared.lock();
+            // It is still there, unless the session has been dropped meanwhile.
+            match state.queue.get_mut(own).map_or(Answer::Nothing, M::answer) {
+                Answer::Part(again) => wait = again,
+                Answer::Whole(answer, loan) => {
+                    let is_last = own < MOST_ANSWERED && own + 1 == state.queue.len();
+                    state.loan = if is_last { loan } else { None };
+                    break Some(answer);
+                }
+                Answer::Nothing => break None,
+            }
+        };
+        state.is_awaited = false;
+        // Without the loan, the next call needs the session.
+        if !(state.dozes && state.loan.is_some() && own < MANY_ANSWERED) {
+            wake(state);
+        }
+        Ok(answer)
     }
 
     /// A weak sender.
@@ -133,48 +203,65 @@ pub(super) struct Mailbox<M: Letter>(Arc<Shared<M>>);
 pub(super) enum TakenBack<M: Letter> {
     /// The loan, which no caller used.
     Loan(M::Loan),
-    /// The command that a caller sent.
+    /// A command that a caller sent.
     Sent(M),
-    /// Nothing was lent, or a message that was already received has ended the loan.
+    /// Nothing more.
     Nothing,
 }
 
+/// The next message; see [`Mailbox::next`].
+pub(super) enum Next<M> {
+    Message(M),
+    /// There is none.
+    Nothing,
+    /// There is none, and every sender was dropped.
+    Abandoned,
+}
+
 impl<M: Letter> Mailbox<M> {
-    /// Receives the next message; `None` if there is none and every sender was dropped. Cancel-safe.
+    /// Waits until there is a message, or every sender was dropped. Cancel-safe.
     ///
     /// Cooperative, so that a session with many calls does not delay the other sessions.
-    pub(super) async fn receive(&mut self) -> Option<M> {
-        cooperative(poll_fn(|context| {
+    pub(super) async fn ready(&mut self) {
+        drop(cooperative(self.wait_until(|state| !state.queue.is_empty() || state.is_abandoned)).await);
+    }
+
+    fn wait_until(&self, is_so: impl Fn(&State<M>) -> bool) -> impl Future<Output = MutexGuard<'_, State<M>>> {
+        poll_fn(move |context| {
             let mut state = self.0.lock();
-            match state.queue.pop_front() {
-                None if !state.is_abandoned => {
-                    state.waiting = Some(context.waker().clone());
-                    Poll::Pending
-                }
-                message => Poll::Ready(message),
+            if !state.is_awaited && is_so(&state) {
+                return Poll::Ready(state);
             }
-        }))
-        .await
+            state.waiting = Some(context.waker().clone());
+            Poll::Pending
+        })
     }
 
-    /// Receives a message that is already there, for busy polling.
-    ///
-    /// Does not wait for a caller that is sending a command: that would put this thread to sleep.
-    pub(super) fn try_receive(&mut self) -> Option<M> {
-        self.0.0.try_lock().ok()?.queue.pop_front()
-    }
-
-    /// Lends what the next command needs, unless a message is waiting.
-    pub(super) fn lend(&mut self, loan: impl FnOnce() -> M::Loan) {
+    /// Receives the next message, after everything has been taken back.
+    pub(super) fn next(&mut self) -> Next<M> {
         let mut state = self.0.lock();
-        if state.queue.is_empty() {
-            state.loan = Some(loan());
+        match state.queue.pop_front() {
+            Some(message) => Next::Message(message),
+            None if state.is_abandoned => Next::Abandoned,
+            None => Next::Nothing,
         }
     }
 
-    /// Ends the loan. To be called before the session handles anything else.
-    pub(super) fn take_back(&mut self) -> TakenBack<M> {
+    /// Lends what the next command needs, unless a message is waiting. With `dozes`, callers that get their answers at once
+    /// do not wake the session, which looks for them by itself soon.
+    pub(super) fn lend(&mut self, dozes: bool, loan: impl FnOnce() -> M::Loan) {
         let mut state = self.0.lock();
+        if state.queue.is_empty() {
+            state.loan = Some(loan());
+            state.dozes = dozes;
+        }
+    }
+
+    /// Ends the loan, as soon as no caller waits for an answer. To be called before the session handles anything else,
+    /// until nothing comes back.
+    pub(super) async fn take_back(&mut self) -> TakenBack<M> {
+        let mut state = self.wait_until(|_| true).await;
+        state.dozes = false;
         if let Some(loan) = state.loan.take() {
             return TakenBack::Loan(loan);
         }

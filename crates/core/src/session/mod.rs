@@ -5,7 +5,6 @@
 mod actor;
 mod arrivals;
 mod background;
-mod busy_poll;
 mod calls;
 mod confinement;
 mod detach;
@@ -17,6 +16,7 @@ mod loan;
 mod mailbox;
 mod numbers;
 mod outcome;
+mod pace;
 mod perform;
 mod pid_namespace;
 mod plain;
@@ -41,7 +41,7 @@ mod timers;
 
 use crate::capabilities::Engine;
 use crate::error::Error;
-use crate::exec::{ExecRequest, KillPolicy, KilledBy};
+use crate::exec::{ExecRequest, KillPolicy, KilledBy, Outcome};
 use crate::feed::{Feed, What};
 use crate::files::Access;
 use crate::log::Log;
@@ -54,7 +54,6 @@ use crate::shell::state::State;
 use crate::user::User;
 use crate::variables::EnvChange;
 use background::Background;
-use busy_poll::Pace;
 use calls::Calls;
 use confinement::Enclosure;
 use detach::Detached;
@@ -69,6 +68,7 @@ use nacre_containment::session_mark::Marks;
 use nacre_protocol::confinement::Confinement;
 use nacre_protocol::standing::ResourceLimits;
 use numbers::Numbers;
+use pace::Pace;
 use plain::Plain;
 use recovery::Recovery;
 use remount::{Remount, RemountReply};
@@ -295,15 +295,21 @@ impl Handle {
         self.ask(Message::Open)
     }
 
-    /// Queues a command, or sends it immediately. Its sink always receives the end.
-    pub fn exec(&self, request: ExecRequest) {
-        self.send_exec(request, None);
+    /// Queues a command, or sends it immediately. Its sink always receives the end, unless that is returned. Waits for it
+    /// at most 0.1 ms, and only if the request wants that and the last command took no longer.
+    pub fn exec(&self, request: ExecRequest) -> Option<Outcome> {
+        self.send_exec(request, None)
     }
 
-    fn send_exec(&self, request: ExecRequest, after: Option<NewHold>) {
+    fn send_exec(&self, request: ExecRequest, after: Option<NewHold>) -> Option<Outcome> {
         let message = Message::Exec { request: Box::new(request), sent: None, after };
-        if let Err(Message::Exec { request, .. }) = self.mailbox.send(message) {
-            request.sink.finished(Err(self.fate.error(&self.id)));
+        match self.mailbox.send(message) {
+            Ok(outcome) => outcome,
+            Err(Message::Exec { request, .. }) => {
+                request.sink.finished(Err(self.fate.error(&self.id)));
+                None
+            }
+            Err(_) => None,
         }
     }
 
@@ -417,7 +423,7 @@ impl Handle {
     }
 
     fn send(&self, message: Message) -> Result<(), Error> {
-        self.mailbox.send(message).map_err(|_| self.fate.error(&self.id))
+        self.mailbox.send(message).map(drop).map_err(|_| self.fate.error(&self.id))
     }
 }
 
@@ -467,7 +473,7 @@ struct Session {
     recovery: Recovery,
     numbers: Numbers,
     timers: Timers,
-    pace: Pace,
+    pace: Arc<Pace>,
     spare_pipes: SparePipes,
     internal: mpsc::UnboundedSender<Internal>,
     reconnects: mpsc::UnboundedSender<Reconnected>,
@@ -512,7 +518,7 @@ impl Session {
             recovery: Recovery::default(),
             numbers: Numbers::default(),
             timers: Timers::default(),
-            pace: Pace::default(),
+            pace: Arc::default(),
             spare_pipes: SparePipes::default(),
             internal,
             reconnects,

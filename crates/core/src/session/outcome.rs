@@ -13,7 +13,6 @@ use crate::shell::state::{Cause, End, Kill, Ticket};
 use nacre_protocol::shell::Refusal as ShellRefusal;
 use std::io;
 use std::path::Path;
-use tokio::time::Instant;
 
 impl Session {
     /// The result of a command that has ended.
@@ -23,16 +22,20 @@ impl Session {
         let outcome = Outcome { restarted, lost_state, cwd: self.cwd.clone(), ..Outcome::default() };
         let seen = command.seen();
         let is_held = kill.is_some() || !matches!(end, End::Done { .. });
-        let Remains { request, mut outcome, pipes, died } = command.finish(outcome, is_held);
+        let Remains { request, mut outcome, pipes, died, answered } = command.finish(outcome, is_held);
         let killer = self.calls.answered(request.id);
         match pipes {
-            Ok(pipes) => {
-                let limit = self.spare_pipes.keep(pipes);
-                self.timers.set(Timer::SparePipes, Instant::now() + limit);
-            }
+            Ok(pipes) => self.keep_pipes(pipes),
             Err(leftover) => self.foreground.leave(leftover),
         }
-        outcome.denials = self.enclosure.denials().map(|denials| denials.end_command()).unwrap_or_default();
+        match answered {
+            Some(answered) => (outcome.duration, outcome.denials) = (answered.duration, answered.denials),
+            None => {
+                self.pace.ended(outcome.duration);
+                let denials = self.enclosure.denials();
+                outcome.denials = denials.map(|denials| denials.end_command()).unwrap_or_default();
+            }
+        }
         (outcome.exit_code, outcome.signal) = match (end, died) {
             (End::Done { status, .. }, _) => (Some(status), None),
             (End::Died, Some((code, signal))) => (code.or(signal.map(|signal| 128 + signal)), signal),
@@ -80,7 +83,6 @@ impl Session {
             _ if ended_session => with(terminated(&self.config.id, outcome.exit_code), outcome),
             _ => Ok(outcome),
         });
-        self.pace.result_given();
     }
 
     pub(super) fn ends_session(&self, end: End, kill: Option<Kill>) -> bool {
@@ -139,7 +141,6 @@ impl Session {
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answer) {
         if let Some(command) = self.foreground.take(ticket) {
             self.clear_command_timers(ticket);
-            self.pace.command_ended(command.elapsed());
             if let Answer::Ended { end, kill, restarted } = answer {
                 let status = match end {
                     End::Done { status, .. } => Some(status),

@@ -8,6 +8,7 @@
 use super::Session;
 use super::calls::Call;
 use super::foreground::{Refused, Running};
+use super::loan::Sent;
 use super::outcome::read_only;
 use super::run::not_started;
 use super::startup::HELLO;
@@ -240,7 +241,8 @@ impl Session {
             Err(error) => return self.not_sent(ticket, *request, error),
         };
         let limit = self.calls.end_of_wait(ticket);
-        let command = Running::new(ticket, request, begun, limit, output, stdin);
+        let sent = Sent::new(self.numbers.command(), begun, output, stdin);
+        let command = Running::new(ticket, request, limit, sent);
         if let Some(deadline) = command.deadline() {
             self.timers.set(Timer::Timeout(ticket), deadline);
         }

@@ -66,6 +66,11 @@ impl Recovery {
         self.lose([Lost { kind: "state".into(), name: String::new(), reason: reason.into() }]);
     }
 
+    /// Whether a result is to report a loss.
+    pub(super) fn has_lost(&self) -> bool {
+        !self.lost.is_empty()
+    }
+
     /// Everything lost since the last call.
     pub(super) fn take_lost(&mut self) -> Vec<Lost> {
         std::mem::take(&mut self.lost)

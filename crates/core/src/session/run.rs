@@ -6,7 +6,7 @@ use super::calls::Call;
 use super::foreground::Running;
 use super::loan::{Loan, Sent};
 use super::mailbox::Mailbox;
-use super::streams::{env_of, null_streams};
+use super::streams::{OutputPipes, env_of, null_streams};
 use super::timers::Timer;
 use crate::error::{Code, Error};
 use crate::exec::{ExecRequest, Outcome};
@@ -33,24 +33,52 @@ pub(super) const SHELL_EXTRA: Duration = Duration::from_millis(200);
 /// A shell or standby that has not read its request after this time may have been stopped (SIGSTOP).
 const UNREAD: Duration = Duration::from_millis(100);
 
+/// How long the session leaves its callers to themselves.
+const DOZE: Duration = Duration::from_millis(10);
+
 impl Session {
-    /// Lends the shell to the callers if a command could run immediately.
-    pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>) {
-        if !(self.state.is_ready() && self.foreground.knows_spared()) {
-            return;
+    /// Lends the shell to the callers if a command could run immediately. `has_answered`: callers have just used the loan and
+    /// got their answers at once. Then they do not wake this thread, which looks for itself soon.
+    ///
+    /// The shell does not wake it either: a lent shell answers its caller. If it dies, the supervisor reports that.
+    pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>, has_answered: bool) {
+        let is_ready = self.state.is_ready() && self.foreground.knows_spared();
+        let lent = self.shell.channel().filter(|_| is_ready).cloned();
+        let dozes = has_answered && lent.is_some();
+        let is_heard = lent.is_some() || self.shell.watch();
+        if lent.is_some() {
+            self.shell.unwatch();
         }
-        if let Some(shell) = self.shell.channel().cloned() {
-            mailbox.lend(|| self.loan(shell));
+        if dozes || !is_heard {
+            self.timers.set(Timer::Answers, Instant::now() + DOZE);
+        }
+        if let Some(shell) = lent {
+            mailbox.lend(dozes, || self.loan(shell));
         }
     }
 
     fn loan(&mut self, shell: Arc<Channel>) -> Loan {
         Loan {
             shell,
-            id: self.numbers.next_command(),
+            series: Arc::clone(self.numbers.series()),
+            pace: Arc::clone(&self.pace),
             pipes: self.spare_pipes.take(),
             denials: self.enclosure.denials(),
+            is_whole: !self.state.restarted && !self.recovery.has_lost(),
         }
+    }
+
+    /// Takes back what no caller has used.
+    pub(super) fn take_back(&mut self, loan: Loan) {
+        if let Some(pipes) = loan.pipes {
+            self.keep_pipes(pipes);
+        }
+    }
+
+    /// Keeps the pipes of an ended command for a while.
+    pub(super) fn keep_pipes(&mut self, pipes: OutputPipes) {
+        let limit = self.spare_pipes.keep(pipes);
+        self.timers.set(Timer::SparePipes, Instant::now() + limit);
     }
 
     pub(super) fn run_command(&mut self, ticket: Ticket) {
@@ -62,31 +90,32 @@ impl Session {
             (None, None) => {
                 // The shell is dead, and the supervisor has not reported it yet.
                 self.shell.lose_request();
-                Sent::to_a_dead_shell(&request.input).map_err(not_started)
+                Sent::to_a_dead_shell(&request.input, self.numbers.series().next_command()).map_err(not_started)
             }
         };
-        let Sent { begun, output, stdin } = match sent {
+        let mut sent = match sent {
             Ok(sent) => sent,
             Err(error) => return self.not_sent(ticket, *request, error),
         };
+        self.numbers.sent(sent.id);
+        let (begun, early) = (sent.begun, std::mem::take(&mut sent.early));
         let can_be_refused = !request.env.is_empty()
             || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
             || request.terminal.is_some();
         let limit = self.calls.end_of_wait(ticket);
-        let command = Running::new(ticket, request, begun, limit, output, stdin);
+        let command = Running::new(ticket, request, limit, sent);
         if let Some(deadline) = command.deadline() {
             self.timers.set(Timer::Timeout(ticket), deadline);
         }
         self.timers.set(Timer::Unread, begun + UNREAD);
-        let is_live = command.is_live();
         self.foreground.begin(command);
         if !can_be_refused {
             self.announce_command();
         }
-        self.watch_output();
-        if !is_live {
-            self.pace.command_sent();
+        if early.is_empty() {
+            self.watch_output();
         }
+        early.into_iter().for_each(|received| self.handle_shell_report(received));
     }
 
     /// Sends a command, with a terminal if it is to have one.
@@ -151,7 +180,8 @@ impl Session {
     pub(super) fn send_env(&mut self, ticket: Ticket) {
         let Some(Call::SetEnv { vars, .. }) = self.calls.get(ticket) else { return };
         let env = env_of(vars);
-        let id = self.numbers.next_command();
+        let id = self.numbers.series().next_command();
+        self.numbers.sent(id);
         let sent = null_streams().and_then(|streams| {
             let request = Request { env: &env, flags: RequestFlags::KEEP_SCOPE, ..Request::new(RequestKind::Run, id) };
             self.shell.channel().map_or(Ok(()), |shell| shell.send(&request, streams))

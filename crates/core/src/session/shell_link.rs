@@ -114,12 +114,27 @@ impl ShellLink {
         self.channel.as_deref().and_then(Channel::poll)
     }
 
-    /// Waits for the next report. Cancel-safe.
-    pub(super) async fn receive(&self) -> Received {
+    /// Lets reports wake the engine's thread. False if the system does not allow that now.
+    pub(super) fn watch(&self) -> bool {
+        self.channel.as_ref().is_none_or(|channel| channel.watch().is_ok())
+    }
+
+    /// Does not let them wake it.
+    pub(super) fn unwatch(&self) {
+        self.channel.iter().for_each(|channel| channel.unwatch());
+    }
+
+    /// Waits until there may be a report. Cancel-safe.
+    pub(super) async fn ready(&self) {
         match &self.channel {
-            Some(channel) => channel.receive().await,
+            Some(channel) => channel.ready().await,
             None => std::future::pending().await,
         }
+    }
+
+    /// Receives a report, if there is one.
+    pub(super) fn try_receive(&self) -> Option<Received> {
+        self.channel.as_deref().and_then(Channel::try_receive)
     }
 }
 

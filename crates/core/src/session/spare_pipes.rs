@@ -29,12 +29,7 @@ impl SparePipes {
         self.pipes.take()
     }
 
-    /// Takes pipes back that were not used.
-    pub(super) fn give_back(&mut self, pipes: Option<OutputPipes>) {
-        self.pipes = pipes;
-    }
-
-    /// Keeps the pipes of an ended command. Returns for how long.
+    /// Keeps the pipes of an ended command, or those that none has used. Returns for how long.
     pub(super) fn keep(&mut self, pipes: OutputPipes) -> Duration {
         self.pipes = Some(pipes);
         self.keeper = self.keeper.take().or_else(Keeper::new);

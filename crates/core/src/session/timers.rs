@@ -41,6 +41,8 @@ pub(super) enum Timer {
     Rest,
     /// The time to show observers what the running command has printed.
     Output,
+    /// The time to look for commands that callers have run, and for reports of the shell.
+    Answers,
     /// The time to look whether a stream that is not read keeps other commands waiting.
     Stall,
 }

@@ -4,10 +4,12 @@ use crate::link::{Descriptor, Link, Message};
 use nacre_containment::pid::Pid;
 use nacre_protocol::shell::{Encoded, REPLY_BUFFER, Reply, Request};
 use nacre_protocol::socket;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::time::Duration;
 
 /// A message or the end of a channel.
 #[derive(Debug)]
@@ -127,6 +129,35 @@ impl Channel {
                 };
             }
         })
+    }
+
+    /// Waits at most so long for a message, with this thread blocked.
+    pub fn wait(&self, limit: Duration) {
+        let socket = self.link.socket();
+        let mut fds = [PollFd::new(&socket, PollFlags::IN)];
+        let limit = Timespec::try_from(limit).ok();
+        let _ = poll(&mut fds, limit.as_ref());
+    }
+
+    /// See [`Link::watch`].
+    pub fn watch(&self) -> io::Result<()> {
+        self.link.watch()
+    }
+
+    /// See [`Link::unwatch`].
+    pub fn unwatch(&self) {
+        self.link.unwatch();
+    }
+
+    /// Waits until [`Channel::try_receive`] may receive something. Meanwhile, sends queued messages when the socket has
+    /// room. Cancel-safe.
+    pub async fn ready(&self) {
+        self.link.ready().await;
+    }
+
+    /// Receives without waiting, after [`Channel::ready`].
+    pub fn try_receive(&self) -> Option<Received> {
+        self.link.look(|_| self.poll().ok_or(io::ErrorKind::WouldBlock.into())).ok()
     }
 
     /// Receives the next message. Meanwhile, sends queued messages when the socket has room. Cancel-safe.

@@ -207,6 +207,7 @@ pub fn request(text: &str, end: std::sync::mpsc::Sender<Result<Outcome, Error>>)
         terminal: None,
         live: None,
         process: None,
+        at_once: false,
         sink: SureSink::new(End(end)),
     }
 }
