@@ -2,9 +2,9 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { FileEvent } from 'nacre'
-import { describe } from '../entry.js'
 import { RpcError, rpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
+import { describeFile } from './metadata.js'
 
 /** A client that does not take them loses the watcher. */
 const MOST_EVENTS = 10_000
@@ -36,7 +36,7 @@ export function openWatch(
   async function* translate(): AsyncGenerator<WatchEvent> {
     for await (const change of changes)
       for (const [type, file] of await eventsOf(hosted, change)) {
-        const entry = withEntry ? await describe(hosted, file).catch(() => undefined) : undefined
+        const entry = withEntry ? await describeFile(hosted, file).catch(() => undefined) : undefined
         yield { name: path.relative(directory, file), type, ...(entry === undefined ? {} : { entry }) }
       }
   }
