@@ -163,6 +163,30 @@ describe('files', () => {
       expect((await files.write('file', 'x', { metadata: most })).metadata).toEqual(most)
     }))
 
+  it('are watched when the call has resolved, and not a moment later', () =>
+    withSandbox(async ({ files }) => {
+      await files.makeDir('watched')
+      const seen: string[] = []
+      const watch = () => files.watchDir('watched', ({ type, name }) => void seen.push(`${type} ${name}`))
+      // A session watches no more than this: the next one begins when one of them ends.
+      const open = await Promise.all(Array.from({ length: 63 }, watch))
+      let isOpen = false
+      const last = watch().then((handle) => {
+        isOpen = true
+        return handle
+      })
+      for (let count = 0; count < 10; count++) await files.exists('watched')
+      expect(isOpen).toBe(false)
+      await open.pop()?.stop()
+      open.push(await last)
+      await files.makeDir('watched/sub')
+      await until(
+        () => seen.filter((event) => event === 'create sub').length === 63 || undefined,
+        () => `only ${seen}`,
+      )
+      for (const handle of open) await handle.stop()
+    }))
+
   it('are watched', () =>
     withSandbox(async ({ files }) => {
       await files.write('watched/before', '1')

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { FileEvent } from 'nacre'
+import { checkPath, DEFAULT_SESSION, planFileWatch } from 'nacre/internal/server'
 import { RpcError, rpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import { describeFile } from './metadata.js'
@@ -24,13 +25,15 @@ export interface WatchEvent {
   entry?: object
 }
 
-/** Watches from this call on. */
-export function openWatch(
+/** Resolves when later changes are seen. */
+export async function openWatch(
   hosted: Hosted,
   directory: string,
   { recursive, withEntry, signal }: WatchOptions,
-): AsyncIterable<WatchEvent> {
-  const changes = hosted.sandbox.files.watch(directory, { recursive, signal })
+): Promise<AsyncIterable<WatchEvent>> {
+  const files = hosted.backend.files(DEFAULT_SESSION)
+  const changes = files.watch(checkPath(directory, 'path'), planFileWatch({ recursive, signal }))
+  await changes.begun
   return translate()
 
   async function* translate(): AsyncGenerator<WatchEvent> {
