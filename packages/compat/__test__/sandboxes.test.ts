@@ -48,8 +48,8 @@ describe('sandboxes', () => {
       expect(await sandbox.isRunning()).toBe(false)
       expect(await rejectionOf(sandbox.files.read('a'))).toBeInstanceOf(TimeoutError)
       expect(await rejectionOf(sandbox.commands.run('true'))).toBeInstanceOf(SandboxError)
-      for (const call of [sandbox.getInfo(), Sandbox.connect(sandbox.sandboxId, connection)])
-        expect(await rejectionOf(call)).toBeInstanceOf(SandboxNotFoundError)
+      for (const call of [() => sandbox.getInfo(), () => Sandbox.connect(sandbox.sandboxId, connection)])
+        expect(await rejectionOf(call())).toBeInstanceOf(SandboxNotFoundError)
     }))
 
   it('are listed by pages, states and metadata', () =>
