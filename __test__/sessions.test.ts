@@ -2,6 +2,7 @@ import type { Sandbox } from 'nacre'
 import { describe, expect, it } from 'vitest'
 import { withSandbox } from './helpers/invariants.js'
 import { tagged } from './helpers/proc.js'
+import { rejectionOf } from './helpers/thrown.js'
 
 describe('right after a deletion of the default session that is not awaited', () => {
   const afterwards: Record<string, (sandbox: Sandbox) => Promise<unknown>> = {
@@ -43,4 +44,46 @@ describe('right after a deletion of the default session that is not awaited', ()
       },
       { destroys: true },
     ))
+})
+
+/** The table of docs/sessions.md: what ends a command but not the session. */
+const ENDS = {
+  exit: 'exit 3',
+  'set -e': 'set -e; false',
+  'set -u': 'set -u; echo $missing',
+  'a missing parameter': 'echo ${missing:?}',
+  'exit with an EXIT trap, in a function below eval': 'trap : EXIT; f() { exit 3; }; eval f',
+  'a failing exec': 'exec /proc/nowhere',
+  'an expansion error under set -e': 'set -e; echo ${x!}',
+  ...Object.fromEntries(
+    ['TERM', 'HUP', 'INT', 'USR1', 'USR2', 'ALRM', 'VTALRM', 'XCPU'].map((name) => [
+      name,
+      `kill -${name} $$`,
+    ]),
+  ),
+  KILL: 'kill -9 $$',
+  'a successful exec': 'exec true',
+  'a crash': 'kill -SEGV $$',
+}
+
+describe('a command', () => {
+  it.each(Object.entries(ENDS))('ends its session without surviveExit, and not otherwise: %s', (_, command) =>
+    withSandbox(async ({ sandbox }) => {
+      await sandbox.exec('kept=1')
+      await sandbox.exec(command)
+      expect((await sandbox.exec('echo $kept')).stdout).toBe('1\n')
+      const session = await sandbox.createSession({ surviveExit: false })
+      for (const call of [command, 'echo on'])
+        expect(await rejectionOf(session.exec(call))).toMatchObject({ code: 'SESSION_TERMINATED' })
+    }),
+  )
+
+  it.each(['if; then', 'echo "'])('with a syntax error ends no session: %s', (command) =>
+    withSandbox(async ({ sandbox }) => {
+      const session = await sandbox.createSession({ surviveExit: false })
+      await session.exec('kept=1')
+      expect((await session.exec(command)).exitCode).toBe(2)
+      expect((await session.exec('echo $kept')).stdout).toBe('1\n')
+    }),
+  )
 })

@@ -6,17 +6,20 @@
  *   node scripts/vendor-suites.mjs e2b-python    one of packages/compat/suites/
  *
  *   --update           writes the list of expected failures anew; `npm run format` then formats it
- *   --source <dir>     uses this checkout of the vendor's repository instead of fetching one
+ *   --repository <address>   fetches from this copy of the vendor's repository
+ *   --source <dir>     uses this checkout of it instead of fetching one
  *   --suites <dir>     has the files that describe the suites
  *
  * A suite has a file of JSON:
  *
  *   repository, commit   where its tests are
+ *   node                 the version of Node.js that its commands find, by a key of NODES in scripts/test/runners.mjs
  *   directory            of its commands, in the repository
  *   install, run         commands; the last one writes its results as JUnit XML to {report}. env: their variables
  *   least                how many tests must pass
  *   reasons              why tests fail, by the beginnings of their names
- *   expected             the names of the tests that fail
+ *   either               the beginnings of the names of tests that pass or fail as the machine is: optional
+ *   expected             the names of the other tests that fail
  *
  * A test that starts to fail, no longer fails, or has no reason is a problem: then the list must change.
  */
@@ -27,6 +30,7 @@ import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { main, Problem } from './packages/problem.mjs'
+import { installNode } from './test/runners.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 /** Suites run several tests at once, and each has a sandbox. */
@@ -37,6 +41,7 @@ await main(() => {
     allowPositionals: true,
     options: {
       update: { type: 'boolean', default: false },
+      repository: { type: 'string' },
       source: { type: 'string' },
       suites: { type: 'string', default: path.join(root, 'packages/compat/suites') },
     },
@@ -50,12 +55,16 @@ await main(() => {
 })
 
 /** Runs a suite. Returns what is wrong. */
-function check(file, { source, update }) {
+function check(file, { repository, source, update }) {
   const suite = JSON.parse(readFileSync(file, 'utf8'))
   const scratch = mkdtempSync(path.join(os.tmpdir(), 'nacre-suite-'))
   try {
-    const tests = results(suite, source ?? fetch(suite, path.join(scratch, 'source')), scratch)
-    const failed = namesOf(tests, 'failed')
+    const tests = results(
+      suite,
+      source ?? fetch({ ...suite, ...(repository && { repository }) }, path.join(scratch, 'source')),
+      scratch,
+    )
+    const failed = namesOf(tests, 'failed').filter((name) => !startsWithAny(name, suite.either))
     const passed = namesOf(tests, 'passed')
     console.log(`${path.basename(file, '.json')}: ${passed.length} of ${tests.size} tests passed`)
     if (update) {
@@ -68,14 +77,19 @@ function check(file, { source, update }) {
   }
 }
 
+function startsWithAny(name, beginnings = []) {
+  return beginnings.some((beginning) => name.startsWith(beginning))
+}
+
 function compare({ expected, reasons, least }, tests, failed, passed) {
-  const hasReason = (name) => Object.keys(reasons).some((start) => name.startsWith(start))
   return [
     ...failed.filter((name) => !expected.includes(name)).map((name) => `fails newly: ${name}`),
     ...expected
       .filter((name) => tests.get(name) !== 'failed')
       .map((name) => `no longer fails: ${name}${tests.has(name) ? '' : ' (there is no such test)'}`),
-    ...expected.filter((name) => !hasReason(name)).map((name) => `has no reason: ${name}`),
+    ...expected
+      .filter((name) => !startsWithAny(name, Object.keys(reasons)))
+      .map((name) => `has no reason: ${name}`),
     ...(passed < least ? [`${passed} tests passed, and not at least ${least}`] : []),
   ]
 }
@@ -92,9 +106,11 @@ function fetch({ repository, commit }, directory) {
 }
 
 /** Runs the tests. Returns their outcomes by their names. */
-function results({ directory, install, run, env }, source, scratch) {
+function results({ directory, install, run, env, node }, source, scratch) {
   const report = path.join(scratch, 'report.xml')
-  const options = { cwd: path.join(source, directory), env: { ...process.env, ...env } }
+  const own = node === undefined ? [] : [path.dirname(installNode(node))]
+  const PATH = [...own, process.env.PATH].join(':')
+  const options = { cwd: path.join(source, directory), env: { ...process.env, ...env, PATH } }
   for (const [program, ...args] of install) execute(program, args, options)
   const words = run.map((word) => word.replaceAll('{report}', report))
   // Some tests fail, and so does the command.

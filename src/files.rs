@@ -7,7 +7,7 @@ use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
 use crate::types::{NativeEvent, NativeFile, NativeFileAction, NativeFileRead, NativeFileWrite};
 use nacre_core::error::{Code, Error};
-use nacre_core::files::{Access, FileCall};
+use nacre_core::files::{Access, Attributes, FileCall, Writer};
 use nacre_core::runtime;
 use napi::bindgen_prelude::{Result, Uint8Array};
 use napi_derive::napi;
@@ -117,17 +117,37 @@ impl NativeSandbox {
         })
     }
 
+    /// Ends with `done` and `attributes`: the extended attributes of a regular file whose names begin with `prefix`.
+    #[napi(catch_unwind)]
+    pub fn file_attributes(&self, id: u32, session_id: String, path: Uint8Array, prefix: String) -> Result<()> {
+        self.on_path(
+            id,
+            (&session_id, None, path),
+            move |access, path| {
+                let prefix = prefix.clone();
+                async move {
+                    let Some(reader) = access.read(path).await? else { return Ok(None) };
+                    reader.attributes(prefix).await.map(Some)
+                }
+            },
+            |attributes, _| NativeEvent { attributes: Some(attributes), ..NativeEvent::default() },
+        )
+    }
+
     /// Writes a whole file. Ends with `done` and `file`; with an error if nothing was changed.
     #[napi(catch_unwind)]
     pub fn file_write(&self, id: u32, session_id: String, request: NativeFileWrite, data: Uint8Array) -> Result<()> {
-        let (path, data, root) = (request.path, data.to_vec(), request.root);
+        let NativeFileWrite { path, mode, append, attributes, root } = request;
+        let data = data.to_vec();
         self.on_path(
             id,
             (&session_id, root, path),
             move |access, path| {
-                let data = data.clone();
+                let (data, attributes) = (data.clone(), attributes.clone());
                 async move {
-                    let Some(writer) = access.write(path, request.mode, request.append).await? else { return Ok(None) };
+                    let Some(writer) = writer(&access, path, (mode, append), attributes).await? else {
+                        return Ok(None);
+                    };
                     writer.write_all(data).await.map(Some)
                 }
             },
@@ -138,11 +158,14 @@ impl NativeSandbox {
     /// Opens a file for writing in pieces. Ends with `done` and a handle for fileWritePiece, fileCommit and fileRevert.
     #[napi(catch_unwind)]
     pub fn file_write_open(&self, id: u32, session_id: String, request: NativeFileWrite) -> Result<()> {
-        let (path, root) = (request.path, request.root);
+        let NativeFileWrite { path, mode, append, attributes, root } = request;
         self.on_path(
             id,
             (&session_id, root, path),
-            move |access, path| async move { access.write(path, request.mode, request.append).await },
+            move |access, path| {
+                let attributes = attributes.clone();
+                async move { writer(&access, path, (mode, append), attributes).await }
+            },
             |writer, open| {
                 let handle = open.add(Open::Writer(Arc::new(writer)));
                 NativeEvent { handle: Some(handle), ..NativeEvent::default() }
@@ -286,6 +309,23 @@ impl NativeSandbox {
             }
         }
     }
+}
+
+/// Opens a file for writing, with its attributes.
+async fn writer(
+    access: &Access,
+    path: Vec<u8>,
+    (mode, append): (Option<u32>, bool),
+    attributes: Option<Attributes>,
+) -> std::result::Result<Option<Writer>, Error> {
+    let Some(writer) = access.write(path, mode, append).await? else { return Ok(None) };
+    if let Some(attributes) = attributes
+        && let Err(error) = writer.set_attributes(attributes).await
+    {
+        writer.revert().await;
+        return Err(error);
+    }
+    Ok(Some(writer))
 }
 
 fn misused() -> Error {

@@ -24,6 +24,24 @@ itInEveryMode(
   },
 )
 
+itInEveryMode(
+  'a supervisor outlives every signal but SIGKILL, and only SIGSTOP stops it',
+  async ({ sandbox }) => {
+    const { stdout } = await sandbox.exec('x=1; echo $PPID')
+    // SIGKILL is 9, and SIGSTOP 19.
+    await sandbox.exec(
+      'for signal in {1..64}; do case $signal in 9|19) ;; *) kill -$signal $PPID ;; esac; done',
+    )
+    const process = await sandbox.startProcess('sleep 60')
+    expect(await process.kill()).toBe(true)
+    expect(await rejectionOf(sandbox.exec('sleep 60', { timeout: 100 }))).toMatchObject({
+      code: 'COMMAND_TIMEOUT',
+    })
+    expect((await sandbox.exec('echo $PPID')).stdout).toBe(stdout)
+    expect((await sandbox.exec('echo $x')).stdout).toBe('1\n')
+  },
+)
+
 itInEveryMode('a session whose supervisor is stopped can be deleted', async ({ sandbox }) => {
   const session = await sandbox.createSession({ id: 'one' })
   await session.exec('sleep 60 & kill -STOP $PPID')

@@ -194,6 +194,8 @@ export interface NativeEvent {
   jobStatus?: NativeJobStatus
   /** In `done`: a file. */
   file?: NativeFile
+  /** In `done`: the extended attributes of a file. */
+  attributes?: Record<string, string>
   /** In `done`: a part of a list. */
   files?: Array<NativeFile>
   /** In `done`: the changes that a watch has seen. */
@@ -406,6 +408,8 @@ export interface NativeFileWrite {
   mode?: number
   /** Whether to append. */
   append: boolean
+  /** Extended attributes of the new file, by their names. Not with `append`. */
+  attributes?: Record<string, string>
   /** A root that the path cannot leave. */
   root?: string
 }
@@ -874,6 +878,8 @@ export interface NativeSandbox {
   fileRead(id: number, sessionId: string, request: NativeFileRead): void
   /** Reads a part of an open file. Ends with `done` and `data`, shorter than `length` at the end of the file. */
   fileReadAt(id: number, handle: number, position: number, length: number): void
+  /** Ends with `done` and `attributes`: the extended attributes of a regular file whose names begin with `prefix`. */
+  fileAttributes(id: number, sessionId: string, path: Uint8Array, prefix: string): void
   /** Writes a whole file. Ends with `done` and `file`; with an error if nothing was changed. */
   fileWrite(id: number, sessionId: string, request: NativeFileWrite, data: Uint8Array): void
   /** Opens a file for writing in pieces. Ends with `done` and a handle for fileWritePiece, fileCommit and fileRevert. */

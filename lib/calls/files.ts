@@ -207,7 +207,8 @@ export interface Files {
   /** Removes a file, a symlink (not its target) or an empty directory. With `recursive`, removes any directory. */
   remove(path: FilePath, options?: FileRemoveOptions): Promise<void>
   /**
-   * Reports changes of a file, or of files in a directory, from this call on. Breaking out of the loop ends the watch.
+   * Reports changes of a file, or of files in a directory. The watch begins with this call, which takes a moment: changes
+   * that are made meanwhile may be left out. Breaking out of the loop ends the watch.
    * The iteration also ends when the watched path is deleted.
    */
   watch(path?: FilePath, options?: FileWatchOptions): AsyncIterableIterator<FileEvent>

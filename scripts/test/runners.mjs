@@ -25,7 +25,7 @@ export async function runOnNode({ project, node, within = [], files = [] }, comm
   const reporters = ['--reporter=default', '--reporter=scripts/test/reporter.mjs']
   const chosen = [project].flat().flatMap((name) => ['--project', name])
   const args = ['node_modules/vitest/vitest.mjs', 'run', ...reporters, ...chosen, ...files]
-  const program = node === undefined ? process.execPath : installNode(NODES[node])
+  const program = node === undefined ? process.execPath : installNode(node)
   // Tests also start programs by the name `node`.
   const PATH = `${path.dirname(program)}:${process.env.PATH}`
   const end = await command([...within, program, ...args], { PATH, NACRE_TEST_REPORT: report })
@@ -143,8 +143,9 @@ function filesOf(project) {
 }
 
 /** Installs a version of Node.js. Returns its program. */
-function installNode(version) {
-  const directory = path.resolve('target/nodes', version)
+export function installNode(key) {
+  const version = NODES[key]
+  const directory = path.resolve(import.meta.dirname, '../../target/nodes', version)
   const program = path.join(directory, 'node_modules/node/bin/node')
   if (existsSync(program)) return program
   rmSync(directory, { recursive: true, force: true })

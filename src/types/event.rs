@@ -10,6 +10,7 @@ use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, Nat
 use crate::piece::Piece;
 use crate::socket::Socket;
 use napi_derive::napi;
+use std::collections::HashMap;
 
 /// An event.
 #[napi(object, object_from_js = false)]
@@ -66,6 +67,8 @@ pub struct NativeEvent {
     pub job_status: Option<NativeJobStatus>,
     /// In `done`: a file.
     pub file: Option<NativeFile>,
+    /// In `done`: the extended attributes of a file.
+    pub attributes: Option<HashMap<String, String>>,
     /// In `done`: a part of a list.
     pub files: Option<Vec<NativeFile>>,
     /// In `done`: the changes that a watch has seen.

@@ -2,6 +2,7 @@
 
 use napi::bindgen_prelude::{Buffer, Uint8Array};
 use napi_derive::napi;
+use std::collections::HashMap;
 
 /// A file.
 #[napi(object, object_from_js = false)]
@@ -85,6 +86,8 @@ pub struct NativeFileWrite {
     pub mode: Option<u32>,
     /// Whether to append.
     pub append: bool,
+    /// Extended attributes of the new file, by their names. Not with `append`.
+    pub attributes: Option<HashMap<String, String>>,
     /// A root that the path cannot leave.
     pub root: Option<String>,
 }

@@ -84,7 +84,16 @@ fn explain_subreaper(error: nix::errno::Errno) -> io::Error {
 /// children inherit ignored signals, and with SIGCHLD ignored, the kernel itself would reap children.
 fn block_signals(read: &[i32]) -> io::Result<SignalFd> {
     reset_signals()?;
-    SigSet::all().thread_block()?;
+    // The C library would leave out the signals that it reserves for itself, which would end this process, too.
+    let all = u64::MAX;
+    // SAFETY: the mask has the size that the kernel reads; nothing is written back.
+    let blocked = unsafe {
+        let none = std::ptr::null_mut::<u64>();
+        libc::syscall(libc::SYS_rt_sigprocmask, libc::SIG_SETMASK, &raw const all, none, size_of::<u64>())
+    };
+    if blocked != 0 {
+        return Err(io::Error::last_os_error());
+    }
     // SAFETY: the set is initialised before it is used; invalid signal numbers are refused without effect.
     let read = unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();

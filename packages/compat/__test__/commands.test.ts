@@ -1,5 +1,12 @@
 /** Commands and terminals of the official SDK. */
-import { AuthenticationError, CommandExitError, InvalidArgumentError, NotFoundError, TimeoutError } from 'e2b'
+import {
+  AuthenticationError,
+  CommandExitError,
+  InvalidArgumentError,
+  NotFoundError,
+  type Sandbox,
+  TimeoutError,
+} from 'e2b'
 import { describe, expect, it } from 'vitest'
 import * as proc from '../../../__test__/helpers/proc.js'
 import { rejectionOf } from '../../../__test__/helpers/thrown.js'
@@ -23,6 +30,32 @@ describe('commands', () => {
       expect(failed).toBeInstanceOf(CommandExitError)
       expect(failed).toMatchObject({ exitCode: 3, stdout: 'out\n' })
     }))
+
+  it.each([
+    ['kill', (sandbox: Sandbox) => sandbox.kill()],
+    ['pause', (sandbox: Sandbox) => sandbox.pause()],
+  ])('report that their sandbox has ended: %s', (_, end) =>
+    withSandbox(async (sandbox) => {
+      let seen = ''
+      const command = 'echo out; exec sleep 1000'
+      const handle = await sandbox.commands.run(command, {
+        background: true,
+        onStdout: (text) => {
+          seen += text
+        },
+      })
+      await until(
+        () => seen !== '' || undefined,
+        () => 'no output',
+      )
+      const ended = rejectionOf(handle.wait())
+      await end(sandbox)
+      const error = await ended
+      expect(error).toBeInstanceOf(TimeoutError)
+      expect(error.message).toContain('it was paused, or the sandbox was killed or reached its end of life')
+      expect(seen).toBe('out\n')
+    }),
+  )
 
   it('find the programs of this machine', () =>
     withSandbox(async (sandbox) => {

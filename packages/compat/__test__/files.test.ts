@@ -102,10 +102,89 @@ describe('files', () => {
       await files.remove('new')
       await files.remove('new')
       expect(await files.exists('new/d')).toBe(false)
-      for (const failing of [files.read('x'), files.list('x'), files.getInfo('x')])
-        expect(await rejectionOf(failing)).toBeInstanceOf(FileNotFoundError)
+      for (const failing of [() => files.read('x'), () => files.list('x'), () => files.getInfo('x')])
+        expect(await rejectionOf(failing())).toBeInstanceOf(FileNotFoundError)
       await expect(files.read('a')).rejects.toThrow('is a directory')
       await expect(files.write('a', 'x')).rejects.toThrow('is a directory')
+    }))
+
+  it('have metadata, which programs read and set as attributes', () =>
+    withSandbox(async ({ files, commands }) => {
+      const metadata = { author: 'a', empty: '', 'a.b_c': 'x = "y"' }
+      for (const useOctetStream of [false, true]) {
+        const written = await files.write('dir/file', 'text', { metadata, useOctetStream })
+        expect(written.metadata).toEqual(metadata)
+      }
+      expect((await files.getInfo('dir/file')).metadata).toEqual(metadata)
+      expect((await files.rename('dir/file', 'dir/moved')).metadata).toEqual(metadata)
+      await commands.run('ln -s moved dir/link; mv dir/moved dir/again; touch dir/none; mkdir dir/sub')
+      const listed = (await files.list('dir')).map((entry) => [entry.name, entry.metadata])
+      expect(listed).toEqual([
+        ['again', metadata],
+        ['link', undefined],
+        ['none', undefined],
+        ['sub', undefined],
+      ])
+      const python = (text: string) => commands.run(`python3 -c 'import os; ${text}'`)
+      expect((await python('print(os.getxattr("dir/again", "user.e2b.author"))')).stdout).toBe("b'a'\n")
+      await python('os.setxattr("dir/again", "user.e2b.author", b"b")')
+      await python('os.setxattr("dir/again", "user.other", b"not metadata")')
+      await python('os.setxattr("dir/none", "user.e2b.bytes", bytes([255]))')
+      expect((await files.getInfo('dir/again')).metadata).toEqual({ ...metadata, author: 'b' })
+      expect((await files.getInfo('dir/none')).metadata).toBeUndefined()
+      expect(await files.read('dir/again')).toBe('text')
+    }))
+
+  it('get the metadata of their last upload alone', () =>
+    withSandbox(async ({ files }) => {
+      await files.write('file', '1', { metadata: { a: '1', b: '2' } })
+      expect((await files.write('file', '2', { metadata: { b: '3' } })).metadata).toEqual({ b: '3' })
+      expect((await files.getInfo('file')).metadata).toEqual({ b: '3' })
+      expect((await files.write('file', '3')).metadata).toBeUndefined()
+      expect((await files.getInfo('file')).metadata).toBeUndefined()
+      const two = [
+        { path: 'one', data: '1' },
+        { path: 'two', data: '2' },
+      ]
+      for (const { metadata } of await files.write(two, { metadata: { of: 'both' } }))
+        expect(metadata).toEqual({ of: 'both' })
+    }))
+
+  it('are not written with metadata that does not fit', () =>
+    withSandbox(async ({ files }) => {
+      for (const [metadata, message] of [
+        [{ ['k'.repeat(247)]: '' }, 'a key of metadata must have 1 to 246 bytes'],
+        [{ key: 'v'.repeat(4085) }, 'the metadata has 4097 bytes with its names, more than 4096'],
+      ] as const) {
+        expect((await rejectionOf(files.write('file', 'x', { metadata }))).message).toContain(message)
+        expect(await files.exists('file')).toBe(false)
+      }
+      const most = { ['k'.repeat(246)]: 'v'.repeat(2000) }
+      expect((await files.write('file', 'x', { metadata: most })).metadata).toEqual(most)
+    }))
+
+  it('are watched when the call has resolved, and not a moment later', () =>
+    withSandbox(async ({ files }) => {
+      await files.makeDir('watched')
+      const seen: string[] = []
+      const watch = () => files.watchDir('watched', ({ type, name }) => void seen.push(`${type} ${name}`))
+      // A session watches no more than this: the next one begins when one of them ends.
+      const open = await Promise.all(Array.from({ length: 63 }, watch))
+      let isOpen = false
+      const last = watch().then((handle) => {
+        isOpen = true
+        return handle
+      })
+      for (let count = 0; count < 10; count++) await files.exists('watched')
+      expect(isOpen).toBe(false)
+      await open.pop()?.stop()
+      open.push(await last)
+      await files.makeDir('watched/sub')
+      await until(
+        () => seen.filter((event) => event === 'create sub').length === 63 || undefined,
+        () => `only ${seen}`,
+      )
+      for (const handle of open) await handle.stop()
     }))
 
   it('are watched', () =>
@@ -230,7 +309,8 @@ it('refuses what no client of E2B sends', () =>
     expect((await send('/filesystem.Filesystem/Stat', json, '{"path":1}')).status).toBe(400)
     expect((await send('/filesystem.Filesystem/Stat', json, '{"path":"a\\u0000b"}')).status).toBe(400)
     expect((await send('/filesystem.Filesystem/Nope', json, '{}')).status).toBe(404)
-    expect((await send('/files?path=x', { 'x-metadata-a': 'b' })).status).toBe(400)
+    expect((await send('/files?path=x', { 'x-metadata-a': 'ü' })).status).toBe(400)
+    expect((await send('/files?path=x', { 'x-metadata-': 'a' })).status).toBe(400)
     expect(
       (await send('/filesystem.Filesystem/Stat', { ...json, 'x-access-token': 'no' }, '{}')).status,
     ).toBe(401)

@@ -48,8 +48,8 @@ describe('sandboxes', () => {
       expect(await sandbox.isRunning()).toBe(false)
       expect(await rejectionOf(sandbox.files.read('a'))).toBeInstanceOf(TimeoutError)
       expect(await rejectionOf(sandbox.commands.run('true'))).toBeInstanceOf(SandboxError)
-      for (const call of [sandbox.getInfo(), Sandbox.connect(sandbox.sandboxId, connection)])
-        expect(await rejectionOf(call)).toBeInstanceOf(SandboxNotFoundError)
+      for (const call of [() => sandbox.getInfo(), () => Sandbox.connect(sandbox.sandboxId, connection)])
+        expect(await rejectionOf(call())).toBeInstanceOf(SandboxNotFoundError)
     }))
 
   it('are listed by pages, states and metadata', () =>
@@ -174,7 +174,7 @@ describe('sandboxes', () => {
     }),
   )
 
-  it('refuse a pause that would keep the memory, and know every template', () =>
+  it('refuse a pause that would keep the memory', () =>
     withSandbox(async (sandbox, { server, connection }) => {
       const headers = { 'x-api-key': connection.apiKey, 'content-type': 'application/json' }
       const pause = (mode: string) => {
@@ -185,14 +185,43 @@ describe('sandboxes', () => {
       expect((await sandbox.getInfo()).state).toBe('running')
       expect((await pause('filesystem')).status).toBe(204)
       expect((await sandbox.getInfo()).state).toBe('paused')
-      expect(await Template.exists('any', connection)).toBe(true)
+    }))
+
+  it('are of any template, which exists from the first of them on', () =>
+    withServer(async ({ connection }) => {
+      for (const template of ['base', 'code-interpreter-v1'])
+        expect(await Template.exists(template, connection)).toBe(true)
+      expect(await Template.exists('own/name', connection)).toBe(false)
+      const building = Template.build(Template().fromBaseImage(), 'own/name', connection)
+      expect((await rejectionOf(building)).message).toContain('nacre does not support POST')
+      const sandbox = await Sandbox.create('own/name', connection)
+      expect((await sandbox.getInfo()).templateId).toBe('own/name')
+      expect(await Template.exists('own/name', connection)).toBe(true)
+    }))
+
+  it('start the MCP gateway of this machine, or end without one', () =>
+    withServer(async ({ create, connection, root }) => {
+      const mcp = { time: {} }
+      const failed = await rejectionOf(create({ mcp: mcp as never }))
+      expect(failed.message).toContain('Failed to start MCP gateway')
+      expect(await Sandbox.list(connection).nextItems()).toEqual([])
+      expect(directories(root)).toEqual([])
     }))
 
   it('refuse what would not hold, by its name', () =>
     withSandbox(async (sandbox, { create, server, connection }) => {
-      const refused = await rejectionOf(create({ network: { denyOut: ['8.8.8.8'] } }))
-      expect(refused.message).toContain('501')
-      expect(refused.message).toContain('nacre does not support network of a sandbox')
+      for (const [network, rule] of [
+        [{ denyOut: ['8.8.8.8'] }, 'denyOut other than 0.0.0.0/0'],
+        [{ denyOut: ['0.0.0.0/0'], allowOut: ['1.1.1.1'] }, 'allowOut'],
+        [{ allowOut: ['1.1.1.1'] }, 'allowOut'],
+        [{ allowPublicTraffic: false }, 'allowPublicTraffic: false'],
+        [{ denyOut: ['0.0.0.0/0'], allowPublicTraffic: false }, 'allowPublicTraffic: false'],
+        [{ maskRequestHost: 'a' }, 'maskRequestHost'],
+      ] as const) {
+        const refused = await rejectionOf(create({ network: network as never }))
+        expect(refused.message).toContain('501')
+        expect(refused.message).toContain(`nacre does not support network of a sandbox with ${rule}`)
+      }
       const snapshot = await rejectionOf(sandbox.createSnapshot())
       expect(snapshot.message).toContain('nacre does not support POST /sandboxes/')
       const wrong = { ...connection, apiKey: `e2b_${'0'.repeat(40)}` }
@@ -248,8 +277,15 @@ describe('isolation', () => {
       const { port } = new URL(server.url)
       const connect = `exec 3<>/dev/tcp/127.0.0.1/${port}`
       await (await create()).commands.run(connect)
-      const sandbox = await create({ allowInternetAccess: false })
-      expect(await rejectionOf(sandbox.commands.run(connect))).toMatchObject({ name: 'CommandExitError' })
+      for (const options of [
+        { allowInternetAccess: false },
+        { network: { denyOut: ['0.0.0.0/0'] } },
+        { network: { denyOut: ['8.8.8.8', '0.0.0.0/0'], allowOut: [], allowPublicTraffic: true } },
+      ]) {
+        const sandbox = await create(options)
+        expect(await rejectionOf(sandbox.commands.run(connect))).toMatchObject({ name: 'CommandExitError' })
+      }
+      await (await create({ network: { allowPublicTraffic: true } })).commands.run(connect)
     }))
 
   it('can be none: then only clients see /home/user', () =>

@@ -43,15 +43,23 @@ export async function describe({ sandbox, view, user }: Hosted, file: string, kn
   }
 }
 
-/** Describes the files in a directory: those up to `depth` levels below it. Throws SandboxError for more than 100,000. */
-export async function describeAll(hosted: Hosted, directory: string, depth: number): Promise<Entry[]> {
+/**
+ * Describes the files in a directory: those up to `depth` levels below it. Throws SandboxError for more than 100,000.
+ * `describeOne` describes each of them.
+ */
+export async function describeAll(
+  hosted: Hosted,
+  directory: string,
+  depth: number,
+  describeOne: (hosted: Hosted, file: string, known: FileInfo) => Promise<Entry> = describe,
+): Promise<Entry[]> {
   const files = hosted.backend.files(DEFAULT_SESSION)
   const plan = planFileList(directory, { recursive: true, maxDepth: depth })
   const found = await files.list(plan.path, plan.depth, MOST_ENTRIES)
   const entries: Entry[] = []
   for (let at = 0; at < found.length; at += BATCH) {
     const batch = found.slice(at, at + BATCH)
-    entries.push(...(await Promise.all(batch.map((file) => describe(hosted, file.path, file)))))
+    entries.push(...(await Promise.all(batch.map((file) => describeOne(hosted, file.path, file)))))
   }
   return entries
 }

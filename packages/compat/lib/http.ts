@@ -101,7 +101,7 @@ export function refuse(
 /** Writes a piece of a reply. Resolves when there is room for more, or the client has left. */
 export function writePiece(response: ServerResponse, piece: string | Uint8Array): Promise<void> {
   return new Promise((resolve) => {
-    if (response.destroyed || response.write(piece)) return resolve()
+    if (response.destroyed || response.writableEnded || response.write(piece)) return resolve()
     const done = () => {
       response.off('drain', done).off('close', done)
       resolve()

@@ -81,8 +81,20 @@ export interface Written {
   type: 'file'
 }
 
+/** Writes a file. Resolves to what else is to be said about it. */
+export type FileWriter = (hosted: Hosted, file: string, content: Readable) => Promise<object>
+
+const writePlainly: FileWriter = async ({ sandbox }, file, content) => {
+  await sandbox.files.write(file, content)
+  return {}
+}
+
 /** Writes the body, or each part `file` of a form. */
-export async function receiveFiles(hosted: Hosted, { request, url }: Exchange): Promise<Written[]> {
+export async function receiveFiles(
+  hosted: Hosted,
+  { request, url }: Exchange,
+  write: FileWriter = writePlainly,
+): Promise<Written[]> {
   const type = request.headers['content-type'] ?? ''
   const given = url.searchParams.get('path') ?? undefined
   const body = bodyOf(request)
@@ -94,8 +106,9 @@ export async function receiveFiles(hosted: Hosted, { request, url }: Exchange): 
       throw new HttpError(400, `the request has two files for the same path '${shown}'`)
     const known = await hosted.sandbox.files.stat(file)
     if (known?.type === 'directory') throw new HttpError(400, `'${shown}' is a directory`, INVALID)
-    written.push({ name: path.basename(file), path: shown, type: 'file' })
-    await hosted.sandbox.files.write(file, content)
+    const about: Written = { name: path.basename(file), path: shown, type: 'file' }
+    written.push(about)
+    Object.assign(about, await write(hosted, file, content))
   }
   if (isForm(type))
     await receiveForm(body, type, async (field, content, name) => {

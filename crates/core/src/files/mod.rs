@@ -8,6 +8,7 @@
 //! directory, and the helper resolves it under the rules of the session. To read it from /proc, a confined helper would
 //! need rights that it does not have.
 
+mod attributes;
 mod calls;
 mod failure;
 mod helper;
@@ -17,6 +18,7 @@ mod reader;
 mod watcher;
 mod writer;
 
+pub use attributes::Attributes;
 pub use helper::{Access, Helper};
 pub use nacre_protocol::files::{Call as FileCall, Change, Kind};
 pub use placed::{Found, Placed};

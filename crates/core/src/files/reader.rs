@@ -1,5 +1,6 @@
 //! A file opened for reading.
 
+use super::attributes::{self, Attributes};
 use super::failure::{error, system_error};
 use super::placed::Placed;
 use crate::blocking::blocking;
@@ -36,6 +37,12 @@ impl Reader {
     pub fn read(&self, position: u64, most: usize) -> impl Future<Output = Result<Vec<u8>, Error>> + Send + use<> {
         let (file, path) = (Arc::clone(&self.file), self.opened.path.clone());
         blocking(move || sys::read_at(&file, position, most).map_err(|failed| failure(&path, &failed)))
+    }
+
+    /// The extended attributes whose names begin with a prefix.
+    pub fn attributes(&self, prefix: String) -> impl Future<Output = Result<Attributes, Error>> + Send + use<> {
+        let (file, path) = (Arc::clone(&self.file), self.opened.path.clone());
+        blocking(move || attributes::read(&file, &prefix).map_err(|errno| system_error(&path, errno.raw_os_error())))
     }
 
     /// The first read, with the file's version from before it.

@@ -1,5 +1,6 @@
 //! A file that is being written. Dropping it before the commit reverts the write.
 
+use super::attributes::{self, Attributes};
 use super::failure::system_error;
 use super::helper::Connection;
 use super::placed::Placed;
@@ -34,6 +35,14 @@ impl Writer {
         piece.clear();
         piece.extend_from_slice(bytes);
         piece
+    }
+
+    /// Gives extended attributes to the new file. A file that cannot be replaced does not get them, nor does one to append to.
+    pub fn set_attributes(&self, all: Attributes) -> impl Future<Output = Result<(), Error>> + Send + use<> {
+        let open = Arc::clone(&self.0);
+        blocking(move || {
+            attributes::write(&open.file, &all).map_err(|errno| system_error(&open.path, errno.raw_os_error()))
+        })
     }
 
     /// Appends the bytes to those written so far. The writing thread holds the connection, so a call that is abandoned

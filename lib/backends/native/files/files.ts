@@ -41,8 +41,18 @@ export class NativeFiles implements FilesBackend {
     return new Source(this.#engine, this.#scope, path, plan)
   }
 
-  write(plan: FileWritePlan): Promise<FileInfo> {
-    return writeFile(this.#engine, this.#scope, plan)
+  /** With extended attributes of the new file, by their names. */
+  write(plan: FileWritePlan, attributes?: Record<string, string>): Promise<FileInfo> {
+    return writeFile(this.#engine, this.#scope, plan, attributes)
+  }
+
+  /** The extended attributes of a regular file whose names begin with `prefix`. */
+  async attributes(path: CheckedPath, prefix: string): Promise<Record<string, string>> {
+    const { sessionId } = this.#scope
+    const { attributes = {} } = await this.#engine.call((native, id) =>
+      native.fileAttributes(id, sessionId, path.bytes, prefix),
+    )
+    return attributes
   }
 
   /** Rejects with FILE_TOO_LARGE for more than `most` entries. */

@@ -13,6 +13,8 @@ import { type Engine, failureOf, type PendingCall } from '../engine.js'
 export class FileWatch extends Steps<FileEvent> {
   readonly #engine: Engine
   readonly #signal: AbortSignal | undefined
+  /** Resolves when later changes are seen. Rejects if the path cannot be watched. */
+  readonly begun: Promise<unknown>
   readonly #handle: Promise<number>
   readonly #ignore: () => void
   #waiting: NativeFileChange[] = []
@@ -27,6 +29,7 @@ export class FileWatch extends Steps<FileEvent> {
     this.#handle = this.#open(sessionId, path, recursive)
     // The first step reports the failure.
     this.#handle.catch(() => {})
+    this.begun = this.#handle
   }
 
   async #open(sessionId: string, path: CheckedPath, recursive: boolean): Promise<number> {

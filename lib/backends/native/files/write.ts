@@ -12,10 +12,15 @@ import type { FileScope } from './scope.js'
 /** Bytes of one piece. Smaller chunks are collected, since nothing is visible before the end anyway. */
 const PIECE_BYTES = 1024 * 1024
 
-export async function writeFile(engine: Engine, scope: FileScope, plan: FileWritePlan): Promise<FileInfo> {
+export async function writeFile(
+  engine: Engine,
+  scope: FileScope,
+  plan: FileWritePlan,
+  attributes?: Record<string, string>,
+): Promise<FileInfo> {
   const { data, signal, mode, append } = plan
   const { sessionId, root } = scope
-  const request = { path: plan.path.bytes, mode, append, root: root ?? undefined }
+  const request = { path: plan.path.bytes, mode, append, attributes, root: root ?? undefined }
   if (data instanceof Uint8Array && data.length <= PIECE_BYTES)
     return writtenOf(await engine.call((native, id) => native.fileWrite(id, sessionId, request, data)))
   // Opened before anything is created, since a locked stream throws.

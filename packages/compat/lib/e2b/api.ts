@@ -5,7 +5,7 @@ import { report } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { type Exchange, readJson, sendJson, sendNothing, textsOf, timeoutOf } from '../http.js'
+import { type Exchange, type Message, readJson, sendJson, sendNothing, textsOf, timeoutOf } from '../http.js'
 import { diskSize, measure } from '../measure.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
@@ -17,14 +17,17 @@ const DEFAULT_TIMEOUT_S = 300
 /** Timers cannot wait longer. */
 const MOST_PER_PAGE = 100
 /** Options that would protect something: without an error, a program would rely on them. */
-const REFUSED = ['iam', 'mcp', 'network', 'volumeMounts'] as const
+const REFUSED = ['iam', 'volumeMounts'] as const
+/** Of which the service has programs that those of this machine can stand for. */
+const TEMPLATES = ['base', 'code-interpreter-v1']
+const EVERYWHERE = '0.0.0.0/0'
 
 export class Api {
   readonly #registry: Registry<E2bRecord>
   readonly #key: Secret
   readonly #domain: string
   readonly #logger: Logger | undefined
-  readonly #templates = new Set<string>()
+  readonly #templates = new Set(TEMPLATES)
 
   /** `domain` is what clients put behind the port and the id of a sandbox. */
   constructor({ registry, key, logger }: Context<E2bRecord>, domain: string) {
@@ -45,9 +48,8 @@ export class Api {
       .replace(/^\/v\d+(?=\/)/, '')
       .split('/')
       .slice(1)
-    // Every template is accepted by its name.
     if (what === 'templates' && id === 'aliases' && rest.length === 1 && request.method === 'GET')
-      return sendJson(response, 200, { templateID: decoded(rest[0] ?? ''), public: true })
+      return this.#findTemplate(decoded(rest[0] ?? ''), response)
     if (what !== 'sandboxes') throw unsupported(exchange)
     if (id === undefined) {
       if (request.method === 'POST') return sendJson(response, 201, this.#shown(await this.#create(exchange)))
@@ -57,6 +59,13 @@ export class Api {
     const hosted = this.#registry.get(id)
     if (hosted === undefined) throw new HttpError(404, `Sandbox ${id} not found`)
     await this.#act(`${request.method} ${rest.join('/')}`.trim(), hosted, exchange)
+  }
+
+  /** A sandbox may have any template, but programs ask before they build one. */
+  #findTemplate(templateID: string, response: Exchange['response']): void {
+    if (!this.#templates.has(templateID))
+      throw new HttpError(404, `no sandbox of this server has had the template '${templateID}'`)
+    sendJson(response, 200, { templateID, public: true })
   }
 
   async #act(action: string, hosted: Hosted<E2bRecord>, exchange: Exchange): Promise<void> {
@@ -117,7 +126,7 @@ export class Api {
       metadata: textsOf(given, 'metadata'),
       env: textsOf(given, 'envVars'),
       pausesOnTimeout: given.autoPause === true,
-      hasNetwork: given.allow_internet_access !== false,
+      hasNetwork: given.allow_internet_access !== false && !isCutOff(given.network),
     })
     const hosted = await this.#registry.create(record)
     this.#setTimeout(hosted, timeout)
@@ -197,6 +206,21 @@ export class Api {
 
 function unsupported({ request, url }: Exchange): HttpError {
   return new HttpError(501, `nacre does not support ${request.method} ${url.pathname}`)
+}
+
+/** Whether rules of the network allow nothing. Throws HttpError for other rules that have an effect. */
+function isCutOff(rules: unknown): boolean {
+  if (isEmpty(rules)) return false
+  const { denyOut, allowPublicTraffic, ...rest } = rules as Message
+  const other = Object.keys(rest).find((name) => !isEmpty(rest[name]))
+  const isAll = Array.isArray(denyOut) && denyOut.includes(EVERYWHERE)
+  const refused =
+    other ??
+    (allowPublicTraffic === false ? 'allowPublicTraffic: false' : undefined) ??
+    (isEmpty(denyOut) || isAll ? undefined : `denyOut other than ${EVERYWHERE}`)
+  if (refused !== undefined)
+    throw new HttpError(501, `nacre does not support network of a sandbox with ${refused}`)
+  return isAll
 }
 
 function isEmpty(value: unknown): boolean {

@@ -58,7 +58,7 @@ export async function serveCall(method: Method, hosted: Hosted, exchange: Exchan
     if (method.kind === 'inputs')
       await send(response, await method.run(messagesOf(request, MOST_CONTENT_BYTES), call))
     else await sendAll(response, method.run(await firstOf(request), call))
-    response.end(frame(LAST, {}))
+    if (!response.writableEnded) response.end(frame(LAST, {}))
   } catch (error) {
     refuseCall(exchange, rpcError(error))
   }
@@ -66,7 +66,7 @@ export async function serveCall(method: Method, hosted: Hosted, exchange: Exchan
 
 /** Replies with an error, in the form of the call. */
 export function refuseCall({ request, response }: Exchange, { code, message }: RpcError): void {
-  if (response.destroyed) return
+  if (response.destroyed || response.writableEnded) return
   if (!isStream(request.headers)) sendJson(response, RPC_STATUS[code], { code, message })
   else {
     if (!response.headersSent) response.writeHead(200, { 'content-type': 'application/connect+json' })
@@ -77,7 +77,7 @@ export function refuseCall({ request, response }: Exchange, { code, message }: R
 
 async function sendAll(response: ServerResponse, replies: AsyncIterable<object>): Promise<void> {
   for await (const reply of replies) {
-    if (response.destroyed) return
+    if (response.destroyed || response.writableEnded) return
     await send(response, reply)
   }
 }

@@ -8,9 +8,10 @@ import { type Exchange, sendJson, sendNothing } from '../http.js'
 import { measure } from '../measure.js'
 import type { Registry } from '../registry.js'
 import { receiveFiles, sendFile } from '../rest-files.js'
-import { type Method, refuseCall, serveCall } from './connect.js'
+import { isStream, type Method, refuseCall, serveCall } from './connect.js'
 import { filesystemMethods } from './filesystem.js'
 import { serveInterpreter } from './interpreter.js'
+import { metadataIn, writerWith } from './metadata.js'
 import { processMethods } from './process.js'
 import type { E2bRecord } from './record.js'
 
@@ -28,7 +29,10 @@ export function isEnvdPath(path: string): boolean {
 export async function serveEnvd(registry: Registry<E2bRecord>, exchange: Exchange): Promise<void> {
   const { request, response, url } = exchange
   const hosted = find(registry, exchange)
-  hosted.connect(response)
+  hosted.connect({
+    destroy: () => breakOff(exchange),
+    once: (event, listener) => response.once(event, listener),
+  })
   const path = url.pathname
   if (path === '/health') return sendNothing(response)
   // The code interpreter has no token: the id of the sandbox is as secret.
@@ -47,15 +51,23 @@ export async function serveEnvd(registry: Registry<E2bRecord>, exchange: Exchang
   const route = `${request.method} ${path}`
   if (route === 'GET /files') return sendFile(hosted, exchange)
   if (route === 'POST /files') {
-    if (Object.keys(request.headers).some((name) => name.startsWith('x-metadata-')))
-      throw new HttpError(400, 'nacre does not store metadata of files')
-    return sendJson(response, 200, await receiveFiles(hosted, exchange))
+    const metadata = metadataIn(request)
+    return sendJson(response, 200, await receiveFiles(hosted, exchange, writerWith(metadata)))
   }
   if (route === 'GET /metrics') return sendJson(response, 200, await measure(hosted.directory))
   if (route === 'GET /envs') return sendJson(response, 200, hosted.record.env)
   const method = request.method === 'POST' ? methodOf(path) : undefined
   if (method === undefined) throw new HttpError(404, `there is no route ${route}`)
   await serveCall(method, hosted, exchange)
+}
+
+/** Ends a reply when its sandbox ends or pauses. Clients of streams learn why, unless they do not read. */
+function breakOff(exchange: Exchange): void {
+  const { request, response } = exchange
+  const canEnd = isStream(request.headers) && request.complete && response.writableLength === 0
+  if (!canEnd) return void response.destroy()
+  const why = 'it was paused, or the sandbox was killed or reached its end of life'
+  refuseCall(exchange, new RpcError('unavailable', `the processes of the sandbox have ended: ${why}`))
 }
 
 function methodOf(path: string): Method | undefined {

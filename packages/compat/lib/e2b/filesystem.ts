@@ -1,12 +1,13 @@
 /** The service `filesystem.Filesystem` of envd. */
 import path from 'node:path'
 import { isCode } from 'nacre/internal'
-import { describe, describeAll } from '../entry.js'
+import { describeAll } from '../entry.js'
 import { RpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
 import type { Message } from '../http.js'
 import { flagOf, type Method, numberOf, textOf } from './connect.js'
 import { keepAlive } from './keep-alive.js'
+import { describeFile } from './metadata.js'
 import { openWatch, Watchers } from './watch.js'
 
 const watchers = new Watchers()
@@ -14,7 +15,7 @@ const watchers = new Watchers()
 export const filesystemMethods: Record<string, Method> = {
   Stat: {
     kind: 'unary',
-    run: async (input, { hosted }) => ({ entry: await describe(hosted, pathOf(input, 'path', hosted)) }),
+    run: async (input, { hosted }) => ({ entry: await describeFile(hosted, pathOf(input, 'path', hosted)) }),
   },
   ListDir: {
     kind: 'unary',
@@ -22,7 +23,7 @@ export const filesystemMethods: Record<string, Method> = {
       const directory = pathOf(input, 'path', hosted)
       const depth = numberOf(input, 'depth') || 1
       await expectDirectory(hosted, directory)
-      const entries = await describeAll(hosted, directory, depth)
+      const entries = await describeAll(hosted, directory, depth, describeFile)
       return { entries }
     },
   },
@@ -36,7 +37,7 @@ export const filesystemMethods: Record<string, Method> = {
         throw new RpcError('already_exists', `the directory ${hosted.view.shown(directory)} exists already`)
       if (known !== null) throw new RpcError('invalid_argument', `${known.path} exists and is no directory`)
       await files.mkdir(directory)
-      return { entry: await describe(hosted, directory) }
+      return { entry: await describeFile(hosted, directory) }
     },
   },
   Move: {
@@ -44,11 +45,11 @@ export const filesystemMethods: Record<string, Method> = {
     async run(input, { hosted }) {
       const [from, to] = [pathOf(input, 'source', hosted), pathOf(input, 'destination', hosted)]
       const { files } = hosted.sandbox
-      await describe(hosted, from)
+      await describeFile(hosted, from)
       const parent = path.dirname(to)
       if (!(await files.exists(parent))) await files.mkdir(parent)
       await files.rename(from, to)
-      return { entry: await describe(hosted, to) }
+      return { entry: await describeFile(hosted, to) }
     },
   },
   Remove: {

@@ -2,9 +2,10 @@
 import { randomBytes } from 'node:crypto'
 import path from 'node:path'
 import type { FileEvent } from 'nacre'
-import { describe } from '../entry.js'
+import { checkPath, DEFAULT_SESSION, planFileWatch } from 'nacre/internal/server'
 import { RpcError, rpcError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
+import { describeFile } from './metadata.js'
 
 /** A client that does not take them loses the watcher. */
 const MOST_EVENTS = 10_000
@@ -24,19 +25,21 @@ export interface WatchEvent {
   entry?: object
 }
 
-/** Watches from this call on. */
-export function openWatch(
+/** Resolves when later changes are seen. */
+export async function openWatch(
   hosted: Hosted,
   directory: string,
   { recursive, withEntry, signal }: WatchOptions,
-): AsyncIterable<WatchEvent> {
-  const changes = hosted.sandbox.files.watch(directory, { recursive, signal })
+): Promise<AsyncIterable<WatchEvent>> {
+  const files = hosted.backend.files(DEFAULT_SESSION)
+  const changes = files.watch(checkPath(directory, 'path'), planFileWatch({ recursive, signal }))
+  await changes.begun
   return translate()
 
   async function* translate(): AsyncGenerator<WatchEvent> {
     for await (const change of changes)
       for (const [type, file] of await eventsOf(hosted, change)) {
-        const entry = withEntry ? await describe(hosted, file).catch(() => undefined) : undefined
+        const entry = withEntry ? await describeFile(hosted, file).catch(() => undefined) : undefined
         yield { name: path.relative(directory, file), type, ...(entry === undefined ? {} : { entry }) }
       }
   }
