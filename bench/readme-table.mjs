@@ -1,5 +1,5 @@
 /**
- * Writes the table "What makes it different" of README.md, between its two markers, with numbers from `bench/RESULTS.md`.
+ * Writes the table of the section "Why not `child_process`?" of README.md, between its two markers, with numbers from `bench/RESULTS.md`.
  *
  *   node bench/readme-table.mjs [--check]     --check changes nothing and fails when the README is out of date
  */

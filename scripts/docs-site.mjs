@@ -54,7 +54,7 @@ async function writeReference() {
   rmSync(reference, { recursive: true, force: true })
   mkdirSync(reference)
   runTool('typedoc', '--options', 'typedoc.json')
-  finishApi(path.join(reference, 'api'))
+  finishApi(docs, path.join(reference, 'api'))
   const pages = {
     ...(await cliPages()),
     ...httpPages(),

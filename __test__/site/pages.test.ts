@@ -1,9 +1,11 @@
 /** Pages of the documentation site as readers see them: on a laptop and on a phone, with light and dark colours. */
+import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import path from 'node:path'
 import type { Browser, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { launchChromium } from '../helpers/chromium.js'
-import { pages, serveSite } from '../helpers/site.js'
+import { pages, site as root, serveSite } from '../helpers/site.js'
 
 const axe = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 
@@ -95,6 +97,45 @@ describe.each(['light', 'dark'] as const)('with %s colours, what opens is access
       }),
     60_000,
   )
+})
+
+it.each([1280, 390])(
+  'in a window of %i pixels, the first screen has the sentence, the install line and the code',
+  (width) =>
+    withPage({ width }, async (page) => {
+      await page.goto(`${site.url}/index.html`)
+      const wanted =
+        width === 390
+          ? ['h1', '.language-sh', '.language-js']
+          : [
+              'h1',
+              '.language-js',
+              '.recording .ap-player',
+              '.language-sh >> nth=1',
+              'a[href$="isolation.html"]',
+            ]
+      for (const selector of wanted) {
+        const box = await page.locator(`.first ${selector}`).first().boundingBox()
+        expect((box?.y ?? Number.NaN) + (box?.height ?? 0), selector).toBeLessThanOrEqual(800)
+      }
+      expect((await page.innerText('.first .language-js code')).trim().split('\n')).toHaveLength(7)
+    }),
+)
+
+it('plays the recording of the first screen', () =>
+  withPage({ width: 1280 }, async (page) => {
+    await page.goto(`${site.url}/index.html`)
+    await page.click('.recording .ap-overlay-start')
+    await page.getByText('undo rm -r src').waitFor()
+  }))
+
+it('begins the page of each class with an example', () => {
+  const classes = pages.filter((name) => name.includes('/classes/'))
+  expect(classes.length).toBeGreaterThan(5)
+  for (const name of classes) {
+    const [beginning = ''] = readFileSync(path.join(root, name.replace(/html$/, 'md')), 'utf8').split('\n## ')
+    expect(beginning, name).toMatch(/^```[jt]s$/m)
+  }
 })
 
 /** A page is split or shortened before it gets higher than this, in pixels. Phones need more for the same text. */

@@ -49,9 +49,9 @@ it('every link of plain Markdown leads to a file', () => {
   expect(count).toBeGreaterThan(500)
 })
 
-it('llms.txt lists the guide and the reference, each page with a sentence', () => {
+it('llms.txt lists the guides and the reference, each page with a sentence', () => {
   const text = read('llms.txt')
-  expect(text).toMatch(/^# nacre\n\n> Persistent bash sessions .*\.\n\n## Guide\n\n- \[Install\]/)
+  expect(text).toMatch(/^# nacre\n\n> Persistent bash sessions .*\.\n\n## Start\n\n- \[Install\]/)
   for (const title of ['First steps', 'Isolation', 'Options', 'Errors', 'HTTP API', 'Troubleshooting'])
     expect(text).toMatch(new RegExp(`^- \\[${title}\\]\\(${base}[\\w/-]+\\.md\\): \\S.*\\.$`, 'm'))
   for (const module of ['nacre', '@nacre/server'])

@@ -19,6 +19,12 @@ function apiItems() {
   return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : []
 }
 
+/** Pages that explain come before those that list everything. Runs in the reader's browser. */
+function boostDocument(id) {
+  if (/[/](reference|options|decisions)[/]/.test(id)) return 1
+  return id.includes('/guide/') ? 8 : 4
+}
+
 /**
  * Changes of VitePress for screen readers: the home page gets a main landmark, and the search button gets no text that its
  * name lacks. theme/contrast.css shows the K of its keys. The search is a dialog, and each of its results is an option with the
@@ -86,7 +92,10 @@ export default defineConfig({
     outline: [2, 3],
     search: {
       provider: 'local',
-      options: { _render: (text, env, md) => splitRows(md.render(text, env)) },
+      options: {
+        _render: (text, env, md) => splitRows(md.render(text, env)),
+        miniSearch: { searchOptions: { boostDocument } },
+      },
     },
     socialLinks: [{ icon: 'github', link: REPOSITORY }],
     editLink: { pattern: `${REPOSITORY}/edit/main/docs/:path`, text: 'Edit this page' },

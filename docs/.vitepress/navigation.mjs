@@ -10,7 +10,7 @@ function page(text, name) {
 export function navigation(api) {
   return [
     {
-      text: 'Guide',
+      text: 'Start',
       items: [
         ...page('Install', 'install'),
         ...page('First steps', 'guide/first-steps'),
@@ -19,27 +19,47 @@ export function navigation(api) {
         ...page('Streams', 'guide/streams'),
         ...page('Processes and services', 'guide/processes'),
         ...page('Ports', 'guide/ports'),
+        ...page('Files', 'files'),
         ...page('Jobs', 'guide/jobs'),
-        ...page('Queues', 'queue'),
+        ...page('Command line', 'guide/command-line'),
+        ...page('On a Mac', 'mac'),
+      ],
+    },
+    {
+      text: 'Agents',
+      items: [
         ...page('Tools for models', 'tools'),
         ...page('MCP server', 'mcp'),
         ...page('Console', 'console'),
         ...page('Recordings', 'recordings'),
-        ...page('Copy-on-write workspace', 'workspace'),
+      ],
+    },
+    {
+      text: 'Safety',
+      items: [
         ...page('Isolation', 'isolation'),
-        ...page('Files', 'files'),
+        ...page('Copy-on-write workspace', 'workspace'),
+        ...page('Security', 'security'),
+      ],
+    },
+    {
+      text: 'Serve',
+      items: [
         ...page('HTTP', 'guide/http'),
-        ...page('On a Mac', 'mac'),
         ...page('Over any program', 'any-pipe'),
         ...page('Container', 'guide/container'),
-        ...page('Command line', 'guide/command-line'),
-        ...page('Deployment', 'deploy'),
-        ...page('Fleets', 'fleet'),
-        ...page('sandboxd', 'sandboxd'),
         ...page('E2B', 'e2b'),
         ...page('Daytona', 'daytona'),
+        ...page('sandboxd', 'sandboxd'),
+      ],
+    },
+    {
+      text: 'Operate',
+      items: [
+        ...page('Deployment', 'deploy'),
+        ...page('Fleets', 'fleet'),
+        ...page('Queues', 'queue'),
         ...page('Tracing', 'tracing'),
-        ...page('Security', 'security'),
       ],
     },
     {

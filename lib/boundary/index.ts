@@ -983,8 +983,8 @@ export interface NativeSandbox {
   /** Answers a question. False if it is not open. */
   answerQuestion(questionId: string, answer: 'once' | 'session' | 'deny'): boolean
   /**
-   * Queues a command. Returns the number of the process that it can become. Positional, with `extras` only where
-   * needed: reading an object would take longer than running `true`.
+   * Queues a command. Returns the number of the process that it can become, or its last event, if the command has ended
+   * at once. Positional, with `extras` only where needed: reading an object would take longer than running `true`.
    */
   exec(
     id: number,
@@ -996,7 +996,7 @@ export interface NativeSandbox {
     maxBuffer: number,
     asText: boolean,
     extras?: NativeExecExtras | undefined | null,
-  ): number | null
+  ): number | NativeEvent | null
   /**
    * Ends a pending exec: a queued command never runs, a running one is killed. The exec still ends with its one
    * event. A second call only has an effect with SIGKILL, which cuts the grace time short.

@@ -19,10 +19,13 @@ export async function bundlePage(root) {
     .map((file) => readFileSync(file, 'utf8'))
     .join('')
   const names = { SCRIPT: put('app', 'js', await bundle(source)), STYLE: put('app', 'css', style) }
+  const logo = readFileSync(path.join(root, 'docs/public/logo.svg')).toString('base64')
   const document = readFileSync(path.join(source, 'index.html'), 'utf8')
   writeFileSync(
     path.join(target, 'index.html'),
-    document.replace(/SCRIPT|STYLE/g, (word) => `console/${names[word]}`),
+    document
+      .replace(/SCRIPT|STYLE/g, (word) => `console/${names[word]}`)
+      .replace('LOGO', `data:image/svg+xml;base64,${logo}`),
   )
 
   function put(name, extension, content) {

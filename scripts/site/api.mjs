@@ -2,11 +2,51 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { slugify } from '../../docs/.vitepress/slugify.mjs'
+import { Problem } from '../packages/problem.mjs'
 
-/** Changes the pages in a directory. */
-export function finishApi(api) {
+/** The page of the documentation whose first example with a class begins the page of this class. */
+const EXAMPLES = {
+  'index/classes/Sandbox': 'guide/first-steps',
+  'index/classes/SandboxError': 'errors',
+  'index/classes/OptionError': 'errors',
+  'index/classes/AbortError': 'guide/first-steps',
+  'index/classes/AddonError': 'errors',
+  'client/interfaces/SandboxClient': 'guide/http',
+  'container/classes/Session': 'guide/container',
+  'container/classes/ShellTerminatedError': 'guide/container',
+  'container/classes/SessionDestroyedError': 'migrate',
+  'packages/queue/classes/JobQueue': 'queue',
+  'packages/queue/classes/JobWorker': 'queue',
+}
+
+/** Changes the pages in a directory of `docs`. */
+export function finishApi(docs, api) {
   nameModules(api)
   shortenPages(api)
+  addExamples(docs, api)
+}
+
+/** Puts an example below the description of each class. */
+function addExamples(docs, api) {
+  const classes = readdirSync(api, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.includes('/classes/'),
+  )
+  const missing = classes.filter((name) => EXAMPLES[name.replace(/\.md$/, '')] === undefined)
+  if (missing.length > 0) throw new Problem(`scripts/site/api.mjs names no example for ${missing.join(', ')}`)
+  for (const [name, source] of Object.entries(EXAMPLES)) {
+    const page = path.join(api, `${name}.md`)
+    const text = readFileSync(path.join(docs, `${source}.md`), 'utf8')
+    const word = new RegExp(`\\b${path.basename(name)}\\b`)
+    const block = text.match(/^```[jt]s .*\n[\s\S]*?^```$/gm)?.find((code) => word.test(code))
+    if (block === undefined) throw new Problem(`docs/${source}.md has no example with ${path.basename(name)}`)
+    const [, title] = /^# (.*)$/m.exec(text)
+    const link = path.relative(path.dirname(page), path.join(docs, `${source}.md`))
+    const example = `${block}\n\nFrom [${title}](${link}).\n\n`
+    writeFileSync(
+      page,
+      readFileSync(page, 'utf8').replace(/^## /m, () => `${example}## `),
+    )
+  }
 }
 
 /**

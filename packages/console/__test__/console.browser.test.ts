@@ -38,6 +38,7 @@ interface Given {
   /** The part of the address after `#`. */
   hash?: string
   width?: number
+  height?: number
   scheme?: 'dark' | 'light'
   workspace?: boolean
   isolation?: IsolationRules
@@ -47,6 +48,7 @@ async function withConsole(test: (place: Place) => Promise<void>, given: Given =
   const {
     hash = `token=${TOKEN}`,
     width = 1280,
+    height = 900,
     scheme = 'light',
     workspace = false,
     recordings,
@@ -59,7 +61,7 @@ async function withConsole(test: (place: Place) => Promise<void>, given: Given =
     ...(workspace ? { cwd: directory, workspace: { mode: 'copy-on-write', undoSteps: 5 } } : {}),
   })
   const serving = await serve(sandbox, { port: 0, token: TOKEN, console: true, recordings })
-  const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: scheme })
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme })
   const page = await context.newPage()
   const problems: string[] = []
   page.on('pageerror', (error) => problems.push(error.message))
@@ -83,6 +85,11 @@ async function withConsole(test: (place: Place) => Promise<void>, given: Given =
 }
 
 const tile = (page: Page, name: string) => page.locator(`article[data-place$="${name}"]`)
+
+/** The tiles in their order. */
+function placesOf(page: Page): Promise<(string | null)[]> {
+  return page.locator('article').evaluateAll((tiles) => tiles.map((tile) => tile.getAttribute('data-place')))
+}
 
 async function shows(page: Page, selector: string, wanted: string | RegExp): Promise<void> {
   let text = ''
@@ -179,8 +186,8 @@ describe('the console', () => {
       async ({ page, sandbox, problems }) => {
         const get = (port: number) => `curl -s -o /dev/null -w '%{http_code} ' http://192.0.2.77:${port}`
         const both = sandbox.exec(`${get(1)} & ${get(2)} & wait`)
-        await shows(page, '#questions', 'session default wants to connect to 192.0.2.77:1')
-        await shows(page, '#questions', 'session default wants to connect to 192.0.2.77:2')
+        await shows(page, '#questions', 'Session default wants to connect to 192.0.2.77:1')
+        await shows(page, '#questions', 'Session default wants to connect to 192.0.2.77:2')
         await until(
           async () => (await page.title()) === '(2) nacre console' || undefined,
           () => 'the title does not count',
@@ -192,12 +199,36 @@ describe('the console', () => {
         expect(violations).toEqual([])
         await page.click('button[aria-label="Deny: 192.0.2.77:1"]')
         await until(
-          async () => !(await page.innerText('#questions')).includes('77:1') || undefined,
+          async () => (await page.locator('#questions strong').count()) === 1 || undefined,
           () => 'the question stays',
         )
         await page.click('button[aria-label="Deny: 192.0.2.77:2"]')
         expect(await both).toMatchObject({ stdout: '403 403 ' })
         await shows(page, '#questions', /^$/)
+        expect(problems).toEqual([])
+      },
+      { isolation: { network: { allow: [], ask: true } } },
+    ))
+
+  it('says which command asks, and until when', () =>
+    withConsole(
+      async ({ page, sandbox, problems }) => {
+        const command = 'curl -s http://192.0.2.77:1; true'
+        const running = sandbox.exec(command)
+        await shows(page, '#questions', command)
+        const [question] = await sandbox.questions()
+        const until = await page.evaluate(
+          (time) => new Date(time).toLocaleString(undefined, { timeStyle: 'medium' }),
+          question?.expiresAt.getTime() ?? 0,
+        )
+        await shows(page, '#questions', `Answer by ${until}`)
+        const web = await sandbox.startProcess('exec sleep 100', { processId: 'web' })
+        const another = sandbox.execStream('curl -s http://192.0.2.77:2; true', { sessionId: 'default' })
+        await page.click('button[aria-label="Deny: 192.0.2.77:1"]')
+        // The process can have asked as well.
+        await shows(page, '#questions .asks', 'curl -s http://192.0.2.77:2; true (or web)')
+        await page.click('button[aria-label="Deny: 192.0.2.77:2"]')
+        await Promise.all([running, another, web.kill()])
         expect(problems).toEqual([])
       },
       { isolation: { network: { allow: [], ask: true } } },
@@ -212,7 +243,7 @@ describe('the console', () => {
       )
       await page.goto('about:blank')
       await page.goto(`${url}/console#token=${TOKEN}`)
-      await shows(page, '#questions', 'session default wants to connect to 192.0.2.77:1')
+      await shows(page, '#questions', 'Session default wants to connect to 192.0.2.77:1')
       await page.click('button[aria-label="Deny: 192.0.2.77:1"]')
       await shows(page, '#questions', /^$/)
       expect(problems).toEqual([])
@@ -243,16 +274,19 @@ describe('the console', () => {
       async ({ page, sandbox, problems }) => {
         await sandbox.exec('echo one > first')
         await sandbox.exec('echo two > second')
-        await page.click('#workspace button:text("Refresh")')
-        await shows(page, '#workspace', 'Changes (2)')
-        await page.click('#workspace button:text("created first")')
+        await shows(page, '#workspace h2', 'Changes 2')
+        await shows(page, '#workspace .rows', /created\s+first\s+4 B\s+\d/)
+        await page.click('#workspace button[aria-label="created first"]')
         await shows(page, '.diff', '+one')
+        await page.click('dialog button:text("Close")')
         await page.click('#workspace button:text("Undo")')
         await page.click('dialog button:text("Undo")')
-        await shows(page, '#workspace', 'Changes (1)')
+        await shows(page, '#workspace', 'Changes 1')
         await page.click('#workspace button:text("Commit")')
         await page.click('dialog button:text("Commit")')
-        await shows(page, '#workspace', 'Changes (0)')
+        await shows(page, '#workspace', 'Changes 0')
+        expect(await page.isDisabled('#workspace button:text("Commit")')).toBe(true)
+        expect(await page.isDisabled('#workspace button:text("Discard")')).toBe(true)
         await sandbox.exec('echo three > third')
         await page.click('#workspace button:text("Discard")')
         await page.click('dialog button:text("Discard")')
@@ -265,14 +299,26 @@ describe('the console', () => {
 
   it('asks for the token, and says that the connection is lost', () =>
     withConsole(
-      async ({ page, close }) => {
+      async ({ page, sandbox, close }) => {
         await page.fill('dialog input', TOKEN)
         await page.keyboard.press('Enter')
         await shows(page, '#state', 'connected')
+        await sandbox.startProcess('exec sleep 1000', { processId: 'web' })
+        void sandbox.exec('exec sleep 1000').catch(() => {})
+        await sandbox.createSession({ id: 'idle' })
+        await shows(page, 'article[data-place="default"] .state', 'running')
+        await shows(page, 'article[data-place$="/ web"] .state', 'running')
         await close()
         await shows(page, '#state', /does not answer|connection lost|has ended/)
+        await until(
+          async () => !(await page.innerText('body')).includes('running') || undefined,
+          () => 'something seems to run',
+        )
+        for (const name of ['Kill', 'Take over'])
+          for (const button of await page.locator(`article button:text("${name}")`).all())
+            expect(await button.isDisabled()).toBe(true)
       },
-      { hash: '' },
+      { hash: '', workspace: true },
     ))
 
   it('plays recordings, and jumps to a command', async () => {
@@ -284,8 +330,9 @@ describe('the console', () => {
           await sandbox.exec('echo first')
           await sandbox.exec('sleep 3; echo second')
           await recorder.close()
-          await page.click('#recordings button:text("Refresh")')
-          await page.click('#recordings button:text("Play session-default")')
+          await shows(page, '#recordings h2', 'Recordings 1')
+          await shows(page, '#recordings .rows', /session\s+default-0001\.cast\.gz.*B\s+\d/s)
+          await page.click('#recordings button[aria-label^="Play session-default"]')
           await shows(page, 'dialog.player .xterm-rows', /first.*second/s)
           await shows(page, 'dialog.player', 'Play')
           await page.selectOption('dialog.player select[aria-label="Speed"]', '8')
@@ -296,6 +343,14 @@ describe('the console', () => {
           await shows(page, 'dialog.player .xterm-rows', 'first')
           await page.click('dialog.player button:text("Play")')
           await shows(page, 'dialog.player .xterm-rows', /first.*\bsecond\b.*/s)
+          // It goes to a time, and says which.
+          const slider = page.locator('dialog.player input[type=range]')
+          await slider.focus()
+          await page.keyboard.press('Home')
+          await shows(page, 'dialog.player .time', /^0:0\d \/ 0:0\d$/)
+          await page.keyboard.press('End')
+          await shows(page, 'dialog.player .xterm-rows', /first.*\bsecond\b.*/s)
+          await shows(page, 'dialog.player .time', /^(0:0\d) \/ \1$/)
           // From its end, it plays once more, with the pauses of at most two seconds.
           await page.selectOption('dialog.player select[aria-label="Speed"]', '1')
           const began = Date.now()
@@ -312,6 +367,174 @@ describe('the console', () => {
       rmSync(directory, { recursive: true, force: true })
     }
   })
+
+  it('puts first what waits for a person, then what has failed, and counts both', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      await shows(page, '#counts', /0 wait for you\s+0 failed/)
+      await sandbox.exec('true')
+      await sandbox.startProcess('exit 4', { processId: 'fails' })
+      await sandbox.startProcess('exec sleep 1000', { processId: 'runs' })
+      await sandbox.startProcess('read -r x', { pty: true, processId: 'asks' })
+      await (await sandbox.startProcess('exec sleep 1000', { processId: 'was-killed' })).kill()
+      await shows(page, '#counts', /1 waits for you\s+1 failed\s+runs longest: runs, \d+ s/)
+      const places = [
+        'default / asks',
+        'default / fails',
+        'default',
+        'default / runs',
+        'default / was-killed',
+      ]
+      await until(
+        async () => JSON.stringify(await placesOf(page)) === JSON.stringify(places) || undefined,
+        () => 'the tiles are in another order',
+        15_000,
+      )
+      await page.click('#counts button:text("1 failed")')
+      expect(await page.evaluate('document.activeElement.closest("article").dataset.place')).toBe(
+        'default / fails',
+      )
+      await page.click('article[data-place$="/ fails"] button:text("Dismiss")')
+      await shows(page, '#counts', '0 failed')
+      expect(await page.isDisabled('#counts button:text("0 failed")')).toBe(true)
+      expect(problems).toEqual([])
+    }))
+
+  it('moves no tile while a person uses the page', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      await sandbox.startProcess('exec sleep 1000', { processId: 'first', input: 'pipe' })
+      await shows(page, 'article[data-place$="/ first"] .state', 'running')
+      await page.click('article[data-place$="/ first"] button:text("Take over")')
+      await shows(page, 'article[data-place$="/ first"]', 'Hand back')
+      await sandbox.startProcess('read -r x', { pty: true, processId: 'asks' })
+      await shows(page, '#counts', '1 waits for you')
+      expect((await placesOf(page)).at(-1)).toBe('default / asks')
+      await page.click('article[data-place$="/ first"] button:text("Hand back")')
+      await page.click('dialog button:text("Hand back")')
+      await until(
+        async () => (await placesOf(page))[0] === 'default / asks' || undefined,
+        () => 'it stays last',
+        15_000,
+      )
+      expect(problems).toEqual([])
+    }))
+
+  it('titles a tile with its id, and shows the command below it', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      const command = 'echo "a long command"; exec sleep 1000'
+      await sandbox.createSession({ id: 'tests' })
+      await sandbox.startProcess(command, { processId: 'web', sessionId: 'tests' })
+      const selector = 'article[data-place="tests / web"]'
+      await shows(page, `${selector} h2`, /^web$/)
+      await shows(page, `${selector} small`, 'process in tests')
+      await shows(page, `${selector} .command`, command)
+      await shows(page, `${selector} .state`, /^running \d+ s$/)
+      await page.fill('#top input', 'long command')
+      await until(
+        async () => (await page.locator('article:visible').count()) === 1 || undefined,
+        () => 'the search does not find the command',
+      )
+      expect(problems).toEqual([])
+    }))
+
+  it('grows with the output, from 3 to 16 lines', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      const selector = 'article[data-place="default"]'
+      const linesOf = async (tile: string) => {
+        const { height = 0 } = (await page.locator(`${tile} .screen`).boundingBox()) ?? {}
+        const line = (await page.locator(`${tile} .xterm-rows > div`).first().boundingBox())?.height ?? 1
+        // Without the padding.
+        return Math.round((height - 12) / line)
+      }
+      const grows = async (tile: string, lines: number) =>
+        until(
+          async () => (await linesOf(tile)) === lines || undefined,
+          () => `${tile} has not ${lines} lines`,
+        )
+      await grows(selector, 3)
+      // The command, its output, its end, and the line of the cursor.
+      await sandbox.exec('seq 5')
+      await grows(selector, 8)
+      await sandbox.exec('seq 100')
+      await grows(selector, 16)
+      await sandbox.startProcess('seq 6; exec sleep 1000', { pty: true, processId: 'terminal' })
+      await grows('article[data-place$="/ terminal"]', 7)
+      await page.click(`${selector} button:text("Expand")`)
+      await until(
+        async () => (await linesOf(selector)) > 16 || undefined,
+        () => 'it does not expand',
+      )
+      expect(problems).toEqual([])
+    }))
+
+  it('says who holds a terminal, and does not offer it', () =>
+    withConsole(async ({ page, sandbox, problems }) => {
+      const process = await sandbox.startProcess('read -r x', { pty: true, processId: 'asks' })
+      const selector = 'article[data-place$="/ asks"]'
+      await shows(page, `${selector} .badge`, 'bash waits for input')
+      const hold = await process.hold('another agent')
+      await shows(page, `${selector} .holder`, 'held by another agent')
+      await shows(page, `${selector} .badge`, /^$/)
+      await shows(page, '#counts', '0 wait for you')
+      expect(await page.isDisabled(`${selector} button:text("Take over")`)).toBe(true)
+      await hold.release()
+      await shows(page, `${selector} .holder`, /^$/)
+      await page.click(`${selector} button:text("Take over")`)
+      await shows(page, `${selector} .holder`, 'held by you')
+      await process.kill()
+      await shows(page, `${selector} .state`, 'killed by caller')
+      expect(await page.isDisabled(`${selector} button:text("Kill")`)).toBe(true)
+      expect(await page.isDisabled(`${selector} button:text("Take over")`)).toBe(true)
+      expect(problems).toEqual([])
+    }))
+
+  it('says what to run while nothing has run', () =>
+    withConsole(async ({ page, sandbox, url, problems }) => {
+      await shows(page, '#empty pre', `curl ${url}/v1/exec`)
+      const command = (await page.innerText('#empty pre')).replaceAll('\u00a0', ' ')
+      await using other = new Sandbox()
+      const { stdout } = await other.exec(command, { env: { TOKEN } })
+      expect(JSON.parse(stdout)).toMatchObject({ result: { success: true } })
+      await shows(page, 'article[data-place="default"]', 'hello')
+      await page.locator('#empty').waitFor({ state: 'hidden' })
+      await sandbox.exec('true')
+      expect(problems).toEqual([])
+    }))
+
+  it('shows many processes at once, and its buttons work then', () =>
+    withConsole(
+      async ({ page, sandbox, problems }) => {
+        // A browser has six connections to a server.
+        for (let number = 0; number < 9; number++)
+          await sandbox.startProcess(`echo ready ${number}; exec sleep 1000`, {
+            ...{ processId: `tile-${number}`, pty: number === 0 },
+          })
+        for (let number = 0; number < 9; number++)
+          await shows(page, `article[data-place$="/ tile-${number}"] .screen`, `ready ${number}`)
+        await page.click('article[data-place$="/ tile-0"] button:text("Take over")')
+        await shows(page, 'article[data-place$="/ tile-0"]', 'held by you')
+        await page.click('article[data-place$="/ tile-7"] button:text("Take over")')
+        await shows(page, '#notice', 'tile-7 has no open input')
+        await until(
+          () =>
+            page
+              .locator('article[data-place$="/ tile-7"] button:text("Take over"):disabled')
+              .count()
+              .then((count) => count === 1 || undefined),
+          () => 'it offers it again',
+        )
+        await page.click('article[data-place$="/ tile-8"] button:text("Kill")')
+        await page.keyboard.press('Enter')
+        await shows(page, 'article[data-place$="/ tile-8"] .state', 'killed by caller')
+        const late = await sandbox.startProcess('read -r x; echo "got $x"', {
+          ...{ input: 'pipe', processId: 'late' },
+        })
+        await shows(page, 'article[data-place$="/ late"] .state', 'running')
+        await late.write('it\n')
+        await shows(page, 'article[data-place$="/ late"] .screen', 'got it')
+        expect(problems).toEqual([])
+      },
+      { height: 3000 },
+    ))
 
   it('stays quick with 50 tiles, one of which prints without end', () =>
     withConsole(async ({ page, sandbox, problems }) => {

@@ -1,15 +1,23 @@
 /** Questions in a dialog. */
 import { button, el } from './dom.ts'
 
+/** Of the button that does it: `danger` ends or loses something. */
+type Look = 'main' | 'danger'
+
 /** Resolves with the text, or with undefined when the person cancels. */
-export function askText(question: string, label: string, action: string): Promise<string | undefined> {
+export function askText(
+  question: string,
+  label: string,
+  action: string,
+  look: Look = 'main',
+): Promise<string | undefined> {
   const input = el('input', { type: 'text', maxlength: '200', 'aria-label': label, placeholder: label })
-  return ask(question, action, input, () => input.value)
+  return ask({ question, action, look, input, answer: () => input.value })
 }
 
 /** Resolves with whether the person agrees. */
-export async function confirmed(question: string, action: string): Promise<boolean> {
-  return (await ask(question, action, undefined, () => true)) ?? false
+export async function confirmed(question: string, action: string, look: Look = 'main'): Promise<boolean> {
+  return (await ask({ question, action, look, answer: () => true })) ?? false
 }
 
 export function askToken(): Promise<string | undefined> {
@@ -19,15 +27,19 @@ export function askToken(): Promise<string | undefined> {
     placeholder: 'Token',
     autocomplete: 'off',
   })
-  return ask('This server needs its token.', 'Connect', input, () => input.value.trim())
+  const question = 'This server needs its token.'
+  return ask({ question, action: 'Connect', look: 'main', input, answer: () => input.value.trim() })
 }
 
-function ask<T>(
-  question: string,
-  action: string,
-  input: HTMLInputElement | undefined,
-  answer: () => T,
-): Promise<T | undefined> {
+interface Asking<T> {
+  question: string
+  action: string
+  look: Look
+  input?: HTMLInputElement
+  answer: () => T
+}
+
+function ask<T>({ question, action, look, input, answer }: Asking<T>): Promise<T | undefined> {
   return new Promise((resolve) => {
     let result: T | undefined
     const dialog = el('dialog', { 'aria-label': question })
@@ -42,7 +54,7 @@ function ask<T>(
       },
     })
     const cancel = button('Cancel', () => dialog.close())
-    const submit = el('button', { type: 'submit', class: 'main' }, action)
+    const submit = el('button', { type: 'submit', class: look }, action)
     form.append(
       el('p', {}, question),
       ...(input ? [input] : []),

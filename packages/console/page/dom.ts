@@ -24,8 +24,13 @@ export function setText(element: HTMLElement, text: string): void {
   if (element.textContent !== text) element.textContent = text
 }
 
-export function button(label: string, act: () => unknown, attributes: Attributes = {}): HTMLButtonElement {
-  return el('button', { type: 'button', onclick: () => void act(), ...attributes }, label)
+export function button(
+  label: string,
+  act: () => unknown,
+  attributes: Attributes = {},
+  children: Child[] = [label],
+): HTMLButtonElement {
+  return el('button', { type: 'button', onclick: () => void act(), ...attributes }, ...children)
 }
 
 /** Like 1 session, or 2 processes. */
@@ -50,4 +55,72 @@ export function span(milliseconds: number): string {
   if (milliseconds < 60_000) return `${(milliseconds / 1000).toFixed(1)} s`
   if (milliseconds < 3_600_000) return `${Math.round(milliseconds / 60_000)} min`
   return `${(milliseconds / 3_600_000).toFixed(1)} h`
+}
+
+/** How long something has run, like 12 s or 3 min. */
+export function age(since: Date): string {
+  const milliseconds = Math.max(0, Date.now() - since.getTime())
+  return milliseconds < 60_000 ? `${Math.floor(milliseconds / 1000)} s` : span(milliseconds)
+}
+
+/** The time of a day, with the day unless it is today. */
+export function clock(time: Date, timeStyle: 'short' | 'medium'): string {
+  const isToday = time.toDateString() === new Date().toDateString()
+  return time.toLocaleString(undefined, isToday ? { timeStyle } : { dateStyle: 'short', timeStyle })
+}
+
+export interface Row {
+  /** What the badge says, and its class. */
+  kind: string
+  name: string
+  bytes: number | undefined
+  time: Date | undefined
+  /** The name of the button, for screen readers. */
+  label: string
+  act: () => unknown
+}
+
+/** A file or a recording in a list: the whole row is a button. */
+export function row({ kind, name, bytes, time, label, act }: Row): HTMLLIElement {
+  return el(
+    'li',
+    {},
+    button('', act, { class: 'row', 'aria-label': label, title: name }, [
+      el('span', { class: `kind ${kind}` }, kind),
+      el('span', { class: 'name' }, name),
+      el('span', {}, bytes === undefined ? '' : size(bytes)),
+      time === undefined ? '' : el('time', { datetime: time.toISOString() }, clock(time, 'short')),
+    ]),
+  )
+}
+
+/** Replaces the rows of a list. The button of the same name keeps the focus. */
+export function setRows(list: HTMLUListElement, rows: HTMLLIElement[]): void {
+  const focused = list.contains(document.activeElement)
+    ? document.activeElement?.getAttribute('aria-label')
+    : undefined
+  list.replaceChildren(...rows)
+  if (typeof focused !== 'string') return
+  list.querySelector<HTMLElement>(`[aria-label="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true })
+}
+
+/** Leads to a part of the page, and counts what is there. */
+export class Tab {
+  readonly element: HTMLButtonElement
+  readonly #numbers: HTMLElement[] = []
+
+  constructor(name: string, target: () => Element) {
+    this.element = button('', () => target().scrollIntoView(), { class: 'tab' }, [`${name} `, this.number()])
+  }
+
+  /** An element with the number. */
+  number(): HTMLElement {
+    const element = el('span', { class: 'number' })
+    this.#numbers.push(element)
+    return element
+  }
+
+  set count(count: number) {
+    for (const element of this.#numbers) setText(element, String(count))
+  }
 }

@@ -8,6 +8,8 @@ export class History {
   readonly element: HTMLElement
   readonly #rows = el('tbody')
   readonly #model: Model
+  /** What the rows were made from. */
+  #shown = ''
 
   constructor(model: Model) {
     this.#model = model
@@ -26,21 +28,25 @@ export class History {
   }
 
   update(words: string): void {
+    const { version, isLive } = this.#model
+    const shown = `${version} ${isLive} ${words}`
+    if (shown === this.#shown) return
+    this.#shown = shown
     const needle = words.toLowerCase()
     const commands = [...this.#model.sessions.values()]
       .flat()
       .filter(({ text, sessionId, cwd }) => `${sessionId} ${text} ${cwd}`.toLowerCase().includes(needle))
       .sort((left, right) => right.startedAt.getTime() - left.startedAt.getTime())
-    this.#rows.replaceChildren(...commands.slice(0, MOST_ROWS).map(rowOf))
+    this.#rows.replaceChildren(...commands.slice(0, MOST_ROWS).map((command) => rowOf(command, isLive)))
   }
 }
 
-function rowOf(command: Command): HTMLElement {
+function rowOf(command: Command, isLive: boolean): HTMLElement {
   const { sessionId, text, state, end, duration, bytes, cwd, failed } = command
   const cells = [
     sessionId,
     text,
-    state === 'ended' ? end : state,
+    state === 'ended' ? end : isLive ? state : 'unknown',
     state === 'ended' ? span(duration) : '',
     size(bytes),
     cwd,

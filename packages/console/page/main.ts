@@ -2,12 +2,15 @@
 import type { SandboxEvent } from 'nacre'
 import { SandboxClient } from 'nacre/client'
 import { askToken, attempt } from './ask.ts'
-import { counted, el, setText, size } from './dom.ts'
+import { Connections } from './connections.ts'
+import { age, button, counted, el, setText, size } from './dom.ts'
+import { Grid } from './grid.ts'
 import { History } from './history.ts'
 import { Model } from './model.ts'
 import { ProgramTile } from './program-tile.ts'
 import { QuestionsPanel } from './questions.ts'
 import { RecordingsPanel } from './recordings.ts'
+import { repeat } from './repeat.ts'
 import { SessionTile } from './session-tile.ts'
 import { WorkspacePanel } from './workspace.ts'
 
@@ -15,6 +18,8 @@ const TOKEN_KEY = 'nacre.token'
 const STATS_MS = 2000
 /** Not by frames: a page in the background has none, and its title still counts who waits. */
 const DRAW_MS = 100
+/** How often times of what runs go on. */
+const TICK_MS = 1000
 const UNAUTHORIZED = 401
 
 /** The address of the server. The page may be below a path of a proxy. */
@@ -27,28 +32,47 @@ class Page {
   readonly #workspace: WorkspacePanel
   readonly #recordings: RecordingsPanel
   readonly #questions: QuestionsPanel
+  readonly #connections = new Connections()
   readonly #sessions = new Map<string, SessionTile>()
   readonly #programs = new Map<string, ProgramTile>()
-  readonly #grid = el('section', { id: 'tiles', 'aria-label': 'Sessions and processes' })
+  readonly #grid = new Grid()
+  readonly #waiting = button('', () => jump('.asks'), { class: 'count waits' })
+  readonly #failed = button('', () => jump('.tile.failed'), { class: 'count fails' })
+  readonly #longest = el('span', { class: 'count' })
+  readonly #tabs = el('nav', { 'aria-label': 'Parts of the page' })
+  readonly #panels = el('aside', { 'aria-label': 'Files and recordings' })
+  readonly #empty: HTMLElement
   readonly #state = el('span', { id: 'state', role: 'status' }, 'connecting')
   readonly #stats = el('span', { id: 'stats' })
   readonly #search = el('input', { type: 'search', placeholder: 'Search', 'aria-label': 'Search' })
   #isDrawn = true
-  /** Nothing follows any more. */
-  #isOver = false
-  readonly #seen = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) this.#tileOf(target)?.setVisible(isIntersecting)
-  })
+  /** Aborted: nothing follows any more. */
+  readonly #over = new AbortController()
 
   constructor({ client, headers }: Server) {
     this.#client = client
-    this.#workspace = new WorkspacePanel(client)
-    this.#questions = new QuestionsPanel(client, this.#model.questions)
+    this.#workspace = new WorkspacePanel(client, this.#model)
+    this.#questions = new QuestionsPanel(client, this.#model)
     this.#recordings = new RecordingsPanel((path) => fetch(URL_OF_SERVER + path, { headers }))
+    this.#empty = emptyState('Authorization' in headers)
     this.#search.addEventListener('input', () => this.#draw())
     document.body.append(
-      el('header', { id: 'top' }, el('h1', {}, 'nacre'), this.#state, this.#stats, this.#search),
-      el('main', {}, this.#questions.element, this.#grid, this.#history.element),
+      el(
+        'header',
+        { id: 'top' },
+        el('h1', {}, el('img', { src: logo(), alt: '' }), 'nacre'),
+        el('p', { id: 'counts' }, this.#waiting, this.#failed, this.#longest),
+        el('p', { id: 'about' }, this.#state, this.#stats),
+        this.#tabs,
+        this.#search,
+      ),
+      el(
+        'main',
+        {},
+        this.#questions.element,
+        el('div', { id: 'work' }, this.#empty, this.#grid.element, this.#history.element),
+        this.#panels,
+      ),
     )
   }
 
@@ -56,22 +80,33 @@ class Page {
     await this.#model.load(this.#client)
     this.#draw()
     this.#show('connected')
-    void attempt(async () => {
-      if (!(await this.#workspace.isEnabled())) return
-      this.#grid.after(this.#workspace.element)
-      await this.#workspace.refresh()
-    })
-    void attempt(() => this.#recordings.addAfter(this.#history.element))
+    void attempt(() => this.#addPanels())
     setInterval(() => void this.#measure(), STATS_MS)
+    setInterval(() => this.#draw(), TICK_MS)
     void this.#measure()
     for await (const event of this.#client.events({ since: 0 })) this.#receive(event)
-    this.#show('the sandbox has ended')
-    this.#isOver = true
+    this.#end('the sandbox has ended')
   }
 
   fail(error: unknown): void {
-    this.#show(`connection lost: ${error instanceof Error ? error.message : error}. Load the page again.`)
-    this.#isOver = true
+    this.#end(`connection lost: ${error instanceof Error ? error.message : error}. Load the page again.`)
+  }
+
+  #end(state: string): void {
+    this.#show(state)
+    this.#over.abort()
+    for (const control of this.#panels.querySelectorAll('button')) control.disabled = true
+  }
+
+  /** Those that the server has. */
+  async #addPanels(): Promise<void> {
+    for (const panel of [this.#workspace, this.#recordings]) {
+      if (!(await panel.isEnabled())) continue
+      this.#panels.append(panel.element)
+      this.#tabs.append(panel.tab.element)
+      await panel.refresh()
+      void repeat(() => panel.refresh(), this.#over.signal)
+    }
   }
 
   #receive(event: SandboxEvent): void {
@@ -88,67 +123,78 @@ class Page {
   /** Brings all tiles in line with the model. */
   #draw(): void {
     this.#isDrawn = true
+    const { isLive, sessions, programs } = this.#model
     const words = this.#search.value.trim()
-    for (const id of this.#sessions.keys()) if (!this.#model.sessions.has(id)) this.#removeSession(id)
-    for (const id of this.#programs.keys()) if (!this.#model.programs.has(id)) this.#removeProgram(id)
-    for (const [id, commands] of this.#model.sessions) {
-      const tile = this.#sessionTile(id)
-      tile.update(commands)
-      tile.element.hidden = words !== '' && !tile.matches(words)
-    }
-    for (const [id, program] of this.#model.programs) {
-      let tile = this.#programs.get(id)
-      if (tile === undefined) {
-        tile = new ProgramTile(this.#client, program)
-        this.#programs.set(id, tile)
-        this.#add(tile.element)
-      }
-      tile.update()
-      tile.element.hidden = words !== '' && !tile.matches(words)
-    }
+    for (const id of this.#sessions.keys()) if (!sessions.has(id)) this.#removeSession(id)
+    for (const id of this.#programs.keys()) if (!programs.has(id)) this.#removeProgram(id)
+    for (const [id, commands] of sessions) this.#sessionTile(id).update(commands, isLive)
+    for (const id of programs.keys()) this.#programTile(id)?.update(isLive)
+    const tiles = [...this.#sessions.values(), ...this.#programs.values()]
+    for (const tile of tiles) tile.element.hidden = words !== '' && !tile.matches(words)
+    this.#grid.arrange(tiles)
     this.#history.update(words)
     this.#questions.update()
-    const asking = document.querySelectorAll('.asks').length
-    document.title = asking === 0 ? 'nacre console' : `(${asking}) nacre console`
+    this.#empty.hidden = programs.size > 0 || [...sessions.values()].some((commands) => commands.length > 0)
+    this.#count(tiles.filter(({ status }) => status === 'failed').length)
+  }
+
+  #count(failed: number): void {
+    const waiting = document.querySelectorAll('.asks').length
+    setText(this.#waiting, `${waiting} ${waiting === 1 ? 'waits' : 'wait'} for you`)
+    setText(this.#failed, `${failed} failed`)
+    this.#waiting.disabled = waiting === 0
+    this.#failed.disabled = failed === 0
+    const longest = this.#model.isLive ? this.#model.longest : undefined
+    setText(
+      this.#longest,
+      longest === undefined ? '' : `runs longest: ${longest.name}, ${age(longest.startedAt)}`,
+    )
+    document.title = waiting === 0 ? 'nacre console' : `(${waiting}) nacre console`
   }
 
   #sessionTile(id: string): SessionTile {
     let tile = this.#sessions.get(id)
     if (tile === undefined) {
-      tile = new SessionTile(this.#client, id)
+      tile = new SessionTile(this.#client, id, this.#connections)
       this.#sessions.set(id, tile)
-      this.#add(tile.element)
+      this.#grid.add(tile)
     }
     return tile
   }
 
-  #add(element: HTMLElement): void {
-    this.#grid.append(element)
-    this.#seen.observe(element)
+  #programTile(id: string): ProgramTile | undefined {
+    const program = this.#model.programs.get(id)
+    let tile = this.#programs.get(id)
+    if (tile === undefined && program !== undefined) {
+      tile = new ProgramTile(this.#client, program, this.#connections, () => {
+        this.#model.programs.delete(id)
+        this.#draw()
+      })
+      this.#programs.set(id, tile)
+      this.#grid.add(tile)
+    }
+    return tile
   }
 
   #removeSession(id: string): void {
-    const tile = this.#sessions.get(id)
-    if (tile !== undefined) this.#seen.unobserve(tile.element)
-    tile?.dispose()
+    this.#grid.remove(this.#sessions.get(id))
     this.#sessions.delete(id)
   }
 
   #removeProgram(id: string): void {
-    const tile = this.#programs.get(id)
-    if (tile !== undefined) this.#seen.unobserve(tile.element)
-    tile?.dispose()
+    this.#grid.remove(this.#programs.get(id))
     this.#programs.delete(id)
   }
 
-  #tileOf(element: Element): SessionTile | ProgramTile | undefined {
-    return [...this.#sessions.values(), ...this.#programs.values()].find((tile) => tile.element === element)
-  }
-
   #show(state: string): void {
-    if (this.#isOver) return
-    this.#state.classList.toggle('lost', state !== 'connected')
+    if (this.#over.signal.aborted) return
+    const isLive = state === 'connected'
+    this.#state.classList.toggle('lost', !isLive)
     setText(this.#state, state)
+    if (!isLive) setText(this.#stats, '')
+    if (this.#model.isLive === isLive) return
+    this.#model.isLive = isLive
+    this.#draw()
   }
 
   async #measure(): Promise<void> {
@@ -160,6 +206,36 @@ class Page {
       this.#show('the server does not answer')
     }
   }
+}
+
+/** Goes to the first element, and to its first button that can be used. */
+function jump(selector: string): void {
+  const element = [...document.querySelectorAll<HTMLElement>(selector)].find(({ hidden }) => !hidden)
+  element?.scrollIntoView({ block: 'center' })
+  element?.querySelector<HTMLElement>('button:enabled')?.focus({ preventScroll: true })
+}
+
+/** The page has it once, as its icon. */
+function logo(): string {
+  return document.querySelector<HTMLLinkElement>('link[rel=icon]')?.href ?? ''
+}
+
+/** What to do while nothing has run. */
+function emptyState(needsToken: boolean): HTMLElement {
+  const command = [
+    `curl ${URL_OF_SERVER}/v1/exec`,
+    ...(needsToken ? ['-H "Authorization: Bearer $TOKEN"'] : []),
+    '-H "Content-Type: application/json"',
+    `-d '{"command": "echo hello"}'`,
+  ].join(' \\\n  ')
+  return el(
+    'section',
+    { id: 'empty', 'aria-label': 'Nothing has run yet' },
+    el('h2', {}, 'Nothing has run yet'),
+    el('p', {}, 'Commands and processes of programs and agents appear here while they run. Try one:'),
+    el('pre', { tabindex: '0', 'aria-label': 'A command to try' }, command),
+    el('p', {}, 'Or choose “Take over” below, and type a command.'),
+  )
 }
 
 /** The token of the address goes out of it, so that it is in no history and no bookmark. */

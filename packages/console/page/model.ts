@@ -26,7 +26,9 @@ export interface Program {
   size: Size
   waiting: ProcessWaiting | null
   isRunning: boolean
+  startedAt: Date
   end: string
+  failed: boolean
 }
 
 /** A connection that waits for an answer. */
@@ -34,6 +36,7 @@ export interface Asked {
   id: string
   sessionId: string
   target: string
+  expiresAt: Date
 }
 
 export interface Size {
@@ -47,6 +50,8 @@ export const SIZE: Size = { cols: 120, rows: 30 }
 /** Commands of a session, and ended processes, that are kept. */
 const MOST_COMMANDS = 500
 const MOST_ENDED = 20
+/** What kills because of a limit. */
+const LIMITS = new Set(['timeout', 'oom', 'outputLimit'])
 
 export class Model {
   /** Their commands, the oldest first. */
@@ -54,6 +59,34 @@ export class Model {
   readonly programs = new Map<string, Program>()
   /** Connections that wait for an answer. */
   readonly questions = new Map<string, Asked>()
+  /** False: the server does not answer, so nothing is known of what ran. */
+  isLive = true
+  /** Changes with everything that happens. */
+  version = 0
+
+  /** What runs longest, by the name of its tile. */
+  get longest(): { name: string; startedAt: Date } | undefined {
+    const commands = [...this.sessions.values()]
+      .map((commands) => commands.findLast(({ state }) => state === 'running'))
+      .filter((command) => command !== undefined)
+      .map(({ sessionId, startedAt }) => ({ name: sessionId, startedAt }))
+    const programs = [...this.programs.values()]
+      .filter(({ isRunning }) => isRunning)
+      .map(({ id, startedAt }) => ({ name: id, startedAt }))
+    return [...commands, ...programs].reduce<{ name: string; startedAt: Date } | undefined>(
+      (first, next) => (first === undefined || next.startedAt < first.startedAt ? next : first),
+      undefined,
+    )
+  }
+
+  /** What may have asked a question of a session: its command, and its processes. */
+  askersOf(sessionId: string): string[] {
+    const command = this.sessions.get(sessionId)?.findLast(({ state }) => state === 'running')
+    const programs = [...this.programs.values()].filter(
+      (program) => program.isRunning && program.sessionId === sessionId,
+    )
+    return [...(command === undefined ? [] : [command.text]), ...programs.map(({ id }) => id)]
+  }
 
   /** Reads what the events do not say: they are kept for some time only. */
   async load(client: SandboxClient): Promise<void> {
@@ -62,6 +95,7 @@ export class Model {
       client.listProcesses(),
       client.questions(),
     ])
+    this.version++
     this.questions.clear()
     for (const question of questions) this.questions.set(question.id, question)
     const open = new Set(sessions.map(({ id }) => id))
@@ -72,12 +106,13 @@ export class Model {
       if (!running.has(id)) this.#change(id, { isRunning: false, waiting: null })
     for (const commands of this.sessions.values())
       for (const command of commands.slice(0, -1)) if (command.state === 'running') command.state = 'ended'
-    for (const { id, sessionId, command, state, terminal } of processes)
+    for (const { id, sessionId, command, state, terminal, startedAt } of processes)
       if (state === 'running' && !this.programs.get(id)?.isRunning)
-        this.#start(id, sessionId, command, terminal)
+        this.#start(id, sessionId, command, terminal, startedAt)
   }
 
   receive(event: SandboxEvent): void {
+    this.version++
     switch (event.type) {
       case 'sessionStarted':
         this.#session(event.sessionId)
@@ -113,14 +148,14 @@ export class Model {
           duration: event.duration,
           bytes: event.stdoutBytes + event.stderrBytes,
           end: command.end || endOf(event),
-          failed: event.exitCode !== 0 && command.end === '',
+          failed: command.end === '' && isFailure(event),
           cwd: event.cwd,
           waiting: null,
         })
         break
       }
       case 'processStarted':
-        this.#start(event.id, event.sessionId, event.command, event.terminal)
+        this.#start(event.id, event.sessionId, event.command, event.terminal, event.time)
         break
       case 'processResized':
         this.#change(event.id, { size: event })
@@ -129,7 +164,9 @@ export class Model {
         this.#change(event.id, { waiting: event.waiting })
         break
       case 'processEnded':
-        this.#change(event.id, { isRunning: false, end: endOf(event), waiting: null })
+        this.#change(event.id, {
+          ...{ isRunning: false, waiting: null, end: endOf(event), failed: isFailure(event) },
+        })
         this.#forgetEnded()
         break
       case 'asked':
@@ -165,12 +202,12 @@ export class Model {
     return command
   }
 
-  #start(id: string, sessionId: string, command: string, terminal: Size | null): void {
+  #start(id: string, sessionId: string, command: string, terminal: Size | null, startedAt: Date): void {
     // Another one may have had the name.
     this.programs.delete(id)
     this.programs.set(id, {
       ...{ id, sessionId, command, hasTerminal: terminal !== null, size: terminal ?? SIZE },
-      ...{ waiting: null, isRunning: true, end: '' },
+      ...{ waiting: null, isRunning: true, startedAt, end: '', failed: false },
     })
   }
 
@@ -189,6 +226,11 @@ interface End {
   exitCode: number | null
   signal: string | null
   killedBy: { by: string; reason: string | null } | null
+}
+
+/** What a caller has killed has not failed. */
+function isFailure({ exitCode, killedBy }: End): boolean {
+  return exitCode !== 0 && (killedBy === null || LIMITS.has(killedBy.by))
 }
 
 function endOf({ exitCode, signal, killedBy }: End): string {

@@ -2,6 +2,8 @@
 import type { Hold, Process } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { askText, attempt, notify } from './ask.ts'
+import type { Connections } from './connections.ts'
+import { age } from './dom.ts'
 import { type Program, waitsFor } from './model.ts'
 import { LOOK_MS, PERSON, Tile } from './tile.ts'
 
@@ -10,6 +12,9 @@ const PACE_MS = 50
 /** After so many bytes without a pause it goes on at the end: a person cannot read them. */
 const MOST_BEHIND = 4 * 1024 * 1024
 const PAUSE_MS = 200
+/** Where others wait to read, a turn ends after a pause of this length, and at the latest after so long. */
+const QUIET_MS = 100
+const TURN_MS = 500
 const END = Number.MAX_SAFE_INTEGER
 /** One that cannot be seen is asked so many times less often. */
 const UNSEEN = 5
@@ -20,32 +25,49 @@ export class ProgramTile extends Tile<Process> {
   readonly #decoder = new TextDecoder()
   #stop: AbortController | undefined
   #cursor = 0
+  /** Bytes that have been read without a pause. */
+  #behind = 0
   readonly #look: ReturnType<typeof setInterval>
   #looks = 0
+  #heldBy: string | null = null
+  /** Only an attempt shows whether it does. */
+  #takesInput = true
+  readonly #connections: Connections
+  readonly #killButton: HTMLButtonElement
+  readonly #dismiss: HTMLButtonElement
 
-  constructor(client: SandboxClient, program: Program) {
-    super({ title: program.command, place: `${program.sessionId} / ${program.id}`, size: program.size })
+  /** `forget`: takes the tile of an ended process from the page. */
+  constructor(client: SandboxClient, program: Program, connections: Connections, forget: () => void) {
+    const { id, sessionId, size, hasTerminal } = program
+    super({
+      ...{ name: id, place: `${sessionId} / ${id}`, connections, holdCost: 1 },
+      kind: sessionId === 'default' ? 'process' : `process in ${sessionId}`,
+      screen: { size, shows: hasTerminal ? 'terminal' : 'lines' },
+    })
     this.#client = client
     this.#program = program
+    this.#connections = connections
     this.take.title = 'In the terminal, F6 goes back to this button'
     this.screen.onLeave = () => this.take.focus()
-    this.addButton('Kill', () => attempt(() => this.#kill()))
+    this.#killButton = this.addButton('Kill', () => attempt(() => this.#kill()), { class: 'danger' })
+    this.#dismiss = this.addButton('Dismiss', forget, { hidden: true })
     this.#look = setInterval(() => {
       if (this.isVisible || ++this.#looks % UNSEEN === 0) void this.#lookAt()
     }, LOOK_MS)
-    this.update()
+    this.update(true)
   }
 
   /** Shows what the model says. */
-  update(): void {
-    const { isRunning, end, waiting, size } = this.#program
-    this.state = isRunning ? 'running' : end
-    this.badge = waiting === null || this.hold ? '' : waitsFor(waiting)
+  update(isLive: boolean): void {
+    const { isRunning, end, failed, waiting, size, command, startedAt } = this.#program
+    if (!isRunning) this.show(failed ? 'failed' : 'ended', end || 'ended', command)
+    else if (isLive) this.show('running', `running ${age(startedAt)}`, command)
+    else this.show('unknown', 'unknown', command)
+    const waits = waiting === null || !isLive ? '' : waitsFor(waiting)
+    this.showNeeds(waits, isRunning ? this.#heldBy : null, isRunning && isLive && this.#takesInput)
     this.screen.resize(size)
-    this.element.classList.toggle('ended', !isRunning)
-    for (const button of this.element.querySelectorAll('footer button'))
-      if (button.textContent === 'Kill' || button === this.take)
-        (button as HTMLButtonElement).disabled = !isRunning
+    this.#killButton.disabled = !isRunning || !isLive
+    this.#dismiss.hidden = isRunning
     if (!isRunning) clearInterval(this.#look)
   }
 
@@ -68,37 +90,50 @@ export class ProgramTile extends Tile<Process> {
   }
 
   async #follow(signal: AbortSignal): Promise<void> {
-    while (!signal.aborted) {
-      const isOver = await this.#read(signal)
-      if (isOver) return
+    for (;;) {
+      const read = await this.#connections.read(async () => (signal.aborted ? 'all' : this.#read(signal)))
+      if (read === 'all' || signal.aborted) return
+      if (read === 'turn') continue
       this.screen.reset()
       void this.screen.write('\x1b[2m[some output is not shown]\x1b[0m\r\n')
     }
   }
 
-  /** Resolves with true at the end of the output, and with false when it has fallen behind. */
-  async #read(signal: AbortSignal): Promise<boolean> {
-    let behind = 0
+  /** Reads until the end, until others want to read, or until it has fallen behind. */
+  async #read(signal: AbortSignal): Promise<'all' | 'turn' | 'behind'> {
+    const turn = new AbortController()
+    const began = performance.now()
+    let readAt = began
+    const look = setInterval(() => {
+      const now = performance.now()
+      if (this.isHeld || !this.#connections.isWanted) return
+      if (now - readAt > QUIET_MS || now - began > TURN_MS) turn.abort()
+    }, QUIET_MS)
     try {
       const output = this.#client.streamProcessLogs(this.#program.id, {
-        ...{ encoding: 'buffer', cursor: this.#cursor, signal },
+        ...{ encoding: 'buffer', cursor: this.#cursor, signal: AbortSignal.any([signal, turn.signal]) },
       })
       for (;;) {
         const asked = performance.now()
         const { done, value } = await output.next()
-        if (done || value.type === 'exit') return true
-        behind = performance.now() - asked > PAUSE_MS ? 0 : behind + value.data.length
+        readAt = performance.now()
+        if (done || value.type === 'exit') return 'all'
+        this.#behind = readAt - asked > PAUSE_MS ? 0 : this.#behind + value.data.length
         this.#cursor = value.cursor
         await this.screen.write(this.#shown(value.data))
         await new Promise((resolve) => setTimeout(resolve, PACE_MS))
-        if (behind < MOST_BEHIND) continue
+        if (this.#behind < MOST_BEHIND) continue
+        this.#behind = 0
         this.#cursor = END
         await output.return?.()
-        return false
+        return 'behind'
       }
     } catch (error) {
-      if (signal.aborted) return true
+      if (signal.aborted) return 'all'
+      if (turn.signal.aborted) return 'turn'
       throw error
+    } finally {
+      clearInterval(look)
     }
   }
 
@@ -115,21 +150,28 @@ export class ProgramTile extends Tile<Process> {
       this.usage = await process.stats()
       // No event says that it waits no longer.
       this.#program.waiting = await process.waiting()
-      this.update()
+      this.#heldBy = process.heldBy
     } catch {
       // It has ended, or the connection is lost: the page says so elsewhere.
     }
   }
 
   protected override async makeHold(): Promise<Hold<Process> | undefined> {
-    return (await this.#client.getProcess(this.#program.id))?.hold(PERSON)
+    const process = await this.#client.getProcess(this.#program.id)
+    try {
+      return await process?.hold(PERSON)
+    } catch (error) {
+      const { code } = error as { code?: string }
+      if (code !== 'INVALID_OPTION' && code !== 'INPUT_CLOSED') throw error
+      this.#takesInput = false
+      throw new Error(`${this.#program.id} has no open input that you could use`)
+    }
   }
 
   protected override onHold(hold: Hold<Process> | undefined): void {
     this.screen.setInput(
       hold && ((data) => void attempt(() => hold.held.write(typed(data, this.#program.hasTerminal)))),
     )
-    this.update()
   }
 
   protected override async handBack(hold: Hold<Process>): Promise<void> {
@@ -138,7 +180,7 @@ export class ProgramTile extends Tile<Process> {
   }
 
   async #kill(): Promise<void> {
-    const reason = await askText(`Kill ${this.#program.command}?`, 'Reason', 'Kill')
+    const reason = await askText(`Kill ${this.#program.command}?`, 'Reason', 'Kill', 'danger')
     if (reason === undefined) return
     const killed = await this.#client.killProcess(
       this.#program.id,

@@ -1,6 +1,6 @@
 /** The recordings of the server, which the page plays. */
 import { attempt } from './ask.ts'
-import { button, el, setText, size } from './dom.ts'
+import { el, row, setRows, Tab } from './dom.ts'
 import { play } from './player.ts'
 
 const NOT_FOUND = 404
@@ -17,51 +17,53 @@ export class RecordingsPanel {
   readonly element: HTMLElement
   /** Asks the server, with the token. */
   readonly #ask: (path: string) => Promise<Response>
-  readonly #list = el('ul', { class: 'changes' })
-  readonly #count = el('span')
+  readonly #list = el('ul', { class: 'rows' })
+  readonly tab = new Tab('Recordings', () => this.element)
+  #shown = ''
 
   constructor(ask: (path: string) => Promise<Response>) {
     this.#ask = ask
     this.element = el(
       'section',
       { id: 'recordings', 'aria-label': 'Recordings' },
-      el('h2', {}, 'Recordings ', this.#count),
-      el(
-        'p',
-        { class: 'buttons' },
-        button('Refresh', () => attempt(async () => this.#fill(await this.#ask(LIST)))),
-      ),
+      el('h2', {}, 'Recordings ', this.tab.number()),
       this.#list,
     )
   }
 
-  /** Adds the panel to the page, unless the server has no recordings. */
-  async addAfter(other: HTMLElement): Promise<void> {
-    const reply = await this.#ask(LIST)
-    if (reply.status === NOT_FOUND) return
-    other.after(this.element)
-    await this.#fill(reply)
+  /** False when the server has no recordings. */
+  async isEnabled(): Promise<boolean> {
+    return (await this.#ask(LIST)).status !== NOT_FOUND
   }
 
-  async #fill(reply: Response): Promise<void> {
+  async refresh(): Promise<void> {
+    const reply = await this.#ask(LIST)
     if (!reply.ok) throw new Error(`the recordings cannot be listed: ${reply.status}`)
-    const { recordings } = (await reply.json()) as { recordings: Recording[] }
-    const shown = recordings.length > MOST_ROWS ? `the newest ${MOST_ROWS} of ` : ''
-    setText(this.#count, `(${shown}${recordings.length})`)
-    const rows = recordings.slice(0, MOST_ROWS).map(({ name, bytes, modifiedAt }) =>
-      el(
-        'li',
-        {},
-        button(`Play ${name}`, () => attempt(() => this.#play(name))),
-        ` ${size(bytes)}, ${new Date(modifiedAt).toLocaleString()}`,
-      ),
-    )
-    this.#list.replaceChildren(...rows)
+    const text = await reply.text()
+    if (text === this.#shown) return
+    this.#shown = text
+    const { recordings } = JSON.parse(text) as { recordings: Recording[] }
+    this.tab.count = recordings.length
+    const rows = recordings.slice(0, MOST_ROWS).map(({ name, bytes, modifiedAt }) => {
+      // The names that a recorder gives.
+      const [, kind = 'recording', rest = name] = /^(session|process)-(.+)$/.exec(name) ?? []
+      return row({
+        ...{ kind, name: rest, bytes, time: new Date(modifiedAt), label: `Play ${name}` },
+        act: () => attempt(() => this.#play(name)),
+      })
+    })
+    if (recordings.length > MOST_ROWS)
+      rows.push(el('li', {}, `and ${recordings.length - MOST_ROWS} older ones`))
+    setRows(this.#list, rows)
   }
 
   async #play(name: string): Promise<void> {
     const reply = await this.#ask(`/v1/recordings/${encodeURIComponent(name)}`)
-    if (!reply.ok) throw new Error(`${name} is gone`)
+    if (!reply.ok) {
+      // It has been compressed or removed meanwhile.
+      await this.refresh()
+      throw new Error(`${name} is not there any more`)
+    }
     play(name, await reply.text())
   }
 }

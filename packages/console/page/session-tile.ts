@@ -3,9 +3,13 @@ import type { Hold, SandboxEvent, Session } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { SessionTrack } from '../dist/recording/session-track.js'
 import { askText, attempt } from './ask.ts'
-import { button, el } from './dom.ts'
+import type { Connections } from './connections.ts'
+import { age, button, el } from './dom.ts'
 import { type Command, SIZE, waitsFor } from './model.ts'
-import { LOOK_MS, PERSON, Tile } from './tile.ts'
+import { LOOK_MS, PERSON, type Status, Tile } from './tile.ts'
+
+/** The hold, and a command. */
+const HOLD_COST = 2
 
 export class SessionTile extends Tile<Session> {
   readonly #client: SandboxClient
@@ -21,9 +25,14 @@ export class SessionTile extends Tile<Session> {
   readonly #form: HTMLFormElement
   #running: Command | undefined
   #look: ReturnType<typeof setInterval> | undefined
+  /** Known only while a command runs. */
+  #heldBy: string | null = null
 
-  constructor(client: SandboxClient, sessionId: string) {
-    super({ title: `session ${sessionId}`, place: sessionId, size: SIZE })
+  constructor(client: SandboxClient, sessionId: string, connections: Connections) {
+    super({
+      ...{ name: sessionId, kind: 'session', place: sessionId, connections, holdCost: HOLD_COST },
+      screen: { size: SIZE, shows: 'lines' },
+    })
     this.#client = client
     this.#sessionId = sessionId
     this.#track = new SessionTrack({
@@ -31,7 +40,7 @@ export class SessionTile extends Tile<Session> {
       marker() {},
       lose() {},
     })
-    this.#killButton = this.addButton('Kill', () => attempt(() => this.#kill()))
+    this.#killButton = this.addButton('Kill', () => attempt(() => this.#kill()), { class: 'danger' })
     this.#form = el(
       'form',
       {
@@ -45,7 +54,7 @@ export class SessionTile extends Tile<Session> {
       button('Run', () => this.#form.requestSubmit()),
     )
     this.screen.element.after(this.#form)
-    this.update([])
+    this.update([], true)
   }
 
   receive(event: SandboxEvent): void {
@@ -55,15 +64,22 @@ export class SessionTile extends Tile<Session> {
     if (event.type === 'commandEnded') this.#track.end(event)
   }
 
-  update(commands: Command[]): void {
+  update(commands: Command[], isLive: boolean): void {
     this.#running = commands.findLast(({ state }) => state === 'running')
     const queued = commands.filter(({ state }) => state === 'queued').length
-    const last = commands.at(-1)
-    const state = this.#running === undefined ? (last?.end ?? 'no command yet') : 'running'
-    this.state = queued === 0 ? state : `${state}, ${queued} wait`
+    const last = this.#running ?? commands.at(-1)
+    const [status, state] = this.#stateOf(last, isLive)
+    this.show(status, queued === 0 || !isLive ? state : `${state}, ${queued} queued`, last?.text ?? '')
     const waiting = this.#running?.waiting ?? null
-    this.badge = waiting === null ? '' : waitsFor(waiting)
-    this.#killButton.disabled = this.#running === undefined
+    this.showNeeds(waiting === null || !isLive ? '' : waitsFor(waiting), this.#heldBy, isLive)
+    this.#killButton.disabled = this.#running === undefined || !isLive
+  }
+
+  #stateOf(last: Command | undefined, isLive: boolean): [Status, string] {
+    if (this.#running !== undefined)
+      return isLive ? ['running', `running ${age(this.#running.startedAt)}`] : ['unknown', 'unknown']
+    if (last === undefined) return ['idle', 'no command yet']
+    return [last.failed ? 'failed' : 'idle', last.end]
   }
 
   setVisible(isVisible: boolean): void {
@@ -83,7 +99,9 @@ export class SessionTile extends Tile<Session> {
 
   async #lookAt(): Promise<void> {
     try {
-      this.usage = await (await this.#session())?.stats()
+      const session = await this.#session()
+      this.usage = await session?.stats()
+      this.#heldBy = (await session?.running())?.[0]?.heldBy ?? null
     } catch {
       // It has ended, or the connection is lost: the page says so elsewhere.
     }
@@ -113,7 +131,7 @@ export class SessionTile extends Tile<Session> {
   async #kill(): Promise<void> {
     const running = this.#running
     if (running === undefined) return
-    const reason = await askText(`Kill ${running.text}?`, 'Reason', 'Kill')
+    const reason = await askText(`Kill ${running.text}?`, 'Reason', 'Kill', 'danger')
     if (reason === undefined) return
     await (await this.#session())?.killCommand(running.id, undefined, reason === '' ? {} : { reason })
   }

@@ -1,42 +1,66 @@
 /** A tile: a screen with a title, badges and buttons, of what a person can take over. */
 import type { Hold, Process, ProcessStats, Session } from 'nacre'
 import { attempt } from './ask.ts'
+import type { Connections } from './connections.ts'
 import { button, counted, el, setText, size, span } from './dom.ts'
-import type { Size } from './model.ts'
-import { Screen } from './screen.ts'
+import { Screen, type ScreenOptions } from './screen.ts'
 
 /** The owner of the holds of this page, as others see it. */
 export const PERSON = 'a person at the console'
 /** How often a tile asks what it uses of the machine. */
 export const LOOK_MS = 2000
+/** A failure stands before the others when it has lasted so long: commands of an agent fail all the time. */
+const SETTLE_MS = 2000
+
+/** `unknown`: it ran when the server last answered. */
+export type Status = 'running' | 'failed' | 'idle' | 'ended' | 'unknown'
 
 export interface TileOptions {
-  title: string
-  /** The session and the name. */
+  /** The id of the session or the process. */
+  name: string
+  /** Like `process in tests`. */
+  kind: string
+  /** The session and the id. */
   place: string
-  size: Size
+  screen: Omit<ScreenOptions, 'label'>
+  connections: Connections
+  /** How many connections a hold takes. */
+  holdCost: number
 }
 
 export abstract class Tile<Held extends Process | Session> {
   readonly element: HTMLElement
   readonly screen: Screen
+  readonly #options: TileOptions
   readonly #state = el('span', { class: 'state' })
   readonly #badge = el('span', { class: 'badge', role: 'status' })
+  readonly #holder = el('span', { class: 'holder' })
+  readonly #command = el('p', { class: 'command' })
   readonly #usage = el('span', { class: 'usage' })
   readonly #buttons = el('span', { class: 'buttons' })
+  #status: Status = 'idle'
+  #changedAt = 0
+  #needs: [waits: string, heldBy: string | null, canTake: boolean] = ['', null, true]
   isVisible = false
   protected hold: Hold<Held> | undefined
   protected readonly take: HTMLButtonElement
 
-  constructor({ title, place, size }: TileOptions) {
-    this.screen = new Screen(size, `Screen of ${title}`)
+  constructor(options: TileOptions) {
+    const { name, kind, place, screen } = options
+    this.#options = options
+    this.screen = new Screen({ ...screen, label: `Screen of ${name}` })
     const grow = button('Expand', () => this.#expand(grow), { 'aria-pressed': 'false' })
     this.element = el(
       'article',
-      { class: 'tile', 'aria-label': title, 'data-place': place },
-      el('header', {}, el('h2', { title }, title), el('small', {}, place), this.#badge),
+      { class: 'tile', 'aria-label': `${kind} ${name}`, 'data-place': place },
+      el(
+        'header',
+        {},
+        ...[el('h2', { title: name }, name), el('small', {}, kind), this.#badge, this.#holder, this.#state],
+        this.#command,
+      ),
       this.screen.element,
-      el('footer', {}, this.#state, this.#usage, this.#buttons),
+      el('footer', {}, this.#usage, this.#buttons),
     )
     this.#buttons.append(grow)
     this.take = this.addButton('Take over', () =>
@@ -44,23 +68,53 @@ export abstract class Tile<Held extends Process | Session> {
     )
   }
 
-  addButton(label: string, act: () => unknown): HTMLButtonElement {
-    const added = button(label, act)
+  addButton(label: string, act: () => unknown, attributes = {}): HTMLButtonElement {
+    const added = button(label, act, attributes)
     this.#buttons.append(added)
     return added
   }
 
-  set state(text: string) {
-    setText(this.#state, text)
+  /** Whether this page has taken it over. */
+  get isHeld(): boolean {
+    return this.hold !== undefined
   }
 
-  /** What needs a person. Empty for nothing. */
-  set badge(text: string) {
-    setText(this.#badge, text)
-    this.element.classList.toggle('asks', text !== '')
+  get status(): Status {
+    return this.#status
   }
 
-  set usage(stats: ProcessStats | undefined) {
+  /** Where it stands: what waits for a person comes first, then what has failed, and last what has ended. */
+  get rank(): number {
+    if (this.element.classList.contains('asks')) return 0
+    if (performance.now() - this.#changedAt < SETTLE_MS) return 2
+    return this.#status === 'failed' ? 1 : this.#status === 'ended' ? 3 : 2
+  }
+
+  /** What it does, and the command that it runs or ran last. */
+  protected show(status: Status, state: string, command: string): void {
+    if (this.#status !== status) {
+      this.element.classList.replace(this.#status, status) || this.element.classList.add(status)
+      this.#status = status
+      this.#changedAt = performance.now()
+    }
+    setText(this.#state, state)
+    setText(this.#command, command)
+    this.#command.title = command
+  }
+
+  /** What needs a person, and who has taken it over already. Empty for nothing. */
+  protected showNeeds(waits: string, heldBy: string | null, canTake: boolean): void {
+    this.#needs = [waits, heldBy, canTake]
+    const holder = this.hold === undefined ? heldBy : 'you'
+    setText(this.#badge, holder === null ? waits : '')
+    setText(this.#holder, holder === null ? '' : `held by ${holder}`)
+    this.element.classList.toggle('asks', waits !== '' && holder === null)
+    const { connections, holdCost } = this.#options
+    const isFree = heldBy === null && connections.canHold(holdCost)
+    this.take.disabled = !canTake || (this.hold === undefined && !isFree)
+  }
+
+  protected set usage(stats: ProcessStats | undefined) {
     setText(
       this.#usage,
       stats === undefined
@@ -70,7 +124,7 @@ export abstract class Tile<Held extends Process | Session> {
   }
 
   matches(words: string): boolean {
-    const text = `${this.element.getAttribute('aria-label')} ${this.element.dataset.place}`
+    const text = `${this.element.getAttribute('aria-label')} ${this.element.dataset.place} ${this.#command.textContent}`
     return text.toLowerCase().includes(words.toLowerCase())
   }
 
@@ -90,12 +144,17 @@ export abstract class Tile<Held extends Process | Session> {
   }
 
   async #takeOver(): Promise<void> {
-    const hold = await this.makeHold()
-    if (hold === undefined) return
-    this.#setHold(hold)
-    void hold.ended.then(() => {
-      if (this.hold === hold) this.#setHold(undefined)
-    })
+    const { connections, holdCost } = this.#options
+    connections.hold(holdCost)
+    let hold: Hold<Held> | undefined
+    try {
+      hold = await this.makeHold()
+      this.#setHold(hold)
+      await hold?.ended
+    } finally {
+      connections.release(holdCost)
+      if (hold !== undefined && this.hold === hold) this.#setHold(undefined)
+    }
   }
 
   #setHold(hold: Hold<Held> | undefined): void {
@@ -103,12 +162,14 @@ export abstract class Tile<Held extends Process | Session> {
     setText(this.take, hold === undefined ? 'Take over' : 'Hand back')
     this.element.classList.toggle('held', hold !== undefined)
     this.onHold(hold)
+    this.showNeeds(...this.#needs)
   }
 
   #expand(grow: HTMLButtonElement): void {
     const isLarge = this.element.classList.toggle('large')
     grow.setAttribute('aria-pressed', String(isLarge))
     setText(grow, isLarge ? 'Shrink' : 'Expand')
+    this.screen.isLarge = isLarge
     if (isLarge) this.element.scrollIntoView({ block: 'nearest' })
   }
 }

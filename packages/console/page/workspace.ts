@@ -1,35 +1,43 @@
 /** The changes of a copy-on-write workspace, with their diff, and what can become of them. */
+import type { Change } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { attempt, confirmed, notify } from './ask.ts'
-import { button, el, setText, size } from './dom.ts'
+import { button, el, row, setRows, Tab } from './dom.ts'
+import type { Model } from './model.ts'
 
 /** Longer diffs are cut. */
 const MOST_DIFF_BYTES = 512 * 1024
 const MOST_CHANGES = 1000
+/** So many have their time: each costs a call. */
+const MOST_TIMES = 30
 
 export class WorkspacePanel {
   readonly element: HTMLElement
   readonly #client: SandboxClient
-  readonly #list = el('ul', { class: 'changes' })
-  readonly #diff = el('pre', { class: 'diff', tabindex: '0', 'aria-label': 'Difference' })
-  readonly #count = el('span')
+  readonly #model: Model
+  readonly #list = el('ul', { class: 'rows' })
+  readonly tab = new Tab('Changes', () => this.element)
+  readonly #commit = button('Commit', () => attempt(() => this.#commitAll()), { class: 'main' })
+  readonly #discard = button('Discard', () => attempt(() => this.#discardAll()), { class: 'danger' })
+  /** What the times and the rows were made from. */
+  #looked = ''
+  #shown = ''
 
-  constructor(client: SandboxClient) {
+  constructor(client: SandboxClient, model: Model) {
     this.#client = client
+    this.#model = model
     this.element = el(
       'section',
       { id: 'workspace', 'aria-label': 'Workspace' },
-      el('h2', {}, 'Changes ', this.#count),
+      el('h2', {}, 'Changes ', this.tab.number()),
       el(
         'p',
         { class: 'buttons' },
-        button('Refresh', () => this.refresh()),
-        button('Commit', () => attempt(() => this.#commit())),
-        button('Discard', () => attempt(() => this.#discard())),
         button('Undo', () => attempt(() => this.#undo())),
+        this.#discard,
+        this.#commit,
       ),
       this.#list,
-      this.#diff,
     )
   }
 
@@ -44,36 +52,67 @@ export class WorkspacePanel {
     }
   }
 
-  refresh(): Promise<void> {
-    return attempt(async () => {
-      const changes = await this.#client.workspace.changes()
-      setText(this.#count, `(${changes.length})`)
-      const rows = changes.slice(0, MOST_CHANGES).map((change) => {
-        const { path, pathBytes, type, kind } = change
-        const bytes = kind === 'file' && type !== 'deleted' ? ` ${size(change.size)}` : ''
-        return el(
-          'li',
-          {},
-          button(`${type} ${path}`, () => attempt(() => this.#show(pathBytes))),
-          bytes,
-        )
-      })
-      this.#list.replaceChildren(...rows)
-    })
+  async refresh(): Promise<void> {
+    const { version } = this.#model
+    const changes = await this.#client.workspace.changes()
+    const listed = changes.map(({ path, type, size }) => [path, type, size])
+    const looked = JSON.stringify([version, listed])
+    if (looked === this.#looked) return
+    const times = await this.#timesOf(changes.slice(0, MOST_TIMES))
+    this.#looked = looked
+    const shown = JSON.stringify([listed, times])
+    if (shown === this.#shown) return
+    this.#shown = shown
+    this.tab.count = changes.length
+    this.#commit.disabled = changes.length === 0
+    this.#discard.disabled = changes.length === 0
+    const rows = changes.slice(0, MOST_CHANGES).map(({ path, pathBytes, type, kind, size }, at) =>
+      row({
+        ...{ kind: type, name: path, label: `${type} ${path}`, time: times[at] },
+        bytes: kind === 'file' && type !== 'deleted' ? size : undefined,
+        act: () => attempt(() => this.#show(path, pathBytes)),
+      }),
+    )
+    if (changes.length > MOST_CHANGES) rows.push(el('li', {}, `and ${changes.length - MOST_CHANGES} more`))
+    setRows(this.#list, rows)
   }
 
-  async #show(path: Uint8Array): Promise<void> {
+  async #timesOf(changes: Change[]): Promise<(Date | undefined)[]> {
+    const { path: directory } = await this.#client.workspace.info()
+    const time = async ({ path, type }: Change) => {
+      if (type === 'deleted') return undefined
+      const info = await this.#client.files.stat(`${directory}/${path}`).catch(() => null)
+      return info?.modifiedAt
+    }
+    return Promise.all(changes.map(time))
+  }
+
+  async #show(name: string, path: Uint8Array): Promise<void> {
     const patch = await this.#client.workspace.diff({ paths: [path], maxBytes: MOST_DIFF_BYTES })
     const lines = new TextDecoder().decode(patch).split('\n')
-    this.#diff.replaceChildren(
-      ...lines.map((line) =>
-        el('span', { class: line[0] === '+' ? 'new' : line[0] === '-' ? 'old' : '' }, `${line}\n`),
+    const dialog: HTMLDialogElement = el(
+      'dialog',
+      { class: 'wide', 'aria-label': `Difference of ${name}` },
+      el('h2', {}, name),
+      el(
+        'pre',
+        { class: 'diff', tabindex: '0' },
+        ...lines.map((line) =>
+          el('span', { class: line[0] === '+' ? 'new' : line[0] === '-' ? 'old' : '' }, `${line}\n`),
+        ),
+      ),
+      el(
+        'p',
+        { class: 'buttons' },
+        button('Close', () => dialog.close()),
       ),
     )
-    this.#diff.focus()
+    dialog.addEventListener('close', () => dialog.remove())
+    document.body.append(dialog)
+    dialog.showModal()
   }
 
-  async #commit(): Promise<void> {
+  async #commitAll(): Promise<void> {
     if (!(await confirmed('Make all changes real?', 'Commit'))) return
     const { applied, skipped } = await this.#client.workspace.commit()
     const left = skipped.length === 0 ? '' : `, ${skipped.length} could not be made real`
@@ -81,15 +120,19 @@ export class WorkspacePanel {
     await this.refresh()
   }
 
-  async #discard(): Promise<void> {
-    if (!(await confirmed('Take all changes back? Programs that use the files may fail.', 'Discard'))) return
+  async #discardAll(): Promise<void> {
+    if (
+      !(await confirmed('Take all changes back? Programs that use the files may fail.', 'Discard', 'danger'))
+    )
+      return
     const { discarded } = await this.#client.workspace.discard()
     notify(`${discarded} changes are gone.`)
     await this.refresh()
   }
 
   async #undo(): Promise<void> {
-    if (!(await confirmed('Take back the last command? All programs of the sandbox end.', 'Undo'))) return
+    if (!(await confirmed('Take back the last command? All programs of the sandbox end.', 'Undo', 'danger')))
+      return
     const { command } = await this.#client.undo()
     notify(`Taken back: ${command}`)
     await this.refresh()

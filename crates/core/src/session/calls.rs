@@ -15,7 +15,7 @@ use tokio::time::Instant;
 pub(super) enum Call {
     Open(oneshot::Sender<Result<Opened, Error>>),
     /// A command, and its record if its caller has already sent it.
-    Exec(Box<ExecRequest>, Option<Sent>),
+    Exec(Box<ExecRequest>, Option<Box<Sent>>),
     SetEnv {
         vars: EnvChange,
         reply: oneshot::Sender<Result<(), Error>>,

@@ -169,7 +169,7 @@ fn is_whole(done: &Done) -> bool {
 impl Message {
     /// Whether it is a command whose caller has the result.
     pub(super) fn is_answered(&self) -> bool {
-        matches!(self, Self::Exec { sent: Some(Sent { answered: Some(_), .. }), .. })
+        matches!(self, Self::Exec { sent: Some(sent), .. } if sent.answered.is_some())
     }
 }
 
@@ -184,7 +184,7 @@ impl Letter for Message {
             && request.terminal.is_none()
         {
             // If the command cannot be sent, the session tries again and then refuses it.
-            *sent = loan.send(request, None).ok();
+            *sent = loan.send(request, None).ok().map(Box::new);
             return sent.as_ref().and_then(|sent| sent.expected(request));
         }
         None

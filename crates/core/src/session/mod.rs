@@ -180,7 +180,7 @@ enum Message {
     Open(oneshot::Sender<Result<Opened, Error>>),
     Exec {
         request: Box<ExecRequest>,
-        sent: Option<Sent>,
+        sent: Option<Box<Sent>>,
         /// A hold to queue before it.
         after: Option<NewHold>,
     },

@@ -85,7 +85,7 @@ impl Session {
         let Some(Call::Exec(request, sent)) = self.calls.take(ticket) else { return };
         self.timers.clear(Timer::Idle);
         let sent = match (sent, self.shell.channel().cloned()) {
-            (Some(sent), _) => Ok(sent),
+            (Some(sent), _) => Ok(*sent),
             (None, Some(shell)) => self.send_command(shell, &request),
             (None, None) => {
                 // The shell is dead, and the supervisor has not reported it yet.
