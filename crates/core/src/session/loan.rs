@@ -97,7 +97,8 @@ impl Sent {
     /// How to wait for its answer, if that may come at once and be the whole result.
     fn expected(&self, request: &ExecRequest) -> Option<Expected> {
         let loan = self.loan.as_ref().filter(|loan| loan.is_whole)?;
-        if !request.at_once || self.stdin.is_some() {
+        // A command that prints more than its limit is killed, even if it has just ended.
+        if !request.at_once || self.stdin.is_some() || request.output_limit.is_some() {
             return None;
         }
         loan.pace.patience().map(|patience| Expected(Arc::clone(&loan.shell), patience))

@@ -40,16 +40,17 @@ impl Session {
     /// Lends the shell to the callers if a command could run immediately. `has_answered`: callers have just used the loan and
     /// got their answers at once. Then they do not wake this thread, which looks for itself soon.
     ///
-    /// The shell does not wake it either: a lent shell answers its caller. If it dies, the supervisor reports that.
+    /// The shell does not wake it either, unless it owes a fork: a lent shell answers its caller. If it dies, the supervisor
+    /// reports that.
     pub(super) fn lend(&mut self, mailbox: &mut Mailbox<Message>, has_answered: bool) {
         let is_ready = self.state.is_ready() && self.foreground.knows_spared();
         let lent = self.shell.channel().filter(|_| is_ready).cloned();
         let dozes = has_answered && lent.is_some();
-        let is_heard = lent.is_some() || self.shell.watch();
-        if lent.is_some() {
+        let is_silent = lent.is_some() && !self.awaits_fork_from(Source::Shell);
+        if is_silent {
             self.shell.unwatch();
         }
-        if dozes || !is_heard {
+        if dozes || !(is_silent || self.shell.watch()) {
             self.timers.set(Timer::Answers, Instant::now() + DOZE);
         }
         if let Some(shell) = lent {
