@@ -442,6 +442,8 @@ export interface NativeIsolation {
   bestEffort: boolean
   /** `project`: protects what programs of the machine run later; `repository`: also lets git write to the repository of cwd. */
   guarding: 'off' | 'project' | 'repository'
+  /** Tools get a private place for their caches. */
+  privateCaches: boolean
 }
 
 /** A durable job. */
