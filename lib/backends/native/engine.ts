@@ -5,7 +5,7 @@
 import { loadAddon } from '../../addon/load.js'
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { NativeCapabilities, NativeEvent, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
+import type { NativeEvent, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
 import { CallTable, isLast } from './call-table.js'
 import { History } from './history.js'
@@ -146,10 +146,6 @@ export class Engine {
   /** Ids of the engine's sessions. */
   sessions(): string[] {
     return this.ask((native) => native.sessions()) ?? []
-  }
-
-  capabilities(): NativeCapabilities {
-    return this.#living().capabilities()
   }
 
   /** Destroys the sandbox. Every call returns the same promise; does nothing if the engine never started. */
