@@ -60,7 +60,7 @@ function filesOf(url: string): Map<string, Buffer | string> {
         `import shutil; shutil.make_archive(${JSON.stringify(name)}, 'zip', ${JSON.stringify(tree)})`,
       )
 
-    const manifest = { name: PACKAGE, version: '1.0.0', main: 'index.js' }
+    const manifest = { name: PACKAGE, version: '1.0.0', main: 'index.js', description: VALUE }
     write('package/package.json', JSON.stringify(manifest))
     write('package/index.js', `module.exports = ${JSON.stringify(VALUE)}`)
     run('tar', '-czf', 'npm.tgz', 'package')

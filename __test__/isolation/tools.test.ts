@@ -14,14 +14,9 @@ import path from 'node:path'
 import { type Isolation, Sandbox, type SandboxOptions } from 'nacre'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../helpers/until.js'
-import { type Registry, startRegistry, VALUE } from './registry.js'
+import { type Registry, startRegistry } from './registry.js'
 import { isRoot, ORDINARY_USER, Programs, tiers } from './tiers.js'
-import { toolsWith } from './tools.js'
-
-interface Outcome {
-  results: Record<string, { exitCode: number; all: string; denials: unknown[] }>
-  kept: string[]
-}
+import { expectToWork, toolsWith } from './tools.js'
 
 let registry: Registry
 let programs: Programs
@@ -47,19 +42,7 @@ describe('daily tools', () => {
       const tools = toolsWith(registry.url).filter(({ name }) => names.includes(name))
       // The interpreters in the home directory of root are none that another user could start.
       const env = tier.uid === undefined ? { RUSTUP_HOME: rustup() } : { PATH: SYSTEM }
-      const isolation = { preset: 'workspace', network: { allow: [registry.target] } }
-      const { results, kept } = await programs.run<Outcome>(tier, 'tools-runner.mjs', {
-        tools,
-        isolation,
-        env,
-      })
-      for (const { name } of tools) {
-        const { exitCode, all, denials } = results[name] ?? { exitCode: undefined, all: '', denials: [] }
-        expect([name, exitCode, denials], all).toEqual([name, 0, []])
-        expect(all.trimEnd().endsWith(VALUE), all).toBe(true)
-        expect(all, name).not.toMatch(/\bWARN|warn(ing)?\b/)
-      }
-      expect(kept).toEqual([])
+      await expectToWork(programs, tier, { tools, allow: [registry.target], env })
     }, 180_000)
   }
 })
@@ -135,6 +118,12 @@ describe('caches of tools', () => {
       () => !existsSync(at('state/caches')),
       () => `left: ${readdirSync(at('state/caches'))}`,
     )
+  })
+
+  it('are there for programs that can read little else', async () => {
+    const filesystem = { read: ['/usr', '/bin', '/lib'] }
+    expect(await run(KEEP, { isolation: { preset: 'workspace', filesystem } })).toBe('kept')
+    expect(await run(FIND)).toBe('kept')
   })
 
   it('do not open the state directory', async () => {

@@ -1,5 +1,7 @@
 /** What the daily tools do in a project: each installs the package of a registry, builds with it and runs the result. */
+import { expect } from 'vitest'
 import { MODULE, PACKAGE, VALUE } from './registry.js'
+import type { Programs, Tier } from './tiers.js'
 
 export interface Tool {
   name: string
@@ -62,10 +64,58 @@ export function toolsWith(registry: string): Tool[] {
       command: `export GOPROXY=${registry}/go GONOSUMDB='*' GOFLAGS=-mod=mod && go mod tidy && go vet . && go build -o project . && ./project`,
     },
     {
+      name: 'gh',
+      files: {},
+      // It sends no token to a server that it does not know.
+      command: `GH_TOKEN=token gh api ${registry}/${PACKAGE} --jq .versions[].description`,
+    },
+    {
+      name: 'playwright',
+      files: {
+        'page.js': `const { chromium } = require('playwright-core')
+          void (async () => {
+            const browser = await chromium.launch({ executablePath: process.env.CHROMIUM })
+            const page = await browser.newPage()
+            await page.setContent('<p>${VALUE}</p>')
+            console.log(await page.textContent('p'))
+            await browser.close()
+          })()`,
+      },
+      command: 'node page.js',
+    },
+    {
       name: 'git',
       files: { file: `${VALUE}\n` },
       command:
         'git init -q && git add . && git -c user.name=a -c user.email=a@example.com commit -qm one && git clone -q . copy && git -C copy log --format=%s && cat copy/file',
     },
   ]
+}
+
+interface Task {
+  tools: Tool[]
+  allow: string[]
+  env: Record<string, string>
+}
+
+interface Outcome {
+  results: Record<string, { exitCode: number; all: string; denials: unknown[] }>
+  /** What is in the home directory at the end. */
+  kept: string[]
+}
+
+/** Expects that tools work with the preset `workspace`, each in a sandbox of its own. */
+export async function expectToWork(
+  programs: Programs,
+  tier: Tier,
+  { tools, allow, env }: Task,
+): Promise<void> {
+  const isolation = { preset: 'workspace', network: { allow } }
+  const { results, kept } = await programs.run<Outcome>(tier, 'tools-runner.mjs', { tools, isolation, env })
+  for (const { name } of tools) {
+    const { exitCode, all, denials } = results[name] ?? { exitCode: undefined, all: '', denials: [] }
+    expect([name, exitCode, denials], all).toEqual([name, 0, []])
+    expect(all.trimEnd().endsWith(VALUE), `${name}: ${all}`).toBe(true)
+  }
+  expect(kept).toEqual([])
 }

@@ -245,6 +245,8 @@ pub struct Unneeded {
 /// The places to be removed in a directory of places. They have other names already: a removal can take long, and meanwhile a
 /// session can make the place anew.
 ///
+/// The directory of a project may not respond. So nothing is locked while it is looked at.
+///
 /// # Errors
 /// The directory cannot be read.
 pub fn unneeded(root: &Path) -> io::Result<Vec<Unneeded>> {
@@ -253,39 +255,45 @@ pub fn unneeded(root: &Path) -> io::Result<Vec<Unneeded>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(root)?.take(MOST_ENTRIES).flatten() {
         let directory = entry.path();
-        let Ok(Some(lock)) = lock::take(&directory) else { continue };
-        let place = Unneeded { directory, _lock: lock };
-        match last_use(&place.directory) {
-            Some(used) => kept.push((used, place)),
-            None => found.push(place),
+        let used = used_at(&directory);
+        match used.filter(|used| is_needed(&directory, *used)) {
+            Some(used) => kept.push((used, directory)),
+            None => found.push((used, directory)),
         }
     }
     kept.sort_by_key(|(used, _)| std::cmp::Reverse(*used));
-    found.extend(kept.into_iter().skip(MOST_PLACES).map(|(_, place)| place));
-    let set_aside = |mut place: Unneeded| {
-        let name = place.directory.file_name()?.to_str()?;
-        if !name.starts_with(REMOVED) {
-            let aside = root.join(format!("{REMOVED}{name}-{}", std::process::id()));
-            fs::rename(&place.directory, &aside).ok()?;
-            place.directory = aside;
-        }
-        Some(place)
-    };
-    Ok(found.into_iter().filter_map(set_aside).collect())
+    let others = kept.into_iter().skip(MOST_PLACES).map(|(used, directory)| (Some(used), directory));
+    Ok(found.into_iter().chain(others).filter_map(|(used, directory)| set_aside(root, directory, used)).collect())
 }
 
-/// When a place was used; none if it is not needed any more, or its removal has begun.
-fn last_use(directory: &Path) -> Option<SystemTime> {
-    let used = directory.join(NOTE).symlink_metadata().and_then(|found| found.modified()).ok()?;
-    if directory.file_name()?.to_str()?.starts_with(REMOVED) {
-        return None;
-    }
-    let note = note_of(directory).ok().flatten()?;
-    let Identity { project, .. } = message::decode(&note).ok()?;
+/// When a place was used. `None` while it is made, and when its removal has begun.
+fn used_at(directory: &Path) -> Option<SystemTime> {
+    directory.join(NOTE).symlink_metadata().and_then(|found| found.modified()).ok()
+}
+
+fn is_needed(directory: &Path, used: SystemTime) -> bool {
+    let note = note_of(directory).ok().flatten();
+    let Some(Identity { project, .. }) = note.and_then(|note| message::decode(&note).ok()) else { return false };
     let is_gone = project.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
     // A clock that was set back makes nothing old.
     let is_old = used.elapsed().is_ok_and(|age| age > KEPT);
-    (!is_gone && !is_old).then_some(used)
+    let is_removed = directory.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(REMOVED.as_bytes()));
+    !is_gone && !is_old && !is_removed
+}
+
+/// Gives a place another name, unless something uses it, or has used it since it was looked at.
+fn set_aside(root: &Path, directory: PathBuf, used: Option<SystemTime>) -> Option<Unneeded> {
+    let lock = lock::take(&directory).ok().flatten()?;
+    if used_at(&directory) != used {
+        return None;
+    }
+    let name = directory.file_name()?.to_str()?;
+    let aside = root.join(format!("{REMOVED}{name}-{}", std::process::id()));
+    if name.starts_with(REMOVED) {
+        return Some(Unneeded { directory, _lock: lock });
+    }
+    fs::rename(&directory, &aside).ok()?;
+    Some(Unneeded { directory: aside, _lock: lock })
 }
 
 #[cfg(test)]

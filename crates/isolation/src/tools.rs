@@ -182,8 +182,8 @@ impl Surroundings<'_> {
 
     /// A link to the user's settings for cargo, if there are any. A project in the home directory finds them by itself.
     fn cargo_config(&self, project: &Path) -> Option<(PathBuf, PathBuf)> {
+        let is_found = project.starts_with(real(self.given("HOME")?));
         let home = self.usual(".cargo").filter(|home| self.is_visible(home))?;
-        let is_found = project.starts_with(home.parent()?);
         let config = home.join("config.toml");
         (!is_found && config.is_file()).then(|| (PathBuf::from("cargo/config.toml"), config))
     }
