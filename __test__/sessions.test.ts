@@ -78,6 +78,16 @@ describe('a command', () => {
     }),
   )
 
+  it('that exits leaves variables, functions, traps, descriptors, jobs, $! and $$ as they are', () =>
+    withSandbox(async ({ sandbox }) => {
+      await sandbox.exec('v=1; f() { echo f; }; trap "echo usr1" USR1; exec 7<<<kept; sleep 61 & p=$!; s=$$')
+      expect((await sandbox.exec('exit 3')).exitCode).toBe(3)
+      const { stdout } = await sandbox.exec(
+        'echo $v; f; kill -USR1 $$; cat <&7; jobs -p; [[ $! == $p && $$ == $s ]] && echo same; kill $p; echo $p',
+      )
+      expect(stdout).toMatch(/^1\nf\nusr1\nkept\n(\d+)\nsame\n\1\n$/)
+    }))
+
   it.each(['if; then', 'echo "'])('with a syntax error ends no session: %s', (command) =>
     withSandbox(async ({ sandbox }) => {
       const session = await sandbox.createSession({ surviveExit: false })

@@ -1,12 +1,15 @@
-/** Sentences of some pages that say every, all, never, nothing or exactly: claims.md names the tests that try to break each. */
+/**
+ * Sentences of some pages that say every, everything, all, never, nothing or exactly: claims.md names the tests that try to
+ * break each.
+ */
 import { existsSync } from 'node:fs'
 import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { readPage, root } from '../helpers/markdown.js'
 
-const PAGES = ['docs/isolation.md', 'docs/killing.md', 'docs/sessions.md']
+const PAGES = ['README.md', 'docs/isolation.md', 'docs/killing.md', 'docs/sessions.md']
 const LIST = '__test__/docs/claims.md'
-const ABSOLUTE = /\b(every|all|never|nothing|exactly)\b/i
+const ABSOLUTE = /\b(every|everything|all|never|nothing|exactly)\b/i
 
 interface Claim {
   sentence: string
@@ -104,15 +107,15 @@ A first sentence\ncontinues. **Nothing else.** A third? It names \`all\`, and
 \`\`\`js
 // never
 \`\`\`
-- an item that holds
-  every time
+- an item with
+  everything
 1. one; exactly
 | a row | nothing |
 `
   expect(sentencesOf(markdown).filter(isClaim)).toEqual([
     'All of it',
     '**Nothing else.**',
-    'an item that holds every time',
+    'an item with everything',
     'one; exactly',
     '| a row | nothing |',
   ])

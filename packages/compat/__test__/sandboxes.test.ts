@@ -33,6 +33,8 @@ describe('sandboxes', () => {
         templateId: 'base',
         metadata: { name: 'a' },
         state: 'running',
+        allowInternetAccess: true,
+        lifecycle: { onTimeout: 'kill', autoResume: false },
       })
       expect(info.endAt.getTime() - info.startedAt.getTime()).toBeGreaterThanOrEqual(60_000)
       expect(await sandbox.isRunning()).toBe(true)
@@ -197,6 +199,28 @@ describe('sandboxes', () => {
       const sandbox = await Sandbox.create('own/name', connection)
       expect((await sandbox.getInfo()).templateId).toBe('own/name')
       expect(await Template.exists('own/name', connection)).toBe(true)
+    }))
+
+  it('refuse a lifecycle that needs their memory', () =>
+    withServer(async ({ create, connection }) => {
+      for (const [lifecycle, name] of [
+        [{ onTimeout: 'pause', autoResume: true }, 'autoResume'],
+        [{ onTimeout: { action: 'pause', keepMemory: true } }, 'keepMemory'],
+      ] as const) {
+        const { message } = await rejectionOf(create({ lifecycle }))
+        expect(message).toContain(`501: nacre keeps files, and no memory: omit ${name} from the lifecycle`)
+      }
+      expect(await Sandbox.list(connection).nextItems()).toEqual([])
+      for (const onTimeout of ['pause', { action: 'pause', keepMemory: false }] as const) {
+        const sandbox = await create({
+          lifecycle: { onTimeout, autoResume: false },
+          allowInternetAccess: false,
+        })
+        expect(await sandbox.getInfo()).toMatchObject({
+          allowInternetAccess: false,
+          lifecycle: { onTimeout: 'pause', autoResume: false },
+        })
+      }
     }))
 
   it('start the MCP gateway of this machine, or end without one', () =>

@@ -5,7 +5,16 @@ import { report } from 'nacre/internal'
 import { Secret } from 'nacre/internal/server'
 import { HttpError } from '../failure.js'
 import type { Hosted } from '../hosted.js'
-import { type Exchange, type Message, readJson, sendJson, sendNothing, textsOf, timeoutOf } from '../http.js'
+import {
+  type Exchange,
+  isMessage,
+  type Message,
+  readJson,
+  sendJson,
+  sendNothing,
+  textsOf,
+  timeoutOf,
+} from '../http.js'
 import { diskSize, measure } from '../measure.js'
 import type { Registry } from '../registry.js'
 import type { Context } from '../server.js'
@@ -114,6 +123,7 @@ export class Api {
     const given = await readJson(request)
     for (const name of REFUSED)
       if (!isEmpty(given[name])) throw new HttpError(501, `nacre does not support ${name} of a sandbox`)
+    refuseMemory(given)
     const template = given.templateID
     if (typeof template !== 'string') throw new HttpError(400, 'templateID must be a string')
     if (!this.#templates.has(template) && this.#templates.size < 1000) {
@@ -195,6 +205,8 @@ export class Api {
       ...this.#shown(hosted),
       state,
       metadata: record.metadata,
+      allowInternetAccess: record.hasNetwork,
+      lifecycle: { onTimeout: record.pausesOnTimeout ? 'pause' : 'kill', autoResume: false },
       startedAt: new Date(record.startedAt).toISOString(),
       endAt: new Date(record.endAt).toISOString(),
       cpuCount: os.availableParallelism(),
@@ -206,6 +218,16 @@ export class Api {
 
 function unsupported({ request, url }: Exchange): HttpError {
   return new HttpError(501, `nacre does not support ${request.method} ${url.pathname}`)
+}
+
+/** Without its memory, a sandbox cannot answer the request that would wake it. */
+function refuseMemory({ autoPauseMemory, autoResume }: Message): void {
+  const refused = isMessage(autoResume) && autoResume.enabled === true ? 'autoResume' : 'keepMemory'
+  if (refused === 'autoResume' || autoPauseMemory === true)
+    throw new HttpError(
+      501,
+      `nacre keeps files, and no memory: omit ${refused} from the lifecycle, and resume a paused sandbox by connect`,
+    )
 }
 
 /** Whether rules of the network allow nothing. Throws HttpError for other rules that have an effect. */
