@@ -7,10 +7,7 @@ use crate::open_files::OpenFiles;
 use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::socket::Socket;
-use crate::types::{
-    NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession,
-    NativeWorkspaceConfig,
-};
+use crate::types::{NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession, NativeWorkspaceConfig};
 use crate::user;
 use crate::variables::zip;
 use nacre_core::blocking::blocking;
