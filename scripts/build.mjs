@@ -9,11 +9,21 @@
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, renameSync, rmSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+} from 'node:fs'
 import path from 'node:path'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { companions } from './packages/companions.mjs'
+import { writeRequired } from './packages/require.mjs'
 
 const root = path.dirname(path.dirname(fileURLToPath(import.meta.url)))
 
@@ -46,6 +56,10 @@ export async function buildTypeScript() {
   const packages = companions(root).map((name) => path.join(root, 'packages', name))
   for (const directory of [root, ...packages]) removeStale(directory)
   await run(process.execPath, [path.join(root, 'node_modules/typescript/bin/tsc'), '-b', ...packages])
+  for (const directory of [root, ...packages]) {
+    const { exports } = JSON.parse(readFileSync(path.join(directory, 'package.json'), 'utf8'))
+    writeRequired(exports, directory)
+  }
   // Not at the top: setup.mjs installs rolldown first.
   const { bundleInside } = await import('./packages/inside.mjs')
   await bundleInside(root, path.join(root, 'dist/engine/inside.js'))

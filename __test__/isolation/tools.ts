@@ -95,7 +95,7 @@ export function toolsWith(registry: string): Tool[] {
 interface Task {
   tools: Tool[]
   allow: string[]
-  env: Record<string, string>
+  env: NodeJS.ProcessEnv
 }
 
 interface Outcome {

@@ -99,9 +99,9 @@ export interface SandboxOptions {
   /** Whether a session continues after `exit` in a command. Default: true. */
   surviveExit?: boolean
   /**
-   * Directory for the engine's own files, created with mode 0700. Default: `<os.tmpdir()>/nacre-<uid>`. It must belong
-   * to this user or to root, be writable only by its owner, and not be a symlink. Otherwise `startProcess` rejects with
-   * STATE_DIR_UNAVAILABLE.
+   * Directory for the engine's own files and, with a preset of `isolation`, the caches of tools, created with mode 0700. Default:
+   * `<os.tmpdir()>/nacre-<uid>`. It must belong to this user or to root, be writable only by its owner, and not be a symlink.
+   * Otherwise `startProcess` rejects with STATE_DIR_UNAVAILABLE.
    */
   stateDir?: string
   /**

@@ -12,7 +12,7 @@ const SHARED = ['version', 'license', 'author', 'homepage', 'repository', 'bugs'
 /** The manifest of `nacre`. */
 export function mainManifest(root) {
   const { private: _private, scripts, dependencies, devDependencies, workspaces, ...kept } = root
-  const { types, default: client } = root.exports['./client']
+  const { types, ...client } = root.exports['./client']
   return {
     ...kept,
     // Bun has the condition `node` too.

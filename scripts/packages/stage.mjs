@@ -26,6 +26,7 @@ import {
 } from './manifest.mjs'
 import { BUNDLER_NOTICES, crateNotices, noticeText, npmNotices, SYSTEM_NOTICES } from './notice.mjs'
 import { Problem } from './problem.mjs'
+import { writeRequired } from './require.mjs'
 import { containerName, packageName, TARGETS } from './targets.mjs'
 
 /** Assembles `nacre` in a directory. */
@@ -35,6 +36,7 @@ export async function stageMain(root, directory) {
   check(root, manifest)
   prepare(directory)
   const packages = await bundle(root, source, path.join(directory, 'dist'))
+  writeRequired(source.exports, directory)
   chmodSync(path.join(directory, source.bin.nacre), 0o755)
   for (const name of [...manifest.files, 'README.md', 'LICENSE'].filter(
     (name) => !['dist', 'NOTICE'].includes(name),
@@ -66,6 +68,7 @@ export function stageCompanion(root, name, directory) {
     'false',
   ]
   compileTypeScript('-p', source, '--outDir', path.join(directory, 'dist'), ...plain)
+  writeRequired(manifest.exports, directory)
   // The console's page is bundled, not compiled.
   const page = path.join(source, 'dist/page')
   if (existsSync(page)) cpSync(page, path.join(directory, 'dist/page'), { recursive: true })
