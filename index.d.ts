@@ -323,7 +323,10 @@ export interface FilesystemMount {
  * session inherits each rule that it omits from its sandbox.
  */
 export interface IsolationRules {
-  /** Rules to start from. Each other option replaces one of them. Default: none. */
+  /**
+   * Rules to start from. Each other option replaces one of them. With a preset, variables like npm_config_cache lead the caches
+   * of package managers and compilers to a private place of the project, unless they are set. Default: none.
+   */
   preset?: 'workspace' | 'workspace+network' | 'read-only'
   /** The files that programs may use. Default: the defaults of its members. */
   filesystem?: FilesystemRules
@@ -367,7 +370,7 @@ export interface NetworkRules {
  * Rules, or a preset:
  *
  * - 'workspace': can read everything except well-known secrets, write `cwd` except what programs of the machine run later, and
- *   see its own processes; has no network
+ *   see its own processes; has no network. The caches of tools are private.
  * - 'workspace+network': the same with the network
  * - 'read-only': the same as 'workspace', but cannot write
  */

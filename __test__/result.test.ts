@@ -33,9 +33,14 @@ function native(changes: Partial<NativeResult> = {}): NativeResult {
   }
 }
 
+/** Rejects where the function throws. */
+async function concludedWith(...[plan, end]: Parameters<typeof conclude>) {
+  return conclude(plan, end)
+}
+
 function concluded(changes: Partial<NativeResult> = {}, options: object = {}, end: RunEnd = {}) {
   const plan = planExec(readExec('make all', options, 'exec'), defaults)
-  return conclude(plan, { result: native(changes), ...end })
+  return concludedWith(plan, { result: native(changes), ...end })
 }
 
 describe('the result', () => {
@@ -204,7 +209,7 @@ describe('the precedence of errors', () => {
   it('keeps the result out of a printed error', async () => {
     const rejection = await rejectionOf(concluded({ exitCode: 1, stdout: 'secret' }, { check: true }))
     expect(Object.keys(rejection)).toEqual(['code'])
-    const bare = await rejectionOf(conclude(planExec(readExec('x', {}, 'exec'), defaults), { error }))
+    const bare = await rejectionOf(concludedWith(planExec(readExec('x', {}, 'exec'), defaults), { error }))
     expect(Object.hasOwn(bare, 'result')).toBe(false)
   })
 })

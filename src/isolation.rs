@@ -37,6 +37,7 @@ pub fn rules(given: NativeIsolation) -> Isolation {
             "project" => Guarding::On,
             _ => Guarding::Off,
         },
+        private_caches: given.private_caches,
     };
     let answerer = given.answerer;
     let ask = given.ask.map(|limit| Ask { limit: Duration::from_millis(limit.into()), answerer });

@@ -8,11 +8,12 @@ use crate::pending::{Call, CallSink, Calls, WINDOW, Waits};
 use crate::process;
 use crate::socket::Socket;
 use crate::types::{
-    NativeCapabilities, NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession,
+    NativeConfig, NativeEvent, NativeExecExtras, NativeKilledBy, NativeSession,
     NativeWorkspaceConfig,
 };
 use crate::user;
 use crate::variables::zip;
+use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
 use nacre_core::exec::{Chunk, Command, ExecRequest, Input, InputWriter, KillPolicy, SureSink};
 use nacre_core::jobs::Store;
@@ -356,10 +357,16 @@ impl NativeSandbox {
         self.emitter.keep_alive(&env, false);
     }
 
-    /// Probes the system.
+    /// Probes the system. Ends with `done` and `capabilities`.
     #[napi(catch_unwind)]
-    pub fn capabilities(&self) -> NativeCapabilities {
-        capabilities::describe(&self.sandbox)
+    pub fn capabilities(&self, id: u32) -> Result<()> {
+        let (sandbox, emitter) = self.parts();
+        let settle = Settle::new(id, &emitter);
+        Ok(runtime::spawn(async move {
+            let describe = move || Ok(capabilities::describe(&sandbox));
+            let event = |found| NativeEvent { capabilities: Some(found), ..NativeEvent::default() };
+            settle.answer(blocking(describe).await.map(event));
+        })?)
     }
 
     pub(crate) fn parts(&self) -> (Sandbox, Arc<Emitter>) {

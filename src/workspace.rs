@@ -4,8 +4,8 @@ use crate::emitter::Settle;
 use crate::piece::Piece;
 use crate::sandbox::NativeSandbox;
 use crate::types::{
-    NativeChange, NativeCommit, NativeEntry, NativeEvent, NativeNamed, NativePoint, NativeRollback, NativeSkipped,
-    NativeUsage,
+    NativeChanges, NativeCommit, NativeEvent, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage,
+    NativeWithheld,
 };
 use nacre_core::blocking::blocking;
 use nacre_core::error::{Code, Error};
@@ -32,8 +32,7 @@ impl NativeSandbox {
         let guards = self.sandbox.guards_project();
         self.compare(id, move |workspace, stop| {
             let changes = workspace.changes(paths, stop)?;
-            let workspace_changes =
-                changes.map(|changes| changes.into_iter().map(|change| shown(change, guards)).collect());
+            let workspace_changes = changes.map(|changes| columns(changes, guards));
             Ok(NativeEvent { workspace_changes, ..NativeEvent::default() })
         })
     }
@@ -218,27 +217,40 @@ fn copied(paths: Option<Vec<Uint8Array>>) -> Option<Vec<Vec<u8>>> {
     paths.map(|paths| paths.iter().map(|path| path.to_vec()).collect())
 }
 
-fn shown(Change { path, difference, now, before }: Change, guards: bool) -> NativeChange {
-    let difference = match difference {
-        Difference::Created => "created",
-        Difference::Modified => "modified",
-        Difference::Deleted => "deleted",
-        Difference::Replaced => "replaced",
-        Difference::Metadata => "metadata",
-    };
-    let withheld = host_programs::reason(&path).filter(|_| guards).map(str::to_string);
-    let (now, before) = (now.map(entry), before.map(entry));
-    NativeChange { path: Piece(path), difference: difference.into(), now, before, withheld }
+fn letter_of(difference: Difference) -> u8 {
+    match difference {
+        Difference::Created => b'c',
+        Difference::Modified => b'm',
+        Difference::Deleted => b'd',
+        Difference::Replaced => b'r',
+        Difference::Metadata => b'a',
+    }
 }
 
-fn entry(Entry { kind, size, mode }: Entry) -> NativeEntry {
-    let kind = match kind {
-        Kind::File => "file",
-        Kind::Directory => "directory",
-        Kind::Symlink => "symlink",
-        Kind::Fifo => "fifo",
-        Kind::Socket => "socket",
-        Kind::Device => "device",
-    };
-    NativeEntry { kind: kind.into(), size: size as f64, mode }
+fn letter_of_kind(kind: Kind) -> u8 {
+    match kind {
+        Kind::File => b'f',
+        Kind::Directory => b'd',
+        Kind::Symlink => b'l',
+        Kind::Fifo => b'i',
+        Kind::Socket => b's',
+        Kind::Device => b'v',
+    }
+}
+
+fn columns(changes: Vec<Change>, guards: bool) -> NativeChanges {
+    let (mut paths, mut kinds, mut numbers, mut withheld) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for (index, Change { path, difference, now, before }) in changes.into_iter().enumerate() {
+        if let Some(reason) = host_programs::reason(&path).filter(|_| guards) {
+            withheld.push(NativeWithheld { index: index as u32, reason: reason.into() });
+        }
+        paths.extend(path);
+        paths.push(0);
+        kinds.push(letter_of(difference));
+        for entry in [now, before] {
+            kinds.push(entry.as_ref().map_or(b'-', |entry| letter_of_kind(entry.kind)));
+            numbers.extend(entry.map_or([0.0; 2], |Entry { size, mode, .. }| [size as f64, f64::from(mode)]));
+        }
+    }
+    NativeChanges { paths: Piece(paths), kinds: Piece(kinds), numbers: numbers.into(), withheld }
 }

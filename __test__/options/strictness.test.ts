@@ -17,6 +17,7 @@ const open: NativeIsolation = {
   ownProcesses: false,
   bestEffort: false,
   guarding: 'off',
+  privateCaches: false,
 }
 const proxy = (...allow: string[]) => ({ network: 'proxy' as const, allow })
 

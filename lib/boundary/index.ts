@@ -50,18 +50,19 @@ export interface NativeCapabilities {
   notes: Array<string>
 }
 
-/** A changed path. */
-export interface NativeChange {
-  /** Relative to the workspace. */
-  path: Buffer
-  /** What has happened to it. */
-  difference: 'created' | 'modified' | 'deleted' | 'replaced' | 'metadata'
-  /** In the workspace; absent if it is deleted. */
-  now?: NativeEntry
-  /** In the real directory; absent if it is created. */
-  before?: NativeEntry
-  /** Why a commit leaves it out unless a path names it; absent if it does not. */
-  withheld?: string
+/** Changed paths, in columns: an object of each, made at once, would stall the event loop. */
+export interface NativeChanges {
+  /** Relative to the workspace, with a NUL after each. */
+  paths: Buffer
+  /**
+   * Three letters of each: what has happened to it (`c`reated, `m`odified, `d`eleted, `r`eplaced, metad`a`ta), what it is in
+   * the workspace, and in the real directory (`f`ile, `d`irectory, sym`l`ink, f`i`fo, `s`ocket, de`v`ice, or `-` for nothing).
+   */
+  kinds: Buffer
+  /** Four numbers of each: bytes and permissions in the workspace, then in the real directory. */
+  numbers: Float64Array
+  /** The changes that a commit leaves out unless a path names them. */
+  withheld: Array<NativeWithheld>
 }
 
 /** What a commit has applied. */
@@ -134,16 +135,6 @@ export interface NativeDetachedProcess {
   autoCleanup: boolean
 }
 
-/** An entry of a workspace. */
-export interface NativeEntry {
-  /** Its kind. */
-  kind: 'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'
-  /** Bytes; 0 for a directory. */
-  size: number
-  /** Permissions: 07777. */
-  mode: number
-}
-
 /** An event. */
 export interface NativeEvent {
   /** The id of the call. */
@@ -192,6 +183,8 @@ export interface NativeEvent {
   jobs?: Array<NativeJob>
   /** In `done`: the state of a job. */
   jobStatus?: NativeJobStatus
+  /** In `done`: the capabilities of this system. */
+  capabilities?: NativeCapabilities
   /** In `done`: a file. */
   file?: NativeFile
   /** In `done`: the extended attributes of a file. */
@@ -201,7 +194,7 @@ export interface NativeEvent {
   /** In `done`: the changes that a watch has seen. */
   changes?: Array<NativeFileChange>
   /** In `done`: the changed paths of a workspace. */
-  workspaceChanges?: Array<NativeChange>
+  workspaceChanges?: NativeChanges
   /** In `done`: what the layers of a workspace take. */
   usage?: NativeUsage
   /** In `done`: what a commit of a workspace has applied. */
@@ -442,6 +435,8 @@ export interface NativeIsolation {
   bestEffort: boolean
   /** `project`: protects what programs of the machine run later; `repository`: also lets git write to the repository of cwd. */
   guarding: 'off' | 'project' | 'repository'
+  /** Tools get a private place for their caches. */
+  privateCaches: boolean
 }
 
 /** A durable job. */
@@ -1049,8 +1044,8 @@ export interface NativeSandbox {
   ref(): void
   /** Lets the event loop end despite pending events. */
   unref(): void
-  /** Probes the system. */
-  capabilities(): NativeCapabilities
+  /** Probes the system. Ends with `done` and `capabilities`. */
+  capabilities(id: number): void
   /**
    * Lists the changed paths: these, and everything below them; all by default. Ends with `done` and
    * `workspaceChanges`.
@@ -1219,6 +1214,14 @@ export interface NativeWantedLine {
   fromLine?: number
   /** The offset in the log at which to begin, as if a line began there. */
   cursor?: number
+}
+
+/** A change that a commit leaves out. */
+export interface NativeWithheld {
+  /** Its index. */
+  index: number
+  /** Why, in one clause. */
+  reason: string
 }
 
 /** A copy-on-write workspace. */

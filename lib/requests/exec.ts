@@ -89,11 +89,13 @@ export function readExec(
 ): ExecRequest {
   const checked = readArgument(readCommand, command, 'command')
   refuseArguments(options, session === undefined ? owner : `session.${owner}`)
-  const { sessionId = DEFAULT_SESSION, ...rest }: OptionValues<typeof execOptions> =
+  const values: OptionValues<typeof execOptions> =
     session === undefined
       ? readOptions(execOptions, options, owner)
       : readOptions(sessionExecOptions, options, `session.${owner}`)
-  const values = ownOnly(rest)
+  const { sessionId = DEFAULT_SESSION } = values
+  // The request has it beside the others.
+  delete values.sessionId
   if (values.pty !== undefined) values.input ??= owner === 'execStream' ? 'pipe' : new Uint8Array()
   if (values.input === 'pipe' && owner === 'exec') {
     throw new OptionError(
@@ -124,7 +126,7 @@ export function readExec(
     sessionId: session ?? sessionId,
     encoding: values.encoding ?? sessionExecOptions.encoding.default,
     callbacks: callbacksOf(values),
-    verbose: values.verbose ?? isVerboseByDefault(),
+    verbose: values.verbose ?? isVerboseByDefault,
     wholeResult: owner !== 'execStream',
     bounds: undefined,
     lines,
@@ -134,8 +136,10 @@ export function readExec(
   }
 }
 
-/** Whether calls without the option `verbose` are verbose. Runs wherever JavaScript does. */
-export function isVerboseByDefault(): boolean {
-  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
-  return process?.env?.NACRE_DEBUG === '1'
-}
+const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } }
+
+/**
+ * Whether calls without the option `verbose` are verbose. Runs wherever JavaScript does. Read once: a look into the
+ * environment takes longer than most of a short command.
+ */
+export const isVerboseByDefault = process?.env?.NACRE_DEBUG === '1'

@@ -52,7 +52,7 @@ export function processRequest(
     shown: showCommand(command),
     sessionId: session,
     callbacks: { onStart, onOutput, onStdout, onStderr, onLine, onExit, onError },
-    verbose: values.verbose ?? isVerboseByDefault(),
+    verbose: values.verbose ?? isVerboseByDefault,
     site: callSite(processRequest),
     values,
   }

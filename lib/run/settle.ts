@@ -18,7 +18,7 @@ export async function settle(
 ): Promise<Result> {
   const printEnd = verbose ? announce(shown) : undefined
   try {
-    const result = await lined(perform, lines)
+    const result = await (lines === undefined ? perform() : lined(perform, lines))
     printEnd?.({ result })
     callbacks.onComplete?.(result)
     return result
@@ -30,9 +30,8 @@ export async function settle(
   }
 }
 
-/** Converts the result of a run, or of its error, to arrays of lines if the options ask for them. */
-async function lined(perform: () => Promise<Result>, form: LineForm | undefined): Promise<Result> {
-  if (form === undefined) return perform()
+/** Converts the result of a run, or of its error, to arrays of lines. */
+async function lined(perform: () => Promise<Result>, form: LineForm): Promise<Result> {
   try {
     const result = await perform()
     toLines(result, form)

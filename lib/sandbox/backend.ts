@@ -126,7 +126,7 @@ export interface Backend {
   hold(sessionId: string, owner: string): Promise<HoldBackend>
   files(sessionId: string): FilesBackend
   events(plan: EventPlan): EventFeed
-  capabilities(): Capabilities | Promise<Capabilities>
+  capabilities(): Promise<Capabilities>
   destroy(): Promise<void>
 }
 

@@ -5,8 +5,8 @@ use super::feed::NativeFeed;
 use super::file::{NativeFile, NativeFileChange};
 use super::job::{NativeJob, NativeJobStatus};
 use super::process::{NativeLog, NativeLogLines, NativePort, NativeProcess, NativeStats, NativeWaiting};
-use super::sandbox::NativeQuestion;
-use super::workspace::{NativeChange, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
+use super::sandbox::{NativeCapabilities, NativeQuestion};
+use super::workspace::{NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeUsage};
 use crate::piece::Piece;
 use crate::socket::Socket;
 use napi_derive::napi;
@@ -65,6 +65,8 @@ pub struct NativeEvent {
     pub jobs: Option<Vec<NativeJob>>,
     /// In `done`: the state of a job.
     pub job_status: Option<NativeJobStatus>,
+    /// In `done`: the capabilities of this system.
+    pub capabilities: Option<NativeCapabilities>,
     /// In `done`: a file.
     pub file: Option<NativeFile>,
     /// In `done`: the extended attributes of a file.
@@ -74,7 +76,7 @@ pub struct NativeEvent {
     /// In `done`: the changes that a watch has seen.
     pub changes: Option<Vec<NativeFileChange>>,
     /// In `done`: the changed paths of a workspace.
-    pub workspace_changes: Option<Vec<NativeChange>>,
+    pub workspace_changes: Option<NativeChanges>,
     /// In `done`: what the layers of a workspace take.
     pub usage: Option<NativeUsage>,
     /// In `done`: what a commit of a workspace has applied.

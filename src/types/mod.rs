@@ -23,6 +23,6 @@ pub use sandbox::{
     NativeCapabilities, NativeConfig, NativeIsolation, NativeQuestion, NativeSession, NativeTiers, NativeUser,
 };
 pub use workspace::{
-    NativeChange, NativeCommit, NativeEntry, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage,
+    NativeChanges, NativeCommit, NativeNamed, NativePoint, NativeRollback, NativeSkipped, NativeUsage, NativeWithheld,
     NativeWorkspaceConfig, NativeWorkspaceOffer,
 };

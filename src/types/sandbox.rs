@@ -111,6 +111,8 @@ pub struct NativeIsolation {
     /// `project`: protects what programs of the machine run later; `repository`: also lets git write to the repository of cwd.
     #[napi(ts_type = "'off' | 'project' | 'repository'")]
     pub guarding: String,
+    /// Tools get a private place for their caches.
+    pub private_caches: bool,
 }
 
 /// A connection that waits for an answer.

@@ -1,6 +1,7 @@
 //! A copy-on-write workspace.
 
 use crate::piece::Piece;
+use napi::bindgen_prelude::Float64Array;
 use napi_derive::napi;
 
 /// A copy-on-write workspace.
@@ -46,33 +47,29 @@ pub struct NativeWorkspaceOffer {
     pub notes: Vec<String>,
 }
 
-/// An entry of a workspace.
+/// Changed paths, in columns: an object of each, made at once, would stall the event loop.
 #[napi(object, object_from_js = false)]
-pub struct NativeEntry {
-    /// Its kind.
-    #[napi(ts_type = "'file' | 'directory' | 'symlink' | 'fifo' | 'socket' | 'device'")]
-    pub kind: String,
-    /// Bytes; 0 for a directory.
-    pub size: f64,
-    /// Permissions: 07777.
-    pub mode: u32,
+pub struct NativeChanges {
+    /// Relative to the workspace, with a NUL after each.
+    #[napi(ts_type = "Buffer")]
+    pub paths: Piece,
+    /// Three letters of each: what has happened to it (`c`reated, `m`odified, `d`eleted, `r`eplaced, metad`a`ta), what it is in
+    /// the workspace, and in the real directory (`f`ile, `d`irectory, sym`l`ink, f`i`fo, `s`ocket, de`v`ice, or `-` for nothing).
+    #[napi(ts_type = "Buffer")]
+    pub kinds: Piece,
+    /// Four numbers of each: bytes and permissions in the workspace, then in the real directory.
+    pub numbers: Float64Array,
+    /// The changes that a commit leaves out unless a path names them.
+    pub withheld: Vec<NativeWithheld>,
 }
 
-/// A changed path.
+/// A change that a commit leaves out.
 #[napi(object, object_from_js = false)]
-pub struct NativeChange {
-    /// Relative to the workspace.
-    #[napi(ts_type = "Buffer")]
-    pub path: Piece,
-    /// What has happened to it.
-    #[napi(ts_type = "'created' | 'modified' | 'deleted' | 'replaced' | 'metadata'")]
-    pub difference: String,
-    /// In the workspace; absent if it is deleted.
-    pub now: Option<NativeEntry>,
-    /// In the real directory; absent if it is created.
-    pub before: Option<NativeEntry>,
-    /// Why a commit leaves it out unless a path names it; absent if it does not.
-    pub withheld: Option<String>,
+pub struct NativeWithheld {
+    /// Its index.
+    pub index: u32,
+    /// Why, in one clause.
+    pub reason: String,
 }
 
 /// What a commit has applied.

@@ -112,7 +112,7 @@ impl<In> Link<In> {
         Ok(())
     }
 
-    /// Does not let messages wake the engine's thread any more. Until [`Link::watch`], nothing can be waited for.
+    /// Does not let messages wake the engine's thread any more, until [`Link::watch`] or [`Link::receive_with`].
     pub fn unwatch(&self) {
         self.registration().take();
     }
@@ -216,8 +216,9 @@ impl<In> Link<In> {
     /// Waits for what `look` finds in the socket. Meanwhile, sends waiting messages when there is room. Cancel-safe.
     ///
     /// # Errors
-    /// Those of `look`, but not `WouldBlock`.
+    /// Those of `look`, but not `WouldBlock`, and of [`Link::watch`].
     pub async fn receive_with<T>(&self, look: impl Fn(BorrowedFd<'_>) -> io::Result<T>) -> io::Result<T> {
+        self.watch()?;
         let watched = self.watched().await;
         loop {
             let mut guard = tokio::select! {

@@ -1,6 +1,7 @@
 //! An active confinement: its namespaces and its filter, ready for each program of the session.
 
 use crate::broker::{self, Broker, Inside, Policy, Reconnect};
+use crate::caches::Held;
 use crate::filter::{self, Program};
 use crate::namespaces::{self, Handles};
 use crate::paths::{self, Device, Found};
@@ -18,6 +19,8 @@ pub struct Confined {
     confinement: Confinement,
     handles: Option<Handles>,
     placeholders: Placeholders,
+    /// The place for the caches of tools, in use.
+    caches: Option<Held>,
     filter: Program,
     /// The open directory of [`Confinement::own`]: the user of the programs may not be able to open it.
     own: Option<OwnedFd>,
@@ -45,6 +48,7 @@ impl Confined {
         if confinement.namespaces.is_none() {
             temporary::make(&confinement.temporary, owner)?;
         }
+        let caches = confinement.caches.as_ref().map(|place| Held::open(place, owner)).transpose()?;
         let layered = workspace.map(Found::of).transpose()?.map(|found| found.device);
         let files = confinement.filesystem.as_ref().filter(|_| confinement.namespaces.is_some());
         let placeholders = Placeholders::make(files.map_or(&[], |files| &files.project.placeholders));
@@ -52,7 +56,7 @@ impl Confined {
             namespaces::create(&confinement, group, guards, workspace).inspect_err(|_| placeholders.remove())?;
         let filter = filter::program(&confinement, fork_key);
         let own = confinement.own.as_ref().map(|(tree, _)| paths::open_path(tree)).transpose()?;
-        Ok(Self { confinement, handles, placeholders, filter, own, layered, broker: None })
+        Ok(Self { confinement, handles, placeholders, caches, filter, own, layered, broker: None })
     }
 
     /// Replaces the mount of the workspace; see [`crate::remount`].
@@ -131,6 +135,9 @@ impl Confined {
     /// Removes its files on disk. Everything that it confined is dead by then.
     pub fn clear(&self) {
         self.placeholders.remove();
+        if let Some(caches) = &self.caches {
+            caches.release();
+        }
         if self.confinement.namespaces.is_none() {
             temporary::remove(&self.confinement.temporary);
         }

@@ -133,6 +133,7 @@ pub fn decide(rules: &Rules, offer: &Offer, places: Places) -> Result<Confinemen
         temporary,
         private,
         own: None,
+        caches: None,
         cwd: places.cwd,
         shell: places.shell,
         proxy_port: None,

@@ -82,7 +82,8 @@ fn files(
     for path in readable(confinement) {
         created = allow(created, &path, read)?;
     }
-    for path in rules.write.iter().chain([&confinement.temporary]) {
+    let caches = confinement.caches.iter().map(|place| &place.files);
+    for path in rules.write.iter().chain([&confinement.temporary]).chain(caches) {
         created = allow(created, lasting(confinement, path, path), all)?;
     }
     for Mount { source, target } in &rules.mounts {

@@ -12,6 +12,7 @@
 //! **It must never know** which command runs inside, how sessions work, or what JavaScript asked for beyond the rules.
 
 pub mod broker;
+pub mod caches;
 pub mod confined;
 mod copies;
 pub mod decide;
@@ -30,4 +31,7 @@ pub mod privileges;
 pub mod project;
 pub mod remount;
 pub mod temporary;
+pub mod tools;
 pub mod view;
+
+pub use paths::real;

@@ -168,7 +168,10 @@ pub fn view(confinement: &Confinement) -> View {
     // Also those in a hidden tree, of which a mount may show a part.
     closed.extend(existing(&confinement.private).into_iter().chain(stores));
     let own = confinement.own.iter().filter(|(_, place)| !is_hidden(place) && !rules.covers(place));
-    let own: Vec<Step> = own.map(|(tree, place)| Step::Show(tree.clone(), place.clone(), Access::Read)).collect();
+    let own = own.map(|(tree, place)| Step::Show(tree.clone(), place.clone(), Access::Read));
+    let caches = confinement.caches.iter().map(|place| &place.files);
+    let caches = caches.map(|files| Step::Show(files.clone(), files.clone(), Access::Write));
+    let own: Vec<Step> = own.chain(caches).collect();
     for path in closed.iter().filter(|path| !rules.covers(path)).cloned() {
         let step = if own.iter().any(|step| step.place().starts_with(&path)) {
             Step::Scratch(path)

@@ -106,6 +106,19 @@ pub struct Rules {
     pub best_effort: bool,
     /// Whether the project is guarded.
     pub guarding: Guarding,
+    /// Whether tools get a private place for their caches.
+    pub private_caches: bool,
+}
+
+/// A directory for the caches of tools, which the sessions of one project share.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CachePlace {
+    /// What programs see and can write. Its parent belongs to nacre alone.
+    pub files: PathBuf,
+    /// Whose it is. It must not be used if it belongs to something else.
+    pub identity: Vec<u8>,
+    /// A link to make in a new place: where it is in `files`, and its target.
+    pub link: Option<(PathBuf, PathBuf)>,
 }
 
 /// The private directory for temporary files in a mount namespace.
@@ -195,6 +208,8 @@ pub struct Confinement {
     pub private: Vec<PathBuf>,
     /// A job's own directory, which its programs may read: its path now, and its later path in `private`.
     pub own: Option<(PathBuf, PathBuf)>,
+    /// The place for the caches of tools. It may lie in `private`.
+    pub caches: Option<CachePlace>,
     /// Where the session's shell starts. It exists in the view even if `read` does not include it, but is then empty.
     pub cwd: PathBuf,
     /// The shell's program, which must be readable.
@@ -223,6 +238,7 @@ impl Confinement {
             temporary: PRIVATE_TMP.into(),
             private: Vec::new(),
             own: None,
+            caches: None,
             cwd,
             shell,
             proxy_port: None,

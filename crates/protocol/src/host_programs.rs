@@ -77,7 +77,7 @@ pub const IN_PROJECT: [HostProgram; 35] = [
     entry(".yarnrc.yml", Unprotected, "yarn runs its yarnPath and plugins"),
     entry(".yarn/releases", Unprotected, "yarn runs the release that yarnPath names"),
     entry(".yarn/plugins", Unprotected, "yarn loads its plugins"),
-    entry(".pnpmfile.cjs", Unprotected, "pnpm runs it at every installation"),
+    entry(".pnpmfile.cjs", Unprotected, "pnpm runs it at installations"),
     entry("bunfig.toml", Unprotected, "bun loads its preload scripts"),
     entry(".cargo", Directory, "cargo runs the linker, wrapper, runner and aliases of its config"),
     entry("rust-toolchain.toml", Unprotected, "rustup runs the toolchain of its path"),

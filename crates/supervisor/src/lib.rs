@@ -17,12 +17,13 @@
 //! With `--offer` it prints the isolation that this machine offers, as JSON. With `--job` it is the supervisor of a
 //! durable job instead, which outlives the host: see [`job`]. With `--workspace HOST` it keeps a copy-on-write
 //! workspace: see [`workspace`]. With `--workspace-offer DIRECTORY` it prints whether workspaces work with their layers
-//! there, as JSON. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
+//! there, as JSON. With `--sweep-caches DIRECTORY` it removes the caches of projects that do not need them: see [`caches`]. With `--init MILLISECONDS` it is PID 1 of a container: see [`init`]. With `--enter` it
 //! becomes the server in such a container, see [`enter`], and with `--set-up` it prepares the container: see [`set_up`].
 
 #![allow(rustdoc::private_intra_doc_links, reason = "nothing but its own program uses this crate")]
 
 mod account;
+mod caches;
 mod enclosure;
 mod ending;
 mod enter;
@@ -66,6 +67,10 @@ pub fn main() {
     if let [mode, value] = &words[..] {
         if mode == "--init" {
             init::run(value);
+        }
+        if mode == "--sweep-caches" {
+            caches::sweep(value.as_ref());
+            return;
         }
         if mode == "--workspace-offer" {
             let offer = nacre_workspace::probe::probe(value.as_ref());

@@ -35,7 +35,7 @@ import type { EnvLists } from '../../schema/env.js'
 import type { OptionValues } from '../../schema/kind.js'
 import { AskFunctions, askFunction, questionOf } from './ask-functions.js'
 import { type Branch, NativeCheckpoints } from './checkpoints.js'
-import { Engine } from './engine.js'
+import { Engine, returned } from './engine.js'
 import { NativeEvents } from './events.js'
 import { exec, stream } from './exec.js'
 import { NativeFiles } from './files/files.js'
@@ -327,8 +327,9 @@ export class NativeBackend implements Backend {
     return new NativeEvents(this.#engine, plan)
   }
 
-  capabilities(): Capabilities {
-    return this.#engine.capabilities()
+  async capabilities(): Promise<Capabilities> {
+    const { capabilities } = await this.#engine.call((native, id) => native.capabilities(id))
+    return returned(capabilities)
   }
 
   destroy(): Promise<void> {

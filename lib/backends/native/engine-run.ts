@@ -50,20 +50,18 @@ export class Run {
     this.#observer = observer
     const { promise, resolve } = withResolvers<RunEnd>()
     this.ended = promise
-    let sent: number | NativeEvent | null = null
-    this.#call = engine.begin(
+    let number: number | undefined
+    this.#call = engine.run(
       (native, id) => {
-        sent = send(native, id, request)
+        const sent = send(native, id, request)
+        if (typeof sent === 'object') return sent ?? undefined
+        number = sent
+        return undefined
       },
       (event) => this.#receive(event, resolve),
     )
-    const number = sent as number | NativeEvent | null
-    if (typeof number === 'object') {
-      if (number !== null) engine.dispatch(number)
-      return
-    }
     const { process } = request.extras ?? {}
-    if (process === undefined) return
+    if (process === undefined || number === undefined) return
     this.process = { processId: process.processId, number }
     keepCommand(engine, this, this.process, process.keepsLog)
   }

@@ -5,7 +5,7 @@
 import { loadAddon } from '../../addon/load.js'
 import { onAbort, refuseAborted } from '../../base/abort.js'
 import { AbortError, engineError, meaningOf, OptionError, SandboxError } from '../../base/errors.js'
-import type { NativeCapabilities, NativeEvent, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
+import type { NativeEvent, NativeQuestion, NativeSandbox } from '../../boundary/index.js'
 import type { Logger } from '../../calls/index.js'
 import { CallTable, isLast } from './call-table.js'
 import { History } from './history.js'
@@ -13,6 +13,9 @@ import type { SandboxConfig } from './plan/sandbox.js'
 
 /** Sends one call across the boundary under the given id. */
 export type Send = (native: NativeSandbox, id: number) => void
+
+/** Does the same, and returns the last event of the call if it has ended at once. */
+type SendToEnd = (native: NativeSandbox, id: number) => NativeEvent | undefined
 
 /** A call that was sent. */
 export interface PendingCall {
@@ -50,7 +53,12 @@ export class Engine {
    * cannot start; no event follows then.
    */
   begin(send: Send, listener: (event: NativeEvent) => void): PendingCall {
-    return this.#send(this.#living(), send, listener, this.hold())
+    return this.#send(this.#living(), pending(send), listener, true)
+  }
+
+  /** Like `begin`, for a call that may end at once: then `listener` gets its last event before this returns. */
+  run(send: SendToEnd, listener: (event: NativeEvent) => void): PendingCall {
+    return this.#send(this.#living(), send, listener, true)
   }
 
   /**
@@ -58,7 +66,7 @@ export class Engine {
    * destroyed, so that the observer sees the end.
    */
   watch(send: Send, listener: (event: NativeEvent) => void): PendingCall {
-    return this.#send(this.#native ?? this.#living(), send, listener, () => {})
+    return this.#send(this.#native ?? this.#living(), pending(send), listener, false)
   }
 
   /**
@@ -82,11 +90,6 @@ export class Engine {
       return call
     }
     return lastEvent(begin, signals).finally(() => letEnd())
-  }
-
-  /** Passes the last event of a call on, which the addon has returned at once. */
-  dispatch(event: NativeEvent): void {
-    this.#calls.dispatch(event)
   }
 
   /** Runs a query that the engine answers immediately; undefined if the engine has not started. Throws SANDBOX_DESTROYED. */
@@ -145,10 +148,6 @@ export class Engine {
     return this.ask((native) => native.sessions()) ?? []
   }
 
-  capabilities(): NativeCapabilities {
-    return this.#living().capabilities()
-  }
-
   /** Destroys the sandbox. Every call returns the same promise; does nothing if the engine never started. */
   destroy(): Promise<void> {
     if (this.#destroyed === undefined) {
@@ -162,7 +161,12 @@ export class Engine {
     const native = this.#native
     if (native === undefined) return
     const event = await new Promise<NativeEvent>((resolve) => {
-      this.#send(native, (handle, id) => handle.destroy(id), resolve, this.hold())
+      this.#send(
+        native,
+        pending((handle, id) => handle.destroy(id)),
+        resolve,
+        true,
+      )
     })
     this.#native = undefined
     if (event.kind === 'error') throw engineError(event.code, event.message)
@@ -170,21 +174,25 @@ export class Engine {
 
   #send(
     native: NativeSandbox,
-    send: Send,
+    send: SendToEnd,
     listener: (event: NativeEvent) => void,
-    release: () => void,
+    isAwaited: boolean,
   ): PendingCall {
+    let release: (() => void) | undefined
     const id = this.#calls.add((event) => {
-      if (isLast(event)) release()
+      if (isLast(event)) release?.()
       listener(this.#destroyed === undefined ? event : ofTheEnd(event))
     })
+    let ended: NativeEvent | undefined
     try {
-      send(native, id)
+      ended = send(native, id)
     } catch (cause) {
       this.#calls.remove(id)
-      release()
       throw refused(cause)
     }
+    // Events come in a later turn, unless the call has ended.
+    if (ended !== undefined) this.#calls.dispatch(ended)
+    else if (isAwaited) release = this.hold()
     return { id, native }
   }
 
@@ -208,6 +216,14 @@ export class Engine {
       }
     }
     return this.#native
+  }
+}
+
+/** A call that does not end at once. */
+function pending(send: Send): SendToEnd {
+  return (native, id) => {
+    send(native, id)
+    return undefined
   }
 }
 

@@ -22,8 +22,8 @@ import { conclude } from './result.js'
 /** Keeps the process that a run has become. */
 type Adopt = (process: NativeProcess) => LocalProcess
 
-/** Runs a command and resolves with its result. */
-export async function exec(
+/** Runs a command and resolves with its result. Throws if it cannot start. */
+export function exec(
   engine: Engine,
   plan: ExecPlan,
   observer: RunObserver | undefined,
@@ -165,10 +165,12 @@ function begin(engine: Engine, plan: ExecPlan, observer: RunObserver | undefined
     closeInput: () => run.closeInput(),
     fail: (error) => run.fail(error),
   })
-  void run.ended.then(() => {
-    release()
-    void feed?.close()
-  })
+  if (plan.signal !== undefined || feed !== undefined) {
+    void run.ended.then(() => {
+      release()
+      void feed?.close()
+    })
+  }
   return { run, release, timer }
 }
 

@@ -18,9 +18,18 @@ import { killedByOf } from './processes/handle.js'
 type AnyResult = ExecResult<Encoding>
 type AnyOutput = Output<Encoding>
 
-/** Returns the result of a run, or throws the error that replaces it. */
-export async function conclude(plan: ExecPlan, end: RunEnd): Promise<AnyResult> {
-  const result = end.result && (await buildResult(plan, end.result))
+/**
+ * Returns the result of a run, or throws the error that replaces it. A promise only if something is still undecoded: a turn
+ * of the promise queue costs as much as a short command.
+ */
+export function conclude(plan: ExecPlan, end: RunEnd): AnyResult | Promise<AnyResult> {
+  const built = end.result && buildResult(plan, end.result)
+  return built instanceof Promise
+    ? built.then((result) => judged(plan, end, result))
+    : judged(plan, end, built)
+}
+
+function judged(plan: ExecPlan, end: RunEnd, result: AnyResult | undefined): AnyResult {
   if (result !== undefined && end.process !== undefined) result.process = end.process
   const failure = chooseFailure(plan, end, result)
   if (failure !== undefined) throw failure.error
@@ -89,13 +98,32 @@ function hasRun(result: NativeResult | undefined): boolean {
 }
 
 /** The public form of a native result. Text above 1 MiB is decoded here, in slices. */
-async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyResult> {
-  const { encoding, sessionId, maxBuffer } = plan.request
+function buildResult(plan: ExecPlan, native: NativeResult): AnyResult | Promise<AnyResult> {
+  const { encoding, maxBuffer } = plan.request
   const out = kept(native.stdout, native.droppedStdout, maxBuffer, encoding)
   const err = kept(native.stderr, native.droppedStderr, maxBuffer, encoding)
-  // Awaits only what is still undecoded: a turn of the promise queue costs as much as a short command.
-  const stdout = isUndecoded(native.stdout, encoding) ? await decodeKept(native.stdout, out) : native.stdout
-  const stderr = isUndecoded(native.stderr, encoding) ? await decodeKept(native.stderr, err) : native.stderr
+  const stdout = isUndecoded(native.stdout, encoding) ? decodeKept(native.stdout, out) : native.stdout
+  const stderr = isUndecoded(native.stderr, encoding) ? decodeKept(native.stderr, err) : native.stderr
+  if (!(stdout instanceof Promise || stderr instanceof Promise))
+    return assemble(
+      plan,
+      native,
+      { output: stdout, raw: native.stdout, ...out },
+      { output: stderr, raw: native.stderr, ...err },
+    )
+  return Promise.all([stdout, stderr]).then(([stdout, stderr]) =>
+    assemble(
+      plan,
+      native,
+      { output: stdout, raw: native.stdout, ...out },
+      { output: stderr, raw: native.stderr, ...err },
+    ),
+  )
+}
+
+function assemble(plan: ExecPlan, native: NativeResult, out: Stream, err: Stream): AnyResult {
+  const { output: stdout } = out
+  const { output: stderr } = err
   const strip = plan.stripFinalNewline ? stripFinalNewline : (output: AnyOutput) => output
   const exitCode = native.exitCode ?? null
   const { timedOut = false, cancelled = false, outputLimited = false, sessionRestarted = false } = native
@@ -106,7 +134,7 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
     stdout: strip(stdout),
     stderr: strip(stderr),
     command: plan.command,
-    sessionId,
+    sessionId: plan.request.sessionId,
     cwd: native.cwd,
     duration: native.duration,
     startedAt: new Date(native.startedAt || Date.now()),
@@ -119,13 +147,7 @@ async function buildResult(plan: ExecPlan, native: NativeResult): Promise<AnyRes
     denials: native.denials?.map((target) => ({ target, rule: 'network' as const })) ?? [],
     all: strip(stdout.length > 0 ? stdout : stderr),
   }
-  if (native.order !== undefined) {
-    const both = [
-      { output: stdout, raw: native.stdout, ...out },
-      { output: stderr, raw: native.stderr, ...err },
-    ] as const
-    defineLazily(result, 'all', interleaving(both, native.order, strip))
-  }
+  if (native.order !== undefined) defineLazily(result, 'all', interleaving([out, err], native.order, strip))
   return result
 }
 

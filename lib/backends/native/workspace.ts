@@ -1,12 +1,16 @@
 /** The copy-on-write workspace of a sandbox in this process. */
+
+import { timers } from '../../base/builtin.js'
 import { engineError } from '../../base/errors.js'
-import type { NativeChange, NativeEvent } from '../../boundary/index.js'
+import type { NativeChanges, NativeEvent } from '../../boundary/index.js'
 import type { Change, Commit, NamedWorkspace, WorkspaceUsage } from '../../calls/index.js'
 import type { ChangesPlan, CommitPlan, DiffPlan } from '../../requests/workspace.js'
 import type { WorkspaceBackend } from '../../sandbox/backend.js'
 import { abortable, Engine, returned, type Send } from './engine.js'
 import type { SandboxConfig } from './plan/sandbox.js'
 import { pathsBelow } from './plan/workspace-paths.js'
+
+const { setImmediate } = timers
 
 const decoder = new TextDecoder('utf-8', { ignoreBOM: true })
 
@@ -33,7 +37,7 @@ export class NativeWorkspace implements WorkspaceBackend {
       send,
       (event) => event.workspaceChanges,
     )
-    return changes.map(publicChange)
+    return publicChanges(changes)
   }
 
   async diff({ paths, signal, maxBytes }: DiffPlan): Promise<Uint8Array> {
@@ -104,13 +108,40 @@ export class NativeWorkspace implements WorkspaceBackend {
   }
 }
 
-function publicChange({ path, difference, now, before, withheld }: NativeChange): Change {
-  const { kind, size, mode } = now ?? before ?? { kind: 'file', size: 0, mode: 0 }
-  return {
-    path: decoder.decode(path),
-    pathBytes: path,
-    type: difference,
-    ...{ kind, size, mode, before: before ?? null },
-    ...(withheld && { withheld }),
+/** Changes that are made without a turn of the event loop. */
+const AT_ONCE = 500
+
+const TYPES: Record<string, Change['type']> = {
+  ...{ c: 'created', m: 'modified', d: 'deleted', r: 'replaced', a: 'metadata' },
+}
+const KINDS: Record<string, Change['kind']> = {
+  ...{ f: 'file', d: 'directory', l: 'symlink', i: 'fifo', s: 'socket', v: 'device' },
+}
+
+async function publicChanges({ paths, kinds, numbers, withheld }: NativeChanges): Promise<Change[]> {
+  const reasons = new Map(withheld.map(({ index, reason }) => [index, reason]))
+  const entry = (index: number, side: 0 | 1) => {
+    const kind = KINDS[String.fromCharCode(kinds[index * 3 + 1 + side] ?? 0)]
+    const [size = 0, mode = 0] = numbers.subarray(index * 4 + side * 2)
+    return kind && { kind, size, mode }
   }
+  const changes: Change[] = []
+  for (let start = 0, index = 0; start < paths.length; index++) {
+    const end = paths.indexOf(0, start)
+    const [now, before] = [entry(index, 0), entry(index, 1)]
+    // A copy: the bytes of all paths are one buffer.
+    const path = Buffer.from(paths.subarray(start, end))
+    const reason = reasons.get(index)
+    changes.push({
+      path: decoder.decode(path),
+      pathBytes: path,
+      type: TYPES[String.fromCharCode(kinds[index * 3] ?? 0)] ?? 'modified',
+      ...(now ?? before ?? { kind: 'file', size: 0, mode: 0 }),
+      before: before ?? null,
+      ...(reason !== undefined && { withheld: reason }),
+    })
+    start = end + 1
+    if (index % AT_ONCE === AT_ONCE - 1) await setImmediate()
+  }
+  return changes
 }

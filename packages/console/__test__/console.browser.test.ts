@@ -218,7 +218,7 @@ describe('the console', () => {
         await shows(page, '#questions', command)
         const [question] = await sandbox.questions()
         const until = await page.evaluate(
-          (time) => new Date(time).toLocaleString(undefined, { timeStyle: 'medium' }),
+          (time) => new Date(time).toLocaleTimeString(),
           question?.expiresAt.getTime() ?? 0,
         )
         await shows(page, '#questions', `Answer by ${until}`)
@@ -287,6 +287,10 @@ describe('the console', () => {
         await shows(page, '#workspace', 'Changes 0')
         expect(await page.isDisabled('#workspace button:text("Commit")')).toBe(true)
         expect(await page.isDisabled('#workspace button:text("Discard")')).toBe(true)
+        await page.click('#workspace button:text("Undo")')
+        await page.click('dialog button:text("Undo")')
+        await shows(page, '#notice', 'no command to take back')
+        expect(await page.isDisabled('#workspace button:text("Undo")')).toBe(true)
         await sandbox.exec('echo three > third')
         await page.click('#workspace button:text("Discard")')
         await page.click('dialog button:text("Discard")')
@@ -433,6 +437,10 @@ describe('the console', () => {
         async () => (await page.locator('article:visible').count()) === 1 || undefined,
         () => 'the search does not find the command',
       )
+      await page.fill('#top input', '')
+      await page.locator('article[data-place="default"]').waitFor()
+      await sandbox.exec('echo shown again')
+      await shows(page, 'article[data-place="default"]', 'shown again')
       expect(problems).toEqual([])
     }))
 

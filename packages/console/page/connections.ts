@@ -1,10 +1,9 @@
 /**
- * The connections that the page keeps open. A browser allows six to a server, for all pages together, and then every other call
- * waits. Events take one, what is taken over up to three, output what is left of four: so one stays free for calls.
+ * The connections that the page keeps open. A browser allows six to a server, for all its tabs, and then every other call waits.
+ * Events take one, and what is taken over up to three. Output takes what is left of three, at least one.
  */
 
-const MOST = 4
-const MOST_HELD = 3
+const MOST = 3
 
 export class Connections {
   #held = 0
@@ -18,7 +17,7 @@ export class Connections {
 
   /** Whether so many more can be held. */
   canHold(count: number): boolean {
-    return this.#held + count <= MOST_HELD
+    return this.#held + count <= MOST
   }
 
   hold(count: number): void {
@@ -45,7 +44,7 @@ export class Connections {
   }
 
   #next(): void {
-    while (this.#reading < MOST - this.#held) {
+    while (this.#reading < Math.max(1, MOST - this.#held)) {
       const start = this.#waiting.shift()
       if (start === undefined) return
       this.#reading++

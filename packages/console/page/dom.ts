@@ -64,7 +64,8 @@ export function age(since: Date): string {
 }
 
 /** The time of a day, with the day unless it is today. */
-export function clock(time: Date, timeStyle: 'short' | 'medium'): string {
+function clock(time: Date): string {
+  const timeStyle = 'short'
   const isToday = time.toDateString() === new Date().toDateString()
   return time.toLocaleString(undefined, isToday ? { timeStyle } : { dateStyle: 'short', timeStyle })
 }
@@ -89,7 +90,7 @@ export function row({ kind, name, bytes, time, label, act }: Row): HTMLLIElement
       el('span', { class: `kind ${kind}` }, kind),
       el('span', { class: 'name' }, name),
       el('span', {}, bytes === undefined ? '' : size(bytes)),
-      time === undefined ? '' : el('time', { datetime: time.toISOString() }, clock(time, 'short')),
+      time === undefined ? '' : el('time', { datetime: time.toISOString() }, clock(time)),
     ]),
   )
 }

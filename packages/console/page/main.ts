@@ -80,7 +80,7 @@ class Page {
     await this.#model.load(this.#client)
     this.#draw()
     this.#show('connected')
-    void attempt(() => this.#addPanels())
+    void this.#addPanels()
     setInterval(() => void this.#measure(), STATS_MS)
     setInterval(() => this.#draw(), TICK_MS)
     void this.#measure()
@@ -98,15 +98,15 @@ class Page {
     for (const control of this.#panels.querySelectorAll('button')) control.disabled = true
   }
 
-  /** Those that the server has. */
+  /** Adds those that the server has. */
   async #addPanels(): Promise<void> {
-    for (const panel of [this.#workspace, this.#recordings]) {
-      if (!(await panel.isEnabled())) continue
-      this.#panels.append(panel.element)
-      this.#tabs.append(panel.tab.element)
-      await panel.refresh()
-      void repeat(() => panel.refresh(), this.#over.signal)
-    }
+    for (const panel of [this.#workspace, this.#recordings])
+      await attempt(async () => {
+        if (!(await panel.isEnabled())) return
+        this.#panels.append(panel.element)
+        this.#tabs.append(panel.tab.element)
+        void repeat(() => panel.refresh(), this.#over.signal)
+      })
   }
 
   #receive(event: SandboxEvent): void {

@@ -15,6 +15,7 @@ const PAUSE_MS = 200
 /** Where others wait to read, a turn ends after a pause of this length, and at the latest after so long. */
 const QUIET_MS = 100
 const TURN_MS = 500
+const MOST_REST_MS = 1000
 const END = Number.MAX_SAFE_INTEGER
 /** One that cannot be seen is asked so many times less often. */
 const UNSEEN = 5
@@ -25,6 +26,9 @@ export class ProgramTile extends Tile<Process> {
   readonly #decoder = new TextDecoder()
   #stop: AbortController | undefined
   #cursor = 0
+  /** Of the end of the last turn, and the rest after it. */
+  #turnCursor = -1
+  #restMs = 0
   /** Bytes that have been read without a pause. */
   #behind = 0
   readonly #look: ReturnType<typeof setInterval>
@@ -93,10 +97,19 @@ export class ProgramTile extends Tile<Process> {
     for (;;) {
       const read = await this.#connections.read(async () => (signal.aborted ? 'all' : this.#read(signal)))
       if (read === 'all' || signal.aborted) return
-      if (read === 'turn') continue
+      if (read === 'turn') await this.#rest()
+      if (read !== 'behind') continue
       this.screen.reset()
       void this.screen.write('\x1b[2m[some output is not shown]\x1b[0m\r\n')
     }
+  }
+
+  /** Before its next turn: the longer, the longer it has printed nothing. */
+  async #rest(): Promise<void> {
+    const rest = this.#cursor === this.#turnCursor ? Math.min(MOST_REST_MS, this.#restMs * 2 + QUIET_MS) : 0
+    this.#turnCursor = this.#cursor
+    this.#restMs = rest
+    if (!this.isHeld) await new Promise((resolve) => setTimeout(resolve, rest))
   }
 
   /** Reads until the end, until others want to read, or until it has fallen behind. */

@@ -2,7 +2,7 @@
 import type { Answer } from 'nacre'
 import type { SandboxClient } from 'nacre/client'
 import { attempt, notify } from './ask.ts'
-import { button, clock, el, setText } from './dom.ts'
+import { button, el, setText } from './dom.ts'
 import type { Asked, Model } from './model.ts'
 
 const ANSWERS: [Answer, string, string][] = [
@@ -66,7 +66,7 @@ export class QuestionsPanel {
         'p',
         {},
         el('strong', {}, `Session ${sessionId} wants to connect to ${target}`),
-        el('span', { class: 'who' }, who, ` Answer by ${clock(expiresAt, 'medium')}.`),
+        el('span', { class: 'who' }, who, ` Answer by ${expiresAt.toLocaleTimeString()}.`),
       ),
       el('p', { class: 'buttons' }, ...buttons),
     )

@@ -136,9 +136,9 @@ export class Screen {
   #grow(): void {
     const terminal = this.#terminal
     const { shows } = this.#options
-    if (terminal === undefined || shows === 'whole') return
+    // The tile may be hidden.
+    if (terminal === undefined || shows === 'whole' || this.element.clientWidth === 0) return
     const cols = this.#fit.proposeDimensions()?.cols
-    // It is not laid out yet, or hidden.
     if (cols === undefined) return
     this.#lines = Math.max(this.#lines, printed(terminal))
     const lines = Math.max(LEAST_LINES, Math.min(this.#lines, this.#most))

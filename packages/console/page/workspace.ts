@@ -10,6 +10,8 @@ const MOST_DIFF_BYTES = 512 * 1024
 const MOST_CHANGES = 1000
 /** So many have their time: each costs a call. */
 const MOST_TIMES = 30
+/** Of what a commit withholds, because a program of the machine runs it later. */
+const LEFT_OUT = 'runs later: commit leaves it out'
 
 export class WorkspacePanel {
   readonly element: HTMLElement
@@ -17,11 +19,14 @@ export class WorkspacePanel {
   readonly #model: Model
   readonly #list = el('ul', { class: 'rows' })
   readonly tab = new Tab('Changes', () => this.element)
+  readonly #undo = button('Undo', () => attempt(() => this.#undoLast()))
   readonly #commit = button('Commit', () => attempt(() => this.#commitAll()), { class: 'main' })
   readonly #discard = button('Discard', () => attempt(() => this.#discardAll()), { class: 'danger' })
   /** What the times and the rows were made from. */
   #looked = ''
   #shown = ''
+  /** Of the model, when there was last something to undo or not. */
+  #version = -1
 
   constructor(client: SandboxClient, model: Model) {
     this.#client = client
@@ -30,13 +35,7 @@ export class WorkspacePanel {
       'section',
       { id: 'workspace', 'aria-label': 'Workspace' },
       el('h2', {}, 'Changes ', this.tab.number()),
-      el(
-        'p',
-        { class: 'buttons' },
-        button('Undo', () => attempt(() => this.#undo())),
-        this.#discard,
-        this.#commit,
-      ),
+      el('p', { class: 'buttons' }, this.#undo, this.#discard, this.#commit),
       this.#list,
     )
   }
@@ -58,6 +57,8 @@ export class WorkspacePanel {
     const listed = changes.map(({ path, type, size }) => [path, type, size])
     const looked = JSON.stringify([version, listed])
     if (looked === this.#looked) return
+    if (version !== this.#version) this.#undo.disabled = false
+    this.#version = version
     const times = await this.#timesOf(changes.slice(0, MOST_TIMES))
     this.#looked = looked
     const shown = JSON.stringify([listed, times])
@@ -66,9 +67,14 @@ export class WorkspacePanel {
     this.tab.count = changes.length
     this.#commit.disabled = changes.length === 0
     this.#discard.disabled = changes.length === 0
-    const rows = changes.slice(0, MOST_CHANGES).map(({ path, pathBytes, type, kind, size }, at) =>
+    const rows = changes.slice(0, MOST_CHANGES).map(({ path, pathBytes, type, kind, size, withheld }, at) =>
       row({
-        ...{ kind: type, name: path, label: `${type} ${path}`, time: times[at] },
+        ...{
+          kind: type,
+          name: withheld === undefined ? path : `${path} (${LEFT_OUT})`,
+          label: `${type} ${path}`,
+          time: times[at],
+        },
         bytes: kind === 'file' && type !== 'deleted' ? size : undefined,
         act: () => attempt(() => this.#show(path, pathBytes)),
       }),
@@ -130,11 +136,19 @@ export class WorkspacePanel {
     await this.refresh()
   }
 
-  async #undo(): Promise<void> {
+  async #undoLast(): Promise<void> {
     if (!(await confirmed('Take back the last command? All programs of the sandbox end.', 'Undo', 'danger')))
       return
-    const { command } = await this.#client.undo()
-    notify(`Taken back: ${command}`)
+    try {
+      const { command } = await this.#client.undo()
+      notify(`Taken back: ${command}`)
+    } catch (error) {
+      if ((error as { code?: string }).code !== 'CHECKPOINT_NOT_FOUND') throw error
+      // Only the next command can change that.
+      this.#undo.disabled = true
+      this.#version = this.#model.version
+      notify('There is no command to take back.')
+    }
     await this.refresh()
   }
 }

@@ -1,7 +1,4 @@
 /** The life of a server: from the check of the machine until everything has ended. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import os from 'node:os'
-import path from 'node:path'
 import { createTools, type OpenSandbox } from '@nacre/tools'
 import { type AnySandbox, Sandbox, type SandboxErrorCode } from 'nacre'
 import { engineError, isCode } from 'nacre/internal'
@@ -42,20 +39,15 @@ export async function serve(settings: Settings): Promise<void> {
 }
 
 async function serveHere(settings: Settings, life: Life): Promise<void> {
-  const { workspaceId } = settings
-  const cache = await mkdtemp(path.join(os.tmpdir(), 'nacre-mcp-'))
+  const { isolation, workspaceId } = settings
+  await using sandbox = new Sandbox({ ...settings.sandbox, isolation })
+  const observers = await observe(sandbox, settings)
   try {
-    await using sandbox = new Sandbox(sandboxOptions(settings, cache))
-    const observers = await observe(sandbox, settings)
-    try {
-      await serveTools(sandbox, settings, life, () => dispose(observers))
-    } finally {
-      await dispose(observers)
-    }
-    if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
+    await serveTools(sandbox, settings, life, () => dispose(observers))
   } finally {
-    await rm(cache, { recursive: true, force: true })
+    await dispose(observers)
   }
+  if (workspaceId !== undefined) await leaveWorkspace(sandbox, workspaceId)
 }
 
 /** Starts what shows or records what runs, as far as the settings ask for it. */
@@ -129,18 +121,6 @@ function untilStopped(): Life {
     stop()
   })
   return { stop, stopped }
-}
-
-function sandboxOptions({ sandbox, isolation }: Settings, cache: string) {
-  if (isolation === undefined) return sandbox
-  const { filesystem } = isolation
-  // Builds would fail if they could not write their caches.
-  const env = { ...sandbox.env, XDG_CACHE_HOME: cache, npm_config_cache: path.join(cache, 'npm') }
-  return {
-    ...sandbox,
-    env,
-    isolation: { ...isolation, filesystem: { ...filesystem, write: [...filesystem.write, cache] } },
-  }
 }
 
 function instructions({ isolation, sandbox, container, workspaceId }: Settings): string[] {

@@ -48,7 +48,8 @@ export const texts = new Map<OptionTable, Record<string, string>>([
   [
     isolationOptions,
     {
-      preset: 'Rules to start from. Each other option replaces one of them. Default: none.',
+      preset:
+        'Rules to start from. Each other option replaces one of them. With a preset, variables like npm_config_cache lead the caches of package managers and compilers to a private place of the project, unless they are set. Default: none.',
       filesystem: 'The files that programs may use. Default: the defaults of its members.',
       network:
         "Hosts that programs may reach. Default: 'host', no restriction. `allow` lists hosts and ports like 'registry.npmjs.org:443', '*.github.com:443' or '127.0.0.1:5432'. Programs reach them only by TCP through a proxy, which HTTP_PROXY, HTTPS_PROXY and ALL_PROXY name. With a network namespace, it also serves programs that ignore these variables.",

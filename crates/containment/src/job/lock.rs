@@ -37,6 +37,14 @@ pub fn try_lock(directory: &File) -> io::Result<bool> {
     flock(directory, libc::LOCK_EX)
 }
 
+/// Takes a shared lock, or makes an exclusive one shared; false when another process holds the exclusive lock.
+///
+/// # Errors
+/// Those of flock(2).
+pub fn try_share(directory: &File) -> io::Result<bool> {
+    flock(directory, libc::LOCK_SH)
+}
+
 /// Releases the lock for every process that shares it: a child that another thread is just forking shares it too.
 pub fn release(directory: &File) {
     let _ = flock(directory, libc::LOCK_UN);
@@ -48,7 +56,7 @@ pub fn release(directory: &File) {
 /// # Errors
 /// Those of flock(2): nothing is known.
 pub fn is_held(directory: &File) -> io::Result<bool> {
-    let taken = flock(directory, libc::LOCK_SH)?;
+    let taken = try_share(directory)?;
     if taken {
         release(directory);
     }

@@ -1,5 +1,6 @@
 //! A sandbox: its sessions by id, and their creation and end.
 
+mod caches;
 mod checkpoint;
 mod config;
 mod files;
@@ -482,15 +483,16 @@ impl Sandbox {
         sessions.made += 1;
         let unique = format!("nacre-{}-{}-{}", self_name(), self.inner.id, sessions.made);
         let cwd = new.cwd.unwrap_or_else(|| config.cwd.clone());
+        let given = new.env.iter().map(|(name, _)| name.clone()).collect();
         let env = variables::changed(&self.env(user.as_ref()), new.env);
         let isolation = new.isolation.as_ref().or(config.isolation.as_ref());
         // A link to the shell may be where a private directory covers it, like /tmp.
-        let shell = if isolation.is_some() { surroundings::real(&shell) } else { shell };
+        let shell = if isolation.is_some() { nacre_isolation::real(&shell) } else { shell };
         let is_decided = isolation.is_some() || self.inner.workspace.is_some();
         let isolate = is_decided.then(|| {
             let ask = isolation.and_then(|isolation| isolation.hosts.ask.clone());
             let asking = ask.map(|ask| Asking::new(Arc::clone(&self.inner.questions), new.id.clone(), ask));
-            let deciding = self.deciding(isolation, asking, &cwd, &shell, &unique);
+            let deciding = self.deciding(isolation, asking, &cwd, &shell, &unique, self.caches(&env, given));
             Isolate(Arc::new(move || deciding.isolate()))
         });
         let session = SessionConfig {

@@ -1,5 +1,6 @@
 //! The limits, user and environment of everything in a sandbox.
 
+use super::caches::Caches;
 use super::{Config, Sandbox};
 use crate::capabilities::{self, Capabilities, ShellError};
 use crate::error::{Code, Error};
@@ -16,6 +17,7 @@ use nacre_isolation::decide::{self, Places};
 use nacre_isolation::mount_table::MountTable;
 use nacre_isolation::offer::Offer;
 use nacre_isolation::project;
+use nacre_isolation::real;
 use nacre_protocol::confinement::{Confinement, Guarding, Namespaces, Network, ProjectFiles};
 use std::ffi::OsString;
 use std::fs::File;
@@ -53,6 +55,7 @@ pub(super) struct Deciding {
     temporary: PathBuf,
     /// Directories to hide from isolated programs.
     private: [PathBuf; 2],
+    caches: Caches,
 }
 
 impl Deciding {
@@ -85,6 +88,7 @@ impl Deciding {
         if let Some(port) = confinement.proxy_port {
             variables.extend(isolation::proxy_variables(port, &confinement, &isolation.hosts.allow));
         }
+        variables.extend(self.caches.give(&isolation.rules, &mut confinement));
         Ok(Isolated { confinement, proxied, variables, mount: None })
     }
 
@@ -170,14 +174,6 @@ fn mounts() -> Result<MountTable, Error> {
             Code::IsolationUnsupported,
             format!("the list of mounts, /proc/self/mountinfo, cannot be read: {error}"),
         )
-    })
-}
-
-/// The path with the links of the part that exists.
-pub(super) fn real(path: &Path) -> PathBuf {
-    path.canonicalize().unwrap_or_else(|_| match (path.parent(), path.file_name()) {
-        (Some(parent), Some(name)) => real(parent).join(name),
-        _ => path.to_path_buf(),
     })
 }
 
@@ -312,11 +308,14 @@ impl Sandbox {
         }
         let unique = format!("nacre-job-{:016x}", RandomState::new().hash_one(std::process::id()));
         let cwd = cwd.unwrap_or(&self.inner.config.cwd);
-        let deciding = self.deciding(Some(isolation), None, cwd, shell, &unique);
+        let deciding = self.deciding(Some(isolation), None, cwd, shell, &unique, self.caches(env, Vec::new()));
         let mut offer = isolation::offer(&deciding.supervisor, deciding.switch.as_deref())?;
         offer.broker = Err("durable jobs have none".into());
-        let confinement = decide::decide(&isolation.rules, &offer, deciding.places()?).map_err(unsupported)?;
+        let mut confinement = decide::decide(&isolation.rules, &offer, deciding.places()?).map_err(unsupported)?;
         set_variable(env, "TMPDIR", confinement.temporary.clone().into());
+        for (name, value) in deciding.caches.give(&isolation.rules, &mut confinement) {
+            set_variable(env, &name, value);
+        }
         Ok(confinement)
     }
 
@@ -328,6 +327,7 @@ impl Sandbox {
         cwd: &Path,
         shell: &Path,
         unique: &str,
+        caches: Caches,
     ) -> Deciding {
         let config = &self.inner.config;
         Deciding {
@@ -340,6 +340,25 @@ impl Sandbox {
             shell: shell.to_path_buf(),
             temporary: std::env::temp_dir().join(format!("{unique}-tmp")),
             private: [config.state_dir.clone(), config.jobs_root.clone()],
+            caches,
+        }
+    }
+
+    /// What decides about the caches of tools. `given`: the variables of the session itself.
+    pub(super) fn caches(&self, env: &[(OsString, OsString)], given: Vec<String>) -> Caches {
+        let config = &self.inner.config;
+        let value = |name: &str| env.iter().rfind(|(set, _)| set == name).map(|(_, value)| value.clone());
+        // Programs pass the whole environment of this process.
+        let is_inherited = |name: &String| std::env::var_os(name) == value(name);
+        let own = given.into_iter().chain(config.own_variables.clone()).filter(|name| !is_inherited(name));
+        Caches {
+            project: config.cwd.clone(),
+            env: env.to_vec(),
+            own: own.collect(),
+            user: self.user().ok().flatten().map(|user| user.run_as.uid),
+            state: config.state_dir.clone(),
+            is_layered: config.workspace.is_some(),
+            supervisor: config.supervisor.clone(),
         }
     }
 

@@ -84,6 +84,46 @@ impl<M: Letter> Shared<M> {
     fn lock(&self) -> MutexGuard<'_, State<M>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Waits for the answer to a command at this place of the queue.
+    fn await_answer(&self, own: usize, mut wait: M::Wait) -> Option<M::Answer> {
+        let awaited = Awaited(self);
+        loop {
+            M::wait(wait);
+            let mut state = self.lock();
+            // It is still there, unless the session has been dropped meanwhile.
+            let answer = match state.queue.get_mut(own).map_or(Answer::Nothing, M::answer) {
+                Answer::Part(again) => {
+                    wait = again;
+                    continue;
+                }
+                Answer::Whole(answer, loan) => {
+                    let is_last = own < MOST_ANSWERED && own + 1 == state.queue.len();
+                    state.loan = if is_last { loan } else { None };
+                    Some(answer)
+                }
+                Answer::Nothing => None,
+            };
+            std::mem::forget(awaited);
+            state.is_awaited = false;
+            // Without the loan, the next call needs the session.
+            if !(state.dozes && state.loan.is_some() && own < MANY_ANSWERED) {
+                wake(state);
+            }
+            return answer;
+        }
+    }
+}
+
+/// Ends the wait if looking for the answer panics: the session waits for that end.
+struct Awaited<'a, M: Letter>(&'a Shared<M>);
+
+impl<M: Letter> Drop for Awaited<'_, M> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_awaited = false;
+        wake(state);
+    }
 }
 
 /// Wakes the session after the lock is released, so that it does not wait for the lock.
@@ -135,40 +175,20 @@ impl<M: Letter> Sender<M> {
     /// # Errors
     /// Returns the message if the mailbox is closed.
     pub(super) fn send(&self, mut message: M) -> Result<Option<M::Answer>, M> {
-        let shared = &self.0.0;
-        let mut state = shared.lock();
+        let mut state = self.0.0.lock();
         if state.is_closed {
             return Err(message);
         }
         let wait = state.loan.take().and_then(|loan| message.send_with(loan));
         state.queue.push_back(message);
-        let Some(mut wait) = wait else {
+        let Some(wait) = wait else {
             wake(state);
             return Ok(None);
         };
         let own = state.queue.len() - 1;
         state.is_awaited = true;
-        let answer = loop {
-            drop(state);
-            M::wait(wait);
-            state = shared.lock();
-            // It is still there, unless the session has been dropped meanwhile.
-            match state.queue.get_mut(own).map_or(Answer::Nothing, M::answer) {
-                Answer::Part(again) => wait = again,
-                Answer::Whole(answer, loan) => {
-                    let is_last = own < MOST_ANSWERED && own + 1 == state.queue.len();
-                    state.loan = if is_last { loan } else { None };
-                    break Some(answer);
-                }
-                Answer::Nothing => break None,
-            }
-        };
-        state.is_awaited = false;
-        // Without the loan, the next call needs the session.
-        if !(state.dozes && state.loan.is_some() && own < MANY_ANSWERED) {
-            wake(state);
-        }
-        Ok(answer)
+        drop(state);
+        Ok(self.0.0.await_answer(own, wait))
     }
 
     /// A weak sender.

@@ -10,10 +10,13 @@ use std::time::Duration;
 /// How long a caller waits. The kernel may add 50 us (prctl(2), `PR_SET_TIMERSLACK`).
 const LONGEST: Duration = Duration::from_micros(50);
 
+/// A wait for a command that takes less is not useless, even if other threads are woken for it.
+const SOON: Duration = Duration::from_micros(100);
+
 /// A command that has taken less was quick, with the threads that were woken for it.
 const QUICK: Duration = Duration::from_micros(500);
 
-/// After so many useless waits in a row, only a command that takes less than [`LONGEST`] leads to another.
+/// After so many useless waits in a row, only a command that takes less than [`SOON`] leads to another.
 const MOST_MISSES: u8 = 3;
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -53,7 +56,7 @@ impl Pace {
     /// Records that a command has ended after this time.
     pub(super) fn ended(&self, duration: Duration) {
         self.is_quick.store(duration < QUICK, Ordering::Relaxed);
-        if duration < LONGEST {
+        if duration < SOON {
             self.misses.store(0, Ordering::Relaxed);
         }
     }
@@ -78,7 +81,7 @@ mod tests {
         assert_eq!(waits.collect::<Vec<_>>(), [LONGEST, LONGEST / 2, LONGEST / 4]);
         pace.ended(QUICK / 2);
         assert_eq!(pace.patience(), None);
-        pace.ended(LONGEST / 2);
+        pace.ended(SOON / 2);
         assert_eq!(pace.patience(), Some(LONGEST));
         pace.ended(QUICK);
         assert_eq!(pace.patience(), None);

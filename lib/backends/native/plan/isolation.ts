@@ -22,11 +22,18 @@ type Guarding = NativeIsolation['guarding']
  * Whether rules protect what programs of the machine run later: those of a preset do, unless `protect` is an empty list. Git may
  * write to the repository of cwd if the rules do not say themselves what programs may write.
  */
-export function guardingOf({ preset, filesystem = {} }: GivenRules): Guarding {
+function guardingOf({ preset, filesystem = {} }: GivenRules): Guarding {
   const { write, protect } = filesystem
   if (preset === undefined || protect?.length === 0) return 'off'
   if (write !== undefined) return 'project'
   return preset === 'read-only' ? 'off' : 'repository'
+}
+
+/** What the preset of rules decides beyond the rules themselves. */
+type OfPreset = Pick<NativeIsolation, 'guarding' | 'privateCaches'>
+
+export function ofPreset(given: GivenRules): OfPreset {
+  return { guarding: guardingOf(given), privateCaches: given.preset !== undefined }
 }
 
 /** Resolves the rules. `cwd` is absolute; `~` means the first of `homes`, except in `hide`, where it means all of them. */
@@ -34,7 +41,7 @@ export function planIsolation(
   rules: CheckedIsolation,
   cwd: string,
   homes: string[],
-  guarding: Guarding = 'off',
+  preset: OfPreset = { guarding: 'off', privateCaches: false },
 ): NativeIsolation {
   const from = (home: string) => (file: string) => {
     const expanded = file.replace(/^~(?=\/|$)/, () => home)
@@ -69,7 +76,7 @@ export function planIsolation(
     answerer: typeof ask === 'function' ? nameOf(ask) : undefined,
     ownProcesses: rules.processes === 'own',
     bestEffort: rules.bestEffort,
-    guarding,
+    ...preset,
   }
 }
 
@@ -79,7 +86,7 @@ export function planIsolation(
  */
 export function planOuterIsolation(given: GivenRules, cwd: string, homes: string[]): NativeIsolation {
   const rules = completeRules(given)
-  const plan = planIsolation(rules, cwd, homes, guardingOf(given))
+  const plan = planIsolation(rules, cwd, homes, ofPreset(given))
   // Only a path from the root says that the root is meant.
   const reaching = rules.filesystem.write.find(
     (file, index) => !path.isAbsolute(file) && plan.write[index] === '/',

@@ -16,7 +16,7 @@ import { defaultJobsRoot, defaultStateDir } from './default-directories.js'
 import type { ExecDefaults } from './defaults.js'
 import { completeEnv } from './environment.js'
 import { homes } from './homes.js'
-import { guardingOf, planIsolation, planOuterIsolation } from './isolation.js'
+import { ofPreset, planIsolation, planOuterIsolation } from './isolation.js'
 import { requireMounts } from './mounts.js'
 import { inherit, stricter } from './strictness.js'
 import { planWorkspace } from './workspace.js'
@@ -119,6 +119,6 @@ function planSessionIsolation(all: GivenRules, { cwd, homes, isolation }: Sessio
   const given = { ...all, filesystem: { ...all.filesystem, mounts: [] } }
   if (isolation === undefined) return planOuterIsolation(given, cwd, homes())
   const rules = completeRules({ bestEffort: isolation.bestEffort, ...given })
-  const planned = planIsolation(rules, cwd, homes(), guardingOf(given))
+  const planned = planIsolation(rules, cwd, homes(), ofPreset(given))
   return { ...stricter(inherit(given, planned, isolation), isolation), mounts }
 }

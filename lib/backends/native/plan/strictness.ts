@@ -32,6 +32,7 @@ export function inherit(
     ...(lacks(processes) && { ownProcesses: sandbox.ownProcesses }),
     hide: closed(filesystem.hide, planned.hide, sandbox.hide),
     protect: closed(filesystem.protect, planned.protect, sandbox.protect),
+    privateCaches: planned.privateCaches || sandbox.privateCaches,
     guarding: lacks(filesystem.write) ? sandbox.guarding : guardingIn(planned, sandbox),
   }
 }
