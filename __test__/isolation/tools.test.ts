@@ -41,8 +41,7 @@ describe('daily tools', () => {
       const names = tier.uid === undefined ? [...PRESENT, 'cargo'] : PRESENT
       const tools = toolsWith(registry.url).filter(({ name }) => names.includes(name))
       // The interpreters in the home directory of root are none that another user could start.
-      const env: Record<string, string> =
-        tier.uid === undefined ? { RUSTUP_HOME: rustup() } : { PATH: SYSTEM }
+      const env: Record<string, string> = tier.uid === undefined ? { RUSTUP_HOME: rustup() } : { PATH: SYSTEM }
       await expectToWork(programs, tier, { tools, allow: [registry.target], env })
     }, 180_000)
   }
