@@ -13,6 +13,15 @@ export const VALUE = 'a value of the package'
 /** Its name for Go. */
 export const MODULE = 'example.test/probe'
 
+const ZIP = `
+import os, sys, zipfile
+with zipfile.ZipFile(sys.argv[1], 'w') as archive:
+    for directory, _, files in os.walk(sys.argv[2]):
+        for file in files:
+            path = os.path.join(directory, file)
+            archive.write(path, os.path.relpath(path, sys.argv[2]))
+`
+
 export interface Registry {
   url: string
   /** The entry for an allow list. */
@@ -53,12 +62,8 @@ function filesOf(url: string): Map<string, Buffer | string> {
     }
     const run = (...words: [string, ...string[]]) =>
       execFileSync(words[0], words.slice(1), { cwd: directory, stdio: 'pipe' })
-    const zip = (name: string, tree: string) =>
-      run(
-        'python3',
-        '-c',
-        `import shutil; shutil.make_archive(${JSON.stringify(name)}, 'zip', ${JSON.stringify(tree)})`,
-      )
+    // Without entries of directories, which Go refuses.
+    const zip = (name: string, tree: string) => run('python3', '-c', ZIP, `${name}.zip`, tree)
 
     const manifest = { name: PACKAGE, version: '1.0.0', main: 'index.js', description: VALUE }
     write('package/package.json', JSON.stringify(manifest))

@@ -2,6 +2,7 @@
  * Runs commands of tools, each in a sandbox and a project of its own, and prints the results as JSON. Runs as the user of a test:
  * `tools-runner.mjs MODULE`, with the task as JSON on standard input: { tools, isolation, env }.
  */
+import { execFileSync } from 'node:child_process'
 import fs from 'node:fs'
 import path from 'node:path'
 
@@ -37,5 +38,7 @@ for (const { name, files, command } of tools) {
   }
 }
 const kept = fs.readdirSync(at('home'), { recursive: true })
+// Go keeps modules read-only.
+execFileSync('chmod', ['-R', 'u+rwX', base])
 fs.rmSync(base, { recursive: true, force: true })
 process.stdout.write(JSON.stringify({ results, kept }))

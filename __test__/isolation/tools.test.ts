@@ -1,4 +1,5 @@
 /** With a preset, the daily tools install, build and run, and leave nothing in the home directory. */
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   existsSync,
@@ -15,6 +16,7 @@ import { type Isolation, Sandbox, type SandboxOptions } from 'nacre'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../helpers/until.js'
 import { type Registry, startRegistry } from './registry.js'
+import { BUILT } from './run-in-tier.js'
 import { isRoot, ORDINARY_USER, Programs, tiers } from './tiers.js'
 import { expectToWork, toolsWith } from './tools.js'
 
@@ -169,24 +171,19 @@ describe('caches of tools', () => {
     expect((await session.exec('echo $npm_config_cache')).stdout).toBe('/session\n')
   })
 
-  it('are private in spite of what npm sets for the program that it starts', async () => {
-    const show = 'echo $npm_config_cache'
-    const before = { ...process.env }
-    try {
-      Object.assign(process.env, { npm_config_cache: '/mine', npm_execpath: '/npm-cli.js' })
-      for (const env of [{}, { ...process.env }] as const) {
-        await using sandbox = new Sandbox({
-          cwd: at('one'),
-          stateDir: at('state'),
-          isolation: 'workspace+network',
-          env,
-        })
-        expect((await sandbox.exec(show)).stdout).toContain(at('state/caches'))
-      }
-    } finally {
-      for (const name of ['npm_config_cache', 'npm_execpath']) delete process.env[name]
-      Object.assign(process.env, before)
-    }
+  it('are private in spite of what npm sets for the program that it starts', () => {
+    const program = `
+      const { Sandbox } = await import(${JSON.stringify(BUILT)})
+      for (const env of [{}, { ...process.env }]) {
+        const sandbox = new Sandbox({ cwd: 'one', stateDir: 'state', isolation: 'workspace+network', env })
+        process.stdout.write((await sandbox.exec('echo $npm_config_cache')).stdout)
+        await sandbox.destroy()
+      }`
+    const env = { ...process.env, npm_config_cache: '/mine', npm_execpath: '/npm-cli.js' }
+    const args = ['--input-type=module', '-e', program]
+    const output = execFileSync(process.execPath, args, { cwd: base, env, encoding: 'utf8' })
+    const places = output.trim().split('\n')
+    expect(places.map((place) => place.startsWith(at('state/caches')))).toEqual([true, true])
   })
 
   it('are as before without a preset', async () => {
