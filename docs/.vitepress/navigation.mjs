@@ -38,6 +38,7 @@ export function navigation(api) {
       text: 'Safety',
       items: [
         ...page('Isolation', 'isolation'),
+        ...page('Isolated projects', 'projects'),
         ...page('Copy-on-write workspace', 'workspace'),
         ...page('Security', 'security'),
       ],
@@ -94,6 +95,7 @@ export function navigation(api) {
       text: 'Internals',
       items: [
         ...page('Sessions', 'sessions'),
+        ...page('Plain mode', 'plain-mode'),
         ...page('Processes', 'processes'),
         ...page('Killing', 'killing'),
         ...page('Logs', 'logs'),

@@ -41,7 +41,7 @@ const BY_NPM: &str = "npm_execpath";
 /// With this variable, pnpm takes its store from there.
 const PNPM_HOME: &str = "PNPM_HOME";
 
-/// docs/isolation.md has this list.
+/// docs/projects.md has this list.
 const VARIABLES: [Variable; 21] = [
     row(CACHE_HOME, caches::CACHE_HOME, ".cache", Always),
     row(NPM_CACHE, "npm", ".npm", Online),
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_list() {
-        let text = include_str!("../../../docs/isolation.md");
+        let text = include_str!("../../../docs/projects.md");
         for Variable { name, private, usual, when } in &VARIABLES {
             let when = match when {
                 Always => "always",

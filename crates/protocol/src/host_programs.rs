@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn the_documentation_has_the_list() {
-        let text = include_str!("../../../docs/isolation.md");
+        let text = include_str!("../../../docs/projects.md");
         for HostProgram { name, missing, reason } in IN_GIT.iter().chain(&IN_PROJECT) {
             let is_masked = if *missing == Unprotected { "no" } else { "yes" };
             let line = format!("| `{name}` | {is_masked} | {reason} |");
