@@ -199,7 +199,7 @@ pub fn apply(confinement: &Confinement, workspace: Option<&OwnedFd>) -> io::Resu
         uncover(root, step.place())?;
         take(step, source.as_ref(), &sources.devices, root)?;
     }
-    for step in view.steps.iter().filter(|step| matches!(step, Step::Frame(_))) {
+    for step in view.steps.iter().filter(|step| matches!(step, Step::Frame(_) | Step::Shelf(_))) {
         read_only(libc::AT_FDCWD, &c_path(&inside(root, step.place()))?, 0).map_err(at(step.place(), "protect"))?;
     }
     // What a mount shows is the caller's, and gets no directories.
@@ -238,6 +238,10 @@ fn take(step: &Step, source: Option<&Source>, devices: &[(&str, OwnedFd)], root:
         Step::Scratch(path) => {
             make_directory(&inside(path));
             tmpfs(&inside(path), "mode=1777").map_err(at(path, "mount a private"))
+        }
+        Step::Shelf(path) => {
+            make_directory(&inside(path));
+            tmpfs(&inside(path), "mode=755").map_err(at(path, "mount a private"))
         }
         Step::Bind(path, access) => bind(tree, &inside(path), *access).map_err(at(path, "mount")),
         Step::Show(_, place, access) => bind(tree, &inside(place), *access).map_err(at(place, "mount")),

@@ -76,6 +76,8 @@ pub enum Step {
     Show(PathBuf, PathBuf, Access),
     /// An empty directory for mount points, with the permissions of the machine's. Read-only in the end.
     Frame(PathBuf),
+    /// An empty directory for mount points in what is closed, which any user can enter. Read-only in the end.
+    Shelf(PathBuf),
     /// The machine's own entry of a frame, read-only: a tree, a file or a symlink.
     Keep(PathBuf),
     /// A copy of what the machine has at the first path, which only the session sees, at the second one.
@@ -87,7 +89,7 @@ impl Step {
     pub fn place(&self) -> &Path {
         match self {
             Self::Scratch(path) | Self::Bind(path, _) | Self::Hide(_, path) | Self::Show(_, path, _) => path,
-            Self::Frame(path) | Self::Keep(path) | Self::Copy(_, path) => path,
+            Self::Shelf(path) | Self::Frame(path) | Self::Keep(path) | Self::Copy(_, path) => path,
             Self::Devices => Path::new("/dev"),
             Self::Processes => Path::new("/proc"),
         }
@@ -174,7 +176,7 @@ pub fn view(confinement: &Confinement) -> View {
     let own: Vec<Step> = own.chain(caches).collect();
     for path in closed.iter().filter(|path| !rules.covers(path)).cloned() {
         let step = if own.iter().any(|step| step.place().starts_with(&path)) {
-            Step::Scratch(path)
+            Step::Shelf(path)
         } else if rules.mounts.iter().any(|mount| mount.target.starts_with(&path)) {
             Step::Frame(path)
         } else {
@@ -224,7 +226,7 @@ fn frames(mounts: &[Mount], write: &[PathBuf], steps: &[Step], only: &mut Option
         found.collect::<BTreeSet<_>>().into_iter().collect()
     };
     let is_private = |path: &Path| {
-        steps.iter().any(|step| matches!(step, Step::Scratch(root) | Step::Frame(root) if path.starts_with(root)))
+        steps.iter().any(|step| matches!(step, Step::Scratch(root) | Step::Shelf(root) | Step::Frame(root) if path.starts_with(root)))
     };
     let mut found = BTreeSet::new();
     for target in mounts.iter().map(|mount| &mount.target).filter(|target| !exists(target)) {
