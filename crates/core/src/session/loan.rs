@@ -51,6 +51,8 @@ pub(super) struct Sent {
 pub(super) struct Answered {
     /// The kept bytes of both streams.
     pub output: [Vec<u8>; 2],
+    /// Bytes not kept of each.
+    pub dropped: (u64, u64),
     pub denials: Vec<String>,
     pub duration: Duration,
 }
@@ -148,6 +150,7 @@ impl Sent {
         loan.pace.ended(outcome.duration);
         self.answered = Some(Answered {
             output: [outcome.stdout.clone(), outcome.stderr.clone()],
+            dropped: outcome.dropped,
             denials: outcome.denials.clone(),
             duration: outcome.duration,
         });

@@ -252,6 +252,8 @@ impl<M: Letter> Mailbox<M> {
             if !state.is_awaited && is_so(&state) {
                 return Poll::Ready(state);
             }
+            // It does not doze while it waits for that caller, who wakes it then.
+            state.dozes &= !state.is_awaited;
             state.waiting = Some(context.waker().clone());
             Poll::Pending
         })

@@ -296,7 +296,7 @@ impl Handle {
     }
 
     /// Queues a command, or sends it immediately. Its sink always receives the end, unless that is returned. Waits for it
-    /// at most 0.1 ms, and only if the request wants that and the last command took no longer.
+    /// at most 0.1 ms, and only if the request wants that and the last command was quick.
     pub fn exec(&self, request: ExecRequest) -> Option<Outcome> {
         self.send_exec(request, None)
     }

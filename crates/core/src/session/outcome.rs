@@ -29,7 +29,10 @@ impl Session {
             Err(leftover) => self.foreground.leave(leftover),
         }
         match answered {
-            Some(answered) => (outcome.duration, outcome.denials) = (answered.duration, answered.denials),
+            Some(answered) => {
+                (outcome.duration, outcome.dropped, outcome.denials) =
+                    (answered.duration, answered.dropped, answered.denials);
+            }
             None => {
                 self.pace.ended(outcome.duration);
                 let denials = self.enclosure.denials();

@@ -72,7 +72,11 @@ impl Session {
     /// Takes back what no caller has used.
     pub(super) fn take_back(&mut self, loan: Loan) {
         if let Some(pipes) = loan.pipes {
-            self.keep_pipes(pipes);
+            let limit = self.spare_pipes.keep(pipes);
+            // When the timer is due, they are closed now.
+            if !self.timers.is_set(Timer::SparePipes) {
+                self.timers.set(Timer::SparePipes, Instant::now() + limit);
+            }
         }
     }
 
@@ -99,7 +103,7 @@ impl Session {
             Err(error) => return self.not_sent(ticket, *request, error),
         };
         self.numbers.sent(sent.id);
-        let (begun, early) = (sent.begun, std::mem::take(&mut sent.early));
+        let (begun, early, is_answered) = (sent.begun, std::mem::take(&mut sent.early), sent.answered.is_some());
         let can_be_refused = !request.env.is_empty()
             || request.cwd.as_ref().is_some_and(|cwd| !cwd.as_os_str().is_empty())
             || request.terminal.is_some();
@@ -113,7 +117,8 @@ impl Session {
         if !can_be_refused {
             self.announce_command();
         }
-        if early.is_empty() {
+        // Its caller has read all the output of a command that is answered.
+        if !is_answered {
             self.watch_output();
         }
         early.into_iter().for_each(|received| self.handle_shell_report(received));
