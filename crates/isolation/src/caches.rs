@@ -68,7 +68,7 @@ pub struct Identity {
 /// The identity cannot be written down.
 pub fn place(state: &Path, identity: &Identity) -> io::Result<CachePlace> {
     let identity = message::encode(identity)?;
-    // Two projects with one name are told apart by their notes.
+    // The note says which project a place belongs to, in case two get the same name.
     let mut hasher = DefaultHasher::new();
     hasher.write(&identity);
     let files = state.join(DIRECTORY).join(format!("{:016x}", hasher.finish())).join(FILES);
