@@ -2,6 +2,7 @@ use super::*;
 use crate::fixture::{Session, Started, is_running, process};
 use crate::own_process::{in_own_process, until, without_descriptors};
 use crate::reap::reap;
+use nacre_containment::tree::Tree;
 use nacre_protocol::supervisor::{Asked, Report, Role};
 use std::time::Instant;
 
@@ -198,6 +199,28 @@ fn a_fork_that_the_host_has_announced_is_spared_until_it_is_named() {
             session.table.expects_forks = false;
             let (_, escalated) = finish(&mut kill, &mut session);
             assert!(escalated && !is_running(fork));
+        }
+    });
+}
+
+#[test]
+fn a_process_is_asked_to_end_while_the_host_expects_forks() {
+    in_own_process(|| {
+        for mut session in Session::kinds() {
+            let mut shell = session.start_shell();
+            shell.write("( (echo $BASHPID; while :; do read -t 1 <> <(:); done) & )");
+            let fork = shell.pid_line();
+            let own = std::process::id() as i32;
+            until("its parent has ended", || Stat::read(fork).is_some_and(|stat| stat.parent == own));
+            session.table.expects_forks = true;
+            let is_asked =
+                |session: &Session| session.table.workload().unwrap().iter().any(|stat| stat.identity.pid == fork);
+            assert!(!is_asked(&session));
+            let root = Stat::read(fork).unwrap().identity;
+            let guardian = Pid::new(own).unwrap();
+            let tree = Tree { root, group: None, mark: "test-1".into(), guardian, spare: Vec::new() };
+            session.table.processes.add(1, tree, None);
+            assert!(is_asked(&session), "the host has named it");
         }
     });
 }

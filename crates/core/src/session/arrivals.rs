@@ -23,17 +23,6 @@ const SHELL_DEATH: Duration = Duration::from_millis(100);
 const CRASHES: [i32; 4] = [libc::SIGILL, libc::SIGABRT, libc::SIGBUS, libc::SIGSEGV];
 
 impl Session {
-    /// Handles the end of the supervisor's connection.
-    pub(super) fn supervisor_gone(&mut self) {
-        self.drain_shell();
-        let (orderly, complaint) = self.supervision.lost();
-        if let Some(complaint) = complaint {
-            self.supervisor_complained(&complaint);
-        }
-        let unread = self.takes_unread();
-        self.events.push_back(Event::SupervisorGone { unread, orderly });
-    }
-
     /// Handles the shell's reports so far. Called before its death is handled, because its last reports precede it.
     pub(super) fn drain_shell(&mut self) {
         while let Some(received) = self.shell.poll() {
@@ -52,7 +41,7 @@ impl Session {
                     self.shell.closed(unread);
                 }
                 // A report of the supervisor or a new connection will show whether the shell is dead.
-                self.await_report(SHELL_DEATH);
+                self.await_report(if self.supervision.is_gone() { Duration::ZERO } else { SHELL_DEATH });
             }
             Received::Reply(Reply::Refused { reason, errno, about, .. }) if self.shell.is_setting_up() => {
                 let error = self.refused(Some(Refused { reason, errno, about }), None, "shell");
@@ -259,6 +248,9 @@ mod tests {
     use super::*;
     use crate::session::Config;
     use crate::session::fate::Fate;
+    use crate::shell::channel::Channel;
+    use nacre_protocol::shell::{Request, RequestKind};
+    use std::os::fd::AsFd;
     use tokio::sync::mpsc;
 
     fn session(uses_builtin: bool) -> Session {
@@ -291,6 +283,26 @@ mod tests {
             let (socket, _theirs) = nacre_protocol::socket::pair().unwrap();
             session.reconnected(Reconnected { pid, socket });
             assert_eq!(session.shell.channel().is_some(), uses_builtin);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_command_that_the_shell_reads_after_its_supervisors_death_does_not_run_again() {
+        for is_read in [true, false] {
+            let mut session = session(true);
+            let (channel, theirs) = Channel::pair().unwrap();
+            session.shell.open(channel);
+            session.shell.channel().unwrap().send(&Request::new(RequestKind::Run, 1), Vec::new()).unwrap();
+            session.supervisor_gone();
+            assert!(session.events.is_empty(), "the shell may still read it");
+            if is_read {
+                nacre_protocol::socket::receive(theirs.as_fd(), &mut [0; 256]).unwrap();
+            }
+            drop(theirs);
+            session.drain_shell();
+            session.time_passed();
+            let Some(Event::SupervisorGone { unread, .. }) = session.events.pop_front() else { panic!("no event") };
+            assert_eq!(unread, !is_read);
         }
     }
 

@@ -117,10 +117,10 @@ impl ProcessTable {
         Ok(found)
     }
 
-    /// A standby, or a fork that is to become a process. The latter has the command line of the shell, unless a program has
+    /// A standby, or a fork that is to become a process and is not known as one yet. The latter has the command line of the shell, unless a program has
     /// replaced that; a fork of the standby has the standby's name at first.
     fn may_be_fork(&self, stat: &Stat, shell: Option<&Stat>) -> io::Result<bool> {
-        if stat.parent != self.own.raw() {
+        if stat.parent != self.own.raw() || self.processes.roots().any(|root| root == stat.identity.pid) {
             return Ok(false);
         }
         if stat.name.starts_with(STANDBY_NAME.to_bytes_with_nul()) {
