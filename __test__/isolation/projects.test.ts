@@ -148,6 +148,10 @@ const DAILY = `exec 2>&1; bash -euc '
   git init -q new; git -C new config a.b c; git clone -q remote.git cloned; git -C cloned log >/dev/null
   git gc -q; git fsck --no-progress >/dev/null; git status --porcelain .; rm -rf remote.git new cloned; echo all done'`
 
+/** What daily git may leave in a config of the machine. */
+const HARMLESS =
+  /^(branch\.\w+\.(remote|merge)|remote\.here\.(url|fetch)|submodule\.sub\.(url|active))=[\w./+*:-]+$/
+
 describe('with namespaces', () => {
   const run = (root: string, isolation: Isolation, ...commands: string[]) =>
     runInTier('', root, isolation, ...commands)
@@ -200,15 +204,15 @@ describe('with namespaces', () => {
   )
 
   it(
-    'keeps changes of the config in the session',
+    'keeps changes of the config in the session that could run a program',
     inRepository('/var/tmp', (root, work) => {
       const text = readFileSync(path.join(work, '.git/config'), 'utf8')
       const seen = run(
         root,
         'workspace',
-        "git config core.fsmonitor 'touch /var/tmp/escaped'; git config core.fsmonitor; git remote add origin https://example.com/x && git remote",
+        "git config core.fsmonitor 'touch /var/tmp/escaped'; git config core.fsmonitor; git config a.b c && git config a.b",
       )
-      expect(seen).toBe('touch /var/tmp/escaped\norigin\n')
+      expect(seen).toBe('touch /var/tmp/escaped\nc\n')
       expect(readFileSync(path.join(work, '.git/config'), 'utf8')).toBe(text)
     }),
   )
@@ -284,15 +288,22 @@ describe('with namespaces', () => {
           const found = execFileSync('find', [root, '-name', 'config', '-path', '*.git*'], {
             encoding: 'utf8',
           })
-          const texts = () =>
+          const lines = () =>
             found
               .trim()
               .split('\n')
-              .map((file) => [file, readFileSync(file, 'utf8')])
-          const before = texts()
+              .flatMap((file) => git('/', 'config', '--list', '--file', file).trim().split('\n'))
+          const before = lines()
           expect(run(above, 'workspace', DAILY)).toBe('all done\n')
-          expect(texts()).toEqual(before)
+          const after = lines()
+          // `git push -u` gives the branch another remote.
+          const lost = before.filter((line) => !after.includes(line))
+          expect(lost.filter((line) => line !== 'branch.main.remote=origin')).toEqual([])
+          const added = after.filter((line) => !before.includes(line))
           const work = path.join(above, 'work')
+          expect(added).toContain(`remote.here.url=${work}/remote.git`)
+          expect(added.filter((line) => !HARMLESS.test(line))).toEqual([])
+          expect(added.some((line) => line.startsWith('submodule.'))).toBe(name === 'a main checkout')
           expect(git(work, 'log', '-1', '--format=%s', 'y')).toBe('Revert "removed"\n')
           expect(git(work, 'status', '--porcelain', '.')).toBe('')
         } finally {

@@ -299,11 +299,11 @@ export const isolationCapabilities = reply<IsolationCapabilities>({
   notes: listField(textField),
 })
 
-/** A connection that the network rules refused. */
+/** A connection that the network rules refused, or a key of git's config that the machine's file did not get. */
 export interface Denial {
-  /** Host and port, like 'example.com:443'. */
+  /** Host and port, like 'example.com:443', or a key, like 'core.fsmonitor'. */
   target: string
-  rule: 'network'
+  rule: 'network' | 'config'
 }
 
-export const denial = reply<Denial>({ target: textField, rule: wordOf('network') })
+export const denial = reply<Denial>({ target: textField, rule: wordOf('network', 'config') })

@@ -18,6 +18,7 @@ mod copies;
 pub mod decide;
 pub mod filter;
 pub mod foreign;
+pub mod git_config;
 pub mod init;
 pub mod landlock;
 pub mod mount_table;

@@ -16,6 +16,7 @@ use crate::shell::listener;
 use crate::shell::state::Shell;
 use crate::sys;
 use nacre_containment::pid::Pid;
+use nacre_isolation::git_config::GitConfigs;
 use nacre_protocol::message;
 use nacre_protocol::supervisor::Order;
 use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname};
@@ -38,6 +39,8 @@ pub(super) struct Enclosure {
     proxy: Option<Proxy>,
     /// How its ports are looked at.
     looks: Arc<Looks>,
+    /// Its copies of git's config files.
+    configs: Option<Arc<GitConfigs>>,
     /// Why the session cannot be confined.
     problem: Option<String>,
 }
@@ -57,6 +60,11 @@ impl Enclosure {
     /// How its ports are looked at.
     pub(super) fn looks(&self) -> Arc<Looks> {
         Arc::clone(&self.looks)
+    }
+
+    /// Its copies of git's config files, if a program has changed one.
+    pub(super) fn changed_configs(&self) -> Option<Arc<GitConfigs>> {
+        self.configs.clone().filter(|configs| configs.have_changed())
     }
 
     /// The connections that the proxy refused.
@@ -141,9 +149,10 @@ impl Session {
     }
 
     /// Records that the session is confined.
-    pub(super) fn confined(&mut self, init: Option<Pid>, sockets: Vec<OwnedFd>) {
+    pub(super) fn confined(&mut self, init: Option<Pid>, mut sockets: Vec<OwnedFd>) {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.enclosure.inside = init.map(Inside::new);
+        self.enclosure.configs = GitConfigs::take(&mut sockets).map(Arc::new);
         let is_netlink = |socket: &OwnedFd| {
             let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
             address.is_ok_and(|address| address.family() == Some(AddressFamily::Netlink))
