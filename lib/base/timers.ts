@@ -10,3 +10,13 @@ const original = globalThis.performance
 
 /** The monotonic clock. */
 export const performance = { now: original.now.bind(original) }
+
+const { setImmediate } = globalThis as { setImmediate?: typeof globalThis.setImmediate }
+
+/** Resolves in a later turn of the event loop. Browsers have only timers for that. */
+export function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    if (setImmediate === undefined) setTimeout(resolve, 0)
+    else setImmediate(resolve)
+  })
+}
