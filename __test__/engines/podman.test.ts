@@ -402,12 +402,16 @@ describe('a container that is kept', () => {
     execFileSync('chown', ['-R', `${USER}:${USER}`, project])
     const sandbox = await open({ isolation: 'workspace' })
     expect(await shell(sandbox, 'echo one >.git/objects/x && cat .git/objects/x')).toBe('one')
+    const config = path.join(project, '.git/config')
+    const before = readFileSync(config, 'utf8')
     for (const command of [
       'echo x >.git/hooks/pre-commit',
-      'echo "[core] hooksPath = /tmp" >>.git/config',
       'mv .git other && mkdir -p .git/hooks && echo x >.git/hooks/pre-commit',
     ])
       expect((await sandbox.exec(command)).exitCode, command).not.toBe(0)
+    // The session has a copy of the configuration.
+    await sandbox.exec('echo "[core] hooksPath = /tmp" >>.git/config; git config core.pager /tmp/x')
+    expect(readFileSync(config, 'utf8')).toBe(before)
     expect(readdirSync(path.join(project, '.git/hooks'))).not.toContain('pre-commit')
   })
 })
