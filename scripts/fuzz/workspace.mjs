@@ -121,6 +121,7 @@ class Subject {
   /** What the sandbox is a fork of, if that still exists. */
   #ancestors = []
   #isFork = false
+  #builds = 0
 
   constructor(place, env) {
     this.#place = place
@@ -257,14 +258,20 @@ class Subject {
   /** What gets another content is built again. */
   async build(_change, which) {
     const make = (line) => this.#exec(['bash', '-c', `${line} && make -s`])
-    await make("mkdir -p build && cd build && printf 'built: source\n\tcp source built\n' > Makefile && echo 1 > source")
+    const [old, next] = [++this.#builds, ++this.#builds]
+    const rule = "printf 'built: source\\n\\tcp source built\\n' > Makefile"
+    await make(`mkdir -p build && cd build && ${rule} && echo ${old} > source`)
     await this.#commit({ paths: ['build'] })
-    await make('cd build && echo 2 > source')
-    const paths = [['build/source'], ['build/built'], ['build']][which % 3]
-    if (which % 2 === 0) await this.#call('discard', { paths })
+    await make(`cd build && echo ${next} > source`)
+    // Not the product alone: as after `git checkout`, it is newer than its source then.
+    const paths = [['build/source'], ['build']][which % 2]
+    if (which % 4 < 2) await this.#call('discard', { paths })
     else await this.#commit({ paths })
     const { stdout } = await this.#exec(['bash', '-c', 'cd build && make -s && cat source built'])
-    must(['1\n1\n', '2\n2\n'].includes(stdout), `make after a change of ${paths} leaves ${JSON.stringify(stdout)}`)
+    must(
+      [`${old}\n${old}\n`, `${next}\n${next}\n`].includes(stdout),
+      `make after ${paths} leaves ${JSON.stringify(stdout)}`,
+    )
     await this.#look()
   }
 
@@ -274,8 +281,9 @@ class Subject {
     writeFileSync(log, '')
     const starts = () => readFileSync(log, 'utf8').length
     const { id } = await within(this.sandbox.checkpoint(), 'checkpoint')
-    const options = { restart: 'on-failure', restartDelay: 50 }
-    await within(this.sandbox.startService(`printf x >> ${quoted(log)}; exit 1`, options), 'startService')
+    const options = { healthCheck: { log: 'up' }, restart: 'on-failure', restartDelay: 50 }
+    const command = `printf x >> ${quoted(log)}; echo up; sleep 0.02; exit 1`
+    await within(this.sandbox.startService(command, options), 'startService')
     while (starts() < 2) await sleep(5)
     await within(this.sandbox.rollback(id), 'rollback')
     const before = starts()
