@@ -3,7 +3,6 @@
 //! A directory `.git` belongs to whoever made it, and a file `.git` names any directory. So only those of this user, of root and
 //! of the owner of the directory count, and a directory elsewhere only if it names the work tree in return.
 
-use crate::newcomers;
 use nacre_protocol::confinement::{Placeholder, ProjectFiles};
 use nacre_protocol::host_programs::{HostProgram, IN_GIT, IN_PROJECT, WhileMissing};
 use std::collections::{BTreeSet, VecDeque};
@@ -68,8 +67,7 @@ pub fn find(cwd: &Path, write: &[PathBuf], opens: bool, layered: Option<&Path>) 
     placeholders.retain(|placeholder| !is_layered(&placeholder.path));
     copies.retain(|path| !is_layered(path));
     roots.retain(|path| !is_layered(path));
-    let known = newcomers::look(&roots).into_iter().collect();
-    ProjectFiles { protect, placeholders, copies, write, shown, roots, known }
+    ProjectFiles { protect, placeholders, copies, write, shown, roots, known: Vec::new() }
 }
 
 /// The directories of git of a work tree.

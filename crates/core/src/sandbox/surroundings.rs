@@ -15,6 +15,7 @@ use crate::workspace::{self, Workspace};
 use nacre_containment::cgroup::Group;
 use nacre_isolation::decide::{self, Places};
 use nacre_isolation::mount_table::MountTable;
+use nacre_isolation::newcomers;
 use nacre_isolation::offer::Offer;
 use nacre_isolation::project;
 use nacre_isolation::real;
@@ -155,7 +156,10 @@ impl Deciding {
         let opens = opens && rules.guarding == Guarding::WithRepository;
         let layered = self.workspace.as_ref().map(|workspace| workspace.path().to_path_buf());
         let (cwd, write) = (cwd.to_path_buf(), write.to_vec());
-        look(move || project::find(&cwd, &write, opens, layered.as_deref()))
+        look(move || {
+            let found = project::find(&cwd, &write, opens, layered.as_deref());
+            ProjectFiles { known: newcomers::look(&found.roots).into_iter().collect(), ..found }
+        })
     }
 
     /// The directories to hide, unless the working directory is below them. They exist from now on: what does not exist
