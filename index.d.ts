@@ -383,11 +383,14 @@ export interface IsolationCapabilities {
   /** Sentences about missing features and the reasons. */
   notes: string[]
 }
-/** A connection that the network rules refused, or a key of git's config that the machine's file did not get. */
+/**
+ * A connection that the network rules refused (`network`), a key of git's config that the machine's file did not get (`config`), or
+ * what a preset would protect, and what has appeared while a session lived (`protect`). The last are events only.
+ */
 export interface Denial {
-  /** Host and port, like 'example.com:443', or a key, like 'core.fsmonitor'. */
+  /** Host and port, like 'example.com:443', a key, like 'core.fsmonitor', or the path of a repository or a file. */
   target: string
-  rule: 'network' | 'config'
+  rule: 'network' | 'config' | 'protect'
 }
 
 /**

@@ -160,3 +160,25 @@ describe('the config of the machine', () => {
     }),
   )
 })
+
+describe('what nothing can protect', () => {
+  it(
+    'is reported when it appears',
+    inRepository(async ({ sandbox, directory }) => {
+      await sandbox.exec('true | cat')
+      await sandbox.exec(
+        'git init -q made && git init -q --bare deep/bare.git && echo x >lefthook.yml && echo x >other',
+      )
+      const appeared: string[] = []
+      for await (const event of sandbox.events({ since: 0 })) {
+        if (event.type === 'denied' && event.denial.rule === 'protect') appeared.push(event.denial.target)
+        if (appeared.length === 3) break
+      }
+      expect(appeared.sort()).toEqual(
+        ['deep/bare.git', 'lefthook.yml', 'made/.git'].map((name) => path.join(directory, name)),
+      )
+      const { isolation } = await sandbox.capabilities()
+      expect(isolation.notes.find((note) => note.includes('lefthook.yml'))).toContain('denied')
+    }),
+  )
+})

@@ -285,6 +285,7 @@ export interface NativeFeedEvent {
     | 'processEnded'
     | 'serviceRestarted'
     | 'denied'
+    | 'appeared'
     | 'withheld'
     | 'asked'
     | 'answered'

@@ -27,7 +27,7 @@ pub struct NativeFeedEvent {
     pub session_id: String,
     /// What has happened.
     #[napi(
-        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'withheld' | 'asked' | 'answered'"
+        ts_type = "'sessionStarted' | 'sessionEnded' | 'commandQueued' | 'commandStarted' | 'commandOutput' | 'commandWaiting' | 'processWaiting' | 'commandDetached' | 'commandEnded' | 'processStarted' | 'processResized' | 'processEnded' | 'serviceRestarted' | 'denied' | 'appeared' | 'withheld' | 'asked' | 'answered'"
     )]
     pub kind: String,
     /// The command or the process.

@@ -25,6 +25,7 @@ pub mod mount_table;
 pub mod mounts;
 pub mod namespaces;
 pub mod network;
+pub mod newcomers;
 pub mod offer;
 mod paths;
 pub mod placeholders;

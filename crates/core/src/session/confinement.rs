@@ -2,6 +2,7 @@
 
 use super::Internal;
 use super::Session;
+use super::newcomers::Looking;
 use super::pid_namespace::Inside;
 use super::ports::Looks;
 use super::startup::HELLO;
@@ -41,6 +42,8 @@ pub(super) struct Enclosure {
     looks: Arc<Looks>,
     /// Its copies of git's config files.
     configs: Option<Arc<GitConfigs>>,
+    /// What has appeared in its projects.
+    looking: Option<Looking>,
     /// Why the session cannot be confined.
     problem: Option<String>,
 }
@@ -65,6 +68,11 @@ impl Enclosure {
     /// Its copies of git's config files, if a program has changed one.
     pub(super) fn changed_configs(&self) -> Option<Arc<GitConfigs>> {
         self.configs.clone().filter(|configs| configs.have_changed())
+    }
+
+    /// What has appeared in its projects.
+    pub(super) fn looking(&self) -> Option<&Looking> {
+        self.looking.as_ref()
     }
 
     /// The connections that the proxy refused.
@@ -153,6 +161,8 @@ impl Session {
         tracing::debug!(log = self.config.log.id(), session = %self.config.id, ?init, "the session is confined");
         self.enclosure.inside = init.map(Inside::new);
         self.enclosure.configs = GitConfigs::take(&mut sockets).map(Arc::new);
+        let files = self.enclosure.isolated.as_ref().and_then(|isolated| isolated.confinement.filesystem.as_ref());
+        self.enclosure.looking = files.and_then(|files| Looking::new(&files.project));
         let is_netlink = |socket: &OwnedFd| {
             let address = getsockname::<SockaddrStorage>(socket.as_raw_fd());
             address.is_ok_and(|address| address.family() == Some(AddressFamily::Netlink))

@@ -37,6 +37,7 @@ impl Session {
                     (answered.duration, answered.dropped, answered.denials);
             }
             None => {
+                self.look_for_newcomers();
                 self.pace.ended(outcome.duration);
                 let denials = self.enclosure.denials();
                 outcome.denials = denials.map(|denials| denials.end_command()).unwrap_or_default();
