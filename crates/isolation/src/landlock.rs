@@ -150,21 +150,22 @@ fn readable(confinement: &Confinement) -> Vec<PathBuf> {
     hidden.push(PathBuf::from("/dev"));
     let cwd = rules.read.is_none().then(|| confinement.cwd.canonicalize().ok()).flatten();
     let named: Vec<&PathBuf> = rules.read.iter().flatten().chain(&cwd).chain([&confinement.shell]).collect();
+    let linked: Vec<Identity> = hidden.iter().filter_map(|path| linked_file(path)).collect();
     let shared = confinement.temporary.parent().and_then(|path| path.canonicalize().ok());
     let shared = shared.filter(|root| !named.iter().any(|path| root.starts_with(path)));
     let mut trees = Vec::new();
     for path in named.into_iter().filter(|path| shared.as_ref().is_some_and(|root| path.starts_with(root))) {
-        without(path, &hidden, &mut trees);
+        without(path, &hidden, &linked, &mut trees);
     }
     hidden.extend(shared);
     for root in roots.iter().chain(&own) {
-        without(root, &hidden, &mut trees);
+        without(root, &hidden, &linked, &mut trees);
     }
     trees
 }
 
-/// A tree without its hidden parts, as a list of trees.
-fn without(root: &Path, hidden: &[PathBuf], trees: &mut Vec<PathBuf>) {
+/// A tree without its hidden parts, as a list of trees. `linked`: the hidden files that have other names.
+fn without(root: &Path, hidden: &[PathBuf], linked: &[Identity], trees: &mut Vec<PathBuf>) {
     if hidden.iter().any(|path| root.starts_with(path)) {
         return;
     }
@@ -174,27 +175,25 @@ fn without(root: &Path, hidden: &[PathBuf], trees: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(root) else { return };
     for entry in entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink())) {
         // A right belongs to the file, not to its name: a hard link would show hidden content.
-        if !is_link_to(&entry.path(), hidden) {
-            without(&entry.path(), hidden, trees);
+        let path = entry.path();
+        if linked.is_empty() || linked_file(&path).is_none_or(|file| !linked.contains(&file)) {
+            without(&path, hidden, linked, trees);
         }
     }
 }
 
-/// True for another name of a hidden file.
-fn is_link_to(path: &Path, hidden: &[PathBuf]) -> bool {
-    let identity = |path: &Path| path.symlink_metadata().ok().map(|found| (found.dev(), found.ino(), found.nlink()));
-    let found = identity(path);
-    found.is_some_and(|(.., links)| links > 1) && hidden.iter().any(|hidden| identity(hidden) == found)
-}
+/// The device and the number of a file.
+type Identity = (u64, u64);
 
-fn is_directory(opened: &OwnedFd) -> bool {
-    nix::sys::stat::fstat(opened).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
+/// The identity of a file that has several names. A directory has one.
+fn linked_file(path: &Path) -> Option<Identity> {
+    let found = path.symlink_metadata().ok()?;
+    (!found.is_dir() && found.nlink() > 1).then(|| (found.dev(), found.ino()))
 }
 
 /// Adds one rule. A missing path, or a path with a link, gets no rule: the host resolved all existing links before
-/// anything ran, so a program may have created it. Rights for directories are left out for a file.
+/// anything ran, so a program may have created it. The library leaves rights for directories out for a file.
 fn allow(created: RulesetCreated, path: &Path, rights: BitFlags<AccessFs>) -> Result<RulesetCreated, RulesetError> {
     let Ok(opened) = paths::open_path(path) else { return Ok(created) };
-    let rights = if is_directory(&opened) { rights } else { rights & AccessFs::from_file(INTERFACE) };
     created.add_rule(PathBeneath::new(opened, rights))
 }
