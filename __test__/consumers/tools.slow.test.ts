@@ -113,7 +113,8 @@ describe('a test that uses nacre passes', () => {
           await expect(sandbox.exec('sleep 60', { timeout: 20 })).rejects.toMatchObject({ code: 'COMMAND_TIMEOUT' })
           const process = await sandbox.startProcess('sleep 0.1; echo ready; sleep 60')
           await process.waitForLog('ready', { timeout: 30_000 })
-          await sandbox.startService('sleep 60', { healthCheck: { command: 'true', timeout: 30_000 } })
+          const command = 'mkdir made-${name} 2>/dev/null && exit 1; rmdir made-${name}'
+          await sandbox.startService('sleep 60', { healthCheck: { command, interval: 10, timeout: 30_000 } })
           await sandbox.destroy()
         }, 50_000)`,
       )
