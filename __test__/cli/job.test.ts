@@ -29,7 +29,7 @@ it('a job is started, listed, followed, waited for and removed', () =>
     expect(existsSync(path.join(root, id))).toBe(false)
     const gone = await job('status', id)
     expect(gone).toMatchObject({ code: 1, stdout: '' })
-    expect(gone.stderr).toBe(`nacre: there is no job '${id}'\n`)
+    expect(gone.stderr).toBe(`nacre: there is no job '${id}'; list the jobs to see their ids\n`)
   }))
 
 it('SIGINT and SIGTERM stop following a job and leave it running', () =>
@@ -76,7 +76,8 @@ it('everything can be had as JSON', () =>
     expect(cancelled).toMatchObject({ jobId: id, status: { exitCode: 0 } })
     expect(JSON.parse((await job('rm', '--json', id)).stdout)).toEqual({ removed: [id] })
     const error = JSON.parse((await job('logs', '--json', id)).stderr)
-    expect(error).toEqual({ error: { code: 'JOB_NOT_FOUND', message: `there is no job '${id}'` } })
+    const message = `there is no job '${id}'; list the jobs to see their ids`
+    expect(error).toEqual({ error: { code: 'JOB_NOT_FOUND', message } })
   }))
 
 it('input comes from a file or from the standard input, bytes go through as they are', () =>

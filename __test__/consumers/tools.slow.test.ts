@@ -94,6 +94,38 @@ describe('a test that uses nacre passes', () => {
     }, 60_000)
   }
 
+  it('in vitest with fake timers: imported, required, or loaded when they are fake already', async () => {
+    const loads = {
+      imported: `import { Sandbox } from 'nacre'`,
+      required: `import { createRequire } from 'node:module'
+        const { Sandbox } = createRequire(import.meta.url)('nacre')`,
+      late: `vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
+        const { Sandbox } = await import('nacre')`,
+    }
+    for (const [name, load] of Object.entries(loads))
+      consumer.write(
+        `fake/${name}.test.js`,
+        `import { expect, test, vi } from 'vitest'
+        ${load}
+        test('a timeout, a wait and a service', async () => {
+          vi.useFakeTimers()
+          const sandbox = new Sandbox()
+          await expect(sandbox.exec('sleep 60', { timeout: 20 })).rejects.toMatchObject({ code: 'COMMAND_TIMEOUT' })
+          const process = await sandbox.startProcess('sleep 0.1; echo ready; sleep 60')
+          await process.waitForLog('ready', { timeout: 30_000 })
+          const command = 'mkdir made-${name} 2>/dev/null && exit 1; rmdir made-${name}'
+          await sandbox.startService('sleep 60', { healthCheck: { command, interval: 10, timeout: 30_000 } })
+          await sandbox.destroy()
+        }, 50_000)`,
+      )
+    for (const inline of [false, true]) {
+      const settings = inline ? `{ test: { server: { deps: { inline: ['nacre'] } } } }` : '{}'
+      consumer.write('fake.config.js', `export default ${settings}`)
+      const args = ['run', '--root', consumer.directory, '--config', 'fake.config.js', 'fake/']
+      expect(await consumer.runTool('vitest', ...args)).toMatch(/Tests .*3 passed/)
+    }
+  }, 180_000)
+
   it('in bun test', async () => {
     await consumer.run(bun, 'test', 'nacre.bun.test.js')
   })

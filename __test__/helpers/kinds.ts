@@ -65,7 +65,7 @@ const split = (text: string) => text.split(' ')
 
 const NO_TEXT = [5, 5n, null, true, {}, ['x'], () => 'x', Symbol('x'), new String('x')]
 const NO_OBJECT = ['x', null, [], () => {}]
-const OBJECT = ' must be an object, not '
+const OBJECT = / must be an object(?: like \{ NAME: 'value' \})?, not /
 const BYTES = new Uint8Array([0, 255])
 const NO_INPUT = [null, 5, true, {}, ['x'], new ArrayBuffer(1), new Uint16Array(1), new Set(['x']), () => 'x']
 const NO_URL = ['', '127.0.0.1:80', 'ftp://secret', 'http://u:secret@x', 'http://x?secret', 'http://x#secret']
@@ -385,15 +385,29 @@ kind('a list of texts of 4 or more characters and of RegExp')
   .refuses(/^ must be a list of texts of 4 or more characters and of RegExp$/, ['secret', 5], [null])
 kind('an http: or https: URL')
   .secret.takes('http://127.0.0.1:1/', 'https://a.b/c//', url('http://x'))
-  .refuses(/^ must be an http: or https: URL without user, query and fragment$/, ...NO_URL, ...NO_TEXT)
-  .refuses(/^ must be an http: or https: URL without user, query and fragment$/, url('http://u:secret@x'))
+  .refuses(
+    /^ must be an http: or https: URL without user, query and fragment, like 'http:\/\/127\.0\.0\.1:4747'$/,
+    ...NO_URL,
+    ...NO_TEXT,
+  )
+  .refuses(
+    /^ must be an http: or https: URL without user, query and fragment, like 'http:\/\/127\.0\.0\.1:4747'$/,
+    url('http://u:secret@x'),
+  )
 kind('a redis: or rediss: URL, or options or a client of ioredis')
   .secret.takes('redis://127.0.0.1', 'rediss://u:p@x:1', url('redis://x'), { host: 'x' })
   .refuses(/^ must be a redis: or rediss: URL, options of ioredis or a client of ioredis$/, '', null, 5, [])
   .refuses(/^ must be a redis: or rediss: URL, /, 'http://user:secret@host', 'secret', url('http://secret'))
 kind('printable ASCII without blanks')
   .secret.takes('a', '~!')
-  .refuses(/^ must be printable ASCII without blanks$/, '', 'secret a', 'secret\n', 'secretä', ...NO_TEXT)
+  .refuses(
+    /^ must be printable ASCII without blanks, and without the word 'Bearer'$/,
+    '',
+    'secret a',
+    'secret\n',
+    'secretä',
+    ...NO_TEXT,
+  )
 kind('at least 16 characters of printable ASCII without blanks')
   .secret.takes(x(16), x(1000))
   .refuses(

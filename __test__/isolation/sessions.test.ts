@@ -53,7 +53,8 @@ describe('isolation', () => {
     'reports a missing directory as without isolation',
     isolated('workspace', async (sandbox, directory) => {
       const cwd = path.join(directory, 'missing')
-      const missing = { code: 'CWD_NOT_FOUND', message: `the working directory '${cwd}' does not exist` }
+      const message = `the working directory '${cwd}' does not exist; create it, or choose another directory`
+      const missing = { code: 'CWD_NOT_FOUND', message }
       expect(await rejectionOf(sandbox.createSession({ cwd }))).toMatchObject(missing)
       expect(await rejectionOf(sandbox.jobs.start({ command: 'true', cwd }))).toMatchObject(missing)
       await using other = new Sandbox({ cwd, isolation: 'workspace' })

@@ -25,7 +25,25 @@ const calls: Array<[mistake: string, call: (sandbox: Sandbox) => unknown, messag
   ['serve without a sandbox', () => serve({ port: 80 } as never), /sandbox must be a Sandbox/],
   ['serve for all without a token', (s) => serve(s, { host: '0.0.0.0' }), /give token or tokenFile/],
   ['a short token', (s) => serve(s, { token: 'abc' }), /token must be at least 16 characters/],
-  ['an address without a scheme', () => new SandboxClient({ url: '127.0.0.1:80' }), /http: or https: URL/],
+  ['an address without a scheme', () => new SandboxClient({ url: '127.0.0.1:80' }), /, like 'http:\/\/127/],
+  ['no address', () => new SandboxClient({ url: undefined as never }), /^url must be .* not undefined$/],
+  ['an address in place of options', () => new SandboxClient('http://x' as never), /like \{ url: \.\.\. \}/],
+  [
+    'a directory in place of options',
+    () => new Sandbox('/tmp' as never),
+    /an object like \{ cwd: \.\.\. \}, not "\/tmp"$/,
+  ],
+  [
+    'a token with its scheme',
+    () => new SandboxClient({ url: 'http://x', token: 'Bearer x' }),
+    /without the word 'Bearer'/,
+  ],
+  [
+    'variables as a list',
+    (s) => s.exec('true', { env: ['A=1'] as never }),
+    /an object like \{ NAME: 'value' \}/,
+  ],
+  ['a callback', (s) => s.exec('true', (() => {}) as never), /an object like \{ .* \}, not a function$/],
 ]
 
 describe('a call is refused with the cause and the remedy:', () => {
@@ -148,4 +166,126 @@ describe('a server', () => {
       },
       { token: TOKEN },
     ))
+})
+
+describe('an error at run time says what helps:', () => {
+  let sandbox: Sandbox
+  beforeAll(() => {
+    sandbox = new Sandbox()
+  })
+  afterAll(() => sandbox.destroy())
+  const destroyed = async () => {
+    const other = new Sandbox()
+    await other.destroy()
+    return other
+  }
+  const failures: Array<[mistake: string, call: () => Promise<unknown>, message: RegExp]> = [
+    [
+      'a directory that is missing',
+      () => sandbox.exec('true', { cwd: 'a/b' }),
+      /exist; create it, or choose/,
+    ],
+    ['a destroyed sandbox', async () => (await destroyed()).exec('true'), /destroyed; create another one$/],
+    ['files of it', async () => (await destroyed()).files.read('a'), /destroyed; create another one$/],
+    ['a process', () => sandbox.killProcess('web'), /^there is no process 'web'; list the processes to see/],
+    ['a session', () => sandbox.deleteSession('web'), /^there is no session 'web'; list the sessions to see/],
+    ['a job', () => sandbox.jobs.status('web'), /^there is no job 'web'; list the jobs to see/],
+    ['the default session', () => sandbox.createSession({ id: 'default' }), /choose another id$/],
+    [
+      'a session twice',
+      async () => {
+        await sandbox.createSession({ id: 'a' })
+        await sandbox.createSession({ id: 'a' })
+      },
+      /exists; use or delete it, or choose another id$/,
+    ],
+    [
+      'a process twice',
+      async () => {
+        await sandbox.startProcess('true', { processId: 'a' })
+        await sandbox.startProcess('true', { processId: 'a' })
+      },
+      /exists; choose another id$/,
+    ],
+    ['a file', () => sandbox.files.read('no/such'), /exist; a relative path starts at the directory of the/],
+    [
+      'a file with a whole path',
+      () => sandbox.files.read('/proc/no'),
+      /'\/proc\/no' does not exist; check the/,
+    ],
+    ['a directory', () => sandbox.files.read('/'), /is a directory; give the path of a file$/],
+    [
+      'a file as a directory',
+      () => sandbox.files.list('/proc/version'),
+      /is not a directory.*; check the path$/,
+    ],
+    [
+      'a user',
+      () => new Sandbox({ user: 'nobody-like-that' }).exec('id'),
+      /user 'nobody-like-that'.*; create it, or/,
+    ],
+    [
+      'a service on another port',
+      () => sandbox.startService('echo on; sleep 60', { healthCheck: { port: 1, timeout: 1 } }),
+      /before it listened on port 1; raise the timeout if it needs longer\. /,
+    ],
+  ]
+  it.each(failures)('%s', async (_, call, message) => {
+    expect((await rejectionOf(call())).message).toMatch(message)
+  })
+})
+
+describe('an object that has no options', () => {
+  it('is refused, instead of counting as none: a promise without `await`, a Map', async () => {
+    await using sandbox = new Sandbox()
+    const promise = Promise.resolve({ isolation: 'read-only', timeout: 5 }) as never
+    for (const call of [
+      () => sandbox.exec('true', promise),
+      () => sandbox.startProcess('true', promise),
+      () => sandbox.createSession(promise),
+      () => sandbox.jobs.start(promise),
+      () => sandbox.files.write('a', 'b', promise),
+      () => sandbox.exec('true', { env: promise }),
+      async () => new Sandbox(promise),
+      async () => new Sandbox({ isolation: promise }),
+      async () => new SandboxClient(promise),
+      () => serve(sandbox, promise),
+    ])
+      expect((await rejectionOf(call())).message).toMatch(/must be .*not a promise: await it/)
+    for (const [value, kind] of [
+      [new Map([['timeout', 5]]), 'Map'],
+      [new Headers({ timeout: '5' }), 'Headers'],
+      [new Date(), 'Date'],
+    ] as const)
+      expect((await rejectionOf(sandbox.exec('true', value as never))).message).toMatch(
+        new RegExp(`must be an object like .*, not an object of the kind ${kind}$`),
+      )
+  })
+
+  it('may be of a class or without a prototype', async () => {
+    await using sandbox = new Sandbox()
+    class Options {}
+    for (const options of [new Options(), Object.create(null), {}])
+      expect((await sandbox.exec('echo on', options)).stdout).toBe('on\n')
+  })
+})
+
+describe('an option at the wrong call', () => {
+  it('is named with the right one, which has it', async () => {
+    await using sandbox = new Sandbox()
+    const wrong: Array<[object, RegExp]> = [
+      [{ isolation: 'workspace' }, /"isolation" \(new Sandbox or createSession has it\); it has: sessionId/],
+      [{ workspace: 'copy-on-write' }, / \(new Sandbox has it\); /],
+      [{ limits: { memory: 5 } }, / \(new Sandbox, startProcess or jobs\.start has it\); /],
+      [{ maxOutput: 5 }, /did you mean "outputLimit"\?/],
+    ]
+    for (const [options, message] of wrong)
+      expect((await rejectionOf(sandbox.exec('true', options))).message).toMatch(message)
+    const port = sandbox.startService('true', { port: 3000 } as never)
+    expect((await rejectionOf(port)).message).toContain('healthCheck of startService has it')
+    // They are where the messages say.
+    await using _ = new Sandbox({ user: undefined, shell: undefined, stateDir: undefined, limits: undefined })
+    for (const name of ['isolation', 'workspace'])
+      expect(() => new Sandbox({ [name]: 5 } as never)).toThrow(new RegExp(`^${name} must be`))
+  })
 })

@@ -60,7 +60,7 @@ const MEANINGS: Record<SandboxErrorCode, string> = {
   REQUEST_REFUSED: 'the server refused the request',
   ROLLED_BACK: 'the sandbox was rolled back during the call',
   RUNTIME_UNSUPPORTED: 'the container cannot run nacre',
-  SANDBOX_DESTROYED: 'the sandbox has been destroyed',
+  SANDBOX_DESTROYED: 'the sandbox has been destroyed; create another one',
   SANDBOX_LOST: 'the sandbox and everything in it is lost',
   SANDBOX_NOT_READY: 'the sandbox was not ready in time',
   SESSION_ALREADY_EXISTS: 'a session with this id already exists',
@@ -189,6 +189,14 @@ export function engineError(
 ) {
   const known = isKnown(code) ? code : 'ENGINE_ERROR'
   return new SandboxError(known, message || MEANINGS[known], options)
+}
+
+const PLURALS = { job: 'jobs', process: 'processes', session: 'sessions' }
+
+/** The error for an id that nothing has. */
+export function unknownId(kind: keyof typeof PLURALS, id: string): SandboxError {
+  const code = `${kind.toUpperCase() as Uppercase<typeof kind>}_NOT_FOUND` as const
+  return new SandboxError(code, `there is no ${kind} '${id}'; list the ${PLURALS[kind]} to see their ids`)
 }
 
 /** The default message of a code. */

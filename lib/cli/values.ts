@@ -56,7 +56,11 @@ export function contentOf(flag: string, file: string | number): Buffer {
     return readFileSync(file)
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError('INVALID_OPTION', `${flag} ${file} cannot be read: ${code}`, { cause })
+    throw new OptionError(
+      'INVALID_OPTION',
+      `${flag} ${file} cannot be read: ${code}; name a file that this user may read`,
+      { cause },
+    )
   }
 }
 

@@ -133,7 +133,10 @@ export class ExecStream implements PublicExecStream<Encoding> {
     if (input !== undefined) return input
     throw by === 'exit'
       ? engineError('PROCESS_EXITED_BEFORE_READY', `the command ended before ${INPUT_AWAITED}`)
-      : engineError('PROCESS_READY_TIMEOUT', `${limits.timeout} ms passed before ${INPUT_AWAITED}`)
+      : engineError(
+          'PROCESS_READY_TIMEOUT',
+          `${limits.timeout} ms passed before ${INPUT_AWAITED}; raise the timeout if it needs longer`,
+        )
   }
 
   async waitFor(options?: WaitForOptions): Promise<WaitEnd> {

@@ -41,7 +41,9 @@ export function text(
   return {
     read(value, name) {
       if (typeof value === 'string' && accepts(value)) return value
-      throw isSecret ? new OptionError(code, `${name} ${rule}`) : refusal(name, rule, value, code)
+      throw isSecret && value !== undefined
+        ? new OptionError(code, `${name} ${rule}`)
+        : refusal(name, rule, value, code)
     },
     json: { schema: { type: 'string' } },
     bounds,

@@ -7,10 +7,14 @@ import { count } from './numbers.js'
 import { withoutFinalSlashes } from './paths.js'
 import { quote, readEntries } from './read.js'
 
-const urlText = text(isServerUrl, 'must be an http: or https: URL without user, query and fragment', {
-  bounds: 'an http: or https: URL',
-  isSecret: true,
-})
+const urlText = text(
+  isServerUrl,
+  "must be an http: or https: URL without user, query and fragment, like 'http://127.0.0.1:4747'",
+  {
+    bounds: 'an http: or https: URL',
+    isSecret: true,
+  },
+)
 
 function isServerUrl(text: string): boolean {
   if (!URL.canParse(text)) return false
@@ -25,7 +29,14 @@ export const serverUrl = mapped(
 )
 
 /** A token that is valid in a header. */
-export const token = pattern(/^[\x21-\x7e]+$/, 'must be printable ASCII without blanks', { isSecret: true })
+export const token = pattern(
+  /^[\x21-\x7e]+$/,
+  "must be printable ASCII without blanks, and without the word 'Bearer'",
+  {
+    bounds: 'printable ASCII without blanks',
+    isSecret: true,
+  },
+)
 
 /** A token of a server. A shorter one could be guessed. */
 export const serverToken = pattern(

@@ -16,11 +16,31 @@ const SYNONYMS = new Map([
   ['deny', ['network']],
   ['name', ['processName', 'processId']],
   ['network', ['isolation']],
+  ['maxoutput', ['outputLimit']],
   ['reject', ['check']],
   ['stdin', ['input']],
   ['workdir', ['cwd']],
   ['workingdirectory', ['cwd']],
 ])
+
+/** Options that callers look for at the wrong call, and where they are. */
+const PLACES = new Map([
+  ['healthCheck', 'startService'],
+  ['isolation', 'new Sandbox or createSession'],
+  ['limits', 'new Sandbox, startProcess or jobs.start'],
+  ['port', 'healthCheck of startService'],
+  ['restart', 'startService'],
+  ['shell', 'new Sandbox'],
+  ['stateDir', 'new Sandbox'],
+  ['undoSteps', 'workspace of new Sandbox'],
+  ['user', 'new Sandbox'],
+  ['workspace', 'new Sandbox'],
+])
+
+/** The call that has an option of this name. */
+export function placeOf(name: string): string | undefined {
+  return PLACES.get(name)
+}
 
 /**
  * The nearest of the known names, without regard to case: one that another library calls so, that begins like the given

@@ -7,12 +7,14 @@
 import { OptionError } from '../base/errors.js'
 import type { OptionErrorCode } from '../calls/errors.js'
 import type { CallTable, CompleteValues, OptionTable, OptionValues, Reader } from './kind.js'
-import { nearestName } from './nearest.js'
+import { nearestName, placeOf } from './nearest.js'
 
 /** The checked options. `owner` names the call for messages, like 'exec'. */
 export function readOptions<T extends OptionTable>(table: T, value: unknown, owner: string): OptionValues<T> {
   if (value === undefined) return Object.create(null)
-  return readTable(table, readArgument(readEntries, value, `the options of ${owner}`), owner, '')
+  const rule = `must be an object like { ${Object.keys(table)[0]}: ... }`
+  const read = (given: unknown, name: string) => readEntries(given, name, rule)
+  return readTable(table, readArgument(read, value, `the options of ${owner}`), owner, '')
 }
 
 /** Reads the options of a call, all of which the result has: as given, with the default of the table, or undefined. */
@@ -59,11 +61,13 @@ function readTable<T extends OptionTable>(
   return values
 }
 
-/** Says that an option is unknown, which name is nearest, and which there are. */
+/** Says that an option is unknown, which name is nearest or which call has it, and which options there are. */
 export function unknownOption(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known)
+  const place = placeOf(name)
+  const elsewhere = nearest === undefined && place !== undefined ? ` (${place} has it)` : ''
   const options = nearest === undefined ? 'it has' : `did you mean "${nearest}"? It has`
-  return `no option ${quote(name)}; ${options}: ${known.join(', ')}`
+  return `no option ${quote(name)}${elsewhere}; ${options}: ${known.join(', ')}`
 }
 
 /** Checks one value. An exception of a getter or a proxy becomes the cause of an OptionError. */
@@ -77,9 +81,25 @@ export function readArgument<T>(reader: Reader<T>, value: unknown, name: string)
 }
 
 /** The own enumerable properties of an object, each read once. Anything but an object is refused. */
-export function readEntries(value: unknown, name: string): Array<[string, unknown]> {
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return Object.entries(value)
-  throw refusal(name, 'must be an object', value)
+export function readEntries(
+  value: unknown,
+  name: string,
+  rule = 'must be an object',
+): Array<[string, unknown]> {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    const entries = Object.entries(value)
+    // A promise or a Map has no such properties, and would count as no options.
+    if (entries.length > 0 || PLAIN.has(tagOf(value))) return entries
+  }
+  throw refusal(name, rule, value)
+}
+
+/** Objects whose properties are options: those of literals and classes, and modules. */
+const PLAIN = new Set(['Object', 'Module'])
+
+/** The kind of an object, like 'Object', 'Promise' or 'Map', also of one from another realm. */
+function tagOf(value: object): string {
+  return Object.prototype.toString.call(value).slice(8, -1)
 }
 
 /** The error for a value: the rule that it breaks, like 'must be an object', and what it is. */
@@ -97,7 +117,10 @@ export function describe(value: unknown): string {
   if (typeof value === 'string') return quote(value)
   if (typeof value === 'function' || typeof value === 'symbol') return `a ${typeof value}`
   if (typeof value !== 'object' || value === null) return String(value)
-  return Array.isArray(value) ? 'an array' : 'an object'
+  if (Array.isArray(value)) return 'an array'
+  const tag = tagOf(value)
+  if (tag === 'Promise') return 'a promise: await it'
+  return PLAIN.has(tag) ? 'an object' : `an object of the kind ${tag.slice(0, 80)}`
 }
 
 /** A string as JSON, cut to 80 characters. */

@@ -155,17 +155,17 @@ impl Error {
 
     /// The error for a call of a destroyed sandbox.
     pub fn sandbox_destroyed() -> Self {
-        Self::new(Code::SandboxDestroyed, "the sandbox has been destroyed")
+        Self::new(Code::SandboxDestroyed, "the sandbox has been destroyed; create another one")
     }
 
     /// The error for an unknown session id.
     pub fn session_not_found(id: &str) -> Self {
-        Self::new(Code::SessionNotFound, format!("there is no session '{id}'"))
+        Self::new(Code::SessionNotFound, format!("there is no session '{id}'; list the sessions to see their ids"))
     }
 
     /// The error for a port that no program of a session serves.
     pub fn port_closed(port: u16) -> Self {
-        Self::new(Code::PortClosed, format!("no program of the session listens on port {port}"))
+        Self::new(Code::PortClosed, format!("no program of the session listens on port {port}; start one, and wait until it listens"))
     }
 
     /// The error for a call that the engine dropped.
@@ -200,7 +200,7 @@ impl Error {
         };
         let remedy = match directory.iter().any(|name| name == "~") {
             true => "; `~` is not expanded here: give the path of the home directory",
-            false => "",
+            false => "; create it, or choose another directory",
         };
         Self::new(Code::CwdNotFound, format!("the working directory '{}' {reason}{remedy}", directory.display()))
     }

@@ -45,7 +45,7 @@ pub enum UserError {
         errno: Errno,
     },
     /// The user database has no such name.
-    #[error("there is no user '{0}'")]
+    #[error("there is no user '{0}'; create it, or name another with the option 'user'")]
     NotFound(String),
 }
 

@@ -124,7 +124,8 @@ export class Connection {
   /** Throws SANDBOX_DESTROYED or SANDBOX_LOST. */
   check(): void {
     if (this.#lost !== undefined) throw this.#lossError(this.#lost)
-    if (this.#isClosed) throw engineError('SANDBOX_DESTROYED', 'the client has been destroyed')
+    if (this.#isClosed)
+      throw engineError('SANDBOX_DESTROYED', 'the client has been destroyed; create another one')
   }
 
   /**

@@ -1,7 +1,7 @@
 /** The backend of a sandbox in this process, on the engine. */
 import type { Duplex } from 'node:stream'
 import { crypto } from '../../base/builtin.js'
-import { engineError } from '../../base/errors.js'
+import { engineError, unknownId } from '../../base/errors.js'
 import type { NativeKilledBy, NativeProcess, NativeQuestion } from '../../boundary/index.js'
 import type {
   Answer,
@@ -168,7 +168,10 @@ export class NativeBackend implements Backend {
   async createSession(values: OptionValues<typeof sessionOptions>): Promise<string> {
     const session = planSession(values, this.#base, () => crypto().randomUUID())
     if (session.sessionId === DEFAULT_SESSION)
-      throw engineError('SESSION_ALREADY_EXISTS', `the session '${DEFAULT_SESSION}' always exists`)
+      throw engineError(
+        'SESSION_ALREADY_EXISTS',
+        `the session '${DEFAULT_SESSION}' always exists; choose another id`,
+      )
     this.#asks.add(askFunction(values.isolation))
     const { names, values: given } = this.#announced
     session.envNames = [...names, ...(session.envNames ?? [])]
@@ -365,7 +368,7 @@ export class NativeBackend implements Backend {
   }
 
   #requireSession(id: string): void {
-    if (!this.#sessionIds().has(id)) throw engineError('SESSION_NOT_FOUND', `there is no session '${id}'`)
+    if (!this.#sessionIds().has(id)) throw unknownId('session', id)
   }
 
   /** Includes the default session, which exists before the engine starts it. */

@@ -2,7 +2,7 @@
  * Common options of all verbs for a server: its address, its token, and the session.
  */
 import type { Command } from 'commander'
-import { SandboxError } from '../../base/errors.js'
+import { SandboxError, unknownId } from '../../base/errors.js'
 import type { SandboxClient } from '../../calls/client.js'
 import type { Files, Session } from '../../calls/index.js'
 import { tokenOf } from '../values.js'
@@ -67,6 +67,6 @@ export async function sessionOf(
   { session = 'default' }: SessionOptions,
 ): Promise<Session> {
   const found = await client.getSession(session)
-  if (found === null) throw new SandboxError('SESSION_NOT_FOUND', `there is no session '${session}'`)
+  if (found === null) throw unknownId('session', session)
   return found
 }

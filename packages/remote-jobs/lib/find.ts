@@ -1,7 +1,7 @@
 /**
  * Looks up one remote job by its id.
  */
-import { engineError, type SandboxError } from 'nacre/internal'
+import { type SandboxError, unknownId } from 'nacre/internal'
 import { type Facts, readFacts } from './facts.js'
 import { call, type RemotePlace } from './remote-call.js'
 
@@ -13,5 +13,5 @@ export async function find(place: RemotePlace, jobId: string, detail?: 'whole'):
 }
 
 export function notFound(jobId: string): SandboxError {
-  return engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
+  return unknownId('job', jobId)
 }

@@ -7,10 +7,10 @@ import { engineError } from 'nacre/internal'
 
 /** Messages by code, or by code and word. `subject` is the job or directory concerned. */
 const SENTENCES: Record<string, (subject: string, detail: string) => string> = {
-  JOB_NOT_FOUND: (job) => `there is no job '${job}'`,
+  JOB_NOT_FOUND: (job) => `there is no job '${job}'; list the jobs to see their ids`,
   'JOB_NOT_FOUND damaged': (job) => `job '${job}' has a damaged meta.json`,
   'JOB_NOT_FOUND strange-output': (job) => `job '${job}' is damaged: its output.log is not a regular file`,
-  JOB_ALREADY_EXISTS: (job) => `job '${job}' already exists`,
+  JOB_ALREADY_EXISTS: (job) => `job '${job}' already exists; choose another id`,
   'JOB_RUNNING foreign': (job) => `job '${job}' was started by another package: cancel it with that package`,
   JOB_RUNNING: (job) => `job '${job}' is still running: cancel it first`,
   CWD_NOT_FOUND: () => 'the working directory cannot be entered',

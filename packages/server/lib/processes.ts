@@ -6,7 +6,7 @@
  */
 
 import type { ProcessInfo } from 'nacre'
-import { crypto, engineError, OptionError } from 'nacre/internal'
+import { crypto, OptionError, unknownId } from 'nacre/internal'
 import {
   type Backend,
   type NamedProcess,
@@ -84,7 +84,7 @@ export class Processes {
       await known.refresh()
       return known
     }
-    throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
+    throw unknownId('process', id)
   }
 
   /** Rejects also when it is a process but not a service. */

@@ -81,7 +81,11 @@ function readTokenFile(file: string): string {
     return fs.readFileSync(file, 'utf8').trim()
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException
-    throw new OptionError('INVALID_OPTION', `tokenFile ${file} cannot be read: ${code}`, { cause })
+    throw new OptionError(
+      'INVALID_OPTION',
+      `tokenFile ${file} cannot be read: ${code}; it must be a file with a token`,
+      { cause },
+    )
   }
 }
 

@@ -113,7 +113,10 @@ export function buildServer(
   app.get('/openapi.json', (c) => c.json(document()))
   app.onError((error, c) => errorResponse(server, error, c))
   app.notFound((c) => {
-    const refusal = new Refusal('NOT_FOUND', 'there is no such route')
+    const refusal = new Refusal(
+      'NOT_FOUND',
+      'there is no such route; /openapi.json lists those of this server',
+    )
     return errorResponse(server, refusal, c)
   })
   return {

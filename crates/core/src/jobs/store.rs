@@ -145,7 +145,7 @@ pub fn unknown(id: &str, error: &io::Error) -> Error {
 
 /// The error for an unknown id.
 pub fn not_found(id: &str) -> Error {
-    Error::new(Code::JobNotFound, format!("there is no job '{id}'"))
+    Error::new(Code::JobNotFound, format!("there is no job '{id}'; list the jobs to see their ids"))
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Registry {
         let mut all = self.lock();
         tidy(&mut all, SystemTime::now());
         if all.iter().any(|other| other.id == process.id) {
-            let message = format!("process '{}' already exists", process.id);
+            let message = format!("process '{}' already exists; choose another id", process.id);
             return Err(Error::new(Code::ProcessAlreadyExists, message));
         }
         all.push_back(process);
@@ -77,7 +77,7 @@ impl Registry {
         let found = self.lock().iter().find(|process| process.number == number).cloned();
         found.or_else(|| self.commands().get(&number).cloned()).ok_or_else(|| match self.over.load(Ordering::Relaxed) {
             true => Error::sandbox_destroyed(),
-            false => Error::new(Code::ProcessNotFound, format!("there is no process '{id}'")),
+            false => Error::new(Code::ProcessNotFound, format!("there is no process '{id}'; list the processes to see their ids")),
         })
     }
 

@@ -383,10 +383,13 @@ mod tests {
         }
     }
 
+    /// Keys, and their new values.
+    type Changes<'a> = &'a [(&'a str, &'a [&'a str])];
+
     #[test]
     fn what_is_not_changed_stays_as_it_is() {
         let text = "# mine\n[core]\n\tbare = false ; yes\n[remote \"o\"] url = a\n\tfetch = b\n\n[branch \"m\"]\n\tremote = o\n\tmerge = refs/heads/m\n# end\n";
-        let cases: [(&[(&str, &[&str])], &str, &str); 5] = [
+        let cases: [(Changes<'_>, &str, &str); 5] = [
             (&[("remote.o.url", &["c"])], "] url = a\n", "] \turl = c\n"),
             (&[("remote.o.fetch", &["b", "c d"])], "\tfetch = b\n", "\tfetch = b\n\tfetch = \"c d\"\n"),
             (&[("branch.m.rebase", &["true"])], "heads/m\n", "heads/m\n\trebase = true\n"),

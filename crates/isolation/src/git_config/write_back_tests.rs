@@ -125,10 +125,13 @@ fn hostile_forms_do_not_arrive() {
     assert_eq!(pair.real(), format!("{TEXT}[remote \"x\"]\n\turl = https://a/x\n"));
 }
 
+/// Its name, and what a program does to the copy.
+type Form<'a> = (&'a str, &'a dyn Fn(&Pair));
+
 #[test]
 fn a_copy_that_is_no_config_is_withheld_as_a_whole() {
     let good = format!("{TEXT}[branch \"x\"]\n\trebase = true\n");
-    let forms: [(&str, &dyn Fn(&Pair)); 8] = [
+    let forms: [Form<'_>; 8] = [
         ("a link", &|pair| {
             fs::write(pair.at("elsewhere"), &good).unwrap();
             symlink(pair.at("elsewhere"), pair.copy()).unwrap();

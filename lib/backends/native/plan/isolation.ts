@@ -143,7 +143,7 @@ function linkTarget(file: string): string | undefined {
 /** Accepts a missing path only for the sandbox's own directory, which the first call reports. */
 function existing(file: string, cwd: string, name: string): string {
   if (file !== cwd && !fs.existsSync(file)) {
-    throw new OptionError('INVALID_OPTION', `${name} must exist: there is no '${file}'`)
+    throw new OptionError('INVALID_OPTION', `${name} must exist: create it. There is no '${file}'`)
   }
   return followed(file)
 }

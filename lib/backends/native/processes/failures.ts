@@ -26,7 +26,7 @@ export async function notInTime(
   awaited: string,
   timeout: number,
 ): Promise<never> {
-  const what = `${describe(handle.state)}: ${timeout} ms passed before ${awaited}`
+  const what = `${describe(handle.state)}: ${timeout} ms passed before ${awaited}; raise the timeout if it needs longer`
   throw await failure(engine, handle, 'PROCESS_READY_TIMEOUT', what)
 }
 

@@ -4,7 +4,7 @@
  * The engine decides which processes exist; this table holds one object for each. A process that the engine has forgotten
  * leaves the table at the next lookup, or at the latest when the table has doubled.
  */
-import { engineError, SandboxError } from '../../../base/errors.js'
+import { engineError, SandboxError, unknownId } from '../../../base/errors.js'
 import type { NativeProcess, NativeProcessStart } from '../../../boundary/index.js'
 import type { Logger } from '../../../calls/index.js'
 import type { ProcessFilter } from '../../../requests/logs.js'
@@ -162,7 +162,7 @@ export class Processes {
 
   #require(id: string): LocalProcess {
     const known = this.find(id)
-    if (known === undefined) throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
+    if (known === undefined) throw unknownId('process', id)
     return known
   }
 

@@ -3,7 +3,7 @@
  */
 
 import type { EnvChanges, ProcessInfo } from 'nacre'
-import { engineError, signalNumber } from 'nacre/internal'
+import { signalNumber, unknownId } from 'nacre/internal'
 import {
   type Backend,
   number,
@@ -94,7 +94,7 @@ function statusOf({ state, exitCode, reason }: ProcessInfo): ContainerStatus {
 /** Rejects with PROCESS_NOT_FOUND. */
 export async function requireProcess(backend: Backend, id: string): Promise<ProcessBackend> {
   const process = await backend.findProcess(readId(id))
-  if (process === null) throw engineError('PROCESS_NOT_FOUND', `there is no process '${id}'`)
+  if (process === null) throw unknownId('process', id)
   return process
 }
 

@@ -1,7 +1,7 @@
 /**
  * Durable jobs. They outlive the server, and so do their cursors.
  */
-import { encoding, engineError, jobStartOptions } from 'nacre/internal'
+import { encoding, jobStartOptions, unknownId } from 'nacre/internal'
 import {
   endpoints,
   jobCancelOptions,
@@ -50,7 +50,7 @@ export function addJobs(define: Define, { backend: { jobs } }: ServerContext): v
     errors,
     async handle({ params: { jobId } }) {
       const handle = await jobs.attach(jobId)
-      if (handle === null) throw engineError('JOB_NOT_FOUND', `there is no job '${jobId}'`)
+      if (handle === null) throw unknownId('job', jobId)
       return handle
     },
   })

@@ -1,7 +1,7 @@
 /**
  * Sessions and their variables.
  */
-import { engineError, env, readOptions, readWithDefaults } from 'nacre/internal'
+import { env, readOptions, readWithDefaults, unknownId } from 'nacre/internal'
 import {
   type Backend,
   DEFAULT_SESSION,
@@ -116,5 +116,5 @@ export function addV1Sessions(define: Define, { backend, holds, sessionTimeouts 
 /** Resolves with the id of a session that exists. Rejects with SESSION_NOT_FOUND. */
 export async function requireSession(backend: Backend, sessionId: string): Promise<string> {
   if (await backend.hasSession(sessionId)) return sessionId
-  throw engineError('SESSION_NOT_FOUND', `there is no session '${sessionId}'`)
+  throw unknownId('session', sessionId)
 }
