@@ -37,7 +37,10 @@ export async function readList(body: ReadableStream<Uint8Array>, stop: AbortSign
     for (;;) {
       const { value } = await reader.read()
       if (stop.aborted) throw stop.reason
-      text += value === undefined ? decoder.end() : decoder.write(value)
+      const more = value === undefined ? decoder.end() : decoder.write(value)
+      text += more
+      // A line without end is searched once.
+      if (name !== undefined && value !== undefined && !more.includes('\n')) continue
       if (!isBegun) {
         text = text.trimStart()
         isBegun = text.length > LONGEST_OPENING || value === undefined
